@@ -1,0 +1,201 @@
+"""Request bodies: read from the wire, checked as Discord checks them, and turned into what a message is made of."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from aiohttp import BodyPartReader, web
+
+from playground import errors
+from playground.components import check_components
+from playground.errors import Form
+from playground.mentions import AllowedMentions, parse_allowed
+from playground.model import File, Wire, snowflake
+
+MAX_CONTENT = 2_000  # characters, for bots
+_MAX_NONCE = 25
+_MAX_EMBEDS = 10
+_MAX_EMBED_TEXT = 6_000
+_MAX_FILE = 10 * 1024 * 1024
+_EMBED_TEXTS = {"title": 256, "description": 4_096}
+_BOT_FLAGS = 1 << 2 | 1 << 6 | 1 << 12  # suppress embeds, ephemeral, silent
+EPHEMERAL = 1 << 6
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A message body that passed the checks. `given` names the fields that were sent; the rest are defaults."""
+
+    given: frozenset[str]
+    content: str
+    embeds: tuple[Wire, ...]
+    components: tuple[Wire, ...]
+    kept: frozenset[int]
+    files: tuple[File, ...]
+    stickers: tuple[str, ...]
+    allowed: AllowedMentions
+    flags: int
+    nonce: str | int | None
+    enforce_nonce: bool
+    reference: Wire | None
+
+    @property
+    def empty(self) -> bool:
+        return not (self.content or self.embeds or self.components or self.files or self.stickers)
+
+
+async def read(request: web.Request) -> tuple[Any, tuple[File, ...]]:
+    """The JSON of a request and the files beside it (payload_json and files[n] in multipart)."""
+    if not request.content_type.startswith("multipart/"):
+        return load(await request.read()), ()
+    payload: Any = {}
+    files: list[File] = []
+    async for part in await request.multipart():
+        if not isinstance(part, BodyPartReader):
+            raise errors.invalid_json()
+        data = bytes(await part.read())
+        if part.name == "payload_json":
+            payload = load(data)
+        else:
+            files.append(_file(part, data))
+    return payload, tuple(files)
+
+
+def _file(part: BodyPartReader, data: bytes) -> File:
+    if len(data) > _MAX_FILE:
+        raise errors.too_large()
+    return File(part.filename or "file", part.headers.get("Content-Type", "application/octet-stream"), data)
+
+
+def load(data: bytes) -> Any:
+    """ApiError 50109 for what is not JSON. Nothing at all reads as an empty object."""
+    try:
+        return orjson.loads(data or b"{}")
+    except orjson.JSONDecodeError:
+        raise errors.invalid_json() from None
+
+
+def mapping(value: Any) -> Wire:
+    """ApiError 50109 for what is not an object."""
+    if not isinstance(value, dict):
+        raise errors.invalid_json()
+    return value
+
+
+def parse(wire: Wire, files: tuple[File, ...] = ()) -> Body:
+    """Check a message body. ApiError 50035 with every wrong field."""
+    form = Form()
+    content = _content(form, wire.get("content"))
+    embeds = _embeds(form, wire.get("embeds"))
+    components = check_components(form, wire.get("components"))
+    nonce = _nonce(form, wire.get("nonce"))
+    kept = _kept(form, wire.get("attachments"), len(files))
+    flags = _flags(form, wire.get("flags"))
+    stickers = tuple(str(one) for one in _listed(form, "sticker_ids", wire.get("sticker_ids"), 3))
+    form.check()
+    reference = wire.get("message_reference")
+    return Body(
+        given=frozenset(wire) | ({"attachments"} if files else set()),
+        content=content,
+        embeds=embeds,
+        components=components,
+        kept=kept,
+        files=files,
+        stickers=stickers,
+        allowed=parse_allowed(wire.get("allowed_mentions")),
+        flags=flags,
+        nonce=nonce,
+        enforce_nonce=wire.get("enforce_nonce") is True,
+        reference=reference if isinstance(reference, dict) else None,
+    )
+
+
+def _content(form: Form, value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str | int | float):
+        form.wrong("content", "STRING_TYPE_CONVERT", "Could not convert to string.")
+        return ""
+    content = str(value).strip()
+    if len(content) > MAX_CONTENT:
+        form.wrong("content", "BASE_TYPE_MAX_LENGTH", f"Must be {MAX_CONTENT} or fewer in length.")
+    return content
+
+
+def _nonce(form: Form, value: Any) -> str | int | None:
+    if value is None or isinstance(value, int):
+        return value
+    if not isinstance(value, str):
+        form.wrong("nonce", "STRING_TYPE_CONVERT", "Could not convert to string.")
+    elif len(value) > _MAX_NONCE:
+        form.wrong("nonce", "BASE_TYPE_MAX_LENGTH", f"Must be {_MAX_NONCE} or fewer in length.")
+    return str(value)
+
+
+def _listed(form: Form, path: str, value: Any, most: int) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        form.wrong(path, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
+        return []
+    if len(value) > most:
+        form.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {most} or fewer in length.")
+    return value
+
+
+def _embeds(form: Form, value: Any) -> tuple[Wire, ...]:
+    embeds = _listed(form, "embeds", value, _MAX_EMBEDS)
+    for number, embed in enumerate(embeds):
+        if isinstance(embed, dict):
+            _check_embed(form, f"embeds.{number}", embed)
+        else:
+            form.wrong(f"embeds.{number}", "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType")
+    if sum(_embed_size(embed) for embed in embeds if isinstance(embed, dict)) > _MAX_EMBED_TEXT:
+        form.wrong("embeds", "MAX_EMBED_SIZE_EXCEEDED", f"Embed size exceeds maximum size of {_MAX_EMBED_TEXT}")
+    return tuple({"type": "rich"} | embed for embed in embeds if isinstance(embed, dict))
+
+
+def _embed_size(embed: Wire) -> int:
+    """The characters that count towards Discord's limit over all embeds of a message."""
+    texts = [embed.get("title"), embed.get("description")]
+    for name, inner in (("footer", "text"), ("author", "name")):
+        part = embed.get(name)
+        texts.append(part.get(inner) if isinstance(part, dict) else None)
+    fields = embed.get("fields")
+    for one in fields if isinstance(fields, list) else ():
+        texts += [one.get("name"), one.get("value")] if isinstance(one, dict) else []
+    return sum(len(text) for text in texts if isinstance(text, str))
+
+
+def _check_embed(form: Form, path: str, embed: Wire) -> None:
+    for name, most in _EMBED_TEXTS.items():
+        if len(str(embed.get(name) or "")) > most:
+            form.wrong(f"{path}.{name}", "BASE_TYPE_MAX_LENGTH", f"Must be {most} or fewer in length.")
+    for number, field in enumerate(_listed(form, f"{path}.fields", embed.get("fields"), 25)):
+        for name, most in (("name", 256), ("value", 1_024)):
+            text = field.get(name) if isinstance(field, dict) else None
+            if not isinstance(text, str) or not 0 < len(text) <= most:
+                form.wrong(
+                    f"{path}.fields.{number}.{name}", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {most} in length."
+                )
+
+
+def _kept(form: Form, value: Any, uploads: int) -> frozenset[int]:
+    """Which present attachments an edit keeps: those named by their ids, which an upload's index is not."""
+    kept = set()
+    for number, entry in enumerate(_listed(form, "attachments", value, 10)):
+        given = snowflake(entry.get("id")) if isinstance(entry, dict) else None
+        if given is None:
+            form.wrong(f"attachments.{number}.id", "NUMBER_TYPE_COERCE", "Value is not snowflake.")
+        elif given >= uploads:
+            kept.add(given)
+    return frozenset(kept)
+
+
+def _flags(form: Form, value: Any) -> int:
+    if value is None:
+        return 0
+    if not isinstance(value, int) or value < 0:
+        form.wrong("flags", "NUMBER_TYPE_COERCE", "Value is not int.")
+        return 0
+    return value & _BOT_FLAGS

@@ -1,0 +1,113 @@
+"""Message components, checked against Discord's limits (Discord: component reference)."""
+
+from typing import Any
+
+from playground.errors import Form
+from playground.model import Wire
+
+_ROW, _BUTTON, _STRING_SELECT = 1, 2, 3
+_SELECTS = frozenset((3, 5, 6, 7, 8))
+_LINK, _PREMIUM = 5, 6  # button styles without a custom_id
+_STYLES = (1, 2, 3, 4, 5, 6)
+_MAX_ROWS, _MAX_BUTTONS, _MAX_OPTIONS = 5, 5, 25
+_MAX_LABEL, _MAX_ID, _MAX_OPTION, _MAX_PLACEHOLDER = 80, 100, 100, 150
+
+
+def check_components(form: Form, rows: Any) -> tuple[Wire, ...]:
+    """The action rows, with what is wrong noted in the form."""
+    if rows is None:
+        return ()
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        form.wrong("components", "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
+        return ()
+    if len(rows) > _MAX_ROWS:
+        form.wrong("components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_ROWS} in length.")
+    seen: set[str] = set()
+    for number, row in enumerate(rows):
+        _check_row(form, f"components.{number}", row, seen)
+    return tuple(rows)
+
+
+def _check_row(form: Form, path: str, row: Wire, seen: set[str]) -> None:
+    parts = row.get("components")
+    if row.get("type") != _ROW or not isinstance(parts, list):
+        form.wrong(f"{path}.type", "UNION_TYPE_CHOICES", f'Value of field "type" must be one of ({_ROW},).')
+        return
+    if not 1 <= _width(parts) <= _MAX_BUTTONS:
+        form.wrong(f"{path}.components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_BUTTONS} in length.")
+    for number, part in enumerate(parts):
+        _check_part(form, f"{path}.components.{number}", part, seen)
+
+
+def _width(parts: list[Any]) -> int:
+    """How much of a row's five places its parts take. A select takes all."""
+    return sum(_MAX_BUTTONS if _kind(part) in _SELECTS else 1 for part in parts)
+
+
+def _kind(part: Any) -> int:
+    """The component's type; 0 where it has none."""
+    kind = part.get("type") if isinstance(part, dict) else None
+    return kind if isinstance(kind, int) else 0
+
+
+def _check_part(form: Form, path: str, part: Any, seen: set[str]) -> None:
+    kind = _kind(part)
+    if kind == _BUTTON:
+        _check_button(form, path, part, seen)
+    elif kind in _SELECTS:
+        _check_select(form, path, part, seen)
+    else:
+        form.wrong(f"{path}.type", "UNION_TYPE_CHOICES", 'Value of field "type" must be one of (2, 3, 5, 6, 7, 8).')
+
+
+def _check_button(form: Form, path: str, button: Wire, seen: set[str]) -> None:
+    _at_most(form, f"{path}.label", button.get("label"), _MAX_LABEL)
+    if button.get("style") not in _STYLES:
+        form.wrong(f"{path}.style", "BASE_TYPE_CHOICES", "Value must be one of {1, 2, 3, 4, 5, 6}.")
+    if not (button.get("label") or button.get("emoji") or button.get("sku_id")):
+        form.wrong(path, "BUTTON_COMPONENT_LABEL_REQUIRED", "A button needs a label or an emoji.")
+    if button.get("style") == _LINK:
+        if not str(button.get("url", "")).startswith(("http://", "https://", "discord://")):
+            form.wrong(f"{path}.url", "URL_TYPE_INVALID_URL", "Not a well formed URL.")
+    elif button.get("style") != _PREMIUM:
+        _check_custom_id(form, path, button, seen)
+
+
+def _check_select(form: Form, path: str, select: Wire, seen: set[str]) -> None:
+    _check_custom_id(form, path, select, seen)
+    _at_most(form, f"{path}.placeholder", select.get("placeholder"), _MAX_PLACEHOLDER)
+    if select["type"] != _STRING_SELECT:
+        return
+    options = select.get("options")
+    if not isinstance(options, list) or not 1 <= len(options) <= _MAX_OPTIONS:
+        form.wrong(f"{path}.options", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_OPTIONS} in length.")
+        return
+    for number, option in enumerate(options):
+        _check_option(form, f"{path}.options.{number}", option)
+
+
+def _check_option(form: Form, path: str, option: Any) -> None:
+    if not isinstance(option, dict):
+        form.wrong(path, "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType")
+        return
+    for name in ("label", "value"):
+        if not option.get(name):
+            form.wrong(f"{path}.{name}", "BASE_TYPE_REQUIRED", "This field is required")
+        _at_most(form, f"{path}.{name}", option.get(name), _MAX_OPTION)
+    _at_most(form, f"{path}.description", option.get("description"), _MAX_OPTION)
+
+
+def _check_custom_id(form: Form, path: str, part: Wire, seen: set[str]) -> None:
+    custom_id = part.get("custom_id")
+    if not isinstance(custom_id, str) or not custom_id:
+        form.wrong(f"{path}.custom_id", "BASE_TYPE_REQUIRED", "This field is required")
+        return
+    _at_most(form, f"{path}.custom_id", custom_id, _MAX_ID)
+    if custom_id in seen:
+        form.wrong(f"{path}.custom_id", "COMPONENT_CUSTOM_ID_DUPLICATED", "Component custom id cannot be duplicated")
+    seen.add(custom_id)
+
+
+def _at_most(form: Form, path: str, text: Any, most: int) -> None:
+    if text is not None and (not isinstance(text, str) or len(text) > most):
+        form.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {most} or fewer in length.")

@@ -1,0 +1,230 @@
+"""The REST endpoints that a bot uses, each a few lines between the wire and the world."""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+from playground import body, errors, wire
+from playground.commands import Commands
+from playground.errors import invalid_form
+from playground.gateway import Gateway
+from playground.interactions import Interaction, Interactions
+from playground.model import Channel, Message, Wire, snowflake
+from playground.posting import Posting
+from playground.rest import Call, Route
+from playground.world import World
+
+_MESSAGE = "/channels/{channel}/messages/{message}"
+_REACTIONS = _MESSAGE + "/reactions"
+_WEBHOOK = "/webhooks/{application}/{token}"
+_HISTORY, _REACTORS, _MAX_PAGE = 50, 25, 100  # what a page holds by default, and at most
+_SESSION_STARTS = 1_000  # Discord: IDENTIFYs a day
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """What the endpoints work on."""
+
+    world: World
+    posting: Posting
+    commands: Commands
+    interactions: Interactions
+    gateway: Gateway
+    message_content: bool
+
+    def routes(self) -> list[Route]:
+        return [*self._own_routes(), *self._message_routes(), *self._command_routes(), *self._interaction_routes()]
+
+    # The bot itself
+
+    def _own_routes(self) -> list[Route]:
+        return [
+            Route("GET", "/users/@me", self._me),
+            Route("GET", "/users/{user}", self._user),
+            Route("POST", "/users/@me/channels", self._open_dm),
+            Route("GET", "/applications/@me", self._application),
+            Route("GET", "/oauth2/applications/@me", self._application),
+            Route("GET", "/gateway", lambda _: {"url": self.gateway.url}, public=True),
+            Route("GET", "/gateway/bot", self._gateway_bot),
+            Route("GET", "/channels/{channel}", self._channel),
+            Route("POST", "/channels/{channel}/typing", self._typing),
+        ]
+
+    def _me(self, _: Call) -> Wire:
+        return wire.user_object(self.world.bot) | {"verified": True, "mfa_enabled": False, "flags": 0}
+
+    def _user(self, call: Call) -> Wire:
+        return wire.user_object(self.world.user(call.id("user")))
+
+    def _open_dm(self, call: Call) -> Wire:
+        recipient = snowflake(body.mapping(call.json).get("recipient_id"))
+        if recipient is None or recipient == self.world.bot.id:
+            raise invalid_form("recipient_id", "NUMBER_TYPE_COERCE", "Value is not snowflake.")
+        return wire.channel_object(self.world, self.world.open_dm(recipient))
+
+    def _application(self, _: Call) -> Wire:
+        return wire.application_object(self.world, message_content=self.message_content)
+
+    def _gateway_bot(self, _: Call) -> Wire:
+        limit = {"total": _SESSION_STARTS, "remaining": _SESSION_STARTS, "reset_after": 0, "max_concurrency": 1}
+        return {"url": self.gateway.url, "shards": 1, "session_start_limit": limit}
+
+    def _channel(self, call: Call) -> Wire:
+        return wire.channel_object(self.world, self.posting.visible(call.id("channel")))
+
+    def _typing(self, call: Call) -> None:
+        channel = self.posting.visible(call.id("channel"), "send_messages")
+        self.world.typing(channel.id, self.world.bot.id)
+
+    # Messages and reactions
+
+    def _message_routes(self) -> list[Route]:
+        return [
+            Route("GET", "/channels/{channel}/messages", self._history),
+            Route("POST", "/channels/{channel}/messages", self._send, "sends"),
+            Route("GET", _MESSAGE, self._get),
+            Route("PATCH", _MESSAGE, self._edit, "edits"),
+            Route("DELETE", _MESSAGE, self._delete),
+            Route("PUT", _REACTIONS + "/{emoji}/@me", self._react, "reactions"),
+            Route("DELETE", _REACTIONS + "/{emoji}/{user}", self._unreact, "reactions"),
+            Route("GET", _REACTIONS + "/{emoji}", self._reactors),
+            Route("DELETE", _REACTIONS, self._clear_reactions),
+        ]
+
+    def _shown(self, message: Message) -> Wire:
+        """A message as this application may see it."""
+        data = wire.message_object(self.world, message)
+        return data if self.message_content else wire.redacted(self.world, data)
+
+    def _history(self, call: Call) -> list[Wire]:
+        channel = self.posting.visible(call.id("channel"))
+        if not self.world.may(channel, self.world.bot.id, "read_message_history"):
+            return []
+        ids = _page(channel, call.query)
+        return [self._shown(channel.messages[one]) for one in reversed(ids)]
+
+    def _send(self, call: Call) -> Wire:
+        parsed = body.parse(body.mapping(call.json), call.files)
+        return wire.message_object(self.world, self.posting.send(call.id("channel"), parsed))
+
+    def _get(self, call: Call) -> Wire:
+        self.posting.visible(call.id("channel"), "read_message_history")
+        return self._shown(self.world.message(call.id("channel"), call.id("message")))
+
+    def _edit(self, call: Call) -> Wire:
+        parsed = body.parse(body.mapping(call.json), call.files)
+        return wire.message_object(self.world, self.posting.edit(call.id("channel"), call.id("message"), parsed))
+
+    def _delete(self, call: Call) -> None:
+        self.posting.delete(call.id("channel"), call.id("message"))
+
+    def _react(self, call: Call) -> None:
+        self.posting.react(call.id("channel"), call.id("message"), call.match["emoji"])
+
+    def _unreact(self, call: Call) -> None:
+        user_id = self.world.bot.id if call.match["user"] == "@me" else call.id("user")
+        self.posting.unreact(call.id("channel"), call.id("message"), call.match["emoji"], user_id)
+
+    def _reactors(self, call: Call) -> list[Wire]:
+        self.posting.visible(call.id("channel"), "read_message_history")
+        message = self.world.message(call.id("channel"), call.id("message"))
+        limit, after = _limit(call.query, _REACTORS), _number(call.query, "after", 0)
+        ids = [user_id for one in message.reactions if one.emoji == call.match["emoji"] for user_id in one.users]
+        shown = sorted(user_id for user_id in ids if user_id > after)[:limit]
+        return [wire.user_object(self.world.user(user_id)) for user_id in shown]
+
+    def _clear_reactions(self, call: Call) -> None:
+        self.posting.visible(call.id("channel"), "manage_messages")
+        self.world.clear_reactions(self.world.message(call.id("channel"), call.id("message")))
+
+    # Commands
+
+    def _command_routes(self) -> list[Route]:
+        in_all, in_guild = "/applications/{application}/commands", "/applications/{application}/guilds/{guild}/commands"
+        return [
+            Route("GET", in_all, self._commands),
+            Route("PUT", in_all, self._overwrite_commands),
+            Route("GET", in_guild, self._commands),
+            Route("PUT", in_guild, self._overwrite_commands),
+        ]
+
+    def _scope(self, call: Call) -> bool:
+        """Whether the path names the guild."""
+        if call.id("application") != self.world.bot.id:
+            raise errors.ApiError(404, 10002, "Unknown Application")
+        if "guild" in call.match and call.id("guild") != self.world.guild_id:
+            raise errors.missing_access()
+        return "guild" in call.match
+
+    def _commands(self, call: Call) -> list[Wire]:
+        return self.commands.listed(guild=self._scope(call))
+
+    def _overwrite_commands(self, call: Call) -> list[Wire]:
+        return self.commands.overwrite(call.json, guild=self._scope(call))
+
+    # Interactions
+
+    def _interaction_routes(self) -> list[Route]:
+        message = _WEBHOOK + "/messages/{message}"
+        return [
+            Route("POST", "/interactions/{interaction}/{token}/callback", self._callback, public=True),
+            Route("POST", _WEBHOOK, self._follow_up, public=True),
+            Route("GET", message, self._answer, public=True),
+            Route("PATCH", message, self._edit_answer, public=True),
+            Route("DELETE", message, self._delete_answer, public=True),
+        ]
+
+    def _callback(self, call: Call) -> Wire | None:
+        given = body.mapping(call.json)
+        payload = body.mapping(given.get("data") or {})
+        made = self.interactions.answer(
+            call.id("interaction"), call.match["token"], given.get("type"), payload, call.files
+        )
+        wanted = call.query.get("with_response") in ("1", "true")
+        return self.interactions.callback_object(made) if wanted else None
+
+    def _interaction(self, call: Call) -> Interaction:
+        return self.interactions.by_token(call.match["application"], call.match["token"])
+
+    def _follow_up(self, call: Call) -> Wire:
+        message = self.interactions.follow_up(self._interaction(call), body.mapping(call.json), call.files)
+        return wire.message_object(self.world, message)
+
+    def _answer(self, call: Call) -> Wire:
+        message = self.interactions.message(self._interaction(call), call.match["message"])
+        return wire.message_object(self.world, message)
+
+    def _edit_answer(self, call: Call) -> Wire:
+        made, payload = self._interaction(call), body.mapping(call.json)
+        return wire.message_object(self.world, self.interactions.edit(made, call.match["message"], payload, call.files))
+
+    def _delete_answer(self, call: Call) -> None:
+        self.interactions.delete(self._interaction(call), call.match["message"])
+
+
+def _page(channel: Channel, query: dict[str, str]) -> list[int]:
+    """The ids that around, before, after and limit select, oldest first. ApiError 50035 for malformed ones."""
+    limit = _limit(query, _HISTORY)
+    ids: list[int] = list(channel.messages)
+    if "around" in query:
+        start = max(0, bisect_left(ids, _number(query, "around", 0)) - limit // 2)
+        return ids[start : start + limit]
+    if "after" in query:
+        start = bisect_right(ids, _number(query, "after", 0))
+        return ids[start : start + limit]
+    end = bisect_left(ids, _number(query, "before", 0)) if "before" in query else len(ids)
+    return ids[max(0, end - limit) : end]
+
+
+def _limit(query: dict[str, str], default: int) -> int:
+    limit = _number(query, "limit", default)
+    if not 1 <= limit <= _MAX_PAGE:
+        raise invalid_form("limit", "NUMBER_TYPE_MAX", f"int value should be between 1 and {_MAX_PAGE}.")
+    return limit
+
+
+def _number(query: dict[str, Any], name: str, default: int) -> int:
+    value = snowflake(query.get(name, default))
+    if value is None:
+        raise invalid_form(name, "NUMBER_TYPE_COERCE", "Value is not int.")
+    return value

@@ -1,0 +1,115 @@
+"""The errors the playground answers with: Discord's status, code and body (Discord: opcodes and status codes)."""
+
+from typing import Any
+
+
+class ApiError(Exception):
+    """A refused request. `code` is Discord's JSON error code, `errors` its tree of form errors (code 50035 only)."""
+
+    def __init__(self, status: int, code: int, message: str, errors: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.errors = errors
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body as Discord sends it."""
+        wire: dict[str, Any] = {"message": self.message, "code": self.code}
+        return wire | {"errors": self.errors} if self.errors else wire
+
+
+def unauthorized() -> ApiError:
+    return ApiError(401, 0, "401: Unauthorized")
+
+
+def unknown_channel() -> ApiError:
+    return ApiError(404, 10003, "Unknown Channel")
+
+
+def unknown_message() -> ApiError:
+    return ApiError(404, 10008, "Unknown Message")
+
+
+def unknown_user() -> ApiError:
+    return ApiError(404, 10013, "Unknown User")
+
+
+def unknown_emoji() -> ApiError:
+    return ApiError(400, 10014, "Unknown Emoji")
+
+
+def unknown_webhook() -> ApiError:
+    return ApiError(404, 10015, "Unknown Webhook")
+
+
+def unknown_interaction() -> ApiError:
+    return ApiError(404, 10062, "Unknown interaction")
+
+
+def unknown_command() -> ApiError:
+    return ApiError(404, 10063, "Unknown application command")
+
+
+def too_large() -> ApiError:
+    return ApiError(413, 40005, "Request entity too large")
+
+
+def already_acknowledged() -> ApiError:
+    return ApiError(400, 40060, "Interaction has already been acknowledged.")
+
+
+def missing_access() -> ApiError:
+    return ApiError(403, 50001, "Missing Access")
+
+
+def not_your_message() -> ApiError:
+    return ApiError(403, 50005, "Cannot edit a message authored by another user")
+
+
+def empty_message() -> ApiError:
+    return ApiError(400, 50006, "Cannot send an empty message")
+
+
+def missing_permissions() -> ApiError:
+    return ApiError(403, 50013, "Missing Permissions")
+
+
+def invalid_webhook_token() -> ApiError:
+    return ApiError(401, 50027, "Invalid Webhook Token")
+
+
+def invalid_json() -> ApiError:
+    return ApiError(400, 50109, "The request body contains invalid JSON.")
+
+
+def reply_needs_history() -> ApiError:
+    return ApiError(400, 160002, "You cannot reply without permission to read message history")
+
+
+class Form:
+    """Collects what is wrong with a request body, field by field, and raises it all at once as code 50035."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, Any] = {}
+
+    def wrong(self, path: str, code: str, message: str) -> None:
+        """Note an error at `path`, keys and indices joined by dots, as in "components.0.label"."""
+        node = self._errors
+        for key in path.split("."):
+            node = node.setdefault(key, {})
+        node.setdefault("_errors", []).append({"code": code, "message": message})
+
+    def error(self) -> ApiError:
+        return ApiError(400, 50035, "Invalid Form Body", self._errors)
+
+    def check(self) -> None:
+        if self._errors:
+            raise self.error()
+
+
+def invalid_form(path: str, code: str, message: str) -> ApiError:
+    """One form error by itself."""
+    form = Form()
+    form.wrong(path, code, message)
+    return form.error()

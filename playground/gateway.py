@@ -1,0 +1,355 @@
+"""The playground's gateway: websocket connections, the bot's sessions on them, and what each session is sent.
+
+The numbers and close codes are those of Discord's gateway documentation. A session outlives its connection, so that
+RESUME finds the events it missed; a connection without a session may only IDENTIFY or RESUME.
+"""
+
+import asyncio
+import contextlib
+import secrets
+import zlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from aiohttp import WSMsgType, web
+
+from playground import wire
+from playground.model import DM, Channel, Clock, Event, Wire
+from playground.world import World
+
+_HEARTBEAT_INTERVAL_MS = 41_250
+_MAX_PAYLOAD = 4_096  # bytes that a client may send at once
+_SENDS, _SENDS_SECONDS = 120, 60.0
+_REPLAY = 10_000  # events kept for a RESUME
+_MAX_QUEUED = 100_000  # frames waiting for a client that does not read
+_MAX_DETACHED = 8  # sessions kept without a connection
+
+_MESSAGE_CONTENT = 1 << 15
+_PRIVILEGED_OFF = 1 << 1 | 1 << 8  # members and presences: the playground has neither
+_KNOWN_INTENTS = (1 << 26) - 1
+_GUILDS = 1 << 0
+# The intent each event needs: in the guild, and in direct messages. 0 needs none.
+_INTENTS = {
+    "CHANNEL_CREATE": (_GUILDS, 0),
+    "CHANNEL_UPDATE": (_GUILDS, 0),
+    "MESSAGE_CREATE": (1 << 9, 1 << 12),
+    "MESSAGE_UPDATE": (1 << 9, 1 << 12),
+    "MESSAGE_DELETE": (1 << 9, 1 << 12),
+    "MESSAGE_DELETE_BULK": (1 << 9, 1 << 12),
+    "MESSAGE_REACTION_ADD": (1 << 10, 1 << 13),
+    "MESSAGE_REACTION_REMOVE": (1 << 10, 1 << 13),
+    "MESSAGE_REACTION_REMOVE_ALL": (1 << 10, 1 << 13),
+    "TYPING_START": (1 << 11, 1 << 14),
+    "INTERACTION_CREATE": (0, 0),
+}
+_ALWAYS_SEEN = {"CHANNEL_CREATE", "CHANNEL_UPDATE", "INTERACTION_CREATE"}
+
+
+class ClosingError(Exception):
+    """The connection must close with this code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """In a connection's queue: close with this code."""
+
+    code: int
+
+
+class Connection:
+    """One websocket: what waits to go out on it, and how often the client sent."""
+
+    def __init__(self, socket: web.WebSocketResponse, request: web.Request) -> None:
+        self.socket = socket
+        self.session: Session | None = None
+        self.closing = False  # from our side
+        self._request = request
+        self._queue: asyncio.Queue[bytes | Close] = asyncio.Queue()
+        self._deflate = zlib.compressobj() if request.query.get("compress") == "zlib-stream" else None
+        self._sent_at: deque[float] = deque(maxlen=_SENDS)
+
+    def send(self, frame: bytes) -> None:
+        if self._queue.qsize() >= _MAX_QUEUED:
+            self.cut()
+        else:
+            self._queue.put_nowait(frame)
+
+    def close(self, code: int) -> None:
+        self.closing = True
+        self._queue.put_nowait(Close(code))
+
+    def cut(self) -> None:
+        """Drop the TCP line without a goodbye."""
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+    def count_send(self, now: float) -> None:
+        """ClosingError 4008 at the 121st send within 60 s."""
+        if len(self._sent_at) == _SENDS and now - self._sent_at[0] < _SENDS_SECONDS:
+            raise ClosingError(4008)
+        self._sent_at.append(now)
+
+    async def write(self) -> None:
+        """Send what is queued, until closed."""
+        with contextlib.suppress(ConnectionError):
+            while not isinstance(item := await self._queue.get(), Close):
+                await self._write_frame(item)
+            await self.socket.close(code=item.code)
+
+    async def _write_frame(self, frame: bytes) -> None:
+        if self._deflate is None:
+            await self.socket.send_str(frame.decode())
+        else:
+            packed = self._deflate.compress(frame) + self._deflate.flush(zlib.Z_SYNC_FLUSH)
+            await self.socket.send_bytes(packed)
+
+
+@dataclass(slots=True)
+class Session:
+    """What IDENTIFY made: its intents and shard, its numbered events, and its connection while it has one."""
+
+    id: str
+    intents: int
+    shard: tuple[int, int]
+    connection: Connection | None
+    sequence: int = 0
+    events: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=_REPLAY))
+
+    def push(self, name: str, body: bytes) -> None:
+        """Number the event, keep it for a replay, and send it."""
+        self.sequence += 1
+        frame = b'{"op":0,"s":%d,"t":"%s","d":%s}' % (self.sequence, name.encode(), body)
+        self.events.append((self.sequence, frame))
+        if self.connection is not None:
+            self.connection.send(frame)
+
+    def can_replay(self, after: int) -> bool:
+        return after == self.sequence or bool(self.events and self.events[0][0] <= after + 1)
+
+    def replay(self, after: int) -> None:
+        if self.connection is not None:
+            for number, frame in self.events:
+                if number > after:
+                    self.connection.send(frame)
+
+
+class Gateway:
+    """All connections and sessions of the bot. `url` is where RESUME should go."""
+
+    def __init__(
+        self, world: World, token: str, *, message_content: bool, clock: Clock, changed: Callable[[], None]
+    ) -> None:
+        self.url = ""
+        self.sessions: dict[str, Session] = {}
+        self.connections: set[Connection] = set()
+        self._world = world
+        self._token = token
+        self._message_content = message_content
+        self._clock = clock
+        self._changed = changed
+
+    @property
+    def connected(self) -> bool:
+        """Whether any session has a connection."""
+        return any(session.connection for session in self.sessions.values())
+
+    # Dispatch
+
+    def dispatch(self, event: Event) -> None:
+        """Send an event to the sessions that it concerns, serialised once."""
+        if event.name not in _INTENTS:
+            return
+        sessions = [session for session in self.sessions.values() if self._concerns(session, event)]
+        if not sessions:
+            return
+        data = wire.payload(self._world, event)
+        whole = orjson.dumps(data)
+        blank = whole
+        if event.message is not None and not all(one.intents & _MESSAGE_CONTENT for one in sessions):
+            blank = orjson.dumps(wire.redacted(self._world, data))
+        for session in sessions:
+            session.push(event.name, whole if session.intents & _MESSAGE_CONTENT else blank)
+
+    def _concerns(self, session: Session, event: Event) -> bool:
+        channel = event.channel
+        direct = channel is not None and channel.type == DM
+        needed = _INTENTS[event.name][direct]
+        if needed & ~session.intents or session.shard[0] != self._shard_of(session.shard[1], direct=direct):
+            return False
+        return event.name in _ALWAYS_SEEN or self._visible(channel)
+
+    def _visible(self, channel: Channel | None) -> bool:
+        return channel is None or self._world.may(channel, self._world.bot.id, "view_channel")
+
+    def _shard_of(self, count: int, *, direct: bool) -> int:
+        return 0 if direct else (self._world.guild_id >> 22) % count
+
+    # One connection
+
+    async def handle(self, request: web.Request) -> web.WebSocketResponse:
+        """Serve one websocket for as long as it lasts."""
+        socket = web.WebSocketResponse(compress=False)
+        await socket.prepare(request)
+        connection = Connection(socket, request)
+        self.connections.add(connection)
+        writer = asyncio.create_task(connection.write())
+        connection.send(_frame(10, {"heartbeat_interval": _HEARTBEAT_INTERVAL_MS}))
+        try:
+            await self._read(connection)
+        finally:
+            self._detach(connection)
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+        return socket
+
+    async def _read(self, connection: Connection) -> None:
+        async for frame in connection.socket:
+            try:
+                connection.count_send(self._clock())
+                self._receive(connection, frame.type, frame.data)
+            except ClosingError as refused:
+                connection.close(refused.code)
+
+    def _receive(self, connection: Connection, kind: WSMsgType, data: str | bytes) -> None:
+        payload = _decode(kind, data)
+        operation, body = payload.get("op"), payload.get("d")
+        if operation == 1:
+            connection.send(_frame(11, None))
+        elif operation == 2:
+            self._identify(connection, _mapping(body))
+        elif operation == 6:
+            self._resume(connection, _mapping(body))
+        elif operation not in (3, 4, 8, 31):  # presence, voice state, members, soundboard: nothing to do
+            raise ClosingError(4001)
+        elif connection.session is None:
+            raise ClosingError(4003)
+
+    def _identify(self, connection: Connection, body: Wire) -> None:
+        if connection.session is not None:
+            raise ClosingError(4005)
+        self._check_token(body)
+        intents, shard = self._checked_intents(body.get("intents")), _checked_shard(body.get("shard", [0, 1]))
+        session = Session(secrets.token_hex(16), intents, shard, connection)
+        connection.session = self.sessions[session.id] = session
+        session.push("READY", orjson.dumps(self._ready(session)))
+        if intents & _GUILDS and shard[0] == self._shard_of(shard[1], direct=False):
+            session.push("GUILD_CREATE", orjson.dumps(wire.guild_object(self._world)))
+        self._connection_changed()
+
+    def _check_token(self, body: Wire) -> None:
+        if body.get("token") not in (self._token, f"Bot {self._token}"):
+            raise ClosingError(4004)
+
+    def _checked_intents(self, intents: Any) -> int:
+        if not isinstance(intents, int) or not 0 <= intents <= _KNOWN_INTENTS:
+            raise ClosingError(4013)
+        if intents & _PRIVILEGED_OFF or (intents & _MESSAGE_CONTENT and not self._message_content):
+            raise ClosingError(4014)
+        return intents
+
+    def _ready(self, session: Session) -> Wire:
+        application = wire.application_object(self._world, message_content=self._message_content)
+        return {
+            "v": 10,
+            "user": wire.user_object(self._world.bot) | {"verified": True, "mfa_enabled": False, "flags": 0},
+            "guilds": [{"id": str(self._world.guild_id), "unavailable": True}],
+            "session_id": session.id,
+            "resume_gateway_url": self.url,
+            "shard": session.shard,
+            "application": {"id": application["id"], "flags": application["flags"]},
+        }
+
+    def _resume(self, connection: Connection, body: Wire) -> None:
+        if connection.session is not None:
+            raise ClosingError(4005)
+        self._check_token(body)
+        session, after = self.sessions.get(str(body.get("session_id"))), body.get("seq")
+        if not isinstance(after, int) or (session is not None and after > session.sequence):
+            raise ClosingError(4007)
+        if session is None or not session.can_replay(after):
+            connection.send(_frame(9, False))
+            return
+        if session.connection is not None:  # a newer connection takes the session over
+            session.connection.session = None
+            session.connection.close(4000)
+        session.connection, connection.session = connection, session
+        session.replay(after)
+        session.push("RESUMED", b"{}")
+        self._connection_changed()
+
+    def _detach(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        session, connection.session = connection.session, None
+        if session is not None:
+            session.connection = None
+            if not connection.closing and connection.socket.close_code in (1000, 1001):  # the client gave it up
+                self.sessions.pop(session.id, None)
+        detached = [one.id for one in self.sessions.values() if one.connection is None]
+        for session_id in detached[:-_MAX_DETACHED]:
+            del self.sessions[session_id]
+        self._connection_changed()
+
+    def _connection_changed(self) -> None:
+        self._world.emit(Event(name="BOT"))
+        self._changed()
+
+    # On request
+
+    def ask_reconnect(self) -> None:
+        """op 7 to every connection."""
+        for connection in self.connections:
+            connection.send(_frame(7, None))
+
+    def invalidate(self, *, resumable: bool) -> None:
+        """op 9 to every connection; not resumable, the sessions are forgotten too."""
+        for connection in self.connections:
+            connection.send(_frame(9, resumable))
+            if not resumable and connection.session is not None:
+                self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        if connection.session is not None:
+            connection.session.connection = None
+            self.sessions.pop(connection.session.id, None)
+            connection.session = None
+
+    def disconnect(self, code: int) -> None:
+        for connection in self.connections:
+            connection.close(code)
+
+    def cut(self) -> None:
+        for connection in tuple(self.connections):
+            connection.cut()
+
+
+def _frame(operation: int, data: Any) -> bytes:
+    return orjson.dumps({"op": operation, "d": data, "s": None, "t": None})
+
+
+def _decode(kind: WSMsgType, data: str | bytes) -> Wire:
+    if kind not in (WSMsgType.TEXT, WSMsgType.BINARY) or len(data) > _MAX_PAYLOAD:
+        raise ClosingError(4002)
+    try:
+        return _mapping(orjson.loads(data))
+    except orjson.JSONDecodeError:
+        raise ClosingError(4002) from None
+
+
+def _mapping(value: Any) -> Wire:
+    if not isinstance(value, dict):
+        raise ClosingError(4002)
+    return value
+
+
+def _checked_shard(value: Any) -> tuple[int, int]:
+    match value:
+        case [int(shard), int(count)] if 0 <= shard < count:
+            return shard, count
+    raise ClosingError(4010)

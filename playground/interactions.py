@@ -1,0 +1,329 @@
+"""Interactions: a person uses a command, a button or a form; the bot answers within Discord's times and rules."""
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from playground import body, commands, errors, wire
+from playground.body import EPHEMERAL, Body
+from playground.errors import invalid_form
+from playground.model import DM, Channel, Clock, Draft, Event, File, Message, User, Wire, snowflake
+from playground.posting import Posting
+from playground.world import World
+
+_COMMAND, _COMPONENT, _MODAL = 2, 3, 5  # interaction types
+_REPLY, _DEFER, _DEFER_UPDATE, _UPDATE, _FORM = 4, 5, 6, 7, 9  # callback types
+_LOADING = 1 << 7
+_ANSWER_SECONDS, _TOKEN_SECONDS = 3.0, 15 * 60.0
+_MAX_KEPT = 1_000
+_COMMAND_TYPES = {commands.SLASH: 20, commands.USER: 23, commands.MESSAGE: 23}  # message types of the answers
+
+
+@dataclass(slots=True, eq=False)
+class Interaction:
+    """One interaction as it unfolds. `callback` is the type of the bot's first answer, None before it.
+
+    `messages` are those it led to, as answering it left them; `original_id` names the first of them.
+    """
+
+    id: int
+    type: int
+    token: str
+    channel_id: int
+    user_id: int
+    data: Wire
+    created: float
+    source: Message | None = None
+    callback: int | None = None
+    form: Wire | None = None
+    original_id: int | None = None
+    messages: dict[int, Message] = field(default_factory=dict)
+
+    @property
+    def reply(self) -> Message | None:
+        """The first answer, once there is more of it than "thinking"."""
+        original = self.messages.get(self.original_id or 0)
+        return None if original is None or original.flags & _LOADING else original
+
+
+class Interactions:
+    """The last 1,000 interactions."""
+
+    def __init__(self, world: World, posting: Posting, clock: Clock, changed: Callable[[], None]) -> None:
+        self._world = world
+        self._posting = posting
+        self._clock = clock
+        self._changed = changed
+        self._by_token: OrderedDict[str, Interaction] = OrderedDict()
+
+    # People's side
+
+    def use(
+        self, channel_id: int, user_id: int, command: Wire, options: Mapping[str, Any], target_id: int | None = None
+    ) -> Interaction:
+        """A person uses a command; `target_id` is the message or person of a context-menu command."""
+        data: Wire = {"id": command["id"], "name": command["name"], "type": command["type"]}
+        if "guild_id" in command:
+            data["guild_id"] = command["guild_id"]
+        data["options"] = commands.filled(command["options"], options)
+        data["resolved"] = self._resolved(channel_id, command, data["options"], target_id)
+        if target_id is not None:
+            data["target_id"] = str(target_id)
+        return self._begin(_COMMAND, channel_id, user_id, data)
+
+    def _resolved(self, channel_id: int, command: Wire, options: Sequence[Wire], target_id: int | None) -> Wire:
+        if command["type"] == commands.MESSAGE:
+            message = self._world.message(channel_id, target_id or 0)
+            return {"messages": {str(message.id): wire.message_object(self._world, message)}}
+        users = [target_id or 0] if command["type"] == commands.USER else _ids(options, 6)
+        people = [self._world.user(one) for one in users]
+        channels = [self._world.channel(one) for one in _ids(options, 7)]
+        members = {str(one.id): _without_user(wire.member_object(self._world, one)) for one in people}
+        return {
+            "users": {str(one.id): wire.user_object(one) for one in people},
+            "members": members,
+            "channels": {str(one.id): wire.channel_object(self._world, one) for one in channels},
+        }
+
+    def click(self, message: Message, user_id: int, custom_id: str, values: Sequence[str] = ()) -> Interaction:
+        """A person uses a component. ApiError for one that is not there, is disabled, or lacks such an option."""
+        part = _component(message, custom_id)
+        data: Wire = {"custom_id": custom_id, "component_type": part["type"]}
+        if part["type"] != 2:
+            offered = {option["value"] for option in part.get("options") or []}
+            if not values or (part["type"] == 3 and not offered.issuperset(values)):
+                raise invalid_form("values", "BASE_TYPE_CHOICES", "Choose from the options of the menu.")
+            data["values"] = list(values)
+        return self._begin(_COMPONENT, message.channel_id, user_id, data, message)
+
+    def submit(self, opener: Interaction, values: Mapping[str, str]) -> Interaction:
+        """The person to whom a form was shown sends it, {custom_id: text}."""
+        if opener.form is None:
+            raise errors.unknown_interaction()
+        rows = [
+            {"type": 1, "components": [{"type": 4, "custom_id": name, "value": value}]}
+            for name, value in values.items()
+        ]
+        data = {"custom_id": opener.form["custom_id"], "components": rows}
+        return self._begin(_MODAL, opener.channel_id, opener.user_id, data, opener.source)
+
+    def _begin(
+        self, kind: int, channel_id: int, user_id: int, data: Wire, source: Message | None = None
+    ) -> Interaction:
+        channel, user = self._world.channel(channel_id), self._world.user(user_id)
+        if not self._world.may(channel, user.id, "use_application_commands"):
+            raise errors.missing_permissions()
+        token, now = secrets.token_urlsafe(32), self._clock()
+        made = Interaction(self._world.next_id(), kind, token, channel.id, user.id, data, now, source)
+        self._by_token[token] = made
+        if len(self._by_token) > _MAX_KEPT:
+            self._by_token.popitem(last=False)
+        payload = self._payload(made, channel, user)
+        self._world.emit(Event(name="INTERACTION_CREATE", channel=channel, data=payload))
+        return made
+
+    def _payload(self, made: Interaction, channel: Channel, user: User) -> Wire:
+        world = self._world
+        payload: Wire = {
+            "id": str(made.id),
+            "application_id": str(world.bot.id),
+            "type": made.type,
+            "token": made.token,
+            "version": 1,
+            "data": made.data,
+            "channel_id": str(channel.id),
+            "channel": wire.channel_object(world, channel),
+            "locale": "en-US",
+            "app_permissions": str(world.permissions(channel, world.bot.id)),
+            "entitlements": [],
+            "attachment_size_limit": 10 * 1024 * 1024,
+        }
+        if made.source is not None:
+            payload["message"] = wire.message_object(world, made.source)
+        if channel.type == DM:
+            owners = {"1": str(user.id)}
+            return payload | {"user": wire.user_object(user), "context": 1, "authorizing_integration_owners": owners}
+        guild_id = str(world.guild_id)
+        member = wire.member_object(world, user) | {"permissions": str(world.permissions(channel, user.id))}
+        return payload | {
+            "guild_id": guild_id,
+            "guild": {"id": guild_id, "features": [], "locale": "en-US"},
+            "guild_locale": "en-US",
+            "member": member,
+            "context": 0,
+            "authorizing_integration_owners": {"0": guild_id},
+        }
+
+    def recent(self) -> list[Interaction]:
+        """Oldest first."""
+        return list(self._by_token.values())
+
+    def ephemeral(self, message_id: int, user_id: int) -> Message | None:
+        """A message that only this person sees, by its id."""
+        for made in reversed(self._by_token.values()):
+            message = made.messages.get(message_id)
+            if message is not None and message.flags & EPHEMERAL and made.user_id == user_id:
+                return message
+        return None
+
+    # The bot's side
+
+    def answer(self, interaction_id: int, token: str, kind: Any, payload: Wire, files: tuple[File, ...]) -> Interaction:
+        """The first answer. ApiError 10062 for an unknown one or after 3 s, 40060 for a second answer."""
+        made = self._by_token.get(token)
+        if made is None or made.id != interaction_id:
+            raise errors.unknown_interaction()
+        if made.callback is not None:
+            raise errors.already_acknowledged()
+        if self._clock() - made.created > _ANSWER_SECONDS:
+            raise errors.unknown_interaction()
+        self._take_answer(made, kind, payload, files)
+        made.callback = kind
+        self._changed()
+        return made
+
+    def _take_answer(self, made: Interaction, kind: Any, payload: Wire, files: tuple[File, ...]) -> None:
+        if kind == _REPLY:
+            made.original_id = self._post(made, body.parse(payload, files)).id
+        elif kind == _DEFER:
+            made.original_id = self._post(made, body.parse({"flags": payload.get("flags")}), extra=_LOADING).id
+        elif kind == _FORM and made.type != _MODAL:
+            made.form = _checked_form(payload)
+        elif kind in (_UPDATE, _DEFER_UPDATE) and made.source is not None:
+            self._take_over(made, made.source)
+            if kind == _UPDATE:
+                self._edit(made, made.source, body.parse(payload, files))
+        else:
+            raise invalid_form("type", "BASE_TYPE_CHOICES", "Value must be one of {4, 5, 6, 7, 9}.")
+
+    def _take_over(self, made: Interaction, source: Message) -> None:
+        """The component's own message counts as the original answer."""
+        made.original_id = source.id
+        made.messages[source.id] = source
+
+    def by_token(self, application_id: str, token: str) -> Interaction:
+        """ApiError 10015 for another application, 50027 for an unknown, unanswered or outdated token."""
+        if application_id != str(self._world.bot.id):
+            raise errors.unknown_webhook()
+        made = self._by_token.get(token)
+        if made is None or made.callback is None or self._clock() - made.created > _TOKEN_SECONDS:
+            raise errors.invalid_webhook_token()
+        return made
+
+    def follow_up(self, made: Interaction, payload: Wire, files: tuple[File, ...]) -> Message:
+        """A further message. The first one after a deferral takes the place of "thinking", as in Discord."""
+        parsed = body.parse(payload, files)
+        original = made.messages.get(made.original_id or 0)
+        if original is not None and original.flags & _LOADING:
+            return self._edit(made, original, parsed)
+        return self._post(made, parsed)
+
+    def _post(self, made: Interaction, parsed: Body, extra: int = 0) -> Message:
+        if parsed.empty and not extra:
+            raise errors.empty_message()
+        channel = self._world.channel(made.channel_id)
+        kind = _COMMAND_TYPES[made.data["type"]] if made.type == _COMMAND else 0
+        draft = self._posting.draft(
+            channel, parsed, type=kind, webhook_id=self._world.bot.id, interaction=self._metadata(made)
+        )
+        draft = replace(draft, flags=draft.flags | extra, nonce=None)
+        return self._keep(made, self._shown(made, channel, draft))
+
+    def _shown(self, made: Interaction, channel: Channel, draft: Draft) -> Message:
+        if not draft.flags & EPHEMERAL:
+            return self._world.post(channel, self._world.bot, draft)
+        message = self._world.compose(channel, self._world.bot, draft)
+        self._emit_ephemeral(made, channel, message)
+        return message
+
+    def _metadata(self, made: Interaction) -> Wire:
+        user = wire.user_object(self._world.user(made.user_id))
+        return {"id": str(made.id), "type": made.type, "user": user, "authorizing_integration_owners": {}}
+
+    def _keep(self, made: Interaction, message: Message) -> Message:
+        made.messages[message.id] = message
+        self._changed()
+        return message
+
+    def _emit_ephemeral(self, made: Interaction, channel: Channel, message: Message) -> None:
+        self._world.emit(Event(name="EPHEMERAL", channel=channel, message=message, user_id=made.user_id))
+
+    def message(self, made: Interaction, name: str) -> Message:
+        """One of its messages, by id or "@original"; ApiError 10008 for none."""
+        message_id = made.original_id if name == "@original" else snowflake(name)
+        message = made.messages.get(message_id or 0)
+        if message is None:
+            raise errors.unknown_message()
+        return message if message.flags & EPHEMERAL else self._world.message(message.channel_id, message.id)
+
+    def edit(self, made: Interaction, name: str, payload: Wire, files: tuple[File, ...]) -> Message:
+        return self._edit(made, self.message(made, name), body.parse(payload, files))
+
+    def _edit(self, made: Interaction, message: Message, parsed: Body) -> Message:
+        revised = self._world.revise(message, self._posting.changes(message, parsed), parsed.allowed)
+        if message.flags & _LOADING:  # what fills in for "thinking" does not count as an edit
+            revised = replace(revised, flags=message.flags & ~_LOADING, edited=None)
+        if message.flags & EPHEMERAL:
+            self._emit_ephemeral(made, self._world.channel(message.channel_id), revised)
+        else:
+            self._world.replace_message(revised)
+        return self._keep(made, revised)
+
+    def delete(self, made: Interaction, name: str) -> None:
+        message = self.message(made, name)
+        del made.messages[message.id]
+        if message.flags & EPHEMERAL:
+            channel = self._world.channel(message.channel_id)
+            self._world.emit(Event(name="EPHEMERAL_DELETE", channel=channel, ids=(message.id,)))
+        else:
+            self._world.delete(message)
+        self._changed()
+
+    def callback_object(self, made: Interaction) -> Wire:
+        """What `with_response` asks for."""
+        original = made.messages.get(made.original_id or 0)
+        interaction: Wire = {"id": str(made.id), "type": made.type}
+        resource: Wire = {"type": made.callback}
+        if original is not None:
+            interaction |= {
+                "response_message_id": str(original.id),
+                "response_message_loading": bool(original.flags & _LOADING),
+                "response_message_ephemeral": bool(original.flags & EPHEMERAL),
+            }
+            resource["message"] = wire.message_object(self._world, original)
+        return {"interaction": interaction, "resource": resource}
+
+
+def _ids(options: Sequence[Wire], kind: int) -> list[int]:
+    """The ids given in options of a type, those of subcommands too."""
+    found = [int(option["value"]) for option in options if option["type"] == kind]
+    for option in options:
+        found += _ids(option.get("options", []), kind)
+    return found
+
+
+def _without_user(member: Wire) -> Wire:
+    return {name: value for name, value in member.items() if name != "user"} | {"permissions": "0"}
+
+
+def _component(message: Message, custom_id: str) -> Wire:
+    for row in message.components:
+        for part in row["components"]:
+            if part.get("custom_id") == custom_id and not part.get("disabled"):
+                found: Wire = part
+                return found
+    raise invalid_form("custom_id", "COMPONENT_UNKNOWN", "That component is not there, or is disabled.")
+
+
+def _checked_form(payload: Wire) -> Wire:
+    """A modal (Discord: title 45 characters, custom_id 100, 1 to 5 rows)."""
+    title, custom_id, rows = payload.get("title"), payload.get("custom_id"), payload.get("components")
+    if not isinstance(title, str) or not 1 <= len(title) <= 45:
+        raise invalid_form("data.title", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 45 in length.")
+    if not isinstance(custom_id, str) or not 1 <= len(custom_id) <= 100:
+        raise invalid_form("data.custom_id", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
+    if not isinstance(rows, list) or not 1 <= len(rows) <= 5:
+        raise invalid_form("data.components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.")
+    return payload

@@ -1,0 +1,132 @@
+"""The values of the playground's world: people, channels, messages, and what happens to them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from playground.mentions import ANY, AllowedMentions
+from playground.permissions import Overwrite
+
+Wire = dict[str, Any]
+Clock = Callable[[], float]
+
+TEXT, DM = 0, 1  # channel types
+_MAX_ID_DIGITS = 20  # of 64 bits
+
+
+def snowflake(value: object) -> int | None:
+    """An id from the wire, a string or an int; None for anything else."""
+    text = str(value)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_ID_DIGITS else None
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A person, a bot, or a webhook in a message's author place. `color` is for the page: "#rrggbb"."""
+
+    id: int
+    name: str
+    bot: bool = False
+    color: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An uploaded attachment's bytes, served under /attachments."""
+
+    filename: str
+    content_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a message points at: a reply (type 0) or a forward (type 1)."""
+
+    message_id: int
+    channel_id: int
+    type: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """One emoji under a message (a character, or "name:id") and who put it there, first to last."""
+
+    emoji: str
+    users: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a message is to be made of."""
+
+    content: str = ""
+    embeds: Sequence[Wire] = ()
+    components: Sequence[Wire] = ()
+    attachments: Sequence[Wire] = ()
+    stickers: Sequence[Wire] = ()
+    snapshots: Sequence[Wire] = ()
+    reference: Reference | None = None
+    allowed: AllowedMentions = ANY
+    nonce: str | int | None = None
+    flags: int = 0
+    type: int = 0
+    webhook_id: int | None = None
+    interaction: Wire | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A posted message as it stands. `created` and `edited` are wall-clock seconds. `pinged` is who was notified."""
+
+    id: int
+    channel_id: int
+    author: User
+    content: str
+    created: float
+    edited: float | None = None
+    type: int = 0
+    flags: int = 0
+    reference: Reference | None = None
+    embeds: tuple[Wire, ...] = ()
+    components: tuple[Wire, ...] = ()
+    attachments: tuple[Wire, ...] = ()
+    stickers: tuple[Wire, ...] = ()
+    snapshots: tuple[Wire, ...] = ()
+    mentions: tuple[int, ...] = ()
+    mention_roles: tuple[int, ...] = ()
+    mention_everyone: bool = False
+    pinged: frozenset[int] = frozenset()
+    reactions: tuple[Reaction, ...] = ()
+    nonce: str | int | None = None
+    webhook_id: int | None = None
+    interaction: Wire | None = None
+
+
+@dataclass(slots=True)
+class Channel:
+    """A channel and what stands in it. `recipient_id` is set in a direct-message channel only."""
+
+    id: int
+    name: str
+    topic: str = ""
+    type: int = TEXT
+    position: int = 0
+    recipient_id: int | None = None
+    last_message_id: int | None = None
+    messages: dict[int, Message] = field(default_factory=dict)
+    overwrites: dict[int, Overwrite] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A change, named as Discord's gateway names it. Which fields are set depends on the name; see wire.payload."""
+
+    name: str
+    channel: Channel | None = None
+    message: Message | None = None
+    user_id: int | None = None
+    emoji: str = ""
+    ids: tuple[int, ...] = ()
+    at: float = 0.0
+    data: Wire | None = None

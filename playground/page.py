@@ -1,0 +1,325 @@
+"""The chat page's server end: its files, its event stream, and what people do on it.
+
+The page acts for people without a password. So that no other site in the browser can do the same, requests for foreign
+hosts (DNS rebinding) or from foreign origins are refused, by `guard`, on the whole port.
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import orjson
+from aiohttp import web
+
+from playground import body, errors, wire
+from playground.errors import ApiError
+from playground.gateway import Gateway
+from playground.model import Event, User, Wire, snowflake
+from playground.people import People
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+T = TypeVar("T")
+
+_FILES = Path(__file__).parent / "page"
+_MAX_BODY = 64 * 1024
+_MAX_QUEUED = 5_000  # frames waiting for a page that does not read
+_MAX_ANNOTATIONS = 5_000
+_SHOWN = 200  # messages per channel that a page is given at first
+_INLINE = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_CONTENT_POLICY = "default-src 'self'; img-src 'self' http: https: data:; frame-ancestors 'none'"
+_HEADERS = {
+    "Content-Security-Policy": _CONTENT_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def guard(host: str) -> Callable[..., Awaitable[web.StreamResponse]]:
+    """Middleware that lets in only requests for this machine (or the host listened on), from its own pages."""
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        origin = request.headers.get("Origin", f"http://{request.host}")
+        if not _is_ours(request.host, host) or origin != f"http://{request.host}":
+            return _json({"error": "This address may only be used from its own page."}, status=403)
+        return await handler(request)
+
+    return middleware
+
+
+def _is_ours(asked: str, bound: str) -> bool:
+    try:
+        name = urlsplit(f"//{asked}").hostname or ""
+        if name in ("localhost", bound):
+            return True
+        address = ipaddress.ip_address(name)
+    except ValueError:  # neither a host nor an address
+        return False
+    # Told to listen everywhere, any literal address will do: rebinding needs a name.
+    return address.is_loopback or bound in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+
+
+class Page:
+    """Serves the page, feeds the open ones, and keeps the notes beside the messages."""
+
+    def __init__(self, people: People, gateway: Gateway) -> None:
+        self._people = people
+        self._world = people.world
+        self._gateway = gateway
+        self._feeds: set[asyncio.Queue[bytes | None]] = set()
+        self._annotations: OrderedDict[int, Wire] = OrderedDict()
+
+    def routes(self) -> list[web.RouteDef]:
+        message = "/page/channels/{channel}/messages/{message}"
+        reaction = message + "/reactions/{emoji}"
+        acts: list[tuple[str, str, Callable[[web.Request, Wire], Any]]] = [
+            ("POST", "/page/channels/{channel}/messages", self._post),
+            ("PATCH", message, self._edit),
+            ("DELETE", message, self._delete),
+            ("POST", "/page/channels/{channel}/typing", self._typing),
+            ("PUT", reaction, self._react),
+            ("DELETE", reaction, self._unreact),
+            ("POST", "/page/channels/{channel}/commands", self._command),
+            ("POST", "/page/channels/{channel}/components", self._click),
+        ]
+        return [
+            web.get("/", self._file),
+            web.get("/page/events", self._events),
+            web.get("/page/{file}", self._file),
+            web.get("/attachments/{channel}/{id}/{name}", self._attachment),
+            *(web.route(method, path, _acting(act)) for method, path, act in acts),
+        ]
+
+    # Files
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        files = {path.name: path for path in _FILES.iterdir()}
+        wanted = request.match_info.get("file", "index.html")
+        if wanted not in files:
+            raise web.HTTPNotFound
+        return web.FileResponse(files[wanted], headers=_HEADERS | {"Cache-Control": "no-cache"})
+
+    async def _attachment(self, request: web.Request) -> web.StreamResponse:
+        file_id = request.match_info["id"]
+        file = self._world.files.get(int(file_id)) if file_id.isdecimal() else None
+        if file is None:
+            raise web.HTTPNotFound
+        inline = file.content_type in _INLINE  # anything else could be a page that acts as ours
+        headers = _HEADERS | {"Content-Disposition": "inline" if inline else "attachment"}
+        kind = file.content_type if inline else "application/octet-stream"
+        return web.Response(body=file.data, content_type=kind, headers=headers)
+
+    # Events
+
+    async def _events(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(heartbeat=30.0)
+        await socket.prepare(request)
+        feed: asyncio.Queue[bytes | None] = asyncio.Queue()
+        feed.put_nowait(orjson.dumps(self._snapshot()))
+        self._feeds.add(feed)
+        writer = asyncio.create_task(_write(socket, feed))
+        try:
+            async for _ in socket:
+                pass  # the page only listens here
+        finally:
+            self._feeds.discard(feed)
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+        return socket
+
+    def close(self) -> None:
+        """End all event streams."""
+        for feed in self._feeds:
+            feed.put_nowait(None)
+
+    def _snapshot(self) -> Wire:
+        """The whole world as the page needs it."""
+        world, bot = self._world, self._world.bot
+        channels = world.channels.values()
+        return {
+            "type": "world",
+            "guild": {
+                "id": str(world.guild_id),
+                "name": world.guild_name,
+                "roles": [{"id": str(world.bot_role_id), "name": world.bot.name}],
+            },
+            "channels": [{"id": str(one.id), "name": one.name, "topic": one.topic} for one in channels],
+            "people": [{"id": str(one.id), "name": one.name, "color": one.color} for one in world.people],
+            "bot": {"id": str(bot.id), "name": bot.name, "connected": self._gateway.connected},
+            "commands": self._people.commands.all(),
+            "messages": {
+                str(one.id): [wire.message_object(world, message) for message in list(one.messages.values())[-_SHOWN:]]
+                for one in channels
+            },
+            "annotations": {str(message_id): note for message_id, note in self._annotations.items()},
+        }
+
+    def publish(self, event: Event) -> None:
+        """Tell the open pages."""
+        if self._feeds and (frame := self._frame(event)) is not None:
+            self._send(frame)
+
+    def _send(self, frame: Wire) -> None:
+        data = orjson.dumps(frame)
+        for feed in self._feeds:
+            if feed.qsize() < _MAX_QUEUED:
+                feed.put_nowait(data)
+            else:
+                feed.put_nowait(None)  # it reads the world anew when it reconnects
+
+    def _frame(self, event: Event) -> Wire | None:
+        match event.name:
+            case "MESSAGE_CREATE" | "MESSAGE_UPDATE":
+                return {"type": event.name.lower(), "message": wire.payload(self._world, event)}
+            case "MESSAGE_DELETE" | "EPHEMERAL_DELETE" if event.channel:
+                return {"type": "message_delete", "channel_id": str(event.channel.id), "id": str(event.ids[0])}
+            case "TYPING_START" if event.channel:
+                return {"type": "typing", "channel_id": str(event.channel.id), "user_id": str(event.user_id)}
+            case "COMMANDS":
+                return {"type": "commands", "commands": self._people.commands.all()}
+            case "BOT":
+                return {"type": "bot", "connected": self._gateway.connected}
+            case "EPHEMERAL" if event.channel and event.message:
+                shown = wire.message_object(self._world, event.message)
+                place = {"user_id": str(event.user_id), "channel_id": str(event.channel.id)}
+                return {"type": "ephemeral", **place, "message": shown}
+            case "CHANNEL_CREATE" | "MESSAGE_DELETE_BULK":
+                return self._snapshot()
+        return _reactions(event) if event.name.startswith("MESSAGE_REACTION") else None
+
+    def annotate(self, message_id: int, *, respond: bool, reason: str, text: str) -> None:
+        """Note beside a message what the bot decided on it; `text` is a line for people."""
+        note: Wire = {"respond": respond, "reason": reason, "text": text}
+        self._annotations[message_id] = note
+        if len(self._annotations) > _MAX_ANNOTATIONS:
+            self._annotations.popitem(last=False)
+        if self._feeds:
+            self._send({"type": "annotation", "message_id": str(message_id), "annotation": note})
+
+    # What people do on the page
+
+    def _post(self, request: web.Request, given: Wire) -> Any:
+        reply_to = _id(given, "reply_to") if given.get("reply_to") is not None else None
+        ping = _field(given, "ping", bool) if "ping" in given else True
+        content, author_id = _field(given, "content", str), self._speaker(given).id
+        message = self._people.post(_place(request, "channel"), author_id, content, reply_to=reply_to, ping=ping)
+        return wire.message_object(self._world, message)
+
+    def _edit(self, request: web.Request, given: Wire) -> Any:
+        message = self._world.message(_place(request, "channel"), _place(request, "message"))
+        content, author_id = _field(given, "content", str), self._speaker(given).id
+        return wire.message_object(self._world, self._people.edit(message, content, author_id=author_id))
+
+    def _delete(self, request: web.Request, given: Wire) -> Any:
+        message = self._world.message(_place(request, "channel"), _place(request, "message"))
+        self._people.delete(message, author_id=self._speaker(given).id)
+
+    def _typing(self, request: web.Request, given: Wire) -> Any:
+        self._people.typing(_place(request, "channel"), self._speaker(given).id)
+
+    def _react(self, request: web.Request, given: Wire, *, add: bool = True) -> Any:
+        message = self._world.message(_place(request, "channel"), _place(request, "message"))
+        self._people.react(message, self._speaker(given).id, request.match_info["emoji"], add=add)
+
+    def _unreact(self, request: web.Request, given: Wire) -> Any:
+        self._react(request, given, add=False)
+
+    def _command(self, request: web.Request, given: Wire) -> Any:
+        options = _field(given, "options", dict) if given.get("options") is not None else {}
+        target_id = _id(given, "target_id") if given.get("target_id") is not None else None
+        name = str(_id(given, "command_id"))
+        made = self._people.command(_place(request, "channel"), self._speaker(given).id, name, options, target_id)
+        return {"id": str(made.id)}
+
+    def _click(self, request: web.Request, given: Wire) -> Any:
+        self._world.channel(_place(request, "channel"))
+        values = _field(given, "values", list) if given.get("values") is not None else []
+        if not all(isinstance(value, str) for value in values):
+            raise _wrong("values")
+        custom_id, author_id = _field(given, "custom_id", str), self._speaker(given).id
+        return {"id": str(self._people.click(_id(given, "message_id"), author_id, custom_id, values).id)}
+
+    def _speaker(self, given: Wire) -> User:
+        """The person that a request speaks as; never the bot."""
+        user = self._world.user(_id(given, "author_id"))
+        if user.bot:
+            raise errors.unknown_user()
+        return user
+
+
+async def _write(socket: web.WebSocketResponse, feed: asyncio.Queue[bytes | None]) -> None:
+    with contextlib.suppress(ConnectionError):
+        while (data := await feed.get()) is not None:
+            await socket.send_str(data.decode())
+        await socket.close(code=1001)
+
+
+def _reactions(event: Event) -> Wire | None:
+    if event.message is None:
+        return None
+    shown = [{"emoji": one.emoji, "users": [str(user) for user in one.users]} for one in event.message.reactions]
+    place = {"channel_id": str(event.message.channel_id), "message_id": str(event.message.id)}
+    return {"type": "reactions", **place, "reactions": shown}
+
+
+def _acting(act: Callable[[web.Request, Wire], Any]) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            return _json(act(request, await _given(request)) or {})
+        except ApiError as error:
+            return _json({"error": _sentence(error)}, status=error.status)
+
+    return handle
+
+
+async def _given(request: web.Request) -> Wire:
+    """The JSON body over the query."""
+    if not request.can_read_body:
+        return dict(request.query)
+    if request.content_length is None or request.content_length > _MAX_BODY:
+        raise errors.too_large()
+    return dict(request.query) | body.mapping(body.load(await request.read()))
+
+
+def _sentence(error: ApiError) -> str:
+    """A form error names its first field; the page shows one sentence."""
+    found, path = error.errors or {}, []
+    while found and "_errors" not in found:
+        key = next(iter(found))
+        path.append(key)
+        found = found[key]
+    if not found:
+        return f"{error.message.rstrip('.')}."
+    return f"{'.'.join(path)}: {found['_errors'][0]['message'].rstrip('.')}."
+
+
+def _place(request: web.Request, name: str) -> int:
+    return _id(dict(request.match_info), name)
+
+
+def _id(given: Wire, name: str) -> int:
+    value = snowflake(given.get(name))
+    if value is None:
+        raise _wrong(name)
+    return value
+
+
+def _field(given: Wire, name: str, kind: type[T]) -> T:
+    value = given.get(name)
+    if not isinstance(value, kind):
+        raise _wrong(name)
+    return value
+
+
+def _wrong(name: str) -> ApiError:
+    return ApiError(400, 50035, f"The field {name} is missing or not what it should be.")
+
+
+def _json(value: Any, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=orjson.dumps(value), content_type="application/json", headers=_HEADERS)

@@ -1,0 +1,57 @@
+// The way to the server: requests with JSON bodies, and one websocket of events that reconnects by itself.
+
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 8000;
+
+/** What the server refused, in one sentence fit for people. */
+export class Refused extends Error {}
+
+async function call(method, path, body) {
+  const init = {
+    method,
+    headers: body ? { "Content-Type": "application/json" } : {},
+    body: body && JSON.stringify(body),
+  };
+  const response = await fetch(`/page${path}`, init).catch(() => {
+    throw new Refused("The playground does not answer. Is it still running?");
+  });
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refused(answer.error ?? `The playground answered ${response.status}.`);
+  return answer;
+}
+
+const at = (channelId, rest) => `/channels/${channelId}/${rest}`;
+const as = (authorId) => `?author_id=${encodeURIComponent(authorId)}`;
+const reaction = (message, emoji, authorId) =>
+  at(message.channel_id, `messages/${message.id}/reactions/${encodeURIComponent(emoji)}${as(authorId)}`);
+
+export const post = (channelId, body) => call("POST", at(channelId, "messages"), body);
+export const edit = (message, authorId, content) =>
+  call("PATCH", at(message.channel_id, `messages/${message.id}`), { author_id: authorId, content });
+export const remove = (message, authorId) =>
+  call("DELETE", at(message.channel_id, `messages/${message.id}${as(authorId)}`));
+export const typing = (channelId, authorId) => call("POST", at(channelId, "typing"), { author_id: authorId });
+export const react = (message, emoji, authorId) => call("PUT", reaction(message, emoji, authorId));
+export const unreact = (message, emoji, authorId) => call("DELETE", reaction(message, emoji, authorId));
+export const runCommand = (channelId, body) => call("POST", at(channelId, "commands"), body);
+export const useComponent = (channelId, body) => call("POST", at(channelId, "components"), body);
+
+/** Read events for ever: `onFrame(frame)` for each, `onOnline(bool)` when the line comes or goes. */
+export function listen(onFrame, onOnline) {
+  let delay = FIRST_DELAY_MS;
+  const open = () => {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    const socket = new WebSocket(`${scheme}://${location.host}/page/events`);
+    socket.addEventListener("message", (event) => {
+      delay = FIRST_DELAY_MS;
+      onFrame(JSON.parse(event.data));
+    });
+    socket.addEventListener("open", () => onOnline(true));
+    socket.addEventListener("close", () => {
+      onOnline(false);
+      setTimeout(open, delay);
+      delay = Math.min(delay * 2, LONGEST_DELAY_MS);
+    });
+  };
+  open();
+}

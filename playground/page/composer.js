@@ -1,0 +1,170 @@
+// The message box: what is written in it, sending it, the reply it belongs to, and the bot's slash commands.
+
+import * as api from "./api.js";
+import { byId, h, part } from "./dom.js";
+import { CommandForm } from "./commandform.js";
+import { icon } from "./icons.js";
+import { toRaw } from "./mentions.js";
+import { Picker } from "./picker.js";
+
+const TYPING_EVERY_MS = 8000;
+const LIMIT = 4000; // Discord: characters a person may send
+const NEAR_LIMIT = 200;
+const REPLY = 19; // message types: a plain message, a reply
+const PLAIN = 0;
+
+export class Composer {
+  constructor(page) {
+    this.page = page;
+    this.box = byId("composer");
+    this.typedAt = -Infinity;
+    this.form = new CommandForm(page);
+    this.picker = new Picker(
+      page,
+      this.box,
+      () => this.changed(),
+      (command) => this.choose(command),
+    );
+    this.box.addEventListener("input", () => this.changed());
+    this.box.addEventListener("click", () => this.picker.update());
+    this.box.addEventListener("blur", () => this.picker.close());
+    this.box.addEventListener("keydown", (event) => this.key(event));
+    this.button("mention", "at", () => this.insert("@"));
+    this.button("send", "send", () => this.send());
+  }
+
+  button(id, picture, run) {
+    byId(id).append(icon(picture));
+    byId(id).addEventListener("mousedown", (event) => event.preventDefault()); // keeps the box focused
+    byId(id).addEventListener("click", run);
+  }
+
+  focus() {
+    this.box.focus();
+  }
+
+  mention(person) {
+    this.insert(`@${person.name} `);
+  }
+
+  suggest(text) {
+    this.box.value = text;
+    this.focus();
+    this.changed();
+  }
+
+  reply(message) {
+    this.page.store.startReply(message);
+    this.focus();
+  }
+
+  insert(text) {
+    const before = this.box.value.slice(0, this.box.selectionStart);
+    const space = before && !/\s$/.test(before) ? " " : "";
+    this.focus();
+    this.box.setRangeText(space + text, this.box.selectionStart, this.box.selectionEnd, "end");
+    this.changed();
+  }
+
+  /** After every change of the text: its height, the suggestions, the room left, and the typing notice. */
+  changed() {
+    this.box.style.height = "auto";
+    this.box.style.height = `${this.box.scrollHeight}px`;
+    this.picker.update();
+    const left = LIMIT - Array.from(this.box.value).length;
+    const remaining = byId("remaining");
+    remaining.hidden = left > NEAR_LIMIT;
+    remaining.textContent = String(left);
+    remaining.classList.toggle("over", left < 0);
+    this.noticeTyping();
+  }
+
+  noticeTyping() {
+    const { store } = this.page;
+    const text = this.box.value;
+    const now = store.clock();
+    if (!text.trim() || text.startsWith("/") || now - this.typedAt < TYPING_EVERY_MS) return;
+    this.typedAt = now;
+    this.page.attempt(api.typing(store.channelId, store.speakerId));
+  }
+
+  key(event) {
+    if (event.isComposing) return;
+    if (this.picker.key(event)) event.preventDefault();
+    else if (event.key === "Enter" && !event.shiftKey) this.prevented(event, () => this.send());
+    else if (event.key === "Escape") this.page.store.choose({ replyTo: null });
+    else if (event.key === "ArrowUp" && !this.box.value) this.prevented(event, () => this.editLast());
+  }
+
+  prevented(event, run) {
+    event.preventDefault();
+    run();
+  }
+
+  editLast() {
+    const { store } = this.page;
+    const own = [...store.messagesIn(store.channelId).values()].filter(
+      (message) => message.author.id === store.speakerId,
+    );
+    const last = own.findLast((message) => [PLAIN, REPLY].includes(message.type ?? PLAIN));
+    if (last) store.choose({ editingId: last.id, replyTo: null });
+  }
+
+  async send() {
+    const { store } = this.page;
+    const typed = this.box.value;
+    if (!typed.trim()) return;
+    const { replyTo } = store;
+    const body = { author_id: store.speakerId, content: toRaw(typed.trim(), store.everyone()) };
+    if (replyTo) Object.assign(body, { reply_to: replyTo.id, ping: store.ping });
+    this.clear();
+    store.choose({ replyTo: null });
+    this.page.messages.pin();
+    if (await this.page.attempt(api.post(store.channelId, body))) return;
+    if (!this.box.value) this.suggest(typed);
+    store.choose({ replyTo });
+  }
+
+  clear() {
+    this.box.value = "";
+    this.typedAt = -Infinity; // the next message is typed anew
+    this.changed();
+  }
+
+  /** Run a slash command, after asking for its options if it has some. */
+  choose(command) {
+    this.clear();
+    this.form.open(command, () => this.focus());
+  }
+
+  render() {
+    const { store } = this.page;
+    this.box.placeholder = `Message #${store.channel.name}`;
+    this.box.setAttribute("aria-label", `Message #${store.channel.name} as ${store.person(store.speakerId).name}`);
+    const bar = byId("reply-bar");
+    const { replyTo } = store;
+    bar.hidden = !replyTo;
+    part(bar, [replyTo?.id, store.ping], () => replyTo && this.replyBar(replyTo));
+  }
+
+  replyBar(message) {
+    const { store } = this.page;
+    const author = store.person(message.author.id, message.author);
+    const ping = h(
+      "button",
+      {
+        class: "text ping",
+        "aria-pressed": String(store.ping),
+        title: "Whether the reply pings its author",
+        onclick: () => store.choose({ ping: !store.ping }),
+      },
+      `@ ${store.ping ? "ON" : "OFF"}`,
+    );
+    const close = h(
+      "button",
+      { class: "icon", "aria-label": "Cancel the reply", onclick: () => store.choose({ replyTo: null }) },
+      icon("close"),
+    );
+    return [h("span", {}, "Replying to ", h("strong", {}, author.name)), ping, close];
+  }
+}

@@ -1,0 +1,159 @@
+// One message in the list. Its parts are replaced one by one, only when what they show has changed,
+// so a streamed edit neither flickers nor takes the focus from a button.
+
+import * as api from "./api.js";
+import { avatar, colored, h, part } from "./dom.js";
+import { components } from "./components.js";
+import { editor } from "./editor.js";
+import { extras } from "./embeds.js";
+import { inline } from "./inline.js";
+import { markdown } from "./markdown.js";
+import { showReactions } from "./reactions.js";
+
+const COMMAND = 2; // interaction type
+const SLASH_ANSWER = 20; // message type
+const LOADING = 128; // message flag: the bot has deferred its answer
+const PARTS = ["reference", "face", "head", "content", "extras", "components", "reactions", "private", "decision"];
+
+export function createRow(item) {
+  const parts = PARTS.map((name) => h("div", { class: name }));
+  const row = h("li", { class: "message", "data-message-id": item.key, tabindex: "-1" }, parts);
+  row.parts = Object.fromEntries(PARTS.map((name, index) => [name, parts[index]]));
+  return row;
+}
+
+/** Bring `row` up to `item`; `item.inputs` are all it depends on, and unchanged ones cost nothing. */
+export function updateRow(row, item, page) {
+  if (row.inputs?.every((input, index) => input === item.inputs[index])) return;
+  row.inputs = item.inputs;
+  row.classList.toggle("grouped", item.grouped);
+  row.classList.toggle("mentioned", item.mentionsMe);
+  row.classList.toggle("ephemeral", item.ephemeral);
+  row.classList.toggle("editing", item.editing);
+  row.classList.toggle("replying", item.replying);
+  const { message } = item;
+  const { parts } = row;
+  part(parts.reference, [item.reference?.id, item.reference?.content, message.interaction_metadata], () =>
+    reference(item, page),
+  );
+  part(parts.face, [item.grouped, item.author, message.timestamp], () => face(item));
+  part(parts.head, [item.grouped, item.author, message.timestamp], () => (item.grouped ? null : head(item, page)));
+  part(parts.content, [item.editing || [message.content, message.edited_timestamp, message.flags]], () =>
+    content(item, page),
+  );
+  part(parts.extras, [message.embeds, message.attachments, message.sticker_items, message.message_snapshots], () =>
+    extras(message, page.names),
+  );
+  part(parts.components, [message.components], () =>
+    components(message.components, (id, values) => use(message, id, values, page)),
+  );
+  showReactions(parts.reactions, item, page);
+  part(parts.private, [item.ephemeral], () => item.ephemeral && onlyYou(message, page));
+  part(parts.decision, [item.annotation], () => item.annotation && decision(item.annotation));
+}
+
+function reference({ reference: original, message }, page) {
+  if (message.interaction_metadata?.type === COMMAND) return commandLine(message, page);
+  if (original === undefined) return null;
+  if (original === null) return h("span", { class: "gone" }, "Original message was deleted");
+  const author = page.store.person(original.author.id, original.author);
+  const text = inline(original.content.slice(0, 200).replace(/\s+/g, " "), page.names);
+  const label = `Reply to ${author.name}, go to that message`;
+  const jump = () => page.show(original.id);
+  const preview = h(
+    "button",
+    { class: "reference-text", "aria-label": label, onclick: jump },
+    original.content ? text : "Click to see attachment",
+  );
+  return [avatar(author, "avatar tiny"), nameOf(author), preview];
+}
+
+function commandLine({ type, interaction_metadata: { user, name } }, page) {
+  const person = page.store.person(user.id, user);
+  const shown = name && (type === SLASH_ANSWER ? `/${name}` : name);
+  return [
+    avatar(person, "avatar tiny"),
+    nameOf(person),
+    h("span", {}, "used ", shown ? h("span", { class: "pill" }, shown) : "a command"),
+  ];
+}
+
+const nameOf = (person) => colored(h("span", { class: "reference-name" }, person.name), person);
+
+const time = (iso, options) => new Date(iso).toLocaleTimeString([], options);
+
+function face({ grouped, author, message }) {
+  if (!grouped) return avatar(author);
+  return h(
+    "time",
+    { class: "gutter", datetime: message.timestamp },
+    time(message.timestamp, { hour: "numeric", minute: "2-digit" }),
+  );
+}
+
+function head({ author, message }, page) {
+  const name = h(
+    "button",
+    { class: "name", title: `Mention ${author.name}`, onclick: () => page.composer.mention(author) },
+    author.name,
+  );
+  const tag = message.author.bot && h("span", { class: "app-tag" }, "APP");
+  return [
+    colored(name, author),
+    tag,
+    h(
+      "time",
+      { class: "when", datetime: message.timestamp, title: new Date(message.timestamp).toLocaleString() },
+      when(message.timestamp),
+    ),
+  ];
+}
+
+function when(iso) {
+  const date = new Date(iso);
+  const clock = time(iso, { timeStyle: "short" });
+  return date.toDateString() === new Date().toDateString() ? clock : `${date.toLocaleDateString()} ${clock}`;
+}
+
+function content(item, page) {
+  const { message } = item;
+  if (item.editing) return editor(message, page);
+  if (message.flags & LOADING && !message.content)
+    return h("span", { class: "thinking" }, `${item.author.name} is thinking…`);
+  const nodes = markdown(message.content ?? "", page.names);
+  if (message.edited_timestamp) markEdited(nodes, message.edited_timestamp);
+  return nodes;
+}
+
+/** "(edited)" stands at the end of the text, or below a code block, quote or list. */
+function markEdited(nodes, timestamp) {
+  const mark = h("span", { class: "edited", title: new Date(timestamp).toLocaleString() }, " (edited)");
+  if (nodes.at(-1)?.matches("div, .jumbo")) nodes.at(-1).append(mark);
+  else nodes.push(h("div", {}, mark));
+}
+
+function use(message, customId, values, page) {
+  const body = {
+    author_id: page.store.speakerId,
+    message_id: message.id,
+    custom_id: customId,
+    ...(values && { values }),
+  };
+  page.attempt(api.useComponent(message.channel_id, body));
+}
+
+function onlyYou(message, page) {
+  return [
+    "Only you can see this · ",
+    h("button", { class: "text", onclick: () => page.store.dismiss(message.id) }, "Dismiss message"),
+  ];
+}
+
+function decision({ respond, reason, text }) {
+  const attributes = {
+    class: `chip ${respond ? "answered" : "silent"}`,
+    "data-annotation": reason,
+    title: `Decision: ${reason}`,
+  };
+  return h("span", attributes, text || reason);
+}

@@ -1,0 +1,140 @@
+// The list of messages: what stands in it (days, groups of one author), and keeping it at the bottom.
+
+import { byId, h, part, syncList } from "./dom.js";
+import { createRow, updateRow } from "./message.js";
+import { attachToolbar, refreshToolbar } from "./toolbar.js";
+
+const GROUP_MS = 7 * 60_000; // Discord groups an author's messages within seven minutes
+const NEAR_PX = 40;
+const FLASH_MS = 1500;
+const FORWARD = 1; // message reference type
+
+export class MessageList {
+  constructor(page) {
+    this.page = page;
+    this.scroller = byId("scroller");
+    this.list = byId("messages");
+    this.toPresent = byId("to-present");
+    this.pinned = true;
+    this.lastTop = 0;
+    this.shown = null;
+    this.followGrowth();
+    this.followFocus();
+    this.toPresent.addEventListener("click", () => this.pin());
+  }
+
+  /** Show the newest messages and stay with them. */
+  pin() {
+    this.pinned = true;
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.toPresent.hidden = true;
+  }
+
+  // Only a person's scrolling up lets go of the bottom: content that grew since the last frame must not.
+  followGrowth() {
+    const { scroller } = this;
+    scroller.addEventListener("scroll", () => {
+      const near = scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop < NEAR_PX;
+      this.pinned = near || (this.pinned && scroller.scrollTop >= this.lastTop);
+      this.lastTop = scroller.scrollTop;
+      this.toPresent.hidden = this.pinned;
+    });
+    const observer = new ResizeObserver(() => this.pinned && this.pin());
+    observer.observe(scroller);
+    observer.observe(byId("scrolled"));
+  }
+
+  // The list is one tab stop; arrows go from message to message, and the toolbar goes along.
+  followFocus() {
+    const attach = (event) => {
+      const row = event.target.closest(".message");
+      if (row) attachToolbar(row, this.page);
+    };
+    this.list.addEventListener("mouseover", attach);
+    this.list.addEventListener("focusin", attach);
+    this.list.addEventListener("keydown", (event) => {
+      const step = { ArrowUp: "previousElementSibling", ArrowDown: "nextElementSibling" }[event.key];
+      if (!step || !event.target.matches(".message")) return;
+      let row = event.target[step];
+      while (row && !row.matches(".message")) row = row[step];
+      row?.focus();
+      event.preventDefault();
+    });
+  }
+
+  render() {
+    const { store } = this.page;
+    this.list.classList.toggle("no-decisions", !store.showDecisions);
+    this.list.setAttribute("aria-label", `Messages in ${store.channel.name}`);
+    syncList(this.list, listItems(store), createItem, (node, item) => updateItem(node, item, this.page));
+    for (const row of this.list.querySelectorAll('.message[tabindex="0"]')) row.tabIndex = -1;
+    const last = this.list.querySelector(".message:last-child");
+    if (last) last.tabIndex = 0;
+    refreshToolbar(this.page);
+    if (this.shown !== store.channelId) this.pin();
+    this.shown = store.channelId;
+  }
+
+  /** Bring a message into view and mark it for a moment. */
+  show(messageId) {
+    const row = this.list.querySelector(`[data-message-id="${messageId}"]`);
+    if (!row) return;
+    row.scrollIntoView({ block: "center" });
+    row.classList.add("flash");
+    setTimeout(() => row.classList.remove("flash"), FLASH_MS);
+  }
+}
+
+const createItem = (item) => (item.kind === "day" ? h("li", { class: "day", role: "separator" }) : createRow(item));
+
+function updateItem(node, item, page) {
+  if (item.kind === "day") part(node, [item.key], () => h("span", {}, item.label));
+  else updateRow(node, item, page);
+}
+
+function listItems(store) {
+  const items = [];
+  let previous = null;
+  for (const message of store.visibleMessages()) {
+    const day = new Date(message.timestamp).toDateString();
+    const newDay = !previous || day !== new Date(previous.timestamp).toDateString();
+    if (newDay) items.push({ kind: "day", key: `day ${day}`, label: dayLabel(message.timestamp) });
+    items.push(messageItem(store, message, newDay ? null : previous));
+    previous = message;
+  }
+  return items;
+}
+
+const dayLabel = (iso) => new Date(iso).toLocaleDateString([], { dateStyle: "long" });
+
+function messageItem(store, message, previous) {
+  const item = {
+    kind: "message",
+    key: message.id,
+    message,
+    author: store.person(message.author.id, message.author),
+    reference: original(store, message),
+    reactions: store.reactionsTo(message),
+    annotation: store.annotations.get(message.id),
+    ephemeral: store.isEphemeral(message.id),
+    editing: store.editingId === message.id,
+    replying: store.replyTo?.id === message.id,
+    mentionsMe: message.mention_everyone || (message.mentions ?? []).some((user) => user.id === store.speakerId),
+  };
+  item.grouped = previous !== null && isGrouped(store, item, previous);
+  item.inputs = [...Object.values(item), store.speakerId];
+  return item;
+}
+
+function isGrouped(store, { message, reference, ephemeral }, previous) {
+  const sameAuthor = previous.author.id === message.author.id && ephemeral === store.isEphemeral(previous.id);
+  const soon = new Date(message.timestamp) - new Date(previous.timestamp) < GROUP_MS;
+  return sameAuthor && soon && reference === undefined && !message.interaction_metadata;
+}
+
+/** The message this one replies to: undefined if it replies to none, null if that one is gone. */
+function original(store, { message_reference: reference, referenced_message: sent }) {
+  if (!reference || reference.type === FORWARD) return undefined;
+  const kept = store.messages.get(reference.channel_id)?.get(reference.message_id);
+  return kept ?? sent ?? null;
+}

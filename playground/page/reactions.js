@@ -1,0 +1,27 @@
+// The reactions below a message: one button for each emoji, which puts or takes back that of the person spoken as.
+
+import * as api from "./api.js";
+import { h, syncList } from "./dom.js";
+
+/** Bring the buttons in `node` up to `reactions`; those that stay are kept, so the one just pressed keeps the focus. */
+export function showReactions(node, { reactions, message }, page) {
+  const items = reactions.map((reaction) => ({ key: reaction.emoji, ...reaction }));
+  const create = ({ emoji }) => button(emoji, message, page);
+  syncList(node, items, create, (shown, item) => update(shown, item, page.store));
+}
+
+function button(emoji, message, page) {
+  const toggle = (event) => {
+    const change = event.currentTarget.getAttribute("aria-pressed") === "true" ? api.unreact : api.react;
+    page.attempt(change(message, emoji, page.store.speakerId));
+  };
+  return h("button", { class: "reaction", onclick: toggle }, h("span", { class: "emoji" }, emoji), h("span"));
+}
+
+function update(shown, { emoji, users, count }, store) {
+  const who = users.map((id) => store.person(id).name).join(", ");
+  shown.setAttribute("aria-pressed", String(users.includes(store.speakerId)));
+  shown.setAttribute("aria-label", `${emoji}, ${count} ${who}`);
+  shown.title = who;
+  shown.lastChild.textContent = String(count);
+}

@@ -1,0 +1,100 @@
+// Everything around the conversation: guild bar, channels, members, header.
+
+import { avatar, byId, h, initials, part, syncList } from "./dom.js";
+import { icon } from "./icons.js";
+import { start } from "./start.js";
+
+export function setUpSidebar(page) {
+  const { store } = page;
+  const menu = byId("menu");
+  menu.append(icon("menu"));
+  const open = (isOpen) => {
+    document.body.classList.toggle("sidebar-open", isOpen);
+    menu.setAttribute("aria-expanded", String(isOpen));
+  };
+  menu.addEventListener("click", () => open(menu.getAttribute("aria-expanded") === "false"));
+  byId("scroller").addEventListener("click", () => open(false));
+  byId("channels").addEventListener("click", (event) => {
+    const id = event.target.closest("[data-channel-id]")?.dataset.channelId;
+    if (!id) return;
+    open(false);
+    store.openChannel(id);
+    page.composer.focus();
+  });
+  byId("decisions").addEventListener("change", (event) => store.choose({ showDecisions: event.target.checked }));
+}
+
+export function renderSidebar(page) {
+  const { store } = page;
+  const unread = store.unread.size > 0 ? "• " : "";
+  document.title = `${unread}#${store.channel.name} | ${store.guild.name}`;
+  byId("guild-icon").textContent = initials(store.guild.name);
+  byId("guild-name").textContent = store.guild.name;
+  byId("decisions").checked = store.showDecisions;
+  renderChannels(store);
+  renderMembers(page);
+  renderHeader(store);
+  part(byId("start"), [store.channel, store.bot.name], () => start(page));
+}
+
+function renderChannels(store) {
+  const items = store.channels.map((channel) => ({ key: channel.id, ...channel }));
+  const create = ({ id, name }) =>
+    h(
+      "li",
+      {},
+      h(
+        "button",
+        { class: "channel", "data-channel-id": id },
+        h("span", { class: "hash", "aria-hidden": "true" }, "#"),
+        name,
+      ),
+    );
+  syncList(byId("channels"), items, create, (node, { id, name }) => {
+    const button = node.firstChild;
+    const unread = store.unread.has(id);
+    button.classList.toggle("unread", unread);
+    button.setAttribute("aria-label", unread ? `${name}, unread` : name);
+    button.setAttribute("aria-current", id === store.channelId ? "page" : "false");
+  });
+}
+
+function renderMembers(page) {
+  const { bot, people } = page.store;
+  const listed = [...people.values()];
+  part(byId("members"), [bot, listed], () => [
+    h("h3", {}, "App — 1"),
+    member(bot, page, bot.connected),
+    h("h3", {}, `People — ${listed.length}`),
+    listed.map((person) => member(person, page, true)),
+  ]);
+}
+
+function member(person, page, online) {
+  const tag = person.id === page.store.bot.id && h("span", { class: "app-tag" }, "APP");
+  const label = `Mention ${person.name}${online ? "" : " (offline)"}`;
+  const face = h("span", { class: online ? "presence online" : "presence" }, avatar(person));
+  const mention = () => page.composer.mention(person);
+  return h(
+    "button",
+    { class: online ? "member" : "member away", title: label, "aria-label": label, onclick: mention },
+    face,
+    h("span", { class: "member-name" }, person.name),
+    tag,
+  );
+}
+
+function renderHeader({ channel, bot }) {
+  byId("channel-name").textContent = channel.name;
+  byId("channel-topic").textContent = channel.topic ?? "";
+  const state = byId("bot-state");
+  state.className = bot.connected ? "online" : "";
+  state.title = bot.connected
+    ? `${bot.name} is connected`
+    : `${bot.name} is not connected: it cannot read or answer now`;
+  part(state, [bot], () => [
+    h("span", { class: "dot" }),
+    h("span", { class: "bot-name" }, bot.name),
+    ` ${bot.connected ? "online" : "offline"}`,
+  ]);
+}

@@ -1,0 +1,57 @@
+// What stands above a channel's first message; in the first channel, a welcome with things to try.
+
+import { h } from "./dom.js";
+
+export function start(page) {
+  const { channel, channels } = page.store;
+  if (channel.id === channels[0].id) return welcome(page);
+  return [
+    h("span", { class: "big-hash", "aria-hidden": "true" }, "#"),
+    h("h3", {}, `Welcome to #${channel.name}!`),
+    h("p", {}, `This is the start of the #${channel.name} channel.`),
+  ];
+}
+
+function welcome(page) {
+  const { bot, people, guild } = page.store;
+  const [first, second, third = first] = [...people.values()];
+  const steps = [
+    [`Mention ${bot.name}`, "Click its name, or type @. It answers at once.", first, `@${bot.name} what can you do?`],
+    ["Go on without a mention", "It follows the conversation it is in.", first, "and what did I ask you just now?"],
+    [
+      "Let two people talk to each other",
+      "It keeps silent, and says why.",
+      second ?? first,
+      `@${third.name} shall we have lunch at noon?`,
+    ],
+  ];
+  return h(
+    "div",
+    { class: "welcome" },
+    h("h3", {}, `Welcome to ${guild.name}`),
+    h(
+      "p",
+      {},
+      `This is a Discord on your own machine, with the real ${bot.name} connected to it. You speak for everybody: choose who right above the message box. The line under each message shows what the bot decided, and why.`,
+    ),
+    h(
+      "ol",
+      {},
+      steps.map(([title, text, speaker, words]) => step(page, title, text, speaker, words)),
+    ),
+  );
+}
+
+function step(page, title, text, speaker, words) {
+  const attempt = () => {
+    page.store.choose({ speakerId: speaker.id });
+    page.composer.suggest(words);
+  };
+  const label = `Write as ${speaker.name}: ${words}`;
+  return h(
+    "li",
+    {},
+    h("div", {}, h("strong", {}, title), h("p", {}, text)),
+    h("button", { class: "button secondary", title: label, onclick: attempt }, "Try it"),
+  );
+}

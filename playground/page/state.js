@@ -1,0 +1,192 @@
+// What the page knows: the world as the server tells it, and what the person at the page has chosen.
+// Frames and choices change it here and nowhere else; whoever shows it subscribes.
+
+const TYPING_MS = 10_000; // Discord: a typing notice lasts ten seconds
+const MESSAGES_KEPT = 500; // per channel, oldest dropped
+const EPHEMERALS_KEPT = 50;
+const NONE = []; // one value, so that messages without reactions compare equal
+
+const CHOICES = { channelId: null, speakerId: null, showDecisions: true };
+
+export class Store {
+  constructor(clock = Date.now, storage = localStorage) {
+    this.clock = clock;
+    this.storage = storage;
+    this.listeners = [];
+    this.online = true;
+    this.guild = null; // until the first frame
+    this.ephemerals = [];
+    this.unread = new Set();
+    this.replyTo = null;
+    this.ping = true;
+    this.editingId = null;
+    Object.assign(this, CHOICES, JSON.parse(storage.getItem("parley") ?? "{}"));
+  }
+
+  subscribe(listener) {
+    this.listeners.push(listener);
+  }
+
+  changed() {
+    for (const listener of this.listeners) listener();
+  }
+
+  /** Take one frame from the server; kinds that are not known are left alone. */
+  apply(frame) {
+    FRAMES[frame.type]?.(this, frame);
+    this.changed();
+  }
+
+  /** Set choices of the person at the page, such as `{editingId}` or `{online}`. */
+  choose(choices) {
+    Object.assign(this, choices);
+    const kept = Object.keys(CHOICES).map((name) => [name, this[name]]);
+    this.storage.setItem("parley", JSON.stringify(Object.fromEntries(kept)));
+    this.changed();
+  }
+
+  openChannel(channelId) {
+    this.unread.delete(channelId);
+    this.choose({ channelId, replyTo: null, editingId: null });
+  }
+
+  startReply(message) {
+    this.choose({ replyTo: message, ping: true, editingId: null });
+  }
+
+  dismiss(messageId) {
+    this.ephemerals = this.ephemerals.filter((item) => item.message.id !== messageId);
+    this.changed();
+  }
+
+  get channel() {
+    return this.channels.find((channel) => channel.id === this.channelId);
+  }
+
+  /** Messages of the open channel in order, with those only the speaker may see. */
+  visibleMessages() {
+    const own = this.ephemerals.filter((item) => item.user_id === this.speakerId && item.channel_id === this.channelId);
+    const all = [...this.messagesIn(this.channelId).values(), ...own.map((item) => item.message)];
+    return own.length ? all.sort((a, b) => compareIds(a.id, b.id)) : all;
+  }
+
+  messagesIn(channelId) {
+    if (!this.messages.has(channelId)) this.messages.set(channelId, new Map());
+    return this.messages.get(channelId);
+  }
+
+  /** Ids of those who type in the open channel, the speaker apart. */
+  whoTypes() {
+    const now = this.clock();
+    const typing = [...(this.typing.get(this.channelId) ?? [])];
+    return typing.filter(([userId, until]) => until > now && userId !== this.speakerId).map(([userId]) => userId);
+  }
+
+  /** Name and colour of a person or bot, also of one that is not in the guild (a webhook). */
+  person(id, author = null) {
+    const known = this.bot.id === id ? this.bot : this.people.get(id);
+    return known ?? { id, name: author?.global_name ?? author?.username ?? "unknown", color: "#80848e" };
+  }
+
+  everyone() {
+    return [this.bot, ...this.people.values()];
+  }
+
+  /** [{emoji, users: ids, count}]; until the first change since the page was loaded, only the count is known. */
+  reactionsTo(message) {
+    return this.reactions.get(message.id) ?? message.reactions?.map(fromWire) ?? NONE;
+  }
+
+  isEphemeral(messageId) {
+    return this.ephemerals.some((item) => item.message.id === messageId);
+  }
+}
+
+const FRAMES = {
+  world: applyWorld,
+  message_create: (store, { message }) => {
+    keep(store, message);
+    store.typing.get(message.channel_id)?.delete(message.author.id);
+    if (message.channel_id !== store.channelId) store.unread.add(message.channel_id);
+  },
+  message_update: (store, { message }) => keep(store, message),
+  message_delete: forget,
+  typing: (store, { channel_id, user_id }) => {
+    if (!store.typing.has(channel_id)) store.typing.set(channel_id, new Map());
+    store.typing.get(channel_id).set(user_id, store.clock() + TYPING_MS);
+    setTimeout(() => store.changed(), TYPING_MS);
+  },
+  reactions: (store, { message_id, reactions }) => store.reactions.set(message_id, reactions.map(fromWire)),
+  annotation: (store, { message_id, annotation }) => store.annotations.set(message_id, annotation),
+  commands: (store, { commands }) => (store.commands = commands),
+  bot: (store, { connected }) => (store.bot = { ...store.bot, connected }),
+  ephemeral: applyEphemeral,
+};
+
+function applyWorld(store, world) {
+  store.guild = world.guild;
+  store.channels = world.channels;
+  store.people = new Map(world.people.map((person) => [person.id, person]));
+  store.bot = { color: "#5865f2", ...world.bot };
+  store.commands = world.commands;
+  store.annotations = new Map(Object.entries(world.annotations));
+  store.reactions = new Map();
+  store.typing = new Map();
+  store.messages = new Map();
+  for (const message of Object.values(world.messages).flat()) keep(store, message);
+  dropStale(store);
+}
+
+/** After a restart of the playground the ids are others: choices that point nowhere go. */
+function dropStale(store) {
+  const known = new Set(store.channels.map((channel) => channel.id));
+  const open = store.messages.get(store.channelId);
+  if (!known.has(store.channelId)) store.channelId = store.channels[0]?.id ?? null;
+  if (!store.people.has(store.speakerId)) store.speakerId = [...store.people.keys()][0] ?? null;
+  if (!open?.has(store.replyTo?.id)) store.replyTo = null;
+  if (!open?.has(store.editingId)) store.editingId = null;
+  store.unread = new Set([...store.unread].filter((id) => known.has(id)));
+  store.ephemerals = store.ephemerals.filter((item) => known.has(item.channel_id));
+}
+
+/** A message that is new, or a newer form of one that is kept. */
+function keep(store, message) {
+  const kept = store.messagesIn(message.channel_id);
+  kept.set(message.id, message);
+  if (kept.size > MESSAGES_KEPT) drop(store, kept, kept.keys().next().value);
+}
+
+function drop(store, kept, id) {
+  kept.delete(id);
+  store.reactions.delete(id);
+  store.annotations.delete(id);
+}
+
+/** A deleted message goes, and what replied to it no longer quotes it. */
+function forget(store, { channel_id, id }) {
+  const kept = store.messagesIn(channel_id);
+  drop(store, kept, id);
+  for (const [replyId, reply] of kept) {
+    if (reply.message_reference?.message_id === id) kept.set(replyId, { ...reply, referenced_message: null });
+  }
+  store.ephemerals = store.ephemerals.filter((item) => item.message.id !== id);
+  if (store.replyTo?.id === id) store.replyTo = null;
+  if (store.editingId === id) store.editingId = null;
+}
+
+function applyEphemeral(store, item) {
+  const index = store.ephemerals.findIndex((other) => other.message.id === item.message.id);
+  if (index >= 0) store.ephemerals[index] = item;
+  else store.ephemerals.push(item);
+  store.ephemerals = store.ephemerals.slice(-EPHEMERALS_KEPT);
+}
+
+/** A reaction as the page's frames tell it (`users`), or as a Discord message does (`count`, the emoji an object). */
+function fromWire({ emoji, users = [], count = users.length }) {
+  return { emoji: emoji.name ?? emoji, users, count };
+}
+
+/** Snowflakes are too large for numbers: the longer is the later, then by text. */
+function compareIds(a, b) {
+  return a.length - b.length || (a < b ? -1 : Number(a > b));
+}

@@ -1,0 +1,75 @@
+// The toolbar on the message that is hovered or focused: react, reply, edit, delete, and the bot's message commands.
+
+import * as api from "./api.js";
+import { h, part } from "./dom.js";
+import { icon } from "./icons.js";
+import { openPopover } from "./popover.js";
+
+const MESSAGE_COMMAND = 3;
+const QUICK = ["👍", "👎", "❤️"];
+const EMOJI = [..."👍👎😀😂😍😮😢😡🎉🔥👀🙏💯✅❌🤔👏🚀", "❤️"];
+
+const toolbar = h("div", { class: "toolbar", role: "toolbar", "aria-label": "Message actions" });
+
+export function attachToolbar(row, page) {
+  if (toolbar.parentNode !== row) row.append(toolbar);
+  refreshToolbar(page);
+}
+
+/** Offer what the speaker may do with the message the toolbar stands on. */
+export function refreshToolbar(page) {
+  const id = toolbar.parentNode?.dataset.messageId;
+  const message = page.store.messagesIn(page.store.channelId).get(id);
+  toolbar.hidden = !message;
+  if (!message) return;
+  const commands = page.store.commands.filter((command) => command.type === MESSAGE_COMMAND);
+  const own = message.author.id === page.store.speakerId;
+  part(toolbar, [id, own, commands], () => buttons(message.id, own, commands, page));
+}
+
+function buttons(id, own, commands, page) {
+  const { store } = page;
+  const current = () => store.messagesIn(store.channelId).get(id);
+  const react = (emoji) => page.attempt(api.react(current(), emoji, store.speakerId));
+  return [
+    QUICK.map((emoji) =>
+      h(
+        "button",
+        {
+          "aria-label": `React ${emoji}`,
+          title: `React ${emoji}`,
+          "data-action": `react ${emoji}`,
+          onclick: () => react(emoji),
+        },
+        emoji,
+      ),
+    ),
+    action("react", "Add a reaction", (event) => openEmoji(event.currentTarget, react)),
+    action("reply", "Reply", () => page.composer.reply(current())),
+    own && action("edit", "Edit", () => store.choose({ editingId: id, replyTo: null })),
+    own && action("delete", "Delete", () => page.attempt(api.remove(current(), store.speakerId)), "trash"),
+    commands.length > 0 && action("apps", "Apps", (event) => openApps(event.currentTarget, current(), commands, page)),
+  ];
+}
+
+const action = (name, label, onclick, picture = name) =>
+  h("button", { "aria-label": label, title: label, "data-action": name, onclick }, icon(picture));
+
+function openEmoji(anchor, react) {
+  const buttonOf = (emoji) => ({ label: emoji, content: emoji, run: () => react(emoji) });
+  openPopover(anchor, "Reactions", "emoji-grid", EMOJI.map(buttonOf));
+}
+
+function openApps(anchor, message, commands, page) {
+  const buttonOf = (command) => ({
+    label: command.name,
+    content: command.name,
+    run: () => run(command, message, page),
+  });
+  openPopover(anchor, "Apps", "menu", commands.map(buttonOf));
+}
+
+function run(command, message, page) {
+  const body = { author_id: page.store.speakerId, command_id: command.id, options: {}, target_id: message.id };
+  page.attempt(api.runCommand(message.channel_id, body));
+}

@@ -1,0 +1,197 @@
+"""The people's side of the playground: what they post, edit, click and see. Tests and the page act through it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from playground import errors, permissions
+from playground.commands import Commands
+from playground.errors import invalid_form
+from playground.interactions import Interaction, Interactions
+from playground.mentions import ANY
+from playground.model import Channel, Draft, File, Message, Reference, User, Wire
+from playground.posting import REPLY, Posting, check_emoji, sticker_objects
+from playground.world import World
+
+MAX_CONTENT = 4_000  # characters; Discord: with Nitro
+_FORWARD = 1  # type of a message reference
+
+
+class People:
+    """Everything takes effect at once. Ids are ints. ApiError for what cannot be, as for a bot."""
+
+    def __init__(self, world: World, posting: Posting, commands: Commands, interactions: Interactions) -> None:
+        self.world = world
+        self.posting = posting
+        self.commands = commands
+        self.interactions = interactions
+
+    # Who and where
+
+    @property
+    def bot_id(self) -> int:
+        return self.world.bot.id
+
+    @property
+    def guild_id(self) -> int:
+        return self.world.guild_id
+
+    @property
+    def bot_role_id(self) -> int:
+        return self.world.bot_role_id
+
+    def channel(self, name: str) -> int:
+        """KeyError for none."""
+        return _named(name, self.world.channels.values())
+
+    def person(self, name: str) -> int:
+        """KeyError for none."""
+        return _named(name, self.world.people)
+
+    def add_channel(self, name: str, topic: str = "") -> int:
+        return self.world.add_channel(name, topic).id
+
+    def add_person(self, name: str) -> int:
+        return self.world.add_person(name).id
+
+    def dm(self, person_id: int) -> int:
+        """The direct-message channel between a person and the bot."""
+        return self.world.open_dm(person_id).id
+
+    def messages(self, channel_id: int) -> list[Message]:
+        """What stands in the channel now, oldest first."""
+        return list(self.world.channel(channel_id).messages.values())
+
+    # Messages
+
+    def post(
+        self,
+        channel_id: int,
+        author_id: int,
+        content: str = "",
+        *,
+        reply_to: int | None = None,
+        ping: bool = True,
+        attachments: Iterable[File] = (),
+        embeds: Sequence[Wire] = (),
+        stickers: Iterable[str] = (),
+        snapshot: Wire | str | None = None,
+        webhook: bool = False,
+        bot: bool = False,
+        type: int = 0,  # noqa: A002 - Discord's word
+    ) -> Message:
+        """Post as a person, or under that name as another bot or a webhook. `reply_to` is a message's id here.
+
+        `snapshot` is what a forward shows: its content, or Discord's partial message. `type` is Discord's message type.
+        """
+        channel = self.world.channel(channel_id)
+        draft = Draft(
+            content=_content(content),
+            embeds=[{"type": "rich"} | embed for embed in embeds],
+            attachments=self.posting.upload(channel.id, attachments),
+            stickers=sticker_objects(stickers),
+            snapshots=() if snapshot is None else [_snapshot(snapshot)],
+            reference=self._reference(channel, reply_to, forward=snapshot is not None),
+            allowed=replace(ANY, replied_user=ping),
+            type=REPLY if reply_to is not None and not type else type,
+            webhook_id=author_id if webhook else None,
+        )
+        if type == 0 and not any((draft.content, draft.embeds, draft.attachments, draft.stickers, draft.snapshots)):
+            raise errors.empty_message()
+        return self.world.post(channel, self._author(author_id, bot=bot or webhook), draft)
+
+    def _author(self, author_id: int, *, bot: bool) -> User:
+        user = self.world.user(author_id)
+        return replace(user, bot=True) if bot else user
+
+    def _reference(self, channel: Channel, reply_to: int | None, *, forward: bool) -> Reference | None:
+        if forward:
+            return Reference(self.world.next_id(), channel.id, _FORWARD)
+        return None if reply_to is None else Reference(self.world.message(channel.id, reply_to).id, channel.id)
+
+    def edit(self, message: Message, content: str, *, author_id: int | None = None) -> Message:
+        """Change a message's content; `author_id` (who edits) must be its author's."""
+        self._check_author(message, author_id)
+        if not _content(content) and not message.attachments:
+            raise errors.empty_message()
+        return self.world.edit(self.world.message(message.channel_id, message.id), {"content": _content(content)})
+
+    def delete(self, message: Message, *, author_id: int | None = None) -> None:
+        """Delete a message; `author_id` as in edit."""
+        self._check_author(message, author_id)
+        self.world.delete(self.world.message(message.channel_id, message.id))
+
+    def _check_author(self, message: Message, author_id: int | None) -> None:
+        if author_id not in (None, message.author.id):
+            raise errors.not_your_message()
+
+    def react(self, message: Message, user_id: int, emoji: str, *, add: bool = True) -> Message:
+        """Put a reaction under a message, or take it back."""
+        current = self.world.message(message.channel_id, message.id)
+        return self.world.react(current, self.world.user(user_id).id, check_emoji(emoji), add=add)
+
+    def typing(self, channel_id: int, user_id: int) -> None:
+        self.world.typing(channel_id, user_id)
+
+    # Commands and components
+
+    def command(
+        self,
+        channel_id: int,
+        author_id: int,
+        name: str,
+        options: Mapping[str, Any] | None = None,
+        target_id: int | None = None,
+    ) -> Interaction:
+        """Use a command, by its name or id. `target_id` is the message or person of a context-menu command."""
+        return self.interactions.use(channel_id, author_id, self.commands.find(name), options or {}, target_id)
+
+    def click(self, message: Message | int, author_id: int, custom_id: str, values: Sequence[str] = ()) -> Interaction:
+        """Press a button, or choose values in a menu, also of a message that only this person sees."""
+        message_id = message if isinstance(message, int) else message.id
+        found = self.interactions.ephemeral(message_id, author_id) or self.world.find_message(message_id)
+        return self.interactions.click(found, author_id, custom_id, values)
+
+    def submit(self, opener: Interaction, values: Mapping[str, str]) -> Interaction:
+        """Send the form that the bot showed."""
+        return self.interactions.submit(opener, values)
+
+    # Permissions
+
+    def deny(self, channel_id: int, *names: str, member: int | None = None) -> None:
+        """Take permissions (discord.py's names) in a channel from the bot, or from another member."""
+        self.world.overwrite(channel_id, member or self.bot_id, deny=permissions.bits(names))
+
+    def allow(self, channel_id: int, *names: str, member: int | None = None) -> None:
+        """The reverse of deny. `allow(channel, "manage_channels", member=ben)` makes Ben a manager there."""
+        self.world.overwrite(channel_id, member or self.bot_id, allow=permissions.bits(names))
+
+
+def _named(name: str, things: Iterable[Channel | User]) -> int:
+    for thing in things:
+        if thing.name == name:
+            return thing.id
+    raise KeyError(name)
+
+
+def _content(content: str) -> str:
+    stripped = content.strip()
+    if len(stripped) > MAX_CONTENT:
+        raise invalid_form("content", "BASE_TYPE_MAX_LENGTH", f"Must be {MAX_CONTENT} or fewer in length.")
+    return stripped
+
+
+def _snapshot(given: Wire | str) -> Wire:
+    message = {"content": given} if isinstance(given, str) else given
+    defaults: Wire = {
+        "type": 0,
+        "content": "",
+        "embeds": [],
+        "attachments": [],
+        "mentions": [],
+        "mention_roles": [],
+        "flags": 0,
+        "timestamp": "2026-01-01T00:00:00+00:00",
+        "edited_timestamp": None,
+    }
+    return {"message": defaults | message}

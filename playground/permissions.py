@@ -1,0 +1,68 @@
+"""Who may do what: Discord's permission bits, and how roles and channel overwrites combine into them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+BITS: Mapping[str, int] = {
+    "administrator": 1 << 3,
+    "manage_channels": 1 << 4,
+    "manage_guild": 1 << 5,
+    "add_reactions": 1 << 6,
+    "view_channel": 1 << 10,
+    "send_messages": 1 << 11,
+    "manage_messages": 1 << 13,
+    "embed_links": 1 << 14,
+    "attach_files": 1 << 15,
+    "read_message_history": 1 << 16,
+    "mention_everyone": 1 << 17,
+    "use_external_emojis": 1 << 18,
+    "use_application_commands": 1 << 31,
+    "create_public_threads": 1 << 35,
+    "send_messages_in_threads": 1 << 38,
+}
+ALL = (1 << 53) - 1
+
+
+def bits(names: Iterable[str]) -> int:
+    """The permission integer of these names (discord.py's spelling). KeyError for one that is not listed."""
+    total = 0
+    for name in names:
+        total |= BITS[name]
+    return total
+
+
+# What a new guild grants to everyone, as far as it matters here.
+EVERYONE = bits(set(BITS) - {"administrator", "manage_channels", "manage_guild", "manage_messages"})
+# The invitation README asks for: view, send (threads too), history, embed, attach, react, external emojis, threads.
+INVITED = bits(
+    (
+        "view_channel",
+        "send_messages",
+        "send_messages_in_threads",
+        "read_message_history",
+        "embed_links",
+        "attach_files",
+        "add_reactions",
+        "use_external_emojis",
+        "create_public_threads",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """What a channel allows and denies to one role or member. `member` tells which of the two `id` is."""
+
+    id: int
+    member: bool
+    allow: int = 0
+    deny: int = 0
+
+
+def in_channel(base: int, overwrites: Iterable[Overwrite]) -> int:
+    """Apply overwrites, given in Discord's order (everyone, roles, member), to what the roles grant."""
+    if base & BITS["administrator"]:
+        return ALL
+    for overwrite in overwrites:
+        base = base & ~overwrite.deny | overwrite.allow
+    return base if base & BITS["view_channel"] else 0

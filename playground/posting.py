@@ -1,0 +1,172 @@
+"""What the bot may post, edit, delete and react to, by Discord's rules: permissions, replies, uploads, nonces."""
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+
+from playground import errors
+from playground.body import Body
+from playground.errors import invalid_form
+from playground.limits import Nonces
+from playground.model import DM, Channel, Draft, File, Message, Reference, Wire, snowflake
+from playground.world import World
+
+REPLY = 19  # message type
+_REPLYABLE = frozenset((0, 19, 20, 23))  # Discord: system messages cannot be replied to
+
+
+class Posting:
+    """The bot's side of the channels. `files_url` is where uploads are served."""
+
+    def __init__(self, world: World, nonces: Nonces) -> None:
+        self.files_url = ""
+        self._world = world
+        self._nonces = nonces
+
+    def visible(self, channel_id: int, *needed: str) -> Channel:
+        """The channel; ApiError 50001 where the bot cannot see it, 50013 where it lacks a permission."""
+        channel = self._world.channel(channel_id)
+        if not self._may(channel, "view_channel"):
+            raise errors.missing_access()
+        if not self._may(channel, *needed):
+            raise errors.missing_permissions()
+        return channel
+
+    def _may(self, channel: Channel, *names: str) -> bool:
+        return self._world.may(channel, self._world.bot.id, *names)
+
+    def send(self, channel_id: int, body: Body) -> Message:
+        channel = self.visible(channel_id, "send_messages")
+        if body.empty:
+            raise errors.empty_message()
+        self._check_rich(channel, body)
+        if body.enforce_nonce and body.nonce is not None and (earlier := self._earlier(channel, body.nonce)):
+            return earlier
+        reference = self._reference(channel, body.reference)
+        draft = self.draft(channel, body, reference=reference, type=REPLY if reference else 0)
+        message = self._world.post(channel, self._world.bot, draft)
+        if body.nonce is not None:
+            self._nonces.note(self._world.bot.id, channel.id, body.nonce, message.id)
+        return message
+
+    def _check_rich(self, channel: Channel, body: Body) -> None:
+        if body.embeds and not self._may(channel, "embed_links"):
+            raise errors.missing_permissions()
+        if body.files and not self._may(channel, "attach_files"):
+            raise errors.missing_permissions()
+
+    def _earlier(self, channel: Channel, nonce: str | int) -> Message | None:
+        """The message this nonce made; ApiError 10008 if it was deleted since."""
+        message_id = self._nonces.find(self._world.bot.id, channel.id, nonce)
+        return None if message_id is None else self._world.message(channel.id, message_id)
+
+    def draft(self, channel: Channel, body: Body, **more: Any) -> Draft:
+        """What a checked body becomes in this channel; `more` are further fields of Draft."""
+        return Draft(
+            content=body.content,
+            embeds=body.embeds,
+            components=body.components,
+            attachments=self.upload(channel.id, body.files),
+            stickers=sticker_objects(body.stickers),
+            allowed=body.allowed,
+            flags=body.flags,
+            nonce=body.nonce,
+            **more,
+        )
+
+    def _reference(self, channel: Channel, given: Wire | None) -> Reference | None:
+        if given is None:
+            return None
+        if given.get("type") not in (None, 0):
+            raise invalid_form("message_reference.type", "BASE_TYPE_CHOICES", "Value must be one of {0}.")
+        message_id = snowflake(given.get("message_id"))
+        if message_id is None:
+            raise invalid_form("message_reference.message_id", "NUMBER_TYPE_COERCE", "Value is not snowflake.")
+        if str(given.get("channel_id", channel.id)) != str(channel.id):
+            text = "Cannot reply to a message in a different channel"
+            raise invalid_form("message_reference", "REPLIES_CANNOT_REFERENCE_OTHER_CHANNEL", text)
+        if not self._may(channel, "read_message_history"):
+            raise errors.reply_needs_history()
+        return self._replyable(channel, message_id, must_exist=given.get("fail_if_not_exists") is not False)
+
+    def _replyable(self, channel: Channel, message_id: int, *, must_exist: bool) -> Reference | None:
+        replied = channel.messages.get(message_id)
+        if replied is None:
+            if must_exist:
+                raise invalid_form("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
+            return None
+        if replied.type not in _REPLYABLE:
+            text = "Cannot reply to a system message"
+            raise invalid_form("message_reference", "REPLIES_CANNOT_REPLY_TO_SYSTEM_MESSAGE", text)
+        return Reference(message_id, channel.id)
+
+    def edit(self, channel_id: int, message_id: int, body: Body) -> Message:
+        channel = self.visible(channel_id)
+        message = self._world.message(channel_id, message_id)
+        if message.author.id != self._world.bot.id:
+            raise errors.not_your_message()
+        self._check_rich(channel, body)
+        return self._world.edit(message, self.changes(message, body), body.allowed)
+
+    def changes(self, message: Message, body: Body) -> Wire:
+        """The fields of a message that a body changes; ApiError 50006 if nothing would be left of it."""
+        changes: Wire = {
+            name: getattr(body, name) for name in ("content", "embeds", "components") if name in body.given
+        }
+        if "attachments" in body.given:
+            kept = tuple(one for one in message.attachments if int(one["id"]) in body.kept)
+            changes["attachments"] = kept + self.upload(message.channel_id, body.files)
+        left = ("content", "embeds", "components", "attachments", "stickers")
+        if not any(changes.get(name, getattr(message, name)) for name in left):
+            raise errors.empty_message()
+        return changes
+
+    def delete(self, channel_id: int, message_id: int) -> None:
+        channel = self.visible(channel_id)
+        message = self._world.message(channel_id, message_id)
+        foreign = message.author.id != self._world.bot.id
+        if foreign and (channel.type == DM or not self._may(channel, "manage_messages")):
+            raise errors.missing_permissions()
+        self._world.delete(message)
+
+    def react(self, channel_id: int, message_id: int, emoji: str) -> None:
+        channel = self.visible(channel_id, "read_message_history")
+        message = self._world.message(channel_id, message_id)
+        check_emoji(emoji)
+        if not any(one.emoji == emoji for one in message.reactions) and not self._may(channel, "add_reactions"):
+            raise errors.missing_permissions()
+        self._world.react(message, self._world.bot.id, emoji, add=True)
+
+    def unreact(self, channel_id: int, message_id: int, emoji: str, user_id: int) -> None:
+        own = user_id == self._world.bot.id
+        self.visible(channel_id, *(() if own else ("manage_messages",)))
+        self._world.react(self._world.message(channel_id, message_id), user_id, check_emoji(emoji), add=False)
+
+    def upload(self, channel_id: int, files: Iterable[File]) -> tuple[Wire, ...]:
+        """Keep the files and return their attachment objects."""
+        return tuple(self._attachment(channel_id, file) for file in files)
+
+    def _attachment(self, channel_id: int, file: File) -> Wire:
+        file_id = self._world.keep_file(file)
+        url = f"{self.files_url}/{channel_id}/{file_id}/{quote(file.filename, safe='')}"
+        return {
+            "id": str(file_id),
+            "filename": file.filename,
+            "content_type": file.content_type,
+            "size": len(file.data),
+            "url": url,
+            "proxy_url": url,
+        }
+
+
+def sticker_objects(names: Iterable[str]) -> tuple[Wire, ...]:
+    return tuple({"id": str(number), "name": name, "format_type": 1} for number, name in enumerate(names, start=1))
+
+
+def check_emoji(emoji: str) -> str:
+    """An emoji as it stands in a path; ApiError 10014 for plain text."""
+    name, _, emoji_id = emoji.partition(":")
+    custom = bool(name) and emoji_id.isdecimal()
+    if not custom and (emoji.isascii() or len(emoji) > 16):
+        raise errors.unknown_emoji()
+    return emoji

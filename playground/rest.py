@@ -1,0 +1,190 @@
+"""The playground's REST server: how every request of the bot is let in, limited, failed on order, answered, recorded.
+
+What the single endpoints do is in endpoints.py.
+"""
+
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from playground import body, errors
+from playground.errors import ApiError
+from playground.faults import Fault, Faults
+from playground.limits import Limiter, Standing, retry_body
+from playground.model import File, snowflake
+
+_MAX_RECORDED = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request that the bot sent. `path` is without /api/v10; `status` is 0 where the line was cut instead."""
+
+    method: str
+    path: str
+    status: int
+    body: Any
+
+
+@dataclass(slots=True)
+class Call:
+    """A request on its way through: its path's parts, its query, its JSON and its files."""
+
+    match: dict[str, str]
+    query: dict[str, str]
+    json: Any = None
+    files: tuple[File, ...] = ()
+
+    def id(self, name: str) -> int:
+        """A snowflake in the path; ApiError 50035 for anything else."""
+        value = snowflake(self.match[name])
+        if value is None:
+            raise errors.invalid_form(name, "NUMBER_TYPE_COERCE", "Value is not snowflake.")
+        return value
+
+
+Endpoint = Callable[[Call], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An endpoint's place. `limit` names its rate in Limits. `public`: its token is in the path, no header needed."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    limit: str | None = None
+    public: bool = False
+
+
+@dataclass(slots=True)
+class Answer:
+    """What goes back: `content` None is 204."""
+
+    status: int = 200
+    content: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+    cut: bool = False
+
+
+class Rest:
+    """Serves the routes under a prefix and remembers what was asked."""
+
+    def __init__(self, token: str, limiter: Limiter, faults: Faults, changed: Callable[[], None]) -> None:
+        self.requests: deque[Sent] = deque(maxlen=_MAX_RECORDED)
+        self._token = token
+        self._limiter = limiter
+        self._faults = faults
+        self._changed = changed
+
+    def app(self, routes: Sequence[Route]) -> web.Application:
+        """The application to mount under /api/v10."""
+        app = web.Application(middlewares=[self._not_found])
+        app.router.add_routes([web.route(one.method, one.path, self._handler(one)) for one in routes])
+        return app
+
+    @web.middleware
+    async def _not_found(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """aiohttp's own refusals, worded as Discord words them."""
+        try:
+            return await handler(request)
+        except web.HTTPRequestEntityTooLarge:
+            return self._respond(request, _refusal(errors.too_large()), None)
+        except (web.HTTPNotFound, web.HTTPMethodNotAllowed) as refused:
+            content = {"message": f"{refused.status}: {refused.reason}", "code": 0}
+            return self._respond(request, Answer(refused.status, content), None)
+
+    def _handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            call = Call(dict(request.match_info), dict(request.query))
+            answer = await self._answer(route, request, call)
+            if answer.cut and request.transport is not None:
+                request.transport.abort()
+            return self._respond(request, answer, call.json)
+
+        return handle
+
+    def _respond(self, request: web.Request, answer: Answer, json: Any) -> web.Response:
+        status = 204 if answer.status == 200 and answer.content is None else answer.status
+        self.requests.append(Sent(request.method, _path(request), 0 if answer.cut else status, json))
+        self._changed()
+        if status == 204:
+            return web.Response(status=204, headers=answer.headers)
+        # discord.py reads a body as JSON only if the type is exactly this, without a charset.
+        return web.Response(
+            status=status,
+            body=orjson.dumps(answer.content),
+            headers=answer.headers,
+            content_type="application/json",
+        )
+
+    async def _answer(self, route: Route, request: web.Request, call: Call) -> Answer:
+        try:
+            call.json, call.files = await body.read(request)
+        except ApiError as error:
+            return _refusal(error)
+        fault = self._faults.take(request.method, _path(request))
+        if fault is not None and not fault.after_effect and (failed := await _fail(fault)):
+            return failed
+        answer = self._take_effect(route, request, call)
+        if fault is not None and fault.after_effect and (failed := await _fail(fault)):
+            return failed
+        return answer
+
+    def _take_effect(self, route: Route, request: web.Request, call: Call) -> Answer:
+        headers: dict[str, str] = {}
+        try:
+            if not route.public:
+                self._check_token(request)
+            if refused := self._limited(route, call, headers):
+                return refused
+            return Answer(content=route.endpoint(call), headers=headers)
+        except ApiError as error:
+            answer = _refusal(error)
+            answer.headers = headers
+            return answer
+
+    def _check_token(self, request: web.Request) -> None:
+        if request.headers.get("Authorization") != f"Bot {self._token}":
+            raise errors.unauthorized()
+
+    def _limited(self, route: Route, call: Call, headers: dict[str, str]) -> Answer | None:
+        """Counts the request. What its bucket says goes into `headers`; an Answer where it may not pass."""
+        everything = None if route.public else self._limiter.take_global()
+        if everything is not None and everything.retry_after is not None:
+            return _too_many(everything)
+        if route.limit is None or (bucket := self._limiter.take(route.limit, call.match["channel"])) is None:
+            return None
+        headers |= bucket.headers(time.time())
+        return None if bucket.retry_after is None else _too_many(bucket)
+
+
+def _path(request: web.Request) -> str:
+    return request.path.removeprefix("/api/v10")
+
+
+def _refusal(error: ApiError) -> Answer:
+    return Answer(error.status, error.body())
+
+
+def _too_many(standing: Standing) -> Answer:
+    wait = standing.retry_after or 0.0
+    content = retry_body(wait, is_global=standing.is_global)
+    return Answer(429, content, standing.headers(time.time()))
+
+
+async def _fail(fault: Fault) -> Answer | None:
+    """Wait as ordered; then the ordered answer, or None to go on."""
+    if fault.delay_event is not None:
+        await fault.delay_event.wait()
+    if fault.drop:
+        return Answer(500, {}, cut=True)
+    answer = fault.answer()
+    return None if answer is None else Answer(*answer)

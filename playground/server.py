@@ -1,0 +1,181 @@
+"""The playground: a Discord on loopback, for newcomers without a token, for tests, and for load.
+
+`Playground` wires world, gateway, REST and page together on one port, and gives its owner the reins: who is connected,
+what was asked, what shall fail.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from aiohttp import web
+
+from playground.changes import Changes
+from playground.commands import Commands
+from playground.endpoints import Endpoints
+from playground.faults import Faults
+from playground.gateway import Gateway, Session
+from playground.interactions import Interaction, Interactions
+from playground.limits import Limiter, Limits, Nonces
+from playground.model import Clock, Message
+from playground.page import Page, guard
+from playground.people import People
+from playground.posting import Posting
+from playground.rest import Rest, Sent
+from playground.world import World
+
+T = TypeVar("T")
+_MAX_REQUEST = 32 * 1024 * 1024
+_STOP_SECONDS = 0.2  # for handlers that an ordered fault still holds back
+
+
+class Playground(People):
+    """A guild with channels, people and the bot that logs in with `token`.
+
+    `port` 0 is any free one. `message_content` False is an application whose message content intent is switched off.
+    `clock` is monotonic (limits, nonces, interaction times), `wall` the time of messages; both in seconds.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        token: str = "playground",  # noqa: S107 - no secret: whoever reaches the port may play
+        channels: Sequence[str] = ("general", "help", "random"),
+        people: Sequence[str] = ("Ada", "Ben", "Chloe"),
+        bot_name: str = "Parley",
+        message_content: bool = True,
+        limits: Limits | None = None,
+        clock: Clock = time.monotonic,
+        wall: Clock = time.time,
+    ) -> None:
+        world = World(channels, people, bot_name=bot_name, now=wall)
+        posting = Posting(world, Nonces(clock))
+        self._changes = Changes()
+        changed = self._changes.notify
+        super().__init__(world, posting, Commands(world), Interactions(world, posting, clock, changed))
+        self.host, self.port, self.token = host, port, token
+        self.faults = Faults()
+        self._gateway = Gateway(world, token, message_content=message_content, clock=clock, changed=changed)
+        self._page = Page(self, self._gateway)
+        self._rest = Rest(token, Limiter(limits or Limits(), clock), self.faults, changed)
+        self._endpoints = Endpoints(world, posting, self.commands, self.interactions, self._gateway, message_content)
+        self._runner: web.AppRunner | None = None
+        for listener in (self._gateway.dispatch, self._page.publish, lambda _: changed()):
+            world.listen(listener)
+
+    # Life
+
+    async def start(self) -> None:
+        """Listen. OSError when the port is taken."""
+        self._runner = web.AppRunner(self._app(), access_log=None, shutdown_timeout=_STOP_SECONDS)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self.host, self.port).start()
+        self.port = self._runner.addresses[0][1]
+        self._gateway.url = self.gateway_url
+        self.posting.files_url = f"{self.url}/attachments"
+
+    def _app(self) -> web.Application:
+        app = web.Application(middlewares=[guard(self.host)], client_max_size=_MAX_REQUEST)
+        app.router.add_get("/gateway", self._gateway.handle)
+        app.router.add_get("/gateway/", self._gateway.handle)
+        app.add_subapp("/api/v10", self._rest.app(self._endpoints.routes()))
+        app.router.add_routes(self._page.routes())
+        app.on_shutdown.append(self._hang_up)
+        return app
+
+    async def _hang_up(self, _: web.Application) -> None:
+        self._gateway.disconnect(1001)
+        self._page.close()
+
+    async def stop(self) -> None:
+        """Close every connection and the port."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    # Addresses
+
+    @property
+    def url(self) -> str:
+        """The page; also what discord.py's Asset.BASE is to be."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def api_base(self) -> str:
+        return f"{self.url}/api/v10"
+
+    @property
+    def gateway_url(self) -> str:
+        return f"{self.url.replace('http', 'ws', 1)}/gateway"
+
+    # What the bot did
+
+    @property
+    def requests(self) -> deque[Sent]:
+        """The last 2,000 requests of the bot, oldest first."""
+        return self._rest.requests
+
+    @property
+    def sessions(self) -> list[Session]:
+        """The bot's sessions, connected or resumable."""
+        return list(self._gateway.sessions.values())
+
+    @property
+    def connected(self) -> bool:
+        return self._gateway.connected
+
+    async def wait_for(self, predicate: Callable[[], T], timeout: float = 5.0) -> T:  # noqa: ASYNC109 - plain for callers
+        """The predicate's first true value; it is asked now and after every change. TimeoutError after `timeout` s."""
+        async with asyncio.timeout(timeout):
+            return await self._changes.wait_for(predicate)
+
+    def notify(self) -> None:
+        """Have all who wait ask again, where what they wait for lies outside the playground."""
+        self._changes.notify()
+
+    async def reply_to(self, interaction: Interaction, timeout: float = 5.0) -> Message:  # noqa: ASYNC109 - as above
+        """The bot's answer to an interaction, once it is more than "thinking"."""
+        answer = await self.wait_for(lambda: interaction.reply, timeout)
+        assert answer is not None  # noqa: S101 - wait_for returns true values only
+        return answer
+
+    def annotate(self, message_id: int, *, respond: bool, reason: str, text: str) -> None:
+        """Note beside a message, on the page, what the bot decided; `text` is one line for people."""
+        self._page.annotate(message_id, respond=respond, reason=reason, text=text)
+
+    # Trouble on the gateway
+
+    def reconnect(self) -> None:
+        """Ask every connection to reconnect (op 7)."""
+        self._gateway.ask_reconnect()
+
+    def invalidate(self, *, resumable: bool) -> None:
+        """Invalidate every connected session (op 9)."""
+        self._gateway.invalidate(resumable=resumable)
+
+    def disconnect(self, code: int = 4000) -> None:
+        """Close every gateway connection with this code."""
+        self._gateway.disconnect(code)
+
+    def cut(self) -> None:
+        """Drop every gateway connection's TCP line."""
+        self._gateway.cut()
+
+    def duplicate(self, message: Message) -> None:
+        """Send a message's MESSAGE_CREATE once more, as may happen after a RESUME."""
+        self.world.repeat(message)

@@ -1,0 +1,289 @@
+"""Discord's JSON for the playground's values: users, members, channels, messages, guild, and gateway payloads.
+
+Ids are ints in the world and strings here.
+"""
+
+import datetime as dt
+
+from playground import permissions
+from playground.model import DM, Channel, Event, Message, Reaction, Reference, User, Wire
+from playground.permissions import Overwrite
+from playground.world import World
+
+
+def iso(seconds: float) -> str:
+    """Wall-clock seconds as Discord writes times."""
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat()
+
+
+def payload(world: World, event: Event) -> Wire:
+    """The `d` of the event's gateway frame."""
+    channel, message = event.channel, event.message
+    match event.name:
+        case "CHANNEL_CREATE" | "CHANNEL_UPDATE" if channel:
+            return channel_object(world, channel)
+        case "MESSAGE_CREATE" | "MESSAGE_UPDATE" if channel and message:
+            return _posted(world, channel, message)
+        case "MESSAGE_DELETE" if channel:
+            return _placed(world, channel, {"id": str(event.ids[0])})
+        case "MESSAGE_DELETE_BULK" if channel:
+            return _placed(world, channel, {"ids": [str(one) for one in event.ids]})
+        case "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" if channel and message:
+            return _reacted(world, event, channel, message)
+        case "MESSAGE_REACTION_REMOVE_ALL" if channel and message:
+            return _placed(world, channel, {"message_id": str(message.id)})
+        case "TYPING_START" if channel:
+            return _typed(world, event, channel)
+    return event.data or {}
+
+
+def _placed(world: World, channel: Channel, data: Wire) -> Wire:
+    data["channel_id"] = str(channel.id)
+    if channel.type != DM:
+        data["guild_id"] = str(world.guild_id)
+    return data
+
+
+def _posted(world: World, channel: Channel, message: Message) -> Wire:
+    wire = _placed(world, channel, message_object(world, message))
+    if channel.type == DM:
+        return wire
+    if message.webhook_id is None:
+        wire["member"] = _member_fields(world, message.author)
+    for mentioned, user_id in zip(wire["mentions"], message.mentions, strict=True):
+        mentioned["member"] = _member_fields(world, world.users[user_id])
+    return wire
+
+
+def _reacted(world: World, event: Event, channel: Channel, message: Message) -> Wire:
+    wire = _with_member(world, event, channel)
+    wire |= {
+        "message_id": str(message.id),
+        "message_author_id": str(message.author.id),
+        "emoji": emoji_object(event.emoji),
+        "burst": False,
+        "type": 0,
+    }
+    return wire
+
+
+def _typed(world: World, event: Event, channel: Channel) -> Wire:
+    return _with_member(world, event, channel) | {"timestamp": int(event.at)}
+
+
+def _with_member(world: World, event: Event, channel: Channel) -> Wire:
+    wire = _placed(world, channel, {"user_id": str(event.user_id)})
+    if channel.type != DM and event.user_id is not None:
+        wire["member"] = member_object(world, world.user(event.user_id))
+    return wire
+
+
+def user_object(user: User) -> Wire:
+    return {
+        "id": str(user.id),
+        "username": user.name,
+        "global_name": None if user.bot else user.name,
+        "discriminator": "0",
+        "avatar": None,
+        "bot": user.bot,
+        "public_flags": 0,
+    }
+
+
+def member_object(world: World, user: User) -> Wire:
+    """A guild member with its user inside."""
+    return {"user": user_object(user)} | _member_fields(world, user)
+
+
+def _member_fields(world: World, user: User) -> Wire:
+    return {
+        "roles": [str(world.bot_role_id)] if user.id == world.bot.id else [],
+        "joined_at": iso(world.created),
+        "nick": None,
+        "avatar": None,
+        "deaf": False,
+        "mute": False,
+        "flags": 0,
+        "pending": False,
+        "premium_since": None,
+        "communication_disabled_until": None,
+    }
+
+
+def channel_object(world: World, channel: Channel) -> Wire:
+    last = str(channel.last_message_id) if channel.last_message_id else None
+    wire: Wire = {"id": str(channel.id), "type": channel.type, "last_message_id": last}
+    if channel.recipient_id is not None:
+        return wire | {"recipients": [user_object(world.user(channel.recipient_id))]}
+    return wire | {
+        "guild_id": str(world.guild_id),
+        "name": channel.name,
+        "topic": channel.topic or None,
+        "position": channel.position,
+        "nsfw": False,
+        "parent_id": None,
+        "rate_limit_per_user": 0,
+        "permission_overwrites": [_overwrite_object(one) for one in channel.overwrites.values()],
+    }
+
+
+def _overwrite_object(overwrite: Overwrite) -> Wire:
+    return {
+        "id": str(overwrite.id),
+        "type": int(overwrite.member),
+        "allow": str(overwrite.allow),
+        "deny": str(overwrite.deny),
+    }
+
+
+def message_object(world: World, message: Message, *, deep: bool = True) -> Wire:
+    """Discord's message object. `deep` adds the message replied to, null when that one is gone."""
+    wire: Wire = {
+        "id": str(message.id),
+        "channel_id": str(message.channel_id),
+        "type": message.type,
+        "author": user_object(message.author),
+        "content": message.content,
+        "timestamp": iso(message.created),
+        "edited_timestamp": None if message.edited is None else iso(message.edited),
+        "tts": False,
+        "pinned": False,
+        "flags": message.flags,
+        "mention_everyone": message.mention_everyone,
+        "mentions": [user_object(world.users[one]) for one in message.mentions],
+        "mention_roles": [str(one) for one in message.mention_roles],
+        "attachments": message.attachments,
+        "embeds": message.embeds,
+        "components": message.components,
+    }
+    _add_rare_fields(world, wire, message)
+    if message.reference is not None:
+        _add_reference(world, wire, message.reference, deep=deep)
+    return wire
+
+
+def _add_rare_fields(world: World, wire: Wire, message: Message) -> None:
+    if message.reactions:
+        wire["reactions"] = [_count_object(world, reaction) for reaction in message.reactions]
+    if message.nonce is not None:
+        wire["nonce"] = message.nonce
+    if message.stickers:
+        wire["sticker_items"] = message.stickers
+    if message.snapshots:
+        wire["message_snapshots"] = message.snapshots
+    if message.webhook_id is not None:
+        wire["webhook_id"] = str(message.webhook_id)
+    if message.interaction is not None:
+        wire |= {"interaction_metadata": message.interaction, "application_id": str(world.bot.id)}
+
+
+def _add_reference(world: World, wire: Wire, reference: Reference, *, deep: bool) -> None:
+    wire["message_reference"] = {
+        "type": reference.type,
+        "message_id": str(reference.message_id),
+        "channel_id": str(reference.channel_id),
+        "guild_id": str(world.guild_id),
+    }
+    if deep and reference.type == 0:
+        replied = world.channel(reference.channel_id).messages.get(reference.message_id)
+        wire["referenced_message"] = None if replied is None else message_object(world, replied, deep=False)
+
+
+_CONTENT_FIELDS = {"content": "", "embeds": (), "attachments": (), "components": (), "message_snapshots": ()}
+
+
+def redacted(world: World, message: Wire) -> Wire:
+    """A message object as an application without the message content intent sees it.
+
+    Blank but for its own messages, direct messages, and those that mention it. The message replied to likewise.
+    """
+    shown = message
+    if not _readable(world, message):
+        shown = message | {name: empty for name, empty in _CONTENT_FIELDS.items() if name in message}
+    replied = message.get("referenced_message")
+    return shown | {"referenced_message": redacted(world, replied)} if replied else shown
+
+
+def _readable(world: World, message: Wire) -> bool:
+    bot_id = str(world.bot.id)
+    mentioned = any(user["id"] == bot_id for user in message["mentions"])
+    return mentioned or message["author"]["id"] == bot_id or int(message["channel_id"]) in world.dms
+
+
+def emoji_object(emoji: str) -> Wire:
+    """A character, or "name:id" of a custom emoji."""
+    name, _, emoji_id = emoji.partition(":")
+    return {"id": emoji_id or None, "name": name}
+
+
+def _count_object(world: World, reaction: Reaction) -> Wire:
+    count = len(reaction.users)
+    return {
+        "emoji": emoji_object(reaction.emoji),
+        "count": count,
+        "count_details": {"burst": 0, "normal": count},
+        "me": world.bot.id in reaction.users,
+        "me_burst": False,
+        "burst_colors": [],
+    }
+
+
+def application_object(world: World, *, message_content: bool) -> Wire:
+    """The bot's application. Its flag tells whether the message content intent is switched on for it."""
+    return {
+        "id": str(world.bot.id),
+        "name": world.bot.name,
+        "icon": None,
+        "description": "",
+        "bot_public": False,
+        "bot_require_code_grant": False,
+        "verify_key": "",
+        "flags": _CONTENT_FLAG if message_content else 0,
+        "bot": user_object(world.bot),
+        "owner": user_object(world.user(world.owner_id)),
+        "team": None,
+        "redirect_uris": [],
+        "interactions_endpoint_url": None,
+        "role_connections_verification_url": None,
+    }
+
+
+_CONTENT_FLAG = 1 << 19  # Discord: GATEWAY_MESSAGE_CONTENT_LIMITED, for applications in fewer than 100 guilds
+
+
+def guild_object(world: World) -> Wire:
+    """GUILD_CREATE: the guild with its roles and channels; of the members only the bot (no members intent)."""
+    return _guild_defaults() | {
+        "id": str(world.guild_id),
+        "name": world.guild_name,
+        "owner_id": str(world.owner_id),
+        "member_count": len(world.users),
+        "joined_at": iso(world.created),
+        "roles": [_role_object(world, world.guild_id), _role_object(world, world.bot_role_id)],
+        "members": [member_object(world, world.bot)],
+        "channels": [channel_object(world, channel) for channel in world.channels.values()],
+    }
+
+
+def _guild_defaults() -> Wire:
+    empty = "features emojis stickers threads voice_states presences stage_instances guild_scheduled_events"
+    zero = "verification_level default_message_notifications explicit_content_filter mfa_level nsfw_level premium_tier"
+    wire: Wire = {name: [] for name in empty.split()} | dict.fromkeys(zero.split(), 0)
+    return wire | {"large": False, "unavailable": False, "preferred_locale": "en-US", "system_channel_flags": 0}
+
+
+def _role_object(world: World, role_id: int) -> Wire:
+    own = role_id == world.bot_role_id
+    wire: Wire = {
+        "id": str(role_id),
+        "name": world.bot.name if own else "@everyone",
+        "permissions": str(permissions.INVITED if own else permissions.EVERYONE),
+        "position": int(own),
+        "colors": {"primary_color": 0, "secondary_color": None, "tertiary_color": None},
+        "color": 0,
+        "hoist": False,
+        "managed": own,
+        "mentionable": False,
+        "flags": 0,
+    }
+    return wire | {"tags": {"bot_id": str(world.bot.id)}} if own else wire

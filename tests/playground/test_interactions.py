@@ -1,0 +1,324 @@
+"""Commands, buttons, menus and forms: with discord.py, and Discord's rules by raw requests."""
+
+from typing import Any
+
+import aiohttp
+import discord
+import pytest
+
+from playground.errors import ApiError
+from playground.interactions import Interaction
+from playground.limits import Limits
+from playground.server import Playground
+from tests.playground.support import Api, Bot, contents
+
+EPHEMERAL = 64
+COMMANDS: list[dict[str, Any]] = [
+    {
+        "name": "ask",
+        "description": "Ask",
+        "options": [
+            {"type": 3, "name": "text", "description": "What", "required": True},
+            {"type": 4, "name": "count", "description": "How many", "choices": [{"name": "one", "value": 1}]},
+            {"type": 5, "name": "loud", "description": "Loud"},
+            {"type": 6, "name": "who", "description": "Who"},
+        ],
+    },
+    {"name": "Look closer", "type": 3},
+]
+
+
+@pytest.fixture
+async def asked(api: Api, pg: Playground) -> Interaction:
+    """A slash command that awaits its answer."""
+    assert (await api.call("PUT", f"/applications/{pg.bot_id}/commands", COMMANDS))[0] == 200
+    return pg.command(pg.channel("general"), pg.person("Ada"), "ask", {"text": "x"})
+
+
+async def answer(api: Api, made: Interaction, kind: Any, data: Any = None, query: str = "") -> tuple[int, Any]:
+    body = {"type": kind} if data is None else {"type": kind, "data": data}
+    path = f"/interactions/{made.id}/{made.token}/callback{query}"
+    return await api.call("POST", path, body, authorized=False)
+
+
+def webhook(pg: Playground, made: Interaction, rest: str = "") -> str:
+    return f"/webhooks/{pg.bot_id}/{made.token}{rest}"
+
+
+async def test_a_deferred_private_answer(pg: Playground, bot: Bot) -> None:
+    @bot.tree.command(description="Why did you say that?")
+    async def why(interaction: discord.Interaction, word: str, who: discord.Member | None = None) -> None:
+        await interaction.response.defer(ephemeral=True, thinking=True)
+        await interaction.followup.send(f"because {word} {who}")
+        await interaction.edit_original_response(content=f"because of {word} and {who}")
+
+    await bot.tree.sync()
+    options = {"word": "this", "who": str(pg.person("Ben"))}
+    made = pg.command(pg.channel("general"), pg.person("Ada"), "why", options)
+    await pg.wait_for(lambda: made.reply and made.reply.content == "because of this and Ben")
+    reply = await pg.reply_to(made)
+    assert (reply.flags, list(made.messages)) == (EPHEMERAL, [reply.id])
+    assert pg.messages(pg.channel("general")) == []
+
+
+async def test_a_public_answer_stands_in_the_channel(pg: Playground, bot: Bot) -> None:
+    @bot.tree.command(description="Hello")
+    async def hello(interaction: discord.Interaction) -> None:
+        await interaction.response.send_message("hello")
+        original = await interaction.original_response()
+        await original.edit(content="hello all")
+        await interaction.followup.send("and more")
+        await original.delete()
+
+    await bot.tree.sync()
+    pg.command(pg.channel("general"), pg.person("Ada"), "hello")
+    await pg.wait_for(lambda: contents(pg.messages(pg.channel("general"))) == ["and more"])
+    await bot.event("raw_message_delete")
+    assert contents(bot.all("message")) == ["hello all", "and more"]
+
+
+async def test_context_menus_bring_their_target(pg: Playground, bot: Bot) -> None:
+    @bot.tree.context_menu(name="Look")
+    async def look(interaction: discord.Interaction, message: discord.Message) -> None:
+        await interaction.response.send_message(f"{message.author.display_name}: {message.content}")
+
+    @bot.tree.context_menu(name="Greet")
+    async def greet(interaction: discord.Interaction, member: discord.Member) -> None:
+        await interaction.response.send_message(f"hello {member.display_name}")
+
+    await bot.tree.sync()
+    target = pg.post(pg.channel("general"), pg.person("Ben"), "look at me")
+    made = pg.command(target.channel_id, pg.person("Ada"), "Look", target_id=target.id)
+    assert (await pg.reply_to(made)).content == "Ben: look at me"
+    made = pg.command(target.channel_id, pg.person("Ada"), "Greet", target_id=pg.person("Ben"))
+    assert (await pg.reply_to(made)).content == "hello Ben"
+
+
+async def test_guild_commands_shadow_global_ones_and_keep_their_ids(pg: Playground, bot: Bot) -> None:
+    @bot.tree.command(name="same", description="global")
+    async def everywhere(interaction: discord.Interaction) -> None:
+        await interaction.response.send_message("global")
+
+    @bot.tree.command(name="same", description="guild", guild=discord.Object(pg.guild_id))
+    async def here(interaction: discord.Interaction) -> None:
+        await interaction.response.send_message("guild")
+
+    await bot.tree.sync()
+    [first] = await bot.tree.sync(guild=discord.Object(pg.guild_id))
+    [second] = await bot.tree.sync(guild=discord.Object(pg.guild_id))
+    assert first.id == second.id
+    assert [command["description"] for command in pg.commands.all()] == ["guild"]
+    made = pg.command(pg.channel("general"), pg.person("Ada"), "same")
+    assert (await pg.reply_to(made)).content == "guild"
+    assert len(await bot.tree.fetch_commands()) == 1
+
+
+async def test_buttons_and_menus_of_a_view(pg: Playground, bot: Bot) -> None:
+    class Choice(discord.ui.View):
+        @discord.ui.button(label="Yes", custom_id="yes")
+        async def yes(self, interaction: discord.Interaction, button: discord.ui.Button[Any]) -> None:
+            button.disabled = True
+            await interaction.response.edit_message(content="you said yes", view=self)
+
+        @discord.ui.select(custom_id="pick", options=[discord.SelectOption(label="a"), discord.SelectOption(label="b")])
+        async def pick(self, interaction: discord.Interaction, menu: discord.ui.Select[Any]) -> None:
+            await interaction.response.defer()
+            await interaction.edit_original_response(content=f"you picked {menu.values[0]}")
+
+    channel, ada = pg.channel("general"), pg.person("Ada")
+    target = bot.get_channel(channel)
+    assert isinstance(target, discord.TextChannel)
+    asked = await target.send("well?", view=Choice())
+    made = pg.click(asked.id, ada, "pick", ["b"])
+    await pg.wait_for(lambda: contents(pg.messages(channel)) == ["you picked b"])
+    made = pg.click(asked.id, ada, "yes")
+    assert (await pg.reply_to(made)).content == "you said yes"
+    with pytest.raises(ApiError, match="Invalid Form Body"):
+        pg.click(asked.id, ada, "yes")  # disabled by now
+    with pytest.raises(ApiError):
+        pg.click(asked.id, ada, "pick", ["c"])
+    with pytest.raises(ApiError):
+        pg.click(asked.id, ada, "nothing")
+
+
+async def test_a_button_on_a_private_answer(pg: Playground, bot: Bot) -> None:
+    class Sure(discord.ui.View):
+        @discord.ui.button(label="Sure", custom_id="sure")
+        async def sure(self, interaction: discord.Interaction, _: discord.ui.Button[Any]) -> None:
+            await interaction.response.edit_message(content="done", view=None)
+
+    @bot.tree.command(description="Forget")
+    async def forget(interaction: discord.Interaction) -> None:
+        await interaction.response.send_message("sure?", view=Sure(), ephemeral=True)
+
+    await bot.tree.sync()
+    made = pg.command(pg.channel("general"), pg.person("Ada"), "forget")
+    question = await pg.reply_to(made)
+    with pytest.raises(ApiError, match="Unknown Message"):
+        pg.click(question, pg.person("Ben"), "sure")
+    clicked = pg.click(question, pg.person("Ada"), "sure")
+    changed = await pg.reply_to(clicked)
+    assert (changed.id, changed.content, changed.components, changed.flags) == (question.id, "done", (), EPHEMERAL)
+
+
+async def test_a_form_is_shown_and_sent(pg: Playground, bot: Bot) -> None:
+    class Form(discord.ui.Modal, title="Tell"):
+        name: discord.ui.TextInput[Any] = discord.ui.TextInput(label="Name", custom_id="name")
+
+        async def on_submit(self, interaction: discord.Interaction) -> None:
+            await interaction.response.send_message(f"thanks {self.name.value}")
+
+    @bot.tree.command(description="Tell")
+    async def tell(interaction: discord.Interaction) -> None:
+        await interaction.response.send_modal(Form())
+
+    await bot.tree.sync()
+    made = pg.command(pg.channel("general"), pg.person("Ada"), "tell")
+    await pg.wait_for(lambda: made.form)
+    assert (await pg.reply_to(pg.submit(made, {"name": "Ada"}))).content == "thanks Ada"
+
+
+async def test_the_person_and_their_permissions_come_along(pg: Playground, bot: Bot) -> None:
+    seen = []
+
+    @bot.tree.command(description="Who am I")
+    async def whoami(interaction: discord.Interaction) -> None:
+        seen.append((interaction.user.display_name, interaction.permissions.manage_channels))
+        await interaction.response.send_message("ok")
+
+    await bot.tree.sync()
+    channel, ben = pg.channel("general"), pg.person("Ben")
+    await pg.reply_to(pg.command(channel, pg.person("Ada"), "whoami"))
+    await pg.reply_to(pg.command(channel, ben, "whoami"))
+    pg.allow(channel, "manage_channels", member=ben)
+    await pg.reply_to(pg.command(channel, ben, "whoami"))
+    assert seen == [("Ada", True), ("Ben", False), ("Ben", True)]
+
+
+async def test_answering_twice_is_40060(api: Api, asked: Interaction) -> None:
+    assert (await answer(api, asked, 5))[0] == 204
+    status, body = await answer(api, asked, 4, {"content": "x"})
+    assert (status, body["code"]) == (400, 40060)
+
+
+async def test_answering_after_three_seconds_is_10062(http: aiohttp.ClientSession) -> None:
+    now = 0.0
+    async with Playground(limits=Limits.off(), clock=lambda: now) as pg:
+        api = Api(pg, http)
+        await api.call("PUT", f"/applications/{pg.bot_id}/commands", COMMANDS)
+        late, early = (pg.command(pg.channel("general"), pg.person("Ada"), "ask", {"text": "x"}) for _ in range(2))
+        now = 2.9
+        assert (await answer(api, early, 4, {"content": "x"}))[0] == 204
+        now = 3.1
+        status, body = await answer(api, late, 4, {"content": "x"})
+        assert (status, body["code"]) == (404, 10062)
+        now = 899.0
+        assert (await api.call("POST", webhook(pg, early), {"content": "y"}))[0] == 200
+        now = 901.0
+        assert await api.code("POST", webhook(pg, early), {"content": "z"}) == (401, 50027)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "code"),
+    [
+        (4, {"content": ""}, 50006),
+        (4, {"content": "x" * 2001}, 50035),
+        (6, None, 50035),
+        (7, {"content": "x"}, 50035),
+        (1, None, 50035),
+        ("4", {"content": "x"}, 50035),
+        ([4], None, 50035),
+        (9, {"title": "", "custom_id": "x", "components": [{}]}, 50035),
+        (9, {"title": "x", "custom_id": "", "components": [{}]}, 50035),
+        (9, {"title": "x", "custom_id": "x", "components": []}, 50035),
+        (4, [1], 50109),
+    ],
+)
+async def test_a_refused_answer_leaves_the_interaction_open(
+    api: Api, asked: Interaction, kind: Any, data: Any, code: int
+) -> None:
+    status, body = await answer(api, asked, kind, data)
+    assert (status, body["code"]) == (400, code)
+    assert (await answer(api, asked, 4, {"content": "x"}))[0] == 204
+
+
+async def test_follow_ups_before_an_answer_are_refused(api: Api, pg: Playground, asked: Interaction) -> None:
+    assert await api.code("POST", webhook(pg, asked), {"content": "x"}) == (401, 50027)
+
+
+async def test_messages_of_an_interaction_by_webhook(api: Api, pg: Playground, asked: Interaction) -> None:
+    status, body = await answer(api, asked, 5, {"flags": EPHEMERAL}, query="?with_response=true")
+    assert (status, body["interaction"]["response_message_loading"]) == (200, True)
+    original = webhook(pg, asked, "/messages/@original")
+    assert (await api.call("GET", original))[1]["flags"] == EPHEMERAL | 128
+    _, filled = await api.call("PATCH", original, {"content": "x"})
+    assert (filled["flags"], filled["edited_timestamp"]) == (EPHEMERAL, None)
+    _, second = await api.call("POST", webhook(pg, asked), {"content": "y", "flags": EPHEMERAL})
+    assert second["id"] != filled["id"]
+    assert (await api.call("DELETE", webhook(pg, asked, f"/messages/{second['id']}")))[0] == 204
+    assert await api.code("GET", webhook(pg, asked, f"/messages/{second['id']}")) == (404, 10008)
+    assert await api.code("PATCH", original, {"content": ""}) == (400, 50006)
+    assert pg.messages(asked.channel_id) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"text": 1},
+        {"text": "x", "count": "1"},
+        {"text": "x", "count": 2},
+        {"text": "x", "loud": 1},
+        {"text": "x", "count": True},
+        {"text": "x", "who": "9" * 5000},
+        {"text": "x", "who": "1"},
+        {"text": "x", "more": 1},
+    ],
+)
+@pytest.mark.usefixtures("asked")
+async def test_options_that_do_not_fit_are_refused(pg: Playground, options: dict[str, Any]) -> None:
+    with pytest.raises(ApiError):
+        pg.command(pg.channel("general"), pg.person("Ada"), "ask", options)
+
+
+@pytest.mark.usefixtures("asked")
+async def test_unknown_commands_and_targets_are_refused(pg: Playground) -> None:
+    with pytest.raises(ApiError, match="Unknown application command"):
+        pg.command(pg.channel("general"), pg.person("Ada"), "nothing")
+    with pytest.raises(ApiError, match="Unknown Message"):
+        pg.command(pg.channel("general"), pg.person("Ada"), "Look closer", target_id=1)
+    pg.deny(pg.channel("general"), "use_application_commands", member=pg.person("Ben"))
+    with pytest.raises(ApiError, match="Missing Permissions"):
+        pg.command(pg.channel("general"), pg.person("Ben"), "ask", {"text": "x"})
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        {},
+        ["x"],
+        [{"name": "Upper", "description": "x"}],
+        [{"name": "two words", "description": "x"}],
+        [{"name": "x" * 33, "description": "x"}],
+        [{"name": "x", "description": ""}],
+        [{"name": "x", "description": "x" * 101}],
+        [{"name": "x", "description": "x"}] * 2,
+        [{"name": "x", "description": "x", "type": 9}],
+        [{"name": "x", "description": "x", "type": [1]}],
+        [{"name": ["x"], "description": "x"}],
+        [{"name": "x", "description": "x", "type": 3}],
+        [{"name": "x", "description": "x", "options": ["x"]}],
+        [{"name": "x", "description": "x", "options": "x"}],
+        [{"name": "x", "description": "x", "options": [{"name": "y", "description": "y"}]}],
+        [{"name": "x", "description": "x", "options": [{"name": "y", "description": "y", "type": [3]}]}],
+        [{"name": "x", "description": "x", "options": [{"name": "y", "description": "y", "type": 3, "choices": [1]}]}],
+        [{"name": "x", "description": "x", "options": [{"name": "X", "description": "x", "type": 3}]}],
+        [{"name": str(number), "type": 3} for number in range(6)],
+    ],
+)
+async def test_invalid_commands_are_refused_and_change_nothing(api: Api, pg: Playground, commands: Any) -> None:
+    path = f"/applications/{pg.bot_id}/commands"
+    await api.call("PUT", path, COMMANDS)
+    status, _ = await api.call("PUT", path, commands)
+    assert status == 400
+    assert len((await api.call("GET", path))[1]) == len(COMMANDS)

@@ -1,0 +1,266 @@
+"""The page's endpoints, its event stream, and whom they refuse."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+import yarl
+
+from playground.page import guard
+from playground.server import Playground
+from tests.playground.support import Api
+
+COMMANDS: list[dict[str, Any]] = [{"name": "ping", "description": "Ping"}]
+BUTTON = {"type": 2, "style": 1, "label": "ok", "custom_id": "ok"}
+
+
+class Browser:
+    """Requests as the page makes them; answers (status, body)."""
+
+    def __init__(self, pg: Playground, http: aiohttp.ClientSession) -> None:
+        self._pg = pg
+        self._http = http
+
+    async def call(self, method: str, path: str, json: Any = None, **options: Any) -> tuple[int, Any]:
+        async with self._http.request(
+            method, yarl.URL(self._pg.url + path, encoded=True), json=json, **options
+        ) as response:
+            text = response.content_type != "application/json"
+            return response.status, await (response.text() if text else response.json())
+
+    async def post(self, **body: Any) -> tuple[int, Any]:
+        given = {"author_id": str(self._pg.person("Ada")), "content": "hello"} | body
+        return await self.call("POST", f"/page/channels/{self._pg.channel('general')}/messages", given)
+
+
+class Events:
+    """The page's event stream."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+
+    async def next(self) -> dict[str, Any]:
+        frame: dict[str, Any] = await self._socket.receive_json(timeout=5)
+        return frame
+
+
+@pytest.fixture
+def browser(pg: Playground, http: aiohttp.ClientSession) -> Browser:
+    return Browser(pg, http)
+
+
+@pytest.fixture
+async def events(pg: Playground, http: aiohttp.ClientSession) -> AsyncIterator[Events]:
+    """Past the first frame."""
+    async with http.ws_connect(f"{pg.url}/page/events") as socket:
+        stream = Events(socket)
+        assert (await stream.next())["type"] == "world"
+        yield stream
+
+
+async def test_the_page_is_served_with_its_parts(browser: Browser) -> None:
+    status, page = await browser.call("GET", "/")
+    assert (status, "<html" in page) == (200, True)
+    assert (await browser.call("GET", "/page/index.html"))[0] == 200
+    for path in (
+        "/page/nothing.js",
+        "/page/..%2fpage.py",
+        "/page/%2e%2e%2fpage.py",
+        "/page/..",
+        "/page/%ff",
+        "/page/%00",
+        f"/page/{'x' * 5000}",
+    ):
+        assert (await browser.call("GET", path))[0] == 404
+
+
+async def test_the_first_frame_is_the_world(pg: Playground, http: aiohttp.ClientSession) -> None:
+    message = pg.post(pg.channel("general"), pg.person("Ada"), "hello")
+    pg.annotate(message.id, respond=False, reason="no_trigger", text="silent: nobody asked")
+    async with http.ws_connect(f"{pg.url}/page/events") as socket:
+        world = await Events(socket).next()
+    assert [channel["name"] for channel in world["channels"]] == ["general", "help", "random"]
+    assert [person["name"] for person in world["people"]] == ["Ada", "Ben", "Chloe"]
+    assert world["bot"] == {"id": str(pg.bot_id), "name": "Parley", "connected": False}
+    assert world["messages"][str(message.channel_id)][0]["content"] == "hello"
+    assert world["annotations"][str(message.id)]["text"] == "silent: nobody asked"
+
+
+async def test_everything_that_happens_is_told(pg: Playground, events: Events) -> None:
+    channel, ada = pg.channel("general"), pg.person("Ada")
+    message = pg.post(channel, ada, "hello")
+    pg.typing(channel, ada)
+    pg.react(message, ada, "👍")
+    pg.edit(message, "hello!")
+    pg.annotate(message.id, respond=True, reason="explicit_trigger", text="answered: you mentioned me")
+    pg.delete(message)
+    pg.add_channel("new")
+    frames = [await events.next() for _ in range(7)]
+    assert [frame["type"] for frame in frames] == [
+        "message_create",
+        "typing",
+        "reactions",
+        "message_update",
+        "annotation",
+        "message_delete",
+        "world",
+    ]
+    assert frames[2]["reactions"] == [{"emoji": "👍", "users": [str(ada)]}]
+    assert frames[3]["message"]["content"] == "hello!"
+    assert frames[5] == {"type": "message_delete", "channel_id": str(channel), "id": str(message.id)}
+
+
+async def test_a_person_posts_edits_replies_reacts_and_deletes(pg: Playground, browser: Browser) -> None:
+    status, first = await browser.post(content=" hello ")
+    assert (status, first["content"]) == (200, "hello")
+    channel, ada = pg.channel("general"), pg.person("Ada")
+    _, reply = await browser.post(content="and", reply_to=first["id"], ping=False, author_id=str(pg.person("Ben")))
+    assert reply["referenced_message"]["id"] == first["id"]
+    assert pg.messages(channel)[1].pinged == frozenset()
+    path = f"/page/channels/{channel}/messages/{first['id']}"
+    assert (await browser.call("PATCH", path, {"author_id": str(ada), "content": "hi"}))[1]["content"] == "hi"
+    thumb = f"{path}/reactions/%F0%9F%91%8D?author_id={ada}"
+    assert (await browser.call("PUT", thumb))[0] == 200
+    assert pg.messages(channel)[0].reactions[0].users == (ada,)
+    assert (await browser.call("DELETE", thumb))[0] == 200
+    assert (await browser.call("POST", f"/page/channels/{channel}/typing", {"author_id": str(ada)}))[0] == 200
+    assert (await browser.call("DELETE", f"{path}?author_id={ada}"))[0] == 200
+    assert [message.content for message in pg.messages(channel)] == ["and"]
+
+
+async def test_a_person_uses_a_command_and_sees_its_private_answer(
+    pg: Playground, browser: Browser, api: Api, events: Events
+) -> None:
+    _, [command] = await api.call("PUT", f"/applications/{pg.bot_id}/commands", COMMANDS)
+    assert (await events.next())["commands"][0]["name"] == "ping"
+    channel, ada = pg.channel("general"), str(pg.person("Ada"))
+    body = {"author_id": ada, "command_id": command["id"], "options": {}}
+    assert (await browser.call("POST", f"/page/channels/{channel}/commands", body))[0] == 200
+    [made] = pg.interactions.recent()
+    data = {"content": "pong", "flags": 64, "components": [{"type": 1, "components": [BUTTON]}]}
+    await api.call("POST", f"/interactions/{made.id}/{made.token}/callback", {"type": 4, "data": data})
+    told = await events.next()
+    assert (told["type"], told["user_id"], told["message"]["content"]) == ("ephemeral", ada, "pong")
+    click = {"author_id": ada, "message_id": told["message"]["id"], "custom_id": "ok"}
+    assert (await browser.call("POST", f"/page/channels/{channel}/components", click))[0] == 200
+    assert pg.interactions.recent()[-1].type == 3
+    await api.call("DELETE", f"/webhooks/{pg.bot_id}/{made.token}/messages/@original")
+    assert (await events.next())["type"] == "message_delete"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"content": ""},
+        {"content": "   "},
+        {"content": 3},
+        {"content": None},
+        {"content": "x" * 4001},
+        {"author_id": "1"},
+        {"author_id": None},
+        {"author_id": ["1"]},
+        {"author_id": "9" * 5000},
+        {"author_id": "²"},
+        {"reply_to": "1"},
+        {"reply_to": "x"},
+        {"ping": "yes"},
+    ],
+)
+async def test_bad_posts_get_one_sentence(pg: Playground, browser: Browser, body: dict[str, Any]) -> None:
+    status, answer = await browser.post(**body)
+    assert 400 <= status < 500
+    assert list(answer) == ["error"]
+    assert answer["error"].endswith(".")
+    assert pg.messages(pg.channel("general")) == []
+
+
+async def test_four_thousand_characters_pass(browser: Browser) -> None:
+    assert (await browser.post(content="x" * 4000))[0] == 200
+
+
+async def test_bad_requests_of_all_kinds_are_4xx(pg: Playground, browser: Browser) -> None:
+    channel, ada = pg.channel("general"), str(pg.person("Ada"))
+    own = pg.post(channel, pg.bot_id, "mine")
+    message = f"/page/channels/{channel}/messages/{own.id}"
+    requests: list[tuple[str, str, Any]] = [
+        ("POST", "/page/channels/1/messages", {"author_id": ada, "content": "x"}),
+        ("POST", "/page/channels/x/messages", {"author_id": ada, "content": "x"}),
+        ("POST", f"/page/channels/{channel}/messages", [1]),
+        ("POST", f"/page/channels/{channel}/messages", {"author_id": str(pg.bot_id), "content": "as the bot"}),
+        ("PATCH", message, {"author_id": ada, "content": "x"}),
+        ("DELETE", f"{message}?author_id={ada}", None),
+        ("DELETE", message, None),
+        ("PUT", f"{message}/reactions/text?author_id={ada}", None),
+        ("POST", "/page/channels/1/typing", {"author_id": ada}),
+        ("POST", f"/page/channels/{channel}/commands", {"author_id": ada, "command_id": "1"}),
+        ("POST", f"/page/channels/{channel}/commands", {"author_id": ada, "command_id": "1", "options": [1]}),
+        ("POST", f"/page/channels/{channel}/components", {"author_id": ada, "message_id": "1", "custom_id": "x"}),
+        (
+            "POST",
+            f"/page/channels/{channel}/components",
+            {"author_id": ada, "message_id": str(own.id), "custom_id": "x", "values": [[1]]},
+        ),
+    ]
+    for method, path, body in requests:
+        status, answer = await browser.call(method, path, body)
+        assert 400 <= status < 500, (method, path, answer)
+        assert answer["error"]
+
+
+async def test_broken_and_huge_bodies_are_refused(pg: Playground, browser: Browser) -> None:
+    path = f"/page/channels/{pg.channel('general')}/messages"
+    assert (await browser.call("POST", path, data=b"{"))[0] == 400
+    assert (await browser.call("POST", path, data=b"[" * 60_000))[0] == 400
+    assert (await browser.call("POST", path, data=b" " * 100_000))[0] == 413
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:80"},
+        {"Host": "192.0.2.1"},
+        {"Host": "[::1"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://["},
+    ],
+)
+async def test_foreign_hosts_and_origins_are_refused_everywhere(
+    pg: Playground, browser: Browser, headers: dict[str, str]
+) -> None:
+    for method, path in (("GET", "/"), ("GET", "/page/events"), ("GET", "/api/v10/gateway"), ("GET", "/gateway")):
+        assert (await browser.call(method, path, headers=headers))[0] == 403
+    path = f"/page/channels/{pg.channel('general')}/messages"
+    body = {"author_id": str(pg.person("Ada")), "content": "x"}
+    assert (await browser.call("POST", path, body, headers=headers))[0] == 403
+    assert pg.messages(pg.channel("general")) == []
+
+
+async def test_its_own_origin_passes(pg: Playground, browser: Browser) -> None:
+    for host in (f"127.0.0.1:{pg.port}", f"localhost:{pg.port}", f"[::1]:{pg.port}"):
+        assert (await browser.call("GET", "/", headers={"Host": host, "Origin": f"http://{host}"}))[0] == 200
+
+
+async def test_listening_everywhere_takes_addresses_but_no_names(http: aiohttp.ClientSession) -> None:
+    async with Playground("0.0.0.0") as pg:  # noqa: S104 - what is tested
+        for host, status in (("192.0.2.1", 200), ("evil.example", 403)):
+            url = f"http://127.0.0.1:{pg.port}/api/v10/gateway"
+            async with http.get(url, headers={"Host": host}) as response:
+                assert response.status == status
+    assert callable(guard("127.0.0.1"))
+
+
+async def test_uploads_that_could_act_as_a_page_are_only_downloaded(
+    pg: Playground, api: Api, browser: Browser, http: aiohttp.ClientSession
+) -> None:
+    form = aiohttp.FormData()
+    form.add_field("files[0]", b"<script>", filename="x.html", content_type="text/html")
+    await api.response("POST", f"/channels/{pg.channel('general')}/messages", data=form)
+    url = pg.messages(pg.channel("general"))[0].attachments[0]["url"]
+    async with http.get(url) as response:
+        assert response.headers["Content-Disposition"] == "attachment"
+        assert response.content_type == "application/octet-stream"
+    assert (await browser.call("GET", "/attachments/1/1/x"))[0] == 404
