@@ -1,0 +1,73 @@
+"""The demo model: no key, no network, deterministic. It repeats and remembers, and says so in every answer."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+SECONDS_PER_LINE = 0.12  # fast, yet slow enough to see it stream
+QUOTED = 3
+LABEL = "I am only the demo model, which repeats and remembers."
+HINT = "-# Set `MODEL` and its key for real answers."
+CODE = "```python\ndef greet(name: str) -> str:\n    return f'Hello, {name}!'\n```"
+# The form in which the agents tell a message: "Ada (replying to Ben: 'why?'): because".
+SAID = re.compile(r"(?P<author>[^:]{1,60}?)(?P<bot> \(you\))?(?: \(replying to .*?\))?: (?P<text>.*)")
+CONTINUED = re.compile(r"\n {4}")
+LONG_PARAGRAPH = "This is what a long answer looks like: it grows as you watch, and goes on in a new message. " * 4
+
+
+def demo_model() -> FunctionModel:
+    """A model for pydantic-ai that answers from what it was told."""
+    return FunctionModel(_respond, stream_function=_stream, model_name="demo")
+
+
+async def _respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    if not info.output_tools:
+        return ModelResponse(parts=[TextPart(_answer(messages))])
+    # The judge's question: the demo model takes every question for one to the bot.
+    lines = _lines(messages)
+    asks = bool(lines) and "?" in lines[-1][1]
+    ruling = {"evidence": "it is a question" if asks else "it is no question", "meant_for_bot": asks}
+    return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, ruling)])
+
+
+async def _stream(messages: list[ModelMessage], _info: AgentInfo) -> AsyncIterator[str]:
+    for number, line in enumerate(re.findall(r"[^\n]+\n*", _answer(messages))):
+        await asyncio.sleep(SECONDS_PER_LINE if number else 0)
+        yield line
+
+
+def _answer(messages: list[ModelMessage]) -> str:
+    lines = _lines(messages)
+    if not lines:
+        return LABEL
+    (author, text), earlier = lines[-1], lines[:-1]
+    quotes = "; ".join(f"{who} said “{what}”" for who, what in earlier[-QUOTED:])
+    heard = f"{LABEL} {author}, you said “{text}”." + (f" Before that, {quotes}." if quotes else "")
+    extras = [CODE] if "code" in text.lower() else []
+    extras += [LONG_PARAGRAPH.strip()] * 12 if "long" in text.lower().split() else []
+    return "\n\n".join([heard, *extras, HINT])
+
+
+def _lines(messages: list[ModelMessage]) -> list[tuple[str, str]]:
+    """What people said, oldest first: author and text."""
+    lines = (SAID.match(line) for text in _prompts(messages) for line in CONTINUED.sub(" ", text).splitlines())
+    return [(line["author"], _tidy(line["text"])) for line in lines if line and not line["bot"]]
+
+
+def _prompts(messages: list[ModelMessage]) -> Iterator[str]:
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, UserPromptPart):
+                items = [part.content] if isinstance(part.content, str) else part.content
+                yield from (item for item in items if isinstance(item, str))
+
+
+def _tidy(text: str) -> str:
+    """The text without the mention it begins with, on one line, short enough to quote."""
+    text = " ".join(re.sub(r"^@\S+\s+", "", text.strip()).split())
+    return text if len(text) <= 200 else text[:200] + "…"

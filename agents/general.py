@@ -1,0 +1,219 @@
+"""The general agent: pydantic-ai, given back its own history each turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+from pydantic_ai import Agent, UsageLimits
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    FallbackExceptionGroup,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelContextWindowExceededError,
+    ModelNotFoundError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelRequestRejectedError,
+    UnexpectedModelBehavior,
+)
+from pydantic_ai.messages import (
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextContent,
+    TextPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
+from agents.models import SETTINGS
+from conversation import CHARACTERS_PER_TOKEN, MessageRecord, told
+
+INSTRUCTIONS = Path(__file__).with_name("general.md").read_text(encoding="utf-8")
+STALL_SECONDS = 60.0
+TOTAL_SECONDS = 180.0
+# Six messages of Discord's: what is longer is rambling.
+MAX_ANSWER_CHARACTERS = 12_000
+# What is told of a channel that went on for long without the bot.
+MAX_TRANSCRIPT_MESSAGES = 60
+MAX_TRANSCRIPT_CHARACTERS = 16_000
+
+KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
+    (ModelRateLimitError, FailureKind.BUSY),
+    (ModelQuotaExceededError, FailureKind.BUSY),
+    (ModelContextWindowExceededError, FailureKind.TOO_LONG),
+    (ModelAuthenticationError, FailureKind.MISCONFIGURED),
+    (ModelNotFoundError, FailureKind.MISCONFIGURED),
+    (ModelRequestRejectedError, FailureKind.REJECTED),
+    (ModelAPIError, FailureKind.UNAVAILABLE),
+    (UnexpectedModelBehavior, FailureKind.EMPTY),
+)
+
+
+class GeneralAgent:
+    """Answers from the conversation alone. instructions: the owner's, added to ours."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        instructions: str = "",
+        stall_seconds: float = STALL_SECONDS,
+        total_seconds: float = TOTAL_SECONDS,
+    ) -> None:
+        self._agent = Agent(model, retries=0, model_settings=SETTINGS)
+        self._instructions = instructions
+        self._stall = stall_seconds
+        self._total = total_seconds
+
+    async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Answer | Failure:
+        outcome = await self._attempt(request, show)
+        if isinstance(outcome, Failure) and outcome.kind is FailureKind.REJECTED and _has_images(request):
+            # Not every model takes pictures: better an answer without them than none.
+            return await self._attempt(request, show, images=False)
+        return outcome
+
+    def interrupted(self, request: AgentRequest, text: str) -> Answer:
+        said = ModelResponse(parts=[TextPart(text)])
+        return Answer(text, _history(request, [said]), _estimated_tokens(request, text))
+
+    async def _attempt(
+        self, request: AgentRequest, show: Callable[[str], None], *, images: bool = True
+    ) -> Answer | Failure:
+        so_far = _SoFar(show)
+        try:
+            return await self._run(request, so_far, images=images)
+        except TimeoutError:
+            kind, detail = FailureKind.LATE, f"The model {self._name} did not finish its answer in time."
+        except FallbackExceptionGroup as group:
+            kind, detail = _kind(group.exceptions[-1]), "; ".join(_describe(error) for error in group.exceptions)
+        except AgentRunError as error:
+            kind, detail = _kind(error), _describe(error)
+        was_billed = bool(so_far.text) or kind is FailureKind.LATE
+        return Failure(kind, detail, so_far.text, _estimated_tokens(request, so_far.text) if was_billed else 0)
+
+    async def _run(self, request: AgentRequest, so_far: _SoFar, *, images: bool) -> Answer | Failure:
+        clock = asyncio.get_running_loop().time
+        end = clock() + self._total
+        async with (
+            asyncio.timeout(self._stall) as deadline,
+            self._agent.run_stream(
+                _flat(_prompt(request), images=images),
+                message_history=[_flattened(message, images=images) for message in request.history],
+                instructions=self._rules(request.place),
+                usage_limits=UsageLimits(request_limit=1),
+            ) as stream,
+        ):
+            async for delta in stream.stream_text(delta=True, debounce_by=None):
+                deadline.reschedule(min(end, clock() + self._stall))
+                so_far.add(delta)
+                if len(so_far.text) > MAX_ANSWER_CHARACTERS:
+                    return replace(self.interrupted(request, so_far.text), was_cut=True)
+            tokens = stream.usage.total_tokens or _estimated_tokens(request, so_far.text)
+            if not so_far.text.strip():
+                return Failure(FailureKind.EMPTY, f"The model {self._name} gave an empty answer.", tokens=tokens)
+            return Answer(so_far.text, _history(request, stream.new_messages()[1:]), tokens)
+
+    def _rules(self, place: Place) -> str:
+        ours = INSTRUCTIONS.format(bot_name=place.bot_name, guild=place.guild, channel=place.channel)
+        return f"{ours}\n{self._instructions}" if self._instructions else ours
+
+    @property
+    def _name(self) -> str:
+        return self._agent.model.model_name if isinstance(self._agent.model, Model) else str(self._agent.model)
+
+
+class _SoFar:
+    """The text as it grows."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self.text = ""
+        self._show = show
+
+    def add(self, delta: str) -> None:
+        self.text += delta
+        self._show(self.text)
+
+
+def _prompt(request: AgentRequest) -> list[UserContent]:
+    """What is new since the last turn. The time stands here, where the provider's cache ends anyway."""
+    said = _newest(request.transcript, {m.message_id for m in request.questions})
+    left_out = len(request.transcript) - len(said)
+    gap = f"{left_out} earlier messages are left out. " if left_out else ""
+    names = ", ".join(dict.fromkeys(question.author for question in request.questions))
+    return [
+        TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
+        *(piece for message in said for piece in told(message)),
+        TextContent(f"Now answer {names}."),
+    ]
+
+
+def _newest(transcript: Sequence[MessageRecord], questions: set[int]) -> list[MessageRecord]:
+    """The newest messages within the bounds, and every question."""
+    kept: list[MessageRecord] = []
+    size = 0
+    for position, message in enumerate(reversed(transcript)):
+        size += message.size
+        within = position < MAX_TRANSCRIPT_MESSAGES and size <= MAX_TRANSCRIPT_CHARACTERS
+        if within or message.message_id in questions:
+            kept.append(message)
+    return kept[::-1]
+
+
+def _kind(error: Exception) -> FailureKind:
+    return next((kind for types, kind in KINDS if isinstance(error, types)), FailureKind.UNAVAILABLE)
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def _estimated_tokens(request: AgentRequest, text: str) -> int:
+    """For a run that ended before the provider said what it used."""
+    characters = sum(len(str(part)) for message in request.history for part in message.parts)
+    characters += sum(message.size for message in request.transcript) + len(text) + len(INSTRUCTIONS)
+    return characters // CHARACTERS_PER_TOKEN
+
+
+def _history(request: AgentRequest, said: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """What the next turn is given back: the prompt message by message, so that each can be edited and deleted."""
+    return [*request.history, ModelRequest(parts=[UserPromptPart(content=_prompt(request))]), *said]
+
+
+def _flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | list[UserContent]:
+    """The same, each stretch of text in one piece: not every server takes a list, and clients are slow on it."""
+    if isinstance(content, str):
+        return content
+    pieces: list[UserContent] = []
+    for is_image, items in groupby(content, lambda item: isinstance(item, ImageUrl)):
+        if not is_image:
+            pieces.append("".join(item.content if isinstance(item, TextContent) else str(item) for item in items))
+        elif images:
+            pieces.extend(items)
+    if not images:
+        return "".join(map(str, pieces))
+    return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces
+
+
+def _flattened(message: ModelMessage, *, images: bool = True) -> ModelMessage:
+    if not isinstance(message, ModelRequest):
+        return message
+    parts = [
+        replace(part, content=_flat(part.content, images=images)) if isinstance(part, UserPromptPart) else part
+        for part in message.parts
+    ]
+    return replace(message, parts=parts)
+
+
+def _has_images(request: AgentRequest) -> bool:
+    prompts = (part for message in request.history for part in message.parts if isinstance(part, UserPromptPart))
+    told = any(isinstance(item, ImageUrl) for part in prompts for item in part.content)
+    return told or any(message.images for message in request.transcript)

@@ -1,0 +1,47 @@
+"""From the names in the settings to the models themselves, built once."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.settings import ModelSettings
+
+from agents.demo import demo_model
+
+DEMO = "demo"
+# The clients' own default is 2; one retry keeps the person who waits from waiting long.
+SETTINGS = ModelSettings(max_retries=1)
+
+
+class UnusableModelError(ValueError):
+    """A model that cannot be built. Its text is one sentence: variable, value, remedy."""
+
+
+def build_model(variable: str, names: str) -> Model:
+    """The model for one or several names by comma, each tried where the one before fails.
+
+    variable: the setting the names come from. Raises UnusableModelError for an unknown provider or a missing key.
+    """
+    models = [_build_one(variable, name.strip()) for name in names.split(",")]
+    return models[0] if len(models) == 1 else FallbackModel(*models)
+
+
+def _build_one(variable: str, name: str) -> Model:
+    if name == DEMO:
+        return demo_model()
+    try:
+        return infer_model(name)
+    except (UserError, ValueError) as error:
+        if key := re.search(r"`([A-Z0-9_]+_KEY)`", str(error)):
+            raise UnusableModelError(f"{variable} {name!r} cannot be used without its key: set {key[1]}.") from None
+        raise UnusableModelError(
+            f"{variable} {name!r} cannot be used: no such provider; use provider:name, such as openai:gpt-5, or demo."
+        ) from None
+    except ImportError:
+        raise UnusableModelError(
+            f"{variable} {name!r} cannot be used: its provider's package is not installed; "
+            "use an openai:, openai-chat: or anthropic: model, or install pydantic-ai-slim with that provider."
+        ) from None

@@ -1,0 +1,154 @@
+"""`make bench`: prints what a message costs, each figure beside its bound. Exits with 1 where one is not held."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import statistics
+import sys
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import discord
+import orjson
+
+from bot import create_bot, use_server
+from config import Settings
+from service import INTENTS
+from web.logs import configure_logging
+
+CHANNELS = 10_000
+MESSAGES = 20_000
+ACTIVE_MESSAGES = 5_000
+MENTIONS = 200
+ROUNDS = 3
+
+
+class Bare(discord.Client):
+    """What every bot costs at least."""
+
+    async def on_message(self, message: discord.Message) -> None: ...
+
+
+class Peer:
+    """The world process, by its pipes."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def hear(self) -> Any:
+        assert self._process.stdout
+        return orjson.loads(await self._process.stdout.readline())
+
+    async def tell(self, do: str, **arguments: Any) -> Any:
+        assert self._process.stdin
+        self._process.stdin.write(orjson.dumps({"do": do, **arguments}) + b"\n")
+        return await self.hear()
+
+
+@asynccontextmanager
+async def world() -> Any:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bench.world", str(CHANNELS),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1_000_000,
+    )  # fmt: skip
+    try:
+        yield Peer(process)
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@asynccontextmanager
+async def connected(client: discord.Client, token: str) -> Any:
+    running = asyncio.create_task(client.start(token))
+    try:
+        while not client.is_ready() and not running.done():
+            await asyncio.sleep(0.01)
+        yield client
+    finally:
+        await client.close()
+        await running
+
+
+async def flood_cost(peer: Peer, client: discord.Client, count: int, channels: int) -> float:
+    """CPU microseconds that each message costs this process."""
+    before = process_time()
+    last = int((await peer.tell("flood", count=count, channels=channels))["last"])
+    while not client.cached_messages or client.cached_messages[-1].id < last:
+        await asyncio.sleep(0.02)
+    return (process_time() - before) / count * 1e6
+
+
+async def ignored(peer: Peer, token: str, make: Callable[[], discord.Client]) -> float:
+    async with connected(make(), token) as client:
+        await flood_cost(peer, client, MESSAGES // 10, CHANNELS)
+        return await flood_cost(peer, client, MESSAGES, CHANNELS)
+
+
+async def active(peer: Peer, token: str, make: Callable[[], discord.Client]) -> tuple[float, float]:
+    """CPU microseconds of a message in an active conversation, and median milliseconds from mention to model."""
+    async with connected(make(), token) as client:
+        await peer.tell("ask", count=20)
+        seconds = (await peer.tell("ask", count=MENTIONS))["seconds"]
+        return await flood_cost(peer, client, ACTIVE_MESSAGES, 1), 1000 * statistics.median(seconds)
+
+
+async def measure() -> list[tuple[str, str, str, bool]]:
+    async with world() as peer:
+        at = await peer.hear()
+        use_server(at["api"], at["gateway"])
+        os.environ.update(OPENAI_BASE_URL=at["model"], OPENAI_API_KEY="loopback")
+        settings = Settings(model="openai-chat:stub", turns_per_user_minute=1_000_000)
+        # The library waits 2 s for guilds that Discord announced; here all of them come at once.
+        make_bare = partial(Bare, intents=INTENTS, guild_ready_timeout=0.05)
+        make_ours = partial(create_bot, settings, guild_ready_timeout=0.05)
+        bare, ours = [], []
+        for _ in range(ROUNDS):
+            bare.append(await ignored(peer, at["token"], make_bare))
+            ours.append(await ignored(peer, at["token"], make_ours))
+        microseconds, milliseconds = await active(peer, at["token"], make_ours)
+    low, high = statistics.median(bare), statistics.median(ours)
+    ratio = high / low
+    return [
+        (
+            "ignored message, CPU, against a bare client",
+            f"{ratio:.2f} ({high:.0f} / {low:.0f} us)",
+            "1.30",
+            ratio <= 1.3,
+        ),
+        (
+            "message in a conversation, CPU, discord.py included",
+            f"{microseconds / 1000:.3f} ms",
+            "0.3 ms",
+            microseconds <= 300,
+        ),
+        (
+            "mention to model request, median, both sockets included",
+            f"{milliseconds:.1f} ms",
+            "8 ms",
+            milliseconds <= 8,
+        ),
+    ]
+
+
+def main() -> int:
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        configure_logging("info", (), nowhere)
+        rows = asyncio.run(measure())
+    where = f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}"
+    print(f"{datetime.now(UTC):%Y-%m-%d}, {where}")
+    print("\n| what | measured | bound |\n|---|---|---|")
+    for what, measured, bound, _ in rows:
+        print(f"| {what} | {measured} | {bound} |")
+    return 0 if all(held for *_, held in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,368 @@
+"""Entry point and Discord edge: events come in here, become our own values, and everything is wired together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import aiohttp
+import discord
+import structlog
+import yarl
+from discord import app_commands
+
+from agents.gateway import Place
+from agents.general import GeneralAgent
+from agents.judge import ModelJudge
+from agents.models import DEMO, UnusableModelError, build_model
+from commands import add_commands, sync
+from config import SettingError, Settings, load_settings, secrets_of
+from conversation import ChannelConversation, ConversationManager, MessageRecord
+from decider import (
+    NOTHING,
+    Decision,
+    DecisionLog,
+    FollowupRules,
+    JudgeError,
+    LoggedDecision,
+    Reason,
+    ResponseDecider,
+    Verdict,
+)
+from delivery.discord_wire import DiscordWire
+from delivery.reading import is_said_by_people, may_address_somebody, to_record
+from service import INTENTS, RefusedError, playground, serve, shown_in
+from state.limits import Cap, Limits, Refusal
+from turns import NOT_ALLOWED, Question, Turns
+from web.health import Health
+from web.logs import configure_logging
+
+log = structlog.get_logger()
+
+NOT_LISTED = Decision(False, Reason.CHANNEL_NOT_LISTED)
+SEEN_IDS = 4_000
+HISTORY_MESSAGES = 20
+HISTORY_AGE = timedelta(hours=1)
+SWEEP_SECONDS = 15.0
+DRAIN_SECONDS = 25.0
+
+
+class Parley(discord.Client):
+    """The bot. Its conversations, turns and limits are its own; several can live in one process."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        health: Health | None = None,
+        listener: Callable[[LoggedDecision], None] | None = None,
+        **client_options: Any,
+    ) -> None:
+        super().__init__(**{"intents": INTENTS, "allowed_mentions": discord.AllowedMentions.none(), **client_options})
+        self._channels = settings.channels
+        self._seen: OrderedDict[int, None] = OrderedDict()
+        self._background: set[asyncio.Task[None]] = set()
+        self._models = AsyncExitStack()
+        self.ignored = 0
+        self.health = health or Health()
+        self.decisions = DecisionLog(listener=listener)
+        self.limits = Limits(turns_per_user_minute=settings.turns_per_user_minute, daily_tokens=settings.daily_tokens)
+        self.conversations = ConversationManager(settings.conversation_timeout_seconds)
+        self._model = build_model("MODEL", settings.model)
+        self._judge_model = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else self._model
+        self._judge = ModelJudge(self._judge_model, bot_name=lambda: self._me()[0], spend=self._spend)
+        self.decider = ResponseDecider(
+            followup=FollowupRules(settings.followup_window_seconds),
+            judge=self._ask_judge if settings.use_llm_judge else None,
+        )
+        self.turns = Turns(
+            conversations=self.conversations,
+            agent=GeneralAgent(self._model, instructions=settings.instructions),
+            open_wire=lambda guild_id, channel_id: DiscordWire(self, guild_id, channel_id),
+            bot=self._me,
+            spend=self._spend,
+            load_history=self._load_history,
+            clock=_now,
+        )
+        self.tree = app_commands.CommandTree(self)
+        add_commands(self.tree, self.decisions, self.forget)
+
+    # What Discord tells us
+
+    async def setup_hook(self) -> None:
+        for model in (self._model, self._judge_model):
+            await self._models.enter_async_context(model)
+        self._spawn(self._sweep())
+        self._spawn(sync(self.tree))
+
+    async def on_ready(self) -> None:
+        self.health.gateway_up()
+        log.info("ready", bot=str(self.user), guilds=len(self.guilds))
+
+    async def on_resumed(self) -> None:
+        self.health.gateway_up()
+        log.info("resumed")
+
+    async def on_disconnect(self) -> None:
+        self.health.gateway_down()
+
+    async def on_message(self, message: discord.Message) -> None:
+        if not is_said_by_people(message) or not self._is_new(message.id):
+            return
+        channel_id = message.channel.id
+        if not may_address_somebody(message) and self.conversations.get(channel_id) is None:
+            # Nearly every message of every channel ends here.
+            self.ignored += 1
+            self.decisions.add(message.id, channel_id, NOTHING)
+            if log.is_enabled_for(logging.DEBUG):
+                log_decision(log.debug, message, NOTHING, 0.0)
+            return
+        started = perf_counter()
+        record = to_record(message, self._me()[1])
+        is_active = self.conversations.get(channel_id) is not None
+        decision, starts = await self._decide(message, record)
+        self.decisions.add(message.id, channel_id, decision)
+        is_news = is_active or decision not in (NOTHING, NOT_LISTED)
+        log_decision(log.info if is_news else log.debug, message, decision, perf_counter() - started)
+        if decision.respond:
+            self.turns.submit(self._question(message, record, starts_conversation=starts))
+
+    async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
+        conversation = self.conversations.get(payload.channel_id)
+        if conversation and payload.message.author.id != self._me()[1] and conversation.find(payload.message_id):
+            self.conversations.revise(payload.channel_id, to_record(payload.message, self._me()[1]))
+
+    async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
+        self._messages_gone(payload.channel_id, {payload.message_id})
+
+    async def on_raw_bulk_message_delete(self, payload: discord.RawBulkMessageDeleteEvent) -> None:
+        self._messages_gone(payload.channel_id, payload.message_ids)
+
+    async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
+        self.forget(channel.id, None)
+
+    async def on_guild_remove(self, guild: discord.Guild) -> None:
+        for channel in guild.channels:
+            self.forget(channel.id, None)
+
+    def forget(self, channel_id: int, author_id: int | None) -> None:
+        """Drops what is remembered of one person in a channel, or of the whole conversation."""
+        self.turns.withdraw(channel_id, lambda message: author_id in (None, message.author_id))
+        if author_id is None:
+            self.conversations.end(channel_id)
+        else:
+            self.conversations.forget_author(channel_id, author_id)
+
+    async def shut_down(self) -> None:
+        """Finishes what is being answered, tells those cut off, and closes."""
+        await self.turns.drain(DRAIN_SECONDS)
+        await self.close()
+
+    async def close(self) -> None:
+        for task in self._background:
+            task.cancel()
+        await super().close()
+        await self._models.aclose()
+
+    # From a message to a decision
+
+    async def _decide(self, message: discord.Message, record: MessageRecord) -> tuple[Decision, bool]:
+        """The decision on a message, and whether it starts a conversation."""
+        channel_id, me = message.channel.id, self._me()[1]
+        if self._channels and channel_id not in self._channels:
+            return NOT_LISTED, False
+        conversation = self.conversations.get(channel_id)
+        if conversation is None:
+            decision = self._permit(message, self.decider.should_start_conversation(record, me))
+            if decision.respond:
+                self.conversations.start(channel_id, [record])
+            return decision, decision.respond
+        self.conversations.record_message(channel_id, record)
+        if self.turns.stop(record, channel_id):
+            return Decision(False, Reason.STOP), False
+        decision = await self.decider.should_respond(record, conversation, me)
+        if conversation.find(record.message_id) is None:
+            return Decision(False, Reason.DELETED), False
+        return self._permit(message, decision), False
+
+    def _permit(self, message: discord.Message, decision: Decision) -> Decision:
+        """The decision, unless something outside the conversation forbids to answer."""
+        if not decision.respond:
+            return decision
+        if self.turns.draining:
+            return replace(decision, respond=False, reason=Reason.SHUTTING_DOWN)
+        if not _may_write(message):
+            self._spawn(DiscordWire(self, _guild_id(message), message.channel.id).react(message.id, NOT_ALLOWED))
+            return replace(decision, respond=False, reason=Reason.MISSING_PERMISSION)
+        explicit = decision.reason is Reason.EXPLICIT_TRIGGER
+        refusal = self.limits.admit(message.author.id, message.channel.id, explicit=explicit, now=_now())
+        return self._refuse(message, decision, refusal) if refusal else decision
+
+    def _refuse(self, message: discord.Message, decision: Decision, refusal: Refusal) -> Decision:
+        reason = Reason.USER_CAP if refusal.cap is Cap.USER else Reason.DAILY_CAP
+        if refusal.announce:
+            log.warning("cap_reached", cap=refusal.cap.value, guild=_guild_id(message), channel=message.channel.id)
+            self.turns.announce(self._question(message, to_record(message, self._me()[1])), _refusal_line(refusal))
+        return replace(decision, respond=False, reason=reason)
+
+    # Parts for the wiring
+
+    async def _ask_judge(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
+        if not self.limits.may_judge(_now()):
+            raise JudgeError("today's token budget is nearly spent")
+        return await self._judge(message, conversation)
+
+    def _me(self) -> tuple[str, int]:
+        """The bot's name and id."""
+        return (self.user.name, self.user.id) if self.user else ("Parley", 0)
+
+    def _spend(self, tokens: int) -> None:
+        self.limits.spend(tokens, _now())
+
+    def _question(
+        self, message: discord.Message, record: MessageRecord, *, starts_conversation: bool = False
+    ) -> Question:
+        guild = message.guild.name if message.guild else ""
+        place = Place(self._me()[0], guild, getattr(message.channel, "name", ""))
+        return Question(record, _guild_id(message), message.channel.id, place, starts_conversation)
+
+    def _is_new(self, message_id: int) -> bool:
+        """Whether it is seen for the first time: after a RESUME Discord can send one twice."""
+        if message_id in self._seen:
+            return False
+        self._seen[message_id] = None
+        if len(self._seen) > SEEN_IDS:
+            self._seen.popitem(last=False)
+        return True
+
+    def _messages_gone(self, channel_id: int, message_ids: Iterable[int]) -> None:
+        self.turns.withdraw(channel_id, lambda message: message.message_id in message_ids)
+        for message_id in message_ids:
+            self.conversations.forget_message(channel_id, message_id)
+            self.decisions.drop(message_id)
+
+    async def _load_history(self, question: Question) -> Sequence[MessageRecord]:
+        """What was said shortly before a question, from the cache or, where that is thin, from Discord."""
+        asked = question.message
+        cached = [m for m in self.cached_messages if m.channel.id == question.channel_id and m.id < asked.message_id]
+        if len(cached) < HISTORY_MESSAGES:
+            channel = self.get_partial_messageable(question.channel_id, guild_id=question.guild_id)
+            before = discord.Object(asked.message_id)
+            try:
+                cached = [m async for m in channel.history(limit=HISTORY_MESSAGES, before=before, oldest_first=False)][
+                    ::-1
+                ]
+            except (discord.HTTPException, aiohttp.ClientError) as error:
+                log.info("history_failed", channel=question.channel_id, detail=str(error))
+        me = self._me()[1]
+        recent = [m for m in cached[-HISTORY_MESSAGES:] if asked.timestamp - m.created_at < HISTORY_AGE]
+        return [to_record(m, me) for m in recent if m.author.id == me or is_said_by_people(m)]
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self.conversations.sweep()
+            self.limits.sweep(_now())
+
+
+def create_bot(settings: Settings | None = None, **client_options: Any) -> Parley:
+    """The bot, ready for `.start(token)`. Needs no token and touches no network.
+
+    settings: read from the environment when None. client_options: discord.Client's, which win over ours, and health
+    and listener (told of each decision). Raises SettingError and UnusableModelError.
+    """
+    settings = settings or load_settings()
+    if settings.discord_api_base and settings.discord_gateway_url:
+        use_server(settings.discord_api_base, settings.discord_gateway_url)
+    return Parley(settings, **client_options)
+
+
+def use_server(api_base: str, gateway_url: str) -> None:
+    """Has discord.py, in the whole process, talk to this server: by three attributes, public though undocumented."""
+    discord.http.Route.BASE = api_base
+    discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway_url)
+    discord.asset.Asset.BASE = str(yarl.URL(api_base).origin())
+
+
+def main() -> int:
+    """Runs the bot until it is told to stop. Returns the exit code: 0, 2 for what the owner must mend, 1 otherwise."""
+    try:
+        settings = load_settings()
+        configure_logging(settings.log_level, secrets_of(settings))
+        _warn_of(settings)
+        return asyncio.run(run(settings))
+    except (SettingError, UnusableModelError, RefusedError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+
+
+async def run(settings: Settings) -> int:
+    """Keeps the bot in service, in the playground where there is no token. Returns the exit code."""
+    if settings.discord_token:
+        return await serve(partial(create_bot, settings), settings.discord_token.get_secret_value(), settings.port)
+    async with playground(settings.playground_host, settings.playground_port) as loopback:
+        here = {"discord_api_base": loopback.api_base, "discord_gateway_url": loopback.gateway_url}
+        there = settings.model_copy(update=here)
+        return await serve(partial(create_bot, there, listener=shown_in(loopback)), loopback.token, settings.port)
+
+
+def _warn_of(settings: Settings) -> None:
+    if settings.model == DEMO:
+        log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
+    if settings.redis_url:
+        log.warning("redis_unused", meaning="this version keeps everything in memory")
+
+
+def _may_write(message: discord.Message) -> bool:
+    """Whether the bot may write where the message stands, as far as the cache knows."""
+    if message.guild is None or message.guild.me is None or not isinstance(message.channel, discord.abc.GuildChannel):
+        return True
+    return message.channel.permissions_for(message.guild.me).send_messages
+
+
+def log_decision(write: Callable[..., object], message: discord.Message, decision: Decision, seconds: float) -> None:
+    """The one line on a message. Not to begin a conversation is an everyday matter, written at debug level."""
+    write(
+        "decided",
+        guild=_guild_id(message),
+        channel=message.channel.id,
+        message=message.id,
+        respond=decision.respond,
+        reason=decision.reason,
+        tier=decision.tier,
+        score=decision.score,
+        elapsed_ms=round(1000 * seconds, 2),
+    )
+
+
+def _guild_id(message: discord.Message) -> int:
+    return message.guild.id if message.guild else 0
+
+
+def _refusal_line(refusal: Refusal) -> str:
+    again = f"<t:{int(refusal.resets_at.timestamp())}:R>"
+    if refusal.cap is Cap.USER:
+        return f"That was a lot at once. I answer you only sparingly for a moment; ask me again {again}."
+    return f"My budget for today is nearly spent. I answer mentions only, as long as it lasts; it is renewed {again}."
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,422 @@
+"""The conversation of each channel: what was said, who takes part, and what the model has been told of it.
+
+Pure and synchronous. A conversation lives while somebody speaks at least once per timeout, and is bounded besides: by a
+count and a size of messages, and by a token budget for the model's history.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from pydantic_ai.messages import (
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    TextContent,
+    UserContent,
+    UserPromptPart,
+)
+
+MENTION = re.compile(r"<@!?(\d{1,20})>")
+RECENT = timedelta(minutes=5)
+HISTORY_TOKENS = 12_000
+HISTORY_TURNS = 20  # the providers' clients take about 0.1 ms for each message they send
+CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
+IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
+MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
+REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRecord:
+    """One message in a channel, free of any Discord type.
+
+    content: as posted, mentions in their raw form `<@id>`; readable: what the model is shown instead (names resolved,
+    embeds and attachments in words), empty: the content. mentioned: whom Discord says it mentions, None: those in
+    the content. addressees: of the bot's own messages, whom they answer. timestamp: aware.
+    """
+
+    author: str
+    author_id: int
+    content: str
+    timestamp: datetime
+    is_bot: bool
+    message_id: int = 0
+    mentioned: frozenset[int] | None = None
+    mentions_group: bool = False
+    reply_to_id: int | None = None
+    reply_to_author_id: int | None = None
+    reply_to_author: str = ""
+    reply_to_text: str = ""
+    readable: str = ""
+    images: tuple[str, ...] = ()
+    addressees: frozenset[int] = frozenset()
+
+    @property
+    def mentions(self) -> frozenset[int]:
+        """Ids of the users it mentions."""
+        return frozenset(map(int, MENTION.findall(self.content))) if self.mentioned is None else self.mentioned
+
+    @property
+    def text(self) -> str:
+        """What a reader of the channel sees."""
+        return self.readable or self.content
+
+    @property
+    def size(self) -> int:
+        """Characters it takes to keep and to tell, about."""
+        return len(self.content) + len(self.readable) + len(self.reply_to_text) + 100 * (1 + len(self.images))
+
+
+Changes = dict[int, MessageRecord | None]
+"""What became of messages since they were told: the new words, or None where they are gone."""
+Tag = Mapping[str, int | None]
+"""The ids that a message's piece of a prompt carries: message_id, author_id, reply_to_id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engagement:
+    """How the bot stands in a channel: when it spoke, to whom, and who else is talking. Anyone can build one by hand.
+
+    unanswered_by: those the bot last spoke to who have said nothing since, and whom nobody else has addressed since.
+    last_spoke: who spoke within the last 5
+    minutes before the newest message, and when.
+    """
+
+    bot_spoke_at: datetime | None = None
+    bot_spoke_last: bool = False
+    unanswered_by: frozenset[int] = frozenset()
+    last_author: int | None = None
+    last_spoke: Mapping[int, datetime] = field(default_factory=dict)
+
+    def after(self, message: MessageRecord) -> Engagement:
+        """The engagement once this message was posted."""
+        if message.is_bot:
+            spoken_to = message.addressees or ({self.last_author} if self.last_author is not None else set())
+            return replace(
+                self,
+                bot_spoke_at=message.timestamp,
+                bot_spoke_last=True,
+                unanswered_by=self.unanswered_by | spoken_to,
+            )
+        start = message.timestamp - RECENT
+        last_spoke = {author: at for author, at in self.last_spoke.items() if at >= start}
+        last_spoke[message.author_id] = message.timestamp
+        return replace(
+            self,
+            bot_spoke_last=False,
+            unanswered_by=self.unanswered_by - {message.author_id, message.reply_to_author_id} - message.mentions,
+            last_author=message.author_id,
+            last_spoke=last_spoke,
+        )
+
+    def people_since(self, start: datetime) -> frozenset[int]:
+        """Who spoke since then; the bot does not count."""
+        return frozenset(author for author, at in self.last_spoke.items() if at >= start)
+
+
+@dataclass(slots=True)
+class ChannelConversation:
+    """A channel's active stretch of messages. Mutable; changed through its manager."""
+
+    channel_id: int
+    started_at: datetime
+    last_activity: datetime
+    messages: list[MessageRecord] = field(default_factory=list)
+    llm_history: list[ModelMessage] = field(default_factory=list)
+    participants: set[int] = field(default_factory=set)
+    engagement: Engagement = Engagement()
+    engagement_before: Engagement = Engagement()
+    told_through: int = -1
+    revisions: Changes = field(default_factory=dict)
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        self._replay(self.messages)
+
+    def add(self, message: MessageRecord) -> None:
+        """Appends a message; one that is there already (the bot's own, as it grows) is replaced."""
+        if message.is_bot and message.message_id and self.find(message.message_id):
+            self.revise(message)
+            return
+        self.messages.append(message)
+        self.size += message.size
+        if not message.is_bot:
+            self.participants.add(message.author_id)
+        self.engagement_before = self.engagement
+        self.engagement = self.engagement.after(message)
+
+    def precede(self, earlier: Sequence[MessageRecord]) -> None:
+        """Puts what was said before the conversation in front of it."""
+        known = {m.message_id for m in self.messages}
+        self._replay([m for m in earlier if m.message_id not in known] + self.messages)
+
+    def engagement_at(self, message: MessageRecord) -> Engagement:
+        """The engagement before this message, whether it is recorded already or not."""
+        recorded = self.messages and (self.messages[-1] is message or self.messages[-1] == message)
+        return self.engagement_before if recorded else self.engagement
+
+    def find(self, message_id: int) -> MessageRecord | None:
+        return next((m for m in reversed(self.messages) if m.message_id == message_id), None)
+
+    def names(self) -> dict[int, str]:
+        """The display names of the people who take part, by id."""
+        return {m.author_id: m.author for m in self.messages if not m.is_bot}
+
+    def untold(self) -> list[MessageRecord]:
+        """The messages that the model has not been told, oldest first; its own answers it knows."""
+        return [m for m in self.messages if m.message_id > self.told_through and not (m.is_bot and m.addressees)]
+
+    def revise(self, message: MessageRecord) -> None:
+        """Follows an edit, in the record and in what the model is told. An unknown message changes nothing."""
+        if self.find(message.message_id):
+            self._change({message.message_id: message})
+
+    def remove(self, message_ids: Collection[int]) -> None:
+        """Drops messages for good: from the record, from replies that quote them, and from what the model is told."""
+        self._change(dict.fromkeys(message_ids))
+
+    def forget(self, author_id: int) -> None:
+        """Drops all that one person said."""
+        said = {m.message_id for m in self.messages if m.author_id == author_id}
+        self.remove(said | _message_ids(self.llm_history, author_id))
+
+    def _change(self, changes: Changes) -> None:
+        quoting = {
+            m.message_id: replace(m, reply_to_text=changed.text if changed else "")
+            for m in self.messages
+            if m.reply_to_id in changes and (changed := changes[m.reply_to_id]) is not m
+        }
+        changes = {**quoting, **changes}
+        self._keep([new for m in self.messages if (new := changes.get(m.message_id, m))])
+        self.llm_history = _reworded(self.llm_history, changes)
+        # A turn that runs was told the old words, and brings them back in its history.
+        self.revisions = dict([*self.revisions.items(), *changes.items()][-MAX_REVISIONS:])
+
+    def trim(self, max_messages: int, max_characters: int) -> None:
+        """Drops the oldest messages once a cap is passed, down to three quarters of it, so that this is rare."""
+        if len(self.messages) <= max_messages and self.size <= max_characters:
+            return
+        kept: list[MessageRecord] = []
+        size = 0
+        for message in reversed(self.messages):
+            size += message.size
+            if kept and (len(kept) >= max_messages * 3 // 4 or size > max_characters * 3 // 4):
+                break
+            kept.append(message)
+        self._keep(kept[::-1])
+
+    def answered(self, llm_history: list[ModelMessage]) -> None:
+        """Takes over what the model was told and said, less what was deleted or edited while it spoke."""
+        self.llm_history = trim_history(_reworded(llm_history, self.revisions), HISTORY_TOKENS)
+        self.revisions = {}
+        self.told_through = max([self.told_through, *(_message_ids(llm_history))])
+
+    def _keep(self, messages: list[MessageRecord]) -> None:
+        self.messages = messages
+        self.size = sum(m.size for m in messages)
+        self.participants = {m.author_id for m in messages if not m.is_bot}
+
+    def _replay(self, messages: Sequence[MessageRecord]) -> None:
+        self.messages, self.size = [], 0
+        self.engagement = self.engagement_before = Engagement()
+        for message in messages:
+            self.add(message)
+
+
+class ConversationManager:
+    """The active conversations, one per channel at most.
+
+    clock: gives the time as an aware datetime. max_messages, max_characters: what one conversation keeps at most.
+    """
+
+    def __init__(
+        self,
+        timeout_seconds: float = 120,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        max_messages: int = 500,
+        max_characters: int = 200_000,
+    ) -> None:
+        self.timeout = timeout_seconds
+        self._clock = clock
+        self._max_messages = max_messages
+        self._max_characters = max_characters
+        self._conversations: dict[int, ChannelConversation] = {}
+        self._holds: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._conversations)
+
+    def get(self, channel_id: int) -> ChannelConversation | None:
+        """The channel's conversation; None when there is none or it has expired, which frees it."""
+        conversation = self._conversations.get(channel_id)
+        if conversation is None or not self._expired(conversation):
+            return conversation
+        self.end(channel_id)
+        return None
+
+    def start(self, channel_id: int, initial_messages: Sequence[MessageRecord]) -> ChannelConversation:
+        now = self._clock()
+        conversation = ChannelConversation(channel_id, now, now, messages=list(initial_messages))
+        self._conversations[channel_id] = conversation
+        return conversation
+
+    def record_message(self, channel_id: int, message: MessageRecord) -> None:
+        """Adds a message to the channel's conversation, which lives on from now; without one, nothing."""
+        conversation = self.get(channel_id)
+        if conversation is None:
+            return
+        conversation.add(message)
+        conversation.trim(self._max_messages, self._max_characters)
+        conversation.last_activity = self._clock()
+
+    def record_bot_response(self, channel_id: int, llm_history: list[ModelMessage]) -> None:
+        """Replaces what the model is given back next time."""
+        conversation = self.get(channel_id)
+        if conversation is not None:
+            conversation.answered(llm_history)
+            conversation.last_activity = self._clock()
+
+    def revise(self, channel_id: int, message: MessageRecord) -> None:
+        """Follows an edit of a recorded message."""
+        if conversation := self.get(channel_id):
+            conversation.revise(message)
+
+    def forget_message(self, channel_id: int, message_id: int) -> None:
+        """Follows a deletion."""
+        if conversation := self.get(channel_id):
+            conversation.remove({message_id})
+
+    def forget_author(self, channel_id: int, author_id: int) -> None:
+        """Drops all that one person said in the channel."""
+        if conversation := self.get(channel_id):
+            conversation.forget(author_id)
+
+    def end(self, channel_id: int) -> None:
+        self._conversations.pop(channel_id, None)
+
+    @contextmanager
+    def hold(self, channel_id: int) -> Iterator[None]:
+        """Keeps the channel's conversation from expiring meanwhile: somebody is owed an answer."""
+        self._holds[channel_id] += 1
+        try:
+            yield
+        finally:
+            self._holds[channel_id] -= 1
+            self._holds += Counter()  # drops the counts of zero
+            if conversation := self._conversations.get(channel_id):
+                conversation.last_activity = max(conversation.last_activity, self._clock())
+
+    def sweep(self) -> int:
+        """Frees the expired conversations, touched again or not. Returns how many."""
+        expired = [channel for channel, conversation in self._conversations.items() if self._expired(conversation)]
+        for channel_id in expired:
+            self.end(channel_id)
+        return len(expired)
+
+    def _expired(self, conversation: ChannelConversation) -> bool:
+        idle = self._clock() - conversation.last_activity
+        return not self._holds[conversation.channel_id] and idle > timedelta(seconds=self.timeout)
+
+
+def told(message: MessageRecord) -> list[UserContent]:
+    """A message as the model is told it: who said it, to what, the text, the images.
+
+    The text carries the message's ids, so that a later edit or deletion finds it again in the history; the images
+    behind it are the same message's.
+    """
+    reply = ""
+    if message.reply_to_author:
+        excerpt = message.reply_to_text[:REPLY_EXCERPT].replace("\n", " ")
+        reply = f" (replying to {message.reply_to_author}: {excerpt!r})"
+    # Continuation lines are indented: no message can pass a line of its own off as somebody else's.
+    text = message.text.replace("\n", "\n    ")
+    line = f"{message.author}{' (you)' if message.is_bot else ''}{reply}: {text}\n"
+    tag = {"message_id": message.message_id, "author_id": message.author_id, "reply_to_id": message.reply_to_id}
+    return [TextContent(line, metadata=tag), *map(ImageUrl, message.images)]
+
+
+def trim_history(
+    history: Sequence[ModelMessage], max_tokens: int, max_turns: int = HISTORY_TURNS
+) -> list[ModelMessage]:
+    """The history cut at turn borders to a budget of tokens and turns.
+
+    Once it is over a budget the oldest turns go until half of that is left: between two cuts the beginning stays the
+    same, which is what providers' prompt caches need. The newest turn always stays.
+    """
+    starts = [i for i, message in enumerate(history) if _is_turn_start(message)]
+    if not starts or (len(starts) <= max_turns and sum(map(_tokens, history)) <= max_tokens):
+        return list(history)
+    candidates = starts[-max(1, max_turns // 2) :]
+    start = next((i for i in candidates if sum(map(_tokens, history[i:])) <= max_tokens // 2), starts[-1])
+    return list(history[start:])
+
+
+def _is_turn_start(message: ModelMessage) -> bool:
+    return isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts)
+
+
+def _tokens(message: ModelMessage) -> int:
+    return sum(_part_tokens(part) for part in message.parts)
+
+
+def _part_tokens(part: object) -> int:
+    content = getattr(part, "content", "")
+    if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
+        return sum(IMAGE_TOKENS if isinstance(item, ImageUrl) else _text_tokens(item) for item in part.content)
+    return _text_tokens(content)
+
+
+def _text_tokens(item: object) -> int:
+    text = item.content if isinstance(item, TextContent) else str(item)
+    return len(text) // CHARACTERS_PER_TOKEN + 1
+
+
+def _pieces(part: UserPromptPart) -> Iterator[tuple[Tag | None, UserContent]]:
+    """What a prompt consists of, each piece with the ids of the message that it was made from."""
+    tag = None
+    for item in [part.content] if isinstance(part.content, str) else part.content:
+        if not isinstance(item, ImageUrl):
+            tag = item.metadata if isinstance(item, TextContent) else None
+        yield tag, item
+
+
+def _prompts(history: Sequence[ModelMessage]) -> Iterator[UserPromptPart]:
+    for message in history:
+        yield from (part for part in message.parts if isinstance(part, UserPromptPart))
+
+
+def _message_ids(history: Sequence[ModelMessage], author_id: int | None = None) -> set[int]:
+    """The messages told in a history, of one author or of all."""
+    tags = (tag for part in _prompts(history) for tag, _ in _pieces(part) if tag)
+    return {tag["message_id"] or 0 for tag in tags if author_id in (None, tag["author_id"])}
+
+
+def _reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMessage]:
+    """The history with these messages told anew, or, where None, told no more."""
+    if not changes:
+        return list(history)
+    return [
+        replace(
+            message, parts=[_reworded_part(p, changes) if isinstance(p, UserPromptPart) else p for p in message.parts]
+        )
+        if isinstance(message, ModelRequest)
+        else message
+        for message in history
+    ]
+
+
+def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:
+    content: list[UserContent] = []
+    for tag, item in _pieces(part):
+        if tag is None or not (tag["message_id"] in changes or tag["reply_to_id"] in changes):
+            content.append(item)
+        elif isinstance(item, TextContent) and (message := changes.get(tag["message_id"] or 0)):
+            content.extend(told(message))
+    return replace(part, content=content)

@@ -1,0 +1,1 @@
+"""The wire to Discord: what leaves (splitting, streaming edits, nonces), and how a message is read."""

@@ -1,0 +1,105 @@
+"""The Discord side of delivery: the one place that posts, edits, deletes, reacts and types."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import aiohttp
+import discord
+import structlog
+
+from delivery.post import Posted, PostError, Problem
+
+log = structlog.get_logger()
+
+# Discord shows typing for 10 s.
+TYPING_INTERVAL_SECONDS = 8.0
+# Nobody but the replied-to person is ever pinged, whatever the text says.
+PINGS = discord.AllowedMentions(everyone=False, users=False, roles=False, replied_user=True)
+# Discord: replying needs the permission to read the history.
+CANNOT_REPLY_WITHOUT_HISTORY = 160002
+
+
+class DiscordWire:
+    """The way into one channel."""
+
+    def __init__(self, client: discord.Client, guild_id: int, channel_id: int) -> None:
+        self._guild_id = guild_id
+        self._sent: dict[int, discord.Message] = {}
+        self._channel_id = channel_id
+        channel = client.get_channel(channel_id)
+        self._channel = (
+            channel
+            if isinstance(channel, discord.TextChannel | discord.VoiceChannel | discord.StageChannel)
+            else client.get_partial_messageable(channel_id, guild_id=guild_id)
+        )
+
+    async def send(self, text: str, *, nonce: str, reply_to: int | None) -> Posted:
+        """Posts a message, as a reply where possible: to a deleted question it becomes a plain message."""
+        with _problems():
+            try:
+                message = await self._send(text, nonce, reply_to)
+            except discord.HTTPException as error:
+                if reply_to is None or not (error.status == 400 or error.code == CANNOT_REPLY_WITHOUT_HISTORY):
+                    raise
+                message = await self._send(text, nonce, None)
+        self._sent[message.id] = message
+        return Posted(message.id, message.created_at)
+
+    async def _send(self, text: str, nonce: str, reply_to: int | None) -> discord.Message:
+        if reply_to is None:
+            return await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS)
+        question = discord.MessageReference(
+            message_id=reply_to,
+            channel_id=self._channel_id,
+            guild_id=self._guild_id,
+            fail_if_not_exists=False,
+        )
+        return await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS, reference=question)
+
+    def _message(self, message_id: int) -> discord.Message | discord.PartialMessage:
+        return self._sent.get(message_id) or self._channel.get_partial_message(message_id)
+
+    async def edit(self, message_id: int, text: str) -> None:
+        with _problems():
+            await self._message(message_id).edit(content=text, allowed_mentions=PINGS)
+
+    async def delete(self, message_id: int) -> None:
+        with _problems(), suppress(discord.NotFound):
+            await self._message(message_id).delete()
+
+    async def react(self, message_id: int, emoji: str) -> None:
+        """A reaction is the least of our ways to say something: where it is not allowed, it is left out."""
+        try:
+            await self._message(message_id).add_reaction(emoji)
+        except (discord.HTTPException, aiohttp.ClientError) as error:
+            log.info("reaction_failed", message=message_id, error=str(error))
+
+    async def keep_typing(self) -> None:
+        """Shows the bot typing until cancelled; gives up quietly where that fails."""
+        while True:
+            try:
+                await self._channel.typing()
+            except (discord.HTTPException, aiohttp.ClientError) as error:
+                log.info("typing_failed", channel=self._channel_id, error=str(error))
+                return
+            await asyncio.sleep(TYPING_INTERVAL_SECONDS)
+
+
+@contextmanager
+def _problems() -> Iterator[None]:
+    """Turns the ways in which Discord can refuse into PostError."""
+    try:
+        yield
+    except discord.Forbidden as error:
+        raise PostError(Problem.FORBIDDEN, str(error)) from error
+    except discord.NotFound as error:
+        raise PostError(Problem.GONE, str(error)) from error
+    except discord.DiscordServerError as error:
+        raise PostError(Problem.UNREACHABLE, str(error)) from error
+    except discord.HTTPException as error:
+        raise PostError(Problem.REJECTED, str(error)) from error
+    except (discord.RateLimited, aiohttp.ClientError, OSError, RuntimeError) as error:
+        raise PostError(Problem.UNREACHABLE, str(error) or type(error).__name__) from error

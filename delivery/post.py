@@ -1,0 +1,189 @@
+"""One answer on its way into a channel: posted as soon as there is text, edited as it grows, split where it must be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from conversation import MessageRecord
+from delivery.split import split
+
+# Discord allows 5 edits in 5 s for each message; slower reads as well and leaves room for others.
+EDIT_INTERVAL_SECONDS = 1.0
+
+
+class Problem(StrEnum):
+    """Why something could not be posted."""
+
+    FORBIDDEN = "forbidden"
+    REJECTED = "rejected"
+    GONE = "gone"
+    UNREACHABLE = "unreachable"
+
+
+class PostError(Exception):
+    """Discord did not take what was sent."""
+
+    def __init__(self, problem: Problem, detail: str) -> None:
+        super().__init__(detail)
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A message of ours as it stands in the channel."""
+
+    message_id: int
+    at: datetime
+
+
+class Wire(Protocol):
+    """The way into one channel. All but typing and react raise PostError."""
+
+    async def send(self, text: str, *, nonce: str, reply_to: int | None) -> Posted: ...
+
+    async def edit(self, message_id: int, text: str) -> None: ...
+
+    async def delete(self, message_id: int) -> None: ...
+
+    async def react(self, message_id: int, emoji: str) -> None: ...
+
+    async def keep_typing(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _Part:
+    message: Posted
+    text: str
+    next_edit: float
+
+
+class Post:
+    """One answer. show() is called as the text grows, finish() once.
+
+    question: what is answered; the nonces come from its id, and the first part replies to it. addressees: ids of those
+    who are answered. record: told of each part as it is posted or edited.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        question: MessageRecord,
+        *,
+        bot: tuple[str, int],
+        addressees: frozenset[int],
+        record: Callable[[MessageRecord], None],
+        edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
+    ) -> None:
+        self._wire = wire
+        self._question = question
+        self._bot = bot
+        self._addressees = addressees
+        self._record = record
+        self._interval = edit_interval_seconds
+        self._parts: list[_Part] = []
+        self._wanted: list[str] = []
+        self._changed = asyncio.Event()
+        self._final = False
+        self._typing: asyncio.Task[None] | None = asyncio.create_task(wire.keep_typing())
+        self._publisher = asyncio.create_task(self._publish())
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether anything of it stands in the channel."""
+        return bool(self._parts)
+
+    @property
+    def broken(self) -> asyncio.Task[None]:
+        """Done early when posting failed: there is no use in going on."""
+        return self._publisher
+
+    def show(self, text: str) -> None:
+        """The whole text so far."""
+        self._wanted = split(text)
+        self._changed.set()
+
+    async def finish(self, text: str) -> int:
+        """Posts what is still to be posted; an empty text takes back what was. Returns in how many messages.
+
+        Raises PostError.
+        """
+        self._final = True
+        self.show(text)
+        try:
+            await self._publisher
+            while len(self._parts) > len(self._wanted):
+                await self._wire.delete(self._parts.pop().message.message_id)
+        finally:
+            self._stop_typing()
+        return len(self._parts)
+
+    def _stop_typing(self) -> None:
+        if self._typing:
+            self._typing.cancel()
+            self._typing = None
+
+    async def _publish(self) -> None:
+        while True:
+            self._changed.clear()
+            wait = await self._publish_due()
+            if wait is not None:
+                await asyncio.sleep(wait)
+            elif not self._changed.is_set():
+                if self._final:
+                    return
+                await self._changed.wait()
+
+    async def _publish_due(self) -> float | None:
+        """Brings the channel as close to what is wanted as the edit interval allows.
+
+        Returns the seconds until the next edit is allowed, or None when nothing is left to do.
+        """
+        waits = []
+        for index, text in enumerate(self._wanted):
+            if index >= len(self._parts):
+                await self._send(index, text)
+            elif self._parts[index].text != text:
+                wait = self._parts[index].next_edit - self._now()
+                if wait > 0:
+                    waits.append(wait)
+                else:
+                    await self._edit(self._parts[index], text)
+        return min(waits, default=None)
+
+    async def _send(self, index: int, text: str) -> None:
+        reply_to = self._question.message_id if index == 0 else None
+        nonce = f"{self._question.message_id}-{index}"
+        message = await self._wire.send(text, nonce=nonce, reply_to=reply_to)
+        self._stop_typing()
+        self._parts.append(_Part(message, text, self._now() + self._interval))
+        self._note(message, text)
+
+    async def _edit(self, part: _Part, text: str) -> None:
+        await self._wire.edit(part.message.message_id, text)
+        part.text, part.next_edit = text, self._now() + self._interval
+        self._note(part.message, text)
+
+    def _note(self, message: Posted, text: str) -> None:
+        name, user_id = self._bot
+        self._record(
+            MessageRecord(
+                author=name,
+                author_id=user_id,
+                content=text,
+                timestamp=message.at,
+                is_bot=True,
+                message_id=message.message_id,
+                mentioned=frozenset(),
+                reply_to_id=self._question.message_id,
+                addressees=self._addressees,
+            )
+        )
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

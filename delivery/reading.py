@@ -1,0 +1,110 @@
+"""The one place that reads a discord.Message: which ones count, and what a MessageRecord says of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import discord
+
+from conversation import REPLY_EXCERPT, MessageRecord
+
+SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.reply})
+MAX_IMAGES = 4
+MAX_IMAGE_BYTES = 8_000_000
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+MAX_EXTRA_CHARACTERS = 1_500
+MAX_NAME_CHARACTERS = 40
+
+
+def is_said_by_people(message: discord.Message) -> bool:
+    """Whether a person said it in a channel of a guild: no bot, webhook, system message, direct message or thread."""
+    return (
+        not message.author.bot
+        and message.webhook_id is None
+        and message.type in SAID_BY_PEOPLE
+        and isinstance(message.channel, discord.abc.GuildChannel)
+    )
+
+
+def may_address_somebody(message: discord.Message) -> bool:
+    """Whether it mentions or replies at all. Without that no conversation begins, and the rest need not be read."""
+    return bool(message.mentions or message.role_mentions or message.reference)
+
+
+def to_record(message: discord.Message, bot_user_id: int) -> MessageRecord:
+    """The message as the rest of the bot knows it. A mention of the bot's own managed role is one of the bot."""
+    replied_to = _replied_to(message)
+    reply_author = replied_to.author if replied_to else None
+    names_own_role = message.guild is not None and any(
+        role == message.guild.self_role for role in message.role_mentions
+    )
+    is_bot = message.author.id == bot_user_id
+    return MessageRecord(
+        author=_name(message.author),
+        author_id=message.author.id,
+        content=message.content,
+        timestamp=message.created_at,
+        is_bot=is_bot,
+        message_id=message.id,
+        mentioned=frozenset([user.id for user in message.mentions] + ([bot_user_id] if names_own_role else [])),
+        mentions_group=message.mention_everyone or len(message.role_mentions) > names_own_role,
+        reply_to_id=_reply_id(message),
+        reply_to_author_id=reply_author.id if reply_author else None,
+        reply_to_author=_name(reply_author) if reply_author else "",
+        reply_to_text=replied_to.clean_content[:REPLY_EXCERPT] if replied_to else "",
+        readable=_readable(message),
+        images=_images(message),
+        addressees=frozenset({reply_author.id}) if is_bot and reply_author else frozenset(),
+    )
+
+
+def _reply_id(message: discord.Message) -> int | None:
+    return message.reference.message_id if message.reference and message.type is discord.MessageType.reply else None
+
+
+def _replied_to(message: discord.Message) -> discord.Message | None:
+    if message.reference is None or message.type is not discord.MessageType.reply:
+        return None
+    found = message.reference.resolved or message.reference.cached_message
+    return found if isinstance(found, discord.Message) else None
+
+
+def _name(user: discord.abc.User) -> str:
+    return " ".join(user.display_name.split())[:MAX_NAME_CHARACTERS] or "somebody"
+
+
+def _readable(message: discord.Message) -> str:
+    """The text with names in place of ids, and in words what is no text; empty where that is the content itself."""
+    extras = "\n".join(_extras(message))[:MAX_EXTRA_CHARACTERS]
+    if not extras and "<" not in message.content:
+        return ""
+    return f"{message.clean_content}\n{extras}".strip()
+
+
+def _extras(message: discord.Message) -> Iterator[str]:
+    for snapshot in message.message_snapshots:
+        yield f"[forwarded] {snapshot.content}"
+        yield from map(_attachment, snapshot.attachments)
+    yield from map(_embed, message.embeds)
+    yield from map(_attachment, message.attachments)
+    for sticker in message.stickers:
+        yield f"[sticker: {sticker.name}]"
+
+
+def _embed(embed: discord.Embed) -> str:
+    fields = (f"{field.name}: {field.value}" for field in embed.fields)
+    return "[embed] " + "\n".join(filter(None, [embed.author.name, embed.title, embed.description, *fields]))
+
+
+def _attachment(attachment: discord.Attachment) -> str:
+    return (
+        f"[attachment: {attachment.filename}, {attachment.content_type or 'unknown type'}, {attachment.size:,} bytes]"
+    )
+
+
+def _images(message: discord.Message) -> tuple[str, ...]:
+    attachments = [*message.attachments, *(a for snapshot in message.message_snapshots for a in snapshot.attachments)]
+    fitting = (
+        a.url for a in attachments if (a.content_type or "").split(";")[0] in IMAGE_TYPES and a.size <= MAX_IMAGE_BYTES
+    )
+    return tuple(url for url, _ in zip(fitting, range(MAX_IMAGES), strict=False))

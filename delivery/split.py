@@ -1,0 +1,81 @@
+"""Cutting a text into messages that Discord takes, without breaking words or code blocks."""
+
+from __future__ import annotations
+
+import re
+
+# Discord: 2,000 characters. Counted here in UTF-16 units, which are never fewer than what Discord counts.
+MAX_LENGTH = 2_000
+# Discord knows fences of backticks only.
+FENCE = re.compile(r"^[ \t]*(`{3,8})[ \t]*([^\s`]{0,32})[^`\n]*$", re.MULTILINE)
+LONGEST_CLOSING = len("\n") + 8
+JOINERS = "\u200d\ufe0f"  # zero-width joiner, emoji variation selector
+# Where to cut, best first: between paragraphs, lines, sentences, words.
+BORDERS = (re.compile(r"\n[ \t]*\n"), re.compile(r"\n"), re.compile(r"(?<=[.!?])\s"), re.compile(r"\s"))
+
+
+def length(text: str) -> int:
+    """The length of a text as it counts against Discord's limit."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def is_blank(text: str) -> bool:
+    """Whether Discord would call it empty: nothing but white space and invisible characters."""
+    return not any(character.isprintable() and not character.isspace() for character in text)
+
+
+def split(text: str, limit: int = MAX_LENGTH) -> list[str]:
+    """The text as messages of at most limit characters each; none of them is blank.
+
+    A code block that crosses a cut is closed before it and opened again behind it, in its language; one that the text
+    leaves open is closed. As the text grows, every part but the last stays as it is.
+    """
+    parts: list[str] = []
+    opening = ""
+    rest = text.strip()
+    while rest:
+        cut = _cut(opening, rest, limit)
+        body = (opening + rest[:cut]).rstrip()
+        rest = rest[cut:]
+        if not is_blank(body.removeprefix(opening.rstrip())):
+            parts.append(body + _fence_state(body)[1])
+        opening = _fence_state(body)[0]
+        rest = rest.lstrip("\n") if opening else rest.lstrip()
+    return parts
+
+
+def _cut(opening: str, text: str, limit: int) -> int:
+    """How much of the text goes into one message that begins with this opening line, its code block closed."""
+    whole = opening + text
+    if length(whole.rstrip()) + len(_fence_state(whole)[1]) <= limit:
+        return len(text)
+    room = _index_at(text, limit - len(opening) - LONGEST_CLOSING)
+    return next((cut for border in BORDERS if (cut := _last_border(border, text, room))), room)
+
+
+def _last_border(border: re.Pattern[str], text: str, room: int) -> int:
+    """Where the last such border within room begins; 0 when that would waste half of the message, words excepted."""
+    earliest = 0 if border is BORDERS[-1] else room // 2
+    return max((match.start() for match in border.finditer(text, earliest, room + 1)), default=0)
+
+
+def _index_at(text: str, units: int) -> int:
+    """The index in the text up to which its first so many UTF-16 units reach, never inside a joined character."""
+    index = used = 0
+    while index < len(text) and used + (size := length(text[index])) <= units:
+        used, index = used + size, index + 1
+    inside = index
+    while inside > 1 and inside < len(text) and (text[inside] in JOINERS or text[inside - 1] == JOINERS[0]):
+        inside -= 1
+    return inside if inside > 1 else index
+
+
+def _fence_state(text: str) -> tuple[str, str]:
+    """The line that opens the code block which the text leaves open, and the line that closes it; or two empty ones."""
+    marker = language = ""
+    for match in FENCE.finditer(text):
+        if not marker:
+            marker, language = match[1], match[2]
+        elif match[1].startswith(marker) and not match[2]:
+            marker = language = ""
+    return (f"{marker}{language}\n", f"\n{marker}") if marker else ("", "")

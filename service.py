@@ -1,0 +1,184 @@
+"""Keeping a bot in service: signals, connecting again, health over HTTP, giving up, and the playground around it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol
+
+import aiohttp
+import discord
+import structlog
+from discord.backoff import ExponentialBackoff
+
+from decider import LoggedDecision
+from web.health import Health, start_http, watch_gateway, watch_loop
+
+if TYPE_CHECKING:
+    from playground.server import Playground
+
+log = structlog.get_logger()
+
+INTENTS = discord.Intents(
+    guilds=True, guild_messages=True, guild_reactions=True, guild_typing=True, message_content=True
+)
+discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # it never joins a voice channel
+MAX_RETRY_SECONDS = 60.0
+TOKEN_REFUSED_CODE = 4004  # Discord: the token sent with IDENTIFY is wrong
+
+
+class RefusedError(Exception):
+    """What the owner has to mend before the bot can run. Its text is one sentence."""
+
+
+class Bot(Protocol):
+    """The bot as far as it is kept in service."""
+
+    async def start(self, token: str) -> None: ...
+
+    async def shut_down(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class MakeBot(Protocol):
+    """Builds a bot for one connection."""
+
+    def __call__(self, *, health: Health, intents: discord.Intents) -> Bot: ...
+
+
+class Ending(Enum):
+    """How a connection to Discord ended by itself."""
+
+    CONTENT_REFUSED = auto()
+    UNREACHABLE = auto()
+    FAULT = auto()
+
+
+async def serve(make_bot: MakeBot, token: str, port: int | None) -> int:
+    """Keeps a bot connected until SIGTERM or SIGINT (0), or until only a restart can help (1). Raises RefusedError."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    health = Health()
+    loop_watch = watch_loop(health, _exit_at_once)
+    stopping = asyncio.create_task(stop.wait())
+    gateway_lost = asyncio.create_task(watch_gateway(health))
+    try:
+        async with _http(port, health):
+            return await _keep_connected(make_bot, token, health, stopping, gateway_lost)
+    finally:
+        loop_watch.set()
+        stopping.cancel()
+        gateway_lost.cancel()
+
+
+async def _keep_connected(
+    make_bot: MakeBot, token: str, health: Health, stopping: asyncio.Task[bool], gateway_lost: asyncio.Task[None]
+) -> int:
+    intents, backoff = INTENTS, ExponentialBackoff()
+    while True:
+        bot = make_bot(health=health, intents=intents)
+        connection = asyncio.create_task(_connect(bot, token))
+        try:
+            await asyncio.wait({connection, stopping, gateway_lost}, return_when=asyncio.FIRST_COMPLETED)
+            ending = connection.result() if connection.done() else None
+        finally:
+            await (bot.shut_down() if stopping.done() else bot.close())
+            connection.cancel()
+        if stopping.done():
+            return 0
+        if gateway_lost.done() or ending is Ending.FAULT:
+            log.error("giving_up", why=health.problem() or "the connection ended")
+            return 1
+        if ending is Ending.CONTENT_REFUSED:
+            intents = _without_content()
+        if ending is Ending.UNREACHABLE:
+            seconds = min(backoff.delay(), MAX_RETRY_SECONDS)
+            log.warning("discord_unreachable", server=discord.http.Route.BASE, retry_in_s=round(seconds, 1))
+            await asyncio.wait({stopping, gateway_lost}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _connect(bot: Bot, token: str) -> Ending:
+    """Runs the bot until its connection ends. Raises RefusedError for a token that is refused."""
+    try:
+        await bot.start(token)
+    except discord.PrivilegedIntentsRequired:
+        return Ending.CONTENT_REFUSED
+    except (discord.LoginFailure, discord.ConnectionClosed) as error:
+        if isinstance(error, discord.LoginFailure) or error.code == TOKEN_REFUSED_CODE:
+            raise RefusedError(
+                "DISCORD_TOKEN was refused by Discord: copy it anew from the developer portal."
+            ) from None
+        log.error("gateway_closed", code=error.code, detail=str(error))
+    except (discord.HTTPException, discord.GatewayNotFound, aiohttp.ClientError, OSError) as error:
+        log.warning("connection_failed", detail=f"{type(error).__name__}: {error}")
+        return Ending.UNREACHABLE
+    return Ending.FAULT
+
+
+def _exit_at_once() -> None:
+    """For a loop that stands still: nothing that needs the loop can be done any more."""
+    log.critical("event_loop_stuck")
+    os._exit(1)
+
+
+def _without_content() -> discord.Intents:
+    log.warning(
+        "message_content_refused",
+        meaning="the bot sees only messages that mention it or reply to it, and cannot follow a conversation",
+        remedy="switch on MESSAGE CONTENT INTENT for the bot in Discord's developer portal, and restart",
+    )
+    intents = discord.Intents(**dict(INTENTS))
+    intents.message_content = False
+    return intents
+
+
+@asynccontextmanager
+async def _http(port: int | None, health: Health) -> AsyncIterator[None]:
+    """The bot's own HTTP, if a port is set."""
+    if port is None:
+        yield
+        return
+    try:
+        runner = await start_http(health, port)
+    except OSError as error:
+        raise RefusedError(f"PORT {port} cannot be used ({error.strerror}): use another, or 0 for any.") from None
+    log.info("listening", address=runner.addresses[0])
+    try:
+        yield
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def playground(host: str, port: int) -> AsyncIterator[Playground]:
+    """A Discord on loopback with a chat page. Raises RefusedError for a port that cannot be had."""
+    from playground.server import Playground  # noqa: PLC0415 - a bot in service never needs it
+
+    loopback = Playground(host=host, port=port)
+    try:
+        await loopback.start()
+    except OSError as error:
+        raise RefusedError(
+            f"PLAYGROUND_PORT {port} cannot be used ({error.strerror}): use another, or 0 for any."
+        ) from None
+    print(f"Open {loopback.url} in a browser: a Discord on this machine, with the bot in it.", flush=True)  # noqa: T201
+    try:
+        yield loopback
+    finally:
+        await loopback.stop()
+
+
+def shown_in(loopback: Playground) -> Callable[[LoggedDecision], None]:
+    """Shows each decision beside its message on the chat page."""
+
+    def show(entry: LoggedDecision) -> None:
+        decision = entry.decision
+        loopback.annotate(entry.message_id, respond=decision.respond, reason=decision.reason, text=decision.in_words())
+
+    return show

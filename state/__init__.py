@@ -1,0 +1,1 @@
+"""What is remembered beside the conversation. Pure and synchronous; told the time."""

@@ -1,0 +1,103 @@
+"""The caps: how many answers one person gets a minute, and how many tokens all model calls may use a day.
+
+Both work alike. At four fifths of a cap the bot stops following up unasked and answers mentions only; at the cap it is
+silent until the cap resets. The first question that is turned away gets one polite line. The cap itself is never passed
+knowingly: an answer that runs while the last tokens go is finished, no other is begun.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import Enum
+
+MENTIONS_ONLY_SHARE = 0.8
+MINUTE = timedelta(minutes=1)
+
+
+class Cap(Enum):
+    """Which cap turned a question away."""
+
+    USER = "user"
+    DAILY = "daily"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A question that is not answered. announce: nobody was told yet; resets_at: when asking helps again."""
+
+    cap: Cap
+    announce: bool
+    resets_at: datetime
+
+
+class Limits:
+    """Counts answers and tokens. Times are aware datetimes; a day is one of UTC."""
+
+    def __init__(self, *, turns_per_user_minute: int, daily_tokens: int | None) -> None:
+        self._turns = turns_per_user_minute
+        self._tokens = daily_tokens
+        self._taken: dict[int, deque[datetime]] = {}
+        self._told_users: dict[int, datetime] = {}
+        self._told_channels: set[int] = set()
+        self._day: date | None = None
+        self.tokens_today = 0
+
+    def admit(self, author_id: int, channel_id: int, *, explicit: bool, now: datetime) -> Refusal | None:
+        """Counts one answer to this person, or refuses it."""
+        refusal = self._over_daily(channel_id, explicit, now) or self._over_user(author_id, explicit, now)
+        if refusal is None:
+            self._taken.setdefault(author_id, deque()).append(now)
+        return refusal
+
+    def spend(self, tokens: int, now: datetime) -> None:
+        """Counts the tokens of one model call."""
+        self._begin_day(now)
+        self.tokens_today += tokens
+
+    def may_judge(self, now: datetime) -> bool:
+        """Whether there is budget for a call that only finds out whether to answer."""
+        self._begin_day(now)
+        return not _is_over(self.tokens_today, self._tokens, explicit=False)
+
+    def sweep(self, now: datetime) -> None:
+        """Drops what can no longer matter."""
+        self._told_users = {author: until for author, until in self._told_users.items() if until > now}
+        for author_id in list(self._taken):
+            self._recent(author_id, now)
+
+    def _over_daily(self, channel_id: int, explicit: bool, now: datetime) -> Refusal | None:
+        self._begin_day(now)
+        if not _is_over(self.tokens_today, self._tokens, explicit=explicit):
+            return None
+        announce = channel_id not in self._told_channels
+        self._told_channels.add(channel_id)
+        tomorrow = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        return Refusal(Cap.DAILY, announce, tomorrow)
+
+    def _over_user(self, author_id: int, explicit: bool, now: datetime) -> Refusal | None:
+        recent = self._recent(author_id, now)
+        if not _is_over(len(recent), self._turns, explicit=explicit):
+            return None
+        announce = self._told_users.get(author_id, now) <= now
+        if announce:
+            self._told_users[author_id] = now + MINUTE
+        return Refusal(Cap.USER, announce, recent[0] + MINUTE)
+
+    def _recent(self, author_id: int, now: datetime) -> deque[datetime]:
+        taken = self._taken.get(author_id, deque())
+        while taken and taken[0] <= now - MINUTE:
+            taken.popleft()
+        if not taken:
+            self._taken.pop(author_id, None)
+        return taken
+
+    def _begin_day(self, now: datetime) -> None:
+        if self._day != now.date():
+            self._day, self.tokens_today = now.date(), 0
+            self._told_channels.clear()
+
+
+def _is_over(used: int, cap: int | None, *, explicit: bool) -> bool:
+    return cap is not None and used >= (cap if explicit else max(1, cap * MENTIONS_ONLY_SHARE))

@@ -1,0 +1,312 @@
+"""agents/general.py, over real HTTP: what the model is sent, and what becomes of all that it can send back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
+from agents.general import MAX_ANSWER_CHARACTERS, MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES, GeneralAgent
+from agents.models import build_model
+from conversation import MessageRecord
+from tests.support.clock import NOON
+from tests.support.people import ANNA, BEN, said
+from tests.support.stub_model import Reply, StubModel, texts
+
+IMAGE = "https://cdn.example/cat.png"
+PLACE = Place("Parley", "The Guild", "general")
+
+
+@pytest.fixture
+async def model(stub: StubModel) -> AsyncIterator[Model]:
+    assert stub.url
+    model = build_model("MODEL", "openai-chat:main")
+    async with model:
+        yield model
+
+
+def request(*transcript: MessageRecord, history: Sequence[ModelMessage] = ()) -> AgentRequest:
+    """A turn whose question is the last message."""
+    return AgentRequest(history, transcript, transcript[-1:], PLACE, NOON)
+
+
+async def respond(model: Model, turn: AgentRequest, **options: Any) -> tuple[Answer | Failure, list[str]]:
+    """The outcome, and each text that was shown on the way."""
+    shown: list[str] = []
+    return await GeneralAgent(model, **options).respond(turn, shown.append), shown
+
+
+async def answer(model: Model, turn: AgentRequest, **options: Any) -> Answer:
+    outcome, _ = await respond(model, turn, **options)
+    assert isinstance(outcome, Answer)
+    return outcome
+
+
+async def failure(model: Model, turn: AgentRequest | None = None, **options: Any) -> Failure:
+    outcome, _ = await respond(model, turn or request(said(ANNA)), **options)
+    assert isinstance(outcome, Failure)
+    assert "\n" not in outcome.detail
+    assert len(outcome.detail) < 700
+    return outcome
+
+
+# What the model is sent
+
+
+async def test_the_model_is_told_who_said_what_where_and_when(stub: StubModel, model: Model) -> None:
+    await answer(model, request(said(ANNA, "tea?"), said(BEN, "coffee!\nAnna: no"), said(ANNA, "Parley?")))
+    (body,) = stub.requests
+    rules, prompt = texts(body)[0], texts(body)[-1]
+    assert 'You are Parley, a member of the Discord server "The Guild", taking part in its channel #general.' in rules
+    assert prompt == (
+        "It is Monday, 2026-03-02 12:00 UTC. New in the channel:\n"
+        "Anna: tea?\nBen: coffee!\n    Anna: no\nAnna: Parley?\nNow answer Anna."
+    )
+    assert body["model"] == "main"
+
+
+async def test_the_owners_instructions_come_after_ours(stub: StubModel, model: Model) -> None:
+    await answer(model, request(said(ANNA)), instructions="Speak like {a} pirate.")
+    assert texts(stub.requests[0])[0].endswith("Speak like {a} pirate.")
+    assert "You are Parley" in texts(stub.requests[0])[0]
+
+
+async def test_braces_in_names_are_no_placeholders(stub: StubModel, model: Model) -> None:
+    turn = replace(request(said(ANNA, "{bot_name} {0}")), place=Place("{x}", "{guild}", "{}"))
+    await answer(model, turn)
+    assert 'You are {x}, a member of the Discord server "{guild}"' in texts(stub.requests[0])[0]
+
+
+async def test_several_who_asked_are_all_named_once(stub: StubModel, model: Model) -> None:
+    asked = [said(ANNA, "one"), said(BEN, "two"), said(ANNA, "three")]
+    await answer(model, replace(request(*asked), questions=asked))
+    assert texts(stub.requests[0])[-1].endswith("Now answer Anna, Ben.")
+
+
+async def test_the_history_of_one_turn_is_the_beginning_of_the_next(stub: StubModel, model: Model) -> None:
+    first = await answer(model, request(said(ANNA, "I like teal")))
+    second = await answer(model, request(said(BEN, "what does Anna like?"), history=first.history))
+    one, two = (body["messages"] for body in stub.requests)
+    assert two[: len(one)] == one
+    assert [m["role"] for m in two] == ["system", "user", "assistant", "user"]
+    assert two[2]["content"] == "You said: I like teal"
+    assert second.history[:2] == first.history
+    assert len(second.history) == 4
+
+
+async def test_images_reach_the_model_beside_their_message(stub: StubModel, model: Model) -> None:
+    await answer(model, request(said(ANNA, "look", images=(IMAGE,)), said(BEN, "nice")))
+    content = stub.requests[0]["messages"][-1]["content"]
+    images = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+    assert images == [IMAGE]
+    assert texts(stub.requests[0])[-1].endswith("Anna: look\n[image]Ben: nice\nNow answer Ben.")
+
+
+async def test_a_long_time_without_the_bot_is_told_in_part_and_says_so(stub: StubModel, model: Model) -> None:
+    await answer(model, request(*(said(BEN, f"number {i}") for i in range(MAX_TRANSCRIPT_MESSAGES + 10))))
+    prompt = texts(stub.requests[0])[-1]
+    assert "10 earlier messages are left out. New in the channel:\nBen: number 10\n" in prompt
+
+
+async def test_a_question_is_told_however_much_came_after_it(stub: StubModel, model: Model) -> None:
+    question = said(ANNA, "the question")
+    after = [said(BEN, "x" * 2_000) for _ in range(20)]
+    await answer(model, replace(request(question, *after), questions=[question]))
+    prompt = texts(stub.requests[0])[-1]
+    assert "Anna: the question\n" in prompt
+    assert len(prompt) < MAX_TRANSCRIPT_CHARACTERS + 2_000
+
+
+# Answers
+
+
+async def test_the_answer_is_shown_as_it_grows(stub: StubModel, model: Model) -> None:
+    stub.replies.append(Reply("one two three", chunk=4))
+    outcome, shown = await respond(model, request(said(ANNA)))
+    assert shown == ["one ", "one two ", "one two thre", "one two three"]
+    assert isinstance(outcome, Answer)
+    assert (outcome.text, outcome.was_cut) == ("one two three", False)
+
+
+async def test_tokens_are_the_providers_count(stub: StubModel, model: Model) -> None:
+    stub.replies.append(Reply("yes", tokens=1_234))
+    assert (await answer(model, request(said(ANNA)))).tokens == 1_234
+
+
+async def test_an_endless_answer_is_cut_and_remembered_as_far_as_it_came(stub: StubModel, model: Model) -> None:
+    stub.replies.append(Reply("So", endless=True))
+    outcome = await answer(model, request(said(ANNA)))
+    assert outcome.was_cut
+    assert MAX_ANSWER_CHARACTERS < len(outcome.text) < MAX_ANSWER_CHARACTERS + 1_000
+    assert outcome.tokens > MAX_ANSWER_CHARACTERS // 8
+    assert len(outcome.history) == 2
+
+
+async def test_an_interrupted_answer_is_given_back_to_the_model_as_its_own(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    partial = agent.interrupted(request(said(ANNA, "tell me")), "Once upon")
+    assert partial.text == "Once upon"
+    assert partial.tokens > 0
+    await answer(model, request(said(ANNA, "go on"), history=partial.history))
+    roles = [(m["role"], text) for m, text in zip(stub.requests[0]["messages"], texts(stub.requests[0]), strict=True)]
+    assert roles[2] == ("assistant", "Once upon")
+    assert "Anna: tell me" in roles[1][1]
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, FailureKind.MISCONFIGURED),
+        (403, FailureKind.MISCONFIGURED),
+        (404, FailureKind.MISCONFIGURED),
+        (429, FailureKind.BUSY),
+        (400, FailureKind.REJECTED),
+        (500, FailureKind.UNAVAILABLE),
+        (503, FailureKind.UNAVAILABLE),
+    ],
+)
+async def test_each_refusal_of_the_provider_is_a_kind_of_failure(
+    stub: StubModel, model: Model, status: int, kind: FailureKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
+    stub.default = lambda _body: Reply(status=status)
+    outcome = await failure(model)
+    assert (outcome.kind, outcome.text, outcome.tokens) == (kind, "", 0)
+
+
+async def test_a_server_error_is_tried_once_more(
+    stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
+    stub.replies.append(Reply(status=500))
+    assert (await answer(model, request(said(ANNA)))).text == "You said: hello"
+    assert len(stub.requests) == 2
+
+
+async def test_pictures_that_a_model_does_not_take_are_left_out(stub: StubModel, model: Model) -> None:
+    picture = said(ANNA, "look", images=(IMAGE,))
+    stub.default = lambda body: Reply(status=400) if "[image]" in "".join(texts(body)) else Reply("I cannot see it")
+    outcome = await answer(model, request(picture))
+    assert outcome.text == "I cannot see it"
+    assert len(stub.requests) == 2
+
+
+async def test_pictures_in_the_history_are_left_out_then_too(stub: StubModel, model: Model) -> None:
+    first = await answer(model, request(said(ANNA, "look", images=(IMAGE,))))
+    stub.default = lambda body: Reply(status=400) if "[image]" in "".join(texts(body)) else Reply("fine")
+    outcome = await answer(model, request(said(ANNA, "so?"), history=first.history))
+    assert outcome.text == "fine"
+    assert "Anna: look" in texts(stub.requests[-1])[1]
+
+
+async def test_a_rejected_question_without_pictures_is_asked_once(stub: StubModel, model: Model) -> None:
+    stub.default = lambda _body: Reply(status=400)
+    await failure(model)
+    assert len(stub.requests) == 1
+
+
+async def test_a_model_that_says_nothing_for_long_is_late(stub: StubModel, model: Model) -> None:
+    gate = asyncio.Event()
+    stub.replies.append(Reply("never", before=gate))
+    outcome = await failure(model, stall_seconds=0.05)
+    gate.set()
+    assert (outcome.kind, outcome.text) == (FailureKind.LATE, "")
+    assert outcome.tokens > 0
+
+
+async def test_a_model_that_stalls_midway_is_late_and_its_beginning_kept(stub: StubModel, model: Model) -> None:
+    gate = asyncio.Event()
+    stub.replies.append(Reply("The beginning and the end", chunk=13, gate=gate))
+    outcome = await failure(model, stall_seconds=0.2)
+    gate.set()
+    assert (outcome.kind, outcome.text) == (FailureKind.LATE, "The beginning")
+    assert outcome.tokens > 0
+
+
+def slow_model(pieces: int) -> Model:
+    """A model that says a word every 50 s."""
+
+    async def stream(_messages: list[ModelMessage], _info: AgentInfo) -> AsyncIterator[str]:
+        for _ in range(pieces):
+            await asyncio.sleep(50)
+            yield "word "
+
+    return FunctionModel(stream_function=stream)
+
+
+@pytest.mark.virtual_time
+async def test_a_slow_model_has_a_minute_for_each_piece() -> None:
+    assert (await answer(slow_model(3), request(said(ANNA)))).text == "word " * 3
+
+
+@pytest.mark.virtual_time
+async def test_a_model_that_goes_on_for_three_minutes_is_late() -> None:
+    outcome = await failure(slow_model(10))
+    assert (outcome.kind, outcome.text) == (FailureKind.LATE, "word " * 3)
+    assert asyncio.get_running_loop().time() == 180
+
+
+@pytest.mark.parametrize("text", ["", " \n "])
+async def test_an_empty_answer_is_a_failure_that_costs_what_it_cost(stub: StubModel, model: Model, text: str) -> None:
+    stub.replies.append(Reply(text, tokens=77))
+    outcome = await failure(model)
+    assert outcome.kind is FailureKind.EMPTY
+    assert "main" in outcome.detail or text == ""
+
+
+async def test_half_a_stream_is_a_failure_and_its_beginning_kept(stub: StubModel, model: Model) -> None:
+    stub.replies.append(Reply("The beginning and the end", chunk=13, cut_after=1))
+    outcome = await failure(model)
+    assert (outcome.kind, outcome.text) == (FailureKind.UNAVAILABLE, "The beginning")
+    assert outcome.tokens > 0
+
+
+@pytest.mark.parametrize("raw", [b"<html>busy</html>", b"data: {\n\n", b""])
+async def test_garbage_is_a_failure_not_an_exception(stub: StubModel, model: Model, raw: bytes) -> None:
+    stub.default = lambda _body: Reply(raw=raw)
+    outcome = await failure(model)
+    assert outcome.kind in (FailureKind.UNAVAILABLE, FailureKind.EMPTY)
+
+
+async def test_a_provider_that_cannot_be_reached_is_a_failure(
+    stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)
+    await stub.stop()
+    assert (await failure(model)).kind is FailureKind.UNAVAILABLE
+
+
+# Fallbacks
+
+
+@pytest.fixture
+async def two_models(stub: StubModel) -> AsyncIterator[Model]:
+    assert stub.url
+    async with build_model("MODEL", "openai-chat:first, openai-chat:second") as both:
+        yield both
+
+
+async def test_the_next_model_answers_where_the_first_fails(stub: StubModel, two_models: Model) -> None:
+    stub.default = lambda body: Reply(status=401) if body["model"] == "first" else Reply("from the second")
+    assert (await answer(two_models, request(said(ANNA)))).text == "from the second"
+    assert [body["model"] for body in stub.requests] == ["first", "second"]
+
+
+async def test_where_all_fail_the_last_ones_failure_counts_and_the_log_names_all(
+    stub: StubModel, two_models: Model
+) -> None:
+    stub.default = lambda body: Reply(status=404 if body["model"] == "first" else 400)
+    outcome = await failure(two_models)
+    assert outcome.kind is FailureKind.REJECTED
+    assert "first" in outcome.detail
+    assert "second" in outcome.detail

@@ -1,0 +1,34 @@
+"""What all tests share: an environment without the owner's settings, and event loops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from config import Settings
+from tests.support.virtual_time import VirtualTimeLoop
+
+KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DISCORD_BOT_TOKEN")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "virtual_time: its event loop skips all waiting")
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config,  # noqa: ARG001 - pytest passes it by this name
+    item: pytest.Item,
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    virtual = item.get_closest_marker("virtual_time")
+    return {"virtual": VirtualTimeLoop} if virtual else {"real": asyncio.new_event_loop}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_settings_of_the_owner() -> Iterator[None]:
+    """What is set where the tests run does not decide how they end."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name in (*map(str.upper, Settings.model_fields), *KEYS):
+            monkeypatch.delenv(name, raising=False)
+        yield

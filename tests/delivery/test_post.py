@@ -1,0 +1,190 @@
+"""delivery/post.py: one answer on its way into a channel. Time is the event loop's, and skips."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from conversation import MessageRecord
+from delivery.post import Post, PostError, Problem
+from tests.support.clock import NOON
+from tests.support.fake_wire import FakeWire
+from tests.support.people import ANNA, BEN, BOT, said
+from tests.support.virtual_time import settle, until
+
+pytestmark = pytest.mark.virtual_time
+
+QUESTION = said(ANNA, "what is it?", message_id=500)
+
+
+class Posting:
+    """A post, the channel it goes to, and what it recorded."""
+
+    def __init__(self) -> None:
+        self.wire = FakeWire()
+        self.recorded: list[MessageRecord] = []
+        self.post = Post(
+            self.wire,
+            QUESTION,
+            bot=("Parley", BOT),
+            addressees=frozenset({ANNA, BEN}),
+            record=self.recorded.append,
+        )
+
+
+@pytest.fixture
+async def posting() -> Posting:
+    return Posting()
+
+
+def words(count: int) -> str:
+    return "word " * count
+
+
+def growing(steps: int) -> Iterator[str]:
+    return (words(n).strip() for n in range(1, steps + 1))
+
+
+async def test_it_types_at_once_and_until_the_first_text_stands(posting: Posting) -> None:
+    await settle()
+    assert posting.wire.typing == 1
+    posting.post.show("Hello")
+    await until(lambda: posting.wire.standing)
+    await settle()
+    assert posting.wire.typing == 0
+
+
+async def test_the_first_text_is_posted_at_once(posting: Posting) -> None:
+    assert not posting.post.is_visible
+    posting.post.show("Hel")
+    await until(lambda: posting.wire.standing)
+    assert posting.post.is_visible
+    assert posting.wire.calls[0].at == 0
+    assert posting.wire.texts == ["Hel"]
+
+
+async def test_a_message_is_edited_once_a_second_at_most_with_the_newest_text(posting: Posting) -> None:
+    texts = list(growing(50))
+    for text in texts:
+        posting.post.show(text)
+        await asyncio.sleep(0.1)
+    await posting.post.finish(texts[-1])
+    edits = posting.wire.done("edit")
+    times = [call.at for call in (*posting.wire.done("send"), *edits)]
+    assert all(later - earlier >= 1 - 1e-6 for earlier, later in pairwise(times))
+    assert 4 <= len(edits) <= 5
+    assert posting.wire.texts == [texts[-1]]
+
+
+async def test_texts_that_come_while_discord_is_slow_are_taken_together(posting: Posting) -> None:
+    posting.wire.seconds_per_call = 5
+    for text in growing(20):
+        posting.post.show(text)
+        await asyncio.sleep(0.25)
+    await posting.post.finish("the end")
+    assert posting.wire.calls[0].text == "word"
+    assert len(posting.wire.calls) <= 3
+    assert posting.wire.texts == ["the end"]
+
+
+async def test_what_stands_already_is_not_sent_again(posting: Posting) -> None:
+    posting.post.show("done")
+    await asyncio.sleep(5)
+    assert await posting.post.finish("done") == 1
+    assert [call.kind for call in posting.wire.calls] == ["send"]
+
+
+async def test_a_long_answer_is_split_with_a_nonce_for_each_part_and_a_reply_from_the_first_only(
+    posting: Posting,
+) -> None:
+    assert await posting.post.finish(words(1_000)) == 3
+    sends = posting.wire.done("send")
+    assert [call.nonce for call in sends] == ["500-0", "500-1", "500-2"]
+    assert [call.reply_to for call in sends] == [500, None, None]
+    assert all(len(text) <= 2_000 for text in posting.wire.texts)
+    assert " ".join(posting.wire.texts).split() == words(1_000).split()
+
+
+async def test_the_limit_on_edits_holds_for_each_message_by_itself(posting: Posting) -> None:
+    first = "x" * 1_999
+    posting.post.show(first)
+    await until(lambda: posting.wire.standing)
+    posting.post.show(f"{first}\n\nmore")
+    await until(lambda: len(posting.wire.standing) == 2)
+    assert posting.wire.calls[-1].at == 0
+
+
+async def test_finish_waits_until_all_stands(posting: Posting) -> None:
+    posting.post.show("begun")
+    await until(lambda: posting.wire.standing)
+    assert await posting.post.finish("begun and ended") == 1
+    assert posting.wire.texts == ["begun and ended"]
+
+
+async def test_an_empty_end_takes_back_what_stands(posting: Posting) -> None:
+    posting.post.show(words(1_000))
+    await until(lambda: len(posting.wire.standing) == 3)
+    assert await posting.post.finish("") == 0
+    assert posting.wire.texts == []
+    assert len(posting.wire.done("delete")) == 3
+
+
+async def test_an_end_shorter_than_what_stands_takes_back_the_rest(posting: Posting) -> None:
+    posting.post.show(words(1_000))
+    await until(lambda: len(posting.wire.standing) == 3)
+    assert await posting.post.finish("short") == 1
+    assert posting.wire.texts == ["short"]
+
+
+async def test_an_empty_end_of_nothing_posts_nothing_and_stops_typing(posting: Posting) -> None:
+    await settle()
+    assert await posting.post.finish("") == 0
+    await settle()
+    assert posting.wire.calls == []
+    assert (posting.wire.typed, posting.wire.typing) == (True, 0)
+
+
+@pytest.mark.parametrize("problem", Problem)
+async def test_a_refused_send_ends_the_posting_and_the_typing(posting: Posting, problem: Problem) -> None:
+    posting.wire.problems["send"].append(problem)
+    posting.post.show("Hello")
+    await asyncio.wait({posting.post.broken})
+    with pytest.raises(PostError) as refused:
+        await posting.post.finish("Hello there")
+    assert refused.value.problem is problem
+    await settle()
+    assert posting.wire.typing == 0
+    assert posting.recorded == []
+
+
+async def test_a_refused_edit_ends_the_posting(posting: Posting) -> None:
+    posting.wire.problems["edit"].append(Problem.GONE)
+    posting.post.show("Hel")
+    await until(lambda: posting.wire.standing)
+    with pytest.raises(PostError):
+        await posting.post.finish("Hello")
+    assert posting.wire.texts == ["Hel"]
+
+
+async def test_a_refused_deletion_is_reported(posting: Posting) -> None:
+    posting.wire.problems["delete"].append(Problem.FORBIDDEN)
+    posting.post.show("Hello")
+    await until(lambda: posting.wire.standing)
+    with pytest.raises(PostError):
+        await posting.post.finish("")
+
+
+async def test_each_part_is_recorded_as_it_stands_with_whom_it_answers(posting: Posting) -> None:
+    posting.post.show("Hel")
+    await until(lambda: posting.recorded)
+    await posting.post.finish("Hello")
+    first, last = posting.recorded
+    assert (first.content, last.content) == ("Hel", "Hello")
+    assert first.message_id == last.message_id == next(iter(posting.wire.standing))
+    assert (last.author, last.author_id, last.is_bot, last.timestamp) == ("Parley", BOT, True, NOON)
+    assert last.addressees == {ANNA, BEN}
+    assert last.reply_to_id == QUESTION.message_id
+    assert last.mentions == frozenset()

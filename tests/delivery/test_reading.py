@@ -1,0 +1,213 @@
+"""delivery/reading.py: what a discord.Message says, read from messages that discord.py made of payloads."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import discord
+import pytest
+
+from bot import Parley
+from conversation import REPLY_EXCERPT, MessageRecord
+from delivery.reading import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, is_said_by_people, to_record
+from tests.support.clock import NOON
+from tests.support.discord_payloads import (
+    DIRECT,
+    OTHER_ROLE,
+    OWN_ROLE,
+    THREAD,
+    a_bot,
+    a_message,
+    attachment,
+    user,
+)
+from tests.support.people import ANNA, BEN, BOT, CHANNEL
+
+REPLY = 19
+
+
+@pytest.fixture(scope="module")
+def bot() -> Parley:
+    return a_bot()
+
+
+def read(bot: Parley, content: str = "hello", author_id: int = ANNA, **more: Any) -> MessageRecord:
+    return to_record(a_message(bot, author_id=author_id, content=content, **more), BOT)
+
+
+def reply_to(author_id: int, content: str, message_id: int = 55) -> dict[str, Any]:
+    """What makes a payload a reply, with the replied-to message in it as Discord sends it."""
+    answered: dict[str, Any] = {
+        "id": str(message_id), "channel_id": str(CHANNEL), "author": user(author_id), "content": content,
+        "timestamp": NOON.isoformat(), "edited_timestamp": None, "tts": False, "pinned": False, "type": 0,
+        "mention_everyone": False, "mentions": [], "mention_roles": [], "attachments": [], "embeds": [],
+    }  # fmt: skip
+    reference = {"message_id": str(message_id), "channel_id": str(CHANNEL)}
+    return {"type": REPLY, "message_reference": reference, "referenced_message": answered}
+
+
+# Which count
+
+
+def test_a_persons_message_and_reply_count(bot: Parley) -> None:
+    for more in ({}, reply_to(BEN, "so?")):
+        assert is_said_by_people(a_message(bot, author_id=ANNA, content="hello", **more))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"author_id": BOT},
+        {"webhook_id": "9", "application_id": "9"},
+        {"type": 7},
+        {"type": 6},
+        {"channel_id": THREAD},
+        {"channel_id": DIRECT},
+    ],
+    ids=["a bot", "a webhook", "somebody joined", "something was pinned", "in a thread", "a direct message"],
+)
+def test_nothing_else_does(bot: Parley, more: dict[str, Any]) -> None:
+    assert not is_said_by_people(a_message(bot, **{"author_id": ANNA, "content": f"<@{BOT}> hi", **more}))
+
+
+# What they say
+
+
+def test_a_plain_message_is_read_as_it_is(bot: Parley) -> None:
+    record = read(bot, at=NOON + timedelta(seconds=3))
+    assert (record.author, record.author_id, record.content, record.is_bot) == ("Anna", ANNA, "hello", False)
+    assert record.timestamp == NOON + timedelta(seconds=3)
+    assert (record.readable, record.images, record.mentions) == ("", (), frozenset())
+    assert (record.reply_to_id, record.reply_to_author_id, record.mentions_group) == (None, None, False)
+
+
+def test_mentions_become_names_for_the_reader(bot: Parley) -> None:
+    somebody = 123456789012345678  # discord.py takes only ids of Discord's length for one
+    record = read(bot, f"<@{somebody}> look", mentions=[somebody])
+    assert record.mentions == {somebody}
+    assert (record.content, record.readable) == (f"<@{somebody}> look", f"@user{somebody} look")
+
+
+def test_a_mention_in_code_is_none(bot: Parley) -> None:
+    """Discord decides that, and says so in the payload."""
+    assert read(bot, f"`<@{BEN}>`", mentions=[]).mentions == frozenset()
+
+
+def test_the_bots_own_role_is_the_bot(bot: Parley) -> None:
+    record = read(bot, f"<@&{OWN_ROLE}> hi", mention_roles=[str(OWN_ROLE)])
+    assert (record.mentions, record.mentions_group) == (frozenset({BOT}), False)
+
+
+def test_another_role_and_everyone_are_a_group(bot: Parley) -> None:
+    assert read(bot, "hi", mention_everyone=True).mentions_group
+    other = read(bot, f"<@&{OTHER_ROLE}> hi", mention_roles=[str(OTHER_ROLE)])
+    assert (other.mentions, other.mentions_group) == (frozenset(), True)
+    assert read(bot, "hi", mention_roles=[str(OWN_ROLE), str(OTHER_ROLE)]).mentions_group
+
+
+def test_a_reply_says_to_whom_and_to_what(bot: Parley) -> None:
+    record = read(bot, "no", **reply_to(BEN, "x" * 500))
+    assert (record.reply_to_id, record.reply_to_author_id, record.reply_to_author) == (55, BEN, "Ben")
+    assert record.reply_to_text == "x" * REPLY_EXCERPT
+
+
+def test_a_reply_to_a_deleted_message_keeps_its_id(bot: Parley) -> None:
+    record = read(bot, "no", **{**reply_to(BEN, ""), "referenced_message": None})
+    assert (record.reply_to_id, record.reply_to_author_id, record.reply_to_text) == (55, None, "")
+
+
+def test_the_bots_own_reply_tells_whom_it_answers(bot: Parley) -> None:
+    record = read(bot, "yes", author_id=BOT, **reply_to(BEN, "so?"))
+    assert (record.is_bot, record.addressees) == (True, frozenset({BEN}))
+    assert read(bot, "yes", **reply_to(BEN, "so?")).addressees == frozenset()
+
+
+def test_a_forward_is_no_reply_and_its_text_is_read(bot: Parley) -> None:
+    snapshot = {
+        "type": 0, "content": "the news", "embeds": [], "attachments": [attachment()], "flags": 0,
+        "timestamp": NOON.isoformat(), "edited_timestamp": None, "mentions": [], "mention_roles": [],
+    }  # fmt: skip
+    record = read(
+        bot,
+        "",
+        message_reference={"type": 1, "message_id": "5", "channel_id": "6"},
+        message_snapshots=[{"message": snapshot}],
+    )
+    assert record.reply_to_id is None
+    assert record.readable == "[forwarded] the news\n[attachment: cat.png, image/png, 1,000 bytes]"
+    assert record.images == ("https://cdn.example/cat.png",)
+
+
+def test_embeds_attachments_and_stickers_are_told_in_words(bot: Parley) -> None:
+    embed = {
+        "type": "rich",
+        "title": "Train",
+        "description": "at noon",
+        "author": {"name": "Rail"},
+        "fields": [{"name": "to", "value": "Osaka", "inline": False}],
+    }
+    record = read(
+        bot,
+        "see",
+        embeds=[embed],
+        attachments=[attachment("plan.pdf", None, 12_345)],
+        sticker_items=[{"id": "3", "name": "wave", "format_type": 1}],
+    )
+    assert record.readable.splitlines() == [
+        "see",
+        "[embed] Rail",
+        "Train",
+        "at noon",
+        "to: Osaka",
+        "[attachment: plan.pdf, unknown type, 12,345 bytes]",
+        "[sticker: wave]",
+    ]
+    assert record.images == ()
+
+
+def test_long_embeds_are_cut(bot: Parley) -> None:
+    record = read(bot, "see", embeds=[{"type": "rich", "description": "x" * 4_000}])
+    assert len(record.readable) <= len("see\n") + MAX_EXTRA_CHARACTERS
+
+
+def test_images_count_by_type_size_and_number(bot: Parley) -> None:
+    fitting = [attachment(f"{i}.png") for i in range(6)]
+    others = [
+        attachment("a.svg", "image/svg+xml"),
+        attachment("b.png", None),
+        attachment("c.png", size=MAX_IMAGE_BYTES + 1),
+    ]
+    assert read(bot, attachments=others).images == ()
+    assert read(bot, attachments=[*others, *fitting]).images == tuple(
+        f"https://cdn.example/{i}.png" for i in range(MAX_IMAGES)
+    )
+    assert read(bot, attachments=[attachment("p.jpg", "image/jpeg; charset=x", MAX_IMAGE_BYTES)]).images
+
+
+def test_a_name_is_one_short_line(bot: Parley) -> None:
+    """Or a name could speak for somebody else in what the model reads."""
+
+    def named(name: str) -> str:
+        author = user(99, global_name=name)
+        return read(bot, author=author).author
+
+    assert named("Anna\nBen:  hi") == "Anna Ben: hi"
+    assert len(named("x" * 100)) == 40
+    assert named(" \n ") == "somebody"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["x" * 4_000, "\u200b\u200b", "\u202eolleh", "שלום עולם", "".join(f"<@{i}>" for i in range(50)), "<@>", ""],
+)
+def test_odd_texts_are_read_without_an_exception(bot: Parley, content: str) -> None:
+    assert read(bot, content).content == content
+
+
+def test_the_payloads_are_discords_own(bot: Parley) -> None:
+    """What the tests above feed in becomes what discord.py has on a live connection."""
+    message = a_message(bot, author_id=ANNA, content="hello")
+    assert isinstance(message.channel, discord.TextChannel)
+    assert message.guild is not None
+    assert message.guild.self_role is not None

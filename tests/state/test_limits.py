@@ -1,0 +1,128 @@
+"""state/limits.py: how much one person, and a day, may cost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from state.limits import Cap, Limits
+from tests.support.clock import NOON, FakeClock
+from tests.support.people import ANNA, BEN, CHANNEL
+
+MIDNIGHT = NOON.replace(hour=0) + timedelta(days=1)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+def admitted(limits: Limits, clock: FakeClock, *, explicit: bool = True, author: int = ANNA, times: int = 1) -> int:
+    """How many of so many questions were let through."""
+    return sum(limits.admit(author, CHANNEL, explicit=explicit, now=clock.now) is None for _ in range(times))
+
+
+def test_from_four_fifths_of_a_persons_cap_only_mentions_are_answered(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=10, daily_tokens=None)
+    assert admitted(limits, clock, explicit=False, times=20) == 8
+    assert admitted(limits, clock, explicit=True, times=20) == 2
+    assert admitted(limits, clock, author=BEN) == 1
+
+
+def test_a_cap_of_one_still_allows_one(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=1, daily_tokens=1)
+    assert admitted(limits, clock, explicit=False, times=3) == 1
+
+
+def test_a_persons_cap_is_announced_once_a_minute_and_says_when_it_resets(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=1, daily_tokens=None)
+    admitted(limits, clock)
+    clock.advance(20)
+    first, second = (limits.admit(ANNA, CHANNEL, explicit=True, now=clock.now) for _ in range(2))
+    assert first
+    assert second
+    assert (first.cap, first.announce, second.announce) == (Cap.USER, True, False)
+    assert first.resets_at == NOON + timedelta(minutes=1)
+
+
+def test_a_persons_cap_resets_as_the_minute_passes(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=2, daily_tokens=None)
+    assert admitted(limits, clock, times=2) == 2
+    clock.advance(59.9)
+    assert admitted(limits, clock) == 0
+    clock.advance(0.1)
+    assert admitted(limits, clock, times=3) == 2
+
+
+def test_who_is_capped_again_later_is_told_again(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=1, daily_tokens=None)
+    told = []
+    for _ in range(3):
+        admitted(limits, clock)
+        refusal = limits.admit(ANNA, CHANNEL, explicit=True, now=clock.now)
+        told.append(refusal and refusal.announce)
+        clock.advance(60)
+    assert told == [True, True, True]
+
+
+def test_a_refused_question_does_not_count(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=1, daily_tokens=None)
+    admitted(limits, clock)
+    clock.advance(30)
+    assert admitted(limits, clock, times=5) == 0
+    clock.advance(30)
+    assert admitted(limits, clock) == 1
+
+
+@pytest.mark.parametrize(
+    ("spent", "followups", "mentions"), [(0, 1, 1), (79, 1, 1), (80, 0, 1), (99, 0, 1), (100, 0, 0), (500, 0, 0)]
+)
+def test_the_days_tokens_end_followups_first_and_then_mentions(
+    clock: FakeClock, spent: int, followups: int, mentions: int
+) -> None:
+    limits = Limits(turns_per_user_minute=20, daily_tokens=100)
+    limits.spend(spent, clock.now)
+    assert admitted(limits, clock, explicit=False) == followups
+    assert admitted(limits, clock, explicit=True) == mentions
+    assert limits.may_judge(clock.now) is bool(followups)
+
+
+def test_the_days_end_is_announced_once_in_each_channel(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=20, daily_tokens=100)
+    limits.spend(100, clock.now)
+    refusals = [limits.admit(ANNA, channel, explicit=True, now=clock.now) for channel in (1, 1, 2)]
+    assert [refusal and refusal.announce for refusal in refusals] == [True, False, True]
+    assert {(refusal.cap, refusal.resets_at) for refusal in refusals if refusal} == {(Cap.DAILY, MIDNIGHT)}
+
+
+def test_a_new_day_begins_with_nothing_spent(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=20, daily_tokens=100)
+    limits.spend(100, clock.now)
+    limits.admit(ANNA, CHANNEL, explicit=True, now=clock.now)
+    clock.now = MIDNIGHT
+    assert limits.may_judge(clock.now)
+    assert limits.tokens_today == 0
+    limits.spend(100, clock.now)
+    refusal = limits.admit(ANNA, CHANNEL, explicit=True, now=clock.now)
+    assert refusal
+    assert refusal.announce
+
+
+def test_without_a_cap_any_number_of_tokens_will_do(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=20, daily_tokens=None)
+    limits.spend(10**12, clock.now)
+    assert admitted(limits, clock, explicit=False) == 1
+    assert limits.may_judge(clock.now)
+    assert limits.tokens_today == 10**12
+
+
+def test_the_sweep_frees_ten_thousand_people(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=1, daily_tokens=None)
+    for author in range(10_000):
+        admitted(limits, clock, author=author, times=2)
+    limits.sweep(clock.now)
+    assert (len(limits._taken), len(limits._told_users)) == (10_000, 10_000)
+    clock.advance(60)
+    limits.sweep(clock.now)
+    assert (len(limits._taken), len(limits._told_users)) == (0, 0)

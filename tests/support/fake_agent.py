@@ -1,0 +1,59 @@
+"""An agent that does as it is told, and keeps what it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind
+from conversation import told
+
+INTERRUPTED_TOKENS = 3
+
+
+@dataclass
+class Script:
+    """One turn: shows `first`, waits for the gate, then fails, raises or answers."""
+
+    text: str = "the answer"
+    first: str = ""
+    gate: asyncio.Event | None = None
+    failure: FailureKind | None = None
+    error: Exception | None = None
+    tokens: int = 10
+    was_cut: bool = False
+
+
+class FakeAgent:
+    """Plays the scripts in order, then answers "the answer"."""
+
+    def __init__(self) -> None:
+        self.scripts: deque[Script] = deque()
+        self.requests: list[AgentRequest] = []
+
+    async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Answer | Failure:
+        self.requests.append(request)
+        script = self.scripts.popleft() if self.scripts else Script()
+        if script.first:
+            show(script.first)
+        if script.gate:
+            await script.gate.wait()
+        if script.error:
+            raise script.error
+        if script.failure:
+            return Failure(script.failure, "the script says so", script.first, script.tokens)
+        return Answer(script.text, turn_of(request, script.text), script.tokens, script.was_cut)
+
+    def interrupted(self, request: AgentRequest, text: str) -> Answer:
+        return Answer(text, turn_of(request, text), INTERRUPTED_TOKENS)
+
+
+def turn_of(request: AgentRequest, answer: str) -> list[ModelMessage]:
+    """The history after a turn, as pydantic-ai gives it back."""
+    content = [piece for message in request.transcript for piece in told(message)]
+    asked = ModelRequest(parts=[UserPromptPart(content=content)])
+    return [*request.history, asked, ModelResponse(parts=[TextPart(answer)])]

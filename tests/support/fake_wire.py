@@ -1,0 +1,84 @@
+"""A channel in memory, in place of Discord's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+from delivery.post import Posted, PostError, Problem
+from tests.support.clock import NOON
+
+
+@dataclass(frozen=True)
+class Call:
+    """Something that was done to the channel. at: seconds of the event loop's clock."""
+
+    kind: str
+    at: float
+    message_id: int
+    text: str = ""
+    nonce: str = ""
+    reply_to: int | None = None
+
+
+class FakeWire:
+    """Keeps what stands in the channel and every call. problems: what the next calls fail with; None: they succeed.
+
+    seconds_per_call: how long Discord takes. gate: while it is there and not set, sends wait for it.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.standing: dict[int, str] = {}
+        self.problems: dict[str, deque[Problem | None]] = {kind: deque() for kind in ("send", "edit", "delete")}
+        self.seconds_per_call = 0.0
+        self.gate: asyncio.Event | None = None
+        self.typing = 0
+        self.typed = False
+
+    @property
+    def texts(self) -> list[str]:
+        return list(self.standing.values())
+
+    def done(self, kind: str) -> list[Call]:
+        return [call for call in self.calls if call.kind == kind]
+
+    async def send(self, text: str, *, nonce: str, reply_to: int | None) -> Posted:
+        if self.gate:
+            await self.gate.wait()
+        message_id = 9_000 + len(self.calls)
+        await self._call(Call("send", _now(), message_id, text, nonce, reply_to))
+        self.standing[message_id] = text
+        return Posted(message_id, NOON)
+
+    async def edit(self, message_id: int, text: str) -> None:
+        await self._call(Call("edit", _now(), message_id, text))
+        self.standing[message_id] = text
+
+    async def delete(self, message_id: int) -> None:
+        await self._call(Call("delete", _now(), message_id))
+        del self.standing[message_id]
+
+    async def react(self, message_id: int, emoji: str) -> None:
+        self.calls.append(Call("react", _now(), message_id, emoji))
+
+    async def keep_typing(self) -> None:
+        self.typing += 1
+        self.typed = True
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.typing -= 1
+
+    async def _call(self, call: Call) -> None:
+        self.calls.append(call)
+        if self.seconds_per_call:
+            await asyncio.sleep(self.seconds_per_call)
+        problems = self.problems[call.kind]
+        if problem := problems.popleft() if problems else None:
+            raise PostError(problem, "the fake wire was told to fail")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,166 @@
+"""An OpenAI-compatible model server on loopback: it speaks the chat-completions protocol and does as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One scripted answer. gate: waited for after the first chunk. status: an error instead of an answer.
+
+    pace: told the text so far after each chunk, and waited for before the next.
+    """
+
+    text: str = ""
+    status: int = 200
+    gate: asyncio.Event | None = None
+    before: asyncio.Event | None = None
+    endless: bool = False
+    cut_after: int | None = None
+    raw: bytes | None = None
+    tokens: int = 15
+    chunk: int = 200
+    pace: Callable[[str], Awaitable[object]] | None = None
+
+
+class StubModel:
+    """Answers with the scripted replies in order, then with `default`."""
+
+    def __init__(self) -> None:
+        self.replies: deque[Reply] = deque()
+        self.default: Callable[[Body], Reply] = lambda body: Reply(f"You said: {last_line(body)}")
+        self.judge_says: Callable[[Body], Reply | bool] = lambda _body: False
+        self.judge_gate: asyncio.Event | None = None
+        self.requests: list[Body] = []
+        self.judged: list[Body] = []
+        self.arrived = asyncio.Event()
+        self.on_request: Callable[[], None] = lambda: None
+        self._runner: web.AppRunner | None = None
+        self.url = ""
+
+    async def start(self) -> None:
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", self._complete)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        assert self._runner.addresses
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+
+    async def stop(self) -> None:
+        if self._runner:
+            await self._runner.cleanup()
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        body: Body = await request.json()
+        if not request.headers.get("Authorization", "").startswith("Bearer "):
+            return web.json_response({"error": {"message": "no key", "code": "invalid_api_key"}}, status=401)
+        if body.get("tools"):
+            return await self._judge(body)
+        self.requests.append(body)
+        self.arrived.set()
+        self.on_request()
+        reply = self.replies.popleft() if self.replies else self.default(body)
+        if reply.before:
+            await reply.before.wait()
+        if reply.status != 200:
+            return _error(reply.status)
+        return await self._stream(request, body, reply)
+
+    async def _judge(self, body: Body) -> web.Response:
+        self.judged.append(body)
+        self.on_request()
+        says = self.judge_says(body)
+        if isinstance(says, Reply):
+            if says.before:
+                await says.before.wait()
+            return _error(says.status)
+        if self.judge_gate:
+            await self.judge_gate.wait()
+        ruling = json.dumps({"evidence": "the stub says so", "meant_for_bot": says})
+        call = {
+            "id": "1",
+            "type": "function",
+            "function": {"name": body["tools"][0]["function"]["name"], "arguments": ruling},
+        }
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        return web.json_response(
+            _envelope(body, {"message": message, "finish_reason": "tool_calls"}) | {"usage": _usage(7)}
+        )
+
+    async def _stream(self, request: web.Request, body: Body, reply: Reply) -> web.StreamResponse:
+        assert body.get("stream"), "the bot streams"
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        if reply.raw is not None:
+            await response.write(reply.raw)
+            return response
+        for number, start in enumerate(range(0, len(reply.text), reply.chunk)):
+            if reply.cut_after is not None and number >= reply.cut_after:
+                assert request.transport
+                request.transport.abort()
+                return response
+            await self._send(response, body, {"content": reply.text[start : start + reply.chunk]}, None)
+            if reply.gate and number == 0:
+                await reply.gate.wait()
+            if reply.pace:
+                await reply.pace(reply.text[: start + reply.chunk])
+        while reply.endless:
+            await self._send(response, body, {"content": "and so on, " * 50}, None)
+            await asyncio.sleep(0)
+        await self._send(response, body, {}, "stop")
+        await _write(
+            response, _envelope(body, None) | {"object": "chat.completion.chunk", "usage": _usage(reply.tokens)}
+        )
+        await response.write(b"data: [DONE]\n\n")
+        return response
+
+    async def _send(self, response: web.StreamResponse, body: Body, delta: Body, finish: str | None) -> None:
+        await _write(
+            response, _envelope(body, {"delta": delta, "finish_reason": finish}) | {"object": "chat.completion.chunk"}
+        )
+
+
+def texts(body: Body) -> list[str]:
+    """The text of each message in a request, in order."""
+    return [
+        m["content"] if isinstance(m["content"], str) else "".join(p.get("text", "[image]") for p in m["content"])
+        for m in body["messages"]
+    ]
+
+
+def last_line(body: Body) -> str:
+    """The newest thing that a person said."""
+    return texts(body)[-1].strip().splitlines()[-2].split(": ", 1)[-1]
+
+
+def _envelope(body: Body, choice: Body | None) -> Body:
+    return {
+        "id": "stub", "object": "chat.completion", "created": 1, "model": body["model"],
+        "choices": [] if choice is None else [{"index": 0, **choice}],
+    }  # fmt: skip
+
+
+def _usage(tokens: int) -> Body:
+    return {"prompt_tokens": tokens - 5, "completion_tokens": 5, "total_tokens": tokens}
+
+
+def _error(status: int) -> web.Response:
+    error = {"message": "provider-words", "code": str(status), "type": "x"}
+    # The client tries again at once: no test waits for its patience.
+    return web.json_response({"error": error}, status=status, headers={"retry-after-ms": "1"})
+
+
+async def _write(response: web.StreamResponse, payload: Body) -> None:
+    await response.write(b"data: " + json.dumps(payload).encode() + b"\n\n")

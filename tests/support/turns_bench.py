@@ -1,0 +1,99 @@
+"""Turns with all around them faked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+
+from agents.gateway import Place
+from conversation import ConversationManager, MessageRecord
+from tests.support.clock import FakeClock
+from tests.support.fake_agent import FakeAgent, Script
+from tests.support.fake_wire import FakeWire
+from tests.support.people import ANNA, BOT, CHANNEL, GUILD, said
+from tests.support.virtual_time import until
+from turns import Question, Turns
+
+
+class Bench:
+    """Turns with all around them faked."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.conversations = ConversationManager(60, clock=self.clock)
+        self.agent = FakeAgent()
+        self.wires: dict[int, FakeWire] = {}
+        self.spent: list[int] = []
+        self.before: list[MessageRecord] = []
+        self.history_takes = 0.0
+        self.recalled: list[int] = []
+        self.turns = Turns(
+            conversations=self.conversations,
+            agent=self.agent,
+            open_wire=lambda _guild, channel: self.wires.setdefault(channel, FakeWire()),
+            bot=lambda: ("Parley", BOT),
+            spend=self.spent.append,
+            load_history=self._load_history,
+            clock=self.clock,
+        )
+
+    @property
+    def wire(self) -> FakeWire:
+        return self.wires.setdefault(CHANNEL, FakeWire())
+
+    def ask(
+        self, author: int = ANNA, text: str = "what?", *, channel: int = CHANNEL, starts: bool = False
+    ) -> MessageRecord:
+        """A message that wants an answer, recorded and submitted as the bot does."""
+        message = self.say(author, text, channel=channel)
+        place = Place("Parley", "The Guild", "general")
+        self.turns.submit(Question(message, GUILD, channel, place, starts_conversation=starts))
+        return message
+
+    def say(self, author: int, text: str, *, channel: int = CHANNEL) -> MessageRecord:
+        message = said(author, text)
+        if self.conversations.get(channel) is None:
+            self.conversations.start(channel, [message])
+        else:
+            self.conversations.record_message(channel, message)
+        return message
+
+    def script(self, *scripts: Script) -> None:
+        self.agent.scripts.extend(scripts)
+
+    def history(self) -> list[ModelMessage]:
+        conversation = self.conversations.get(CHANNEL)
+        assert conversation
+        return conversation.llm_history
+
+    async def idle(self) -> None:
+        """Waits until every turn has ended."""
+        while tasks := [lane.task for lane in self.turns._lanes.values() if lane.task]:
+            await asyncio.wait(tasks)
+
+    async def _load_history(self, question: Question) -> Sequence[MessageRecord]:
+        self.recalled.append(question.message.message_id)
+        await asyncio.sleep(self.history_takes)
+        return self.before
+
+
+def answers(history: list[ModelMessage]) -> list[str]:
+    """What the model is told that it said."""
+    return [
+        part.content for m in history if isinstance(m, ModelResponse) for part in m.parts if isinstance(part, TextPart)
+    ]
+
+
+def asked(bench: Bench) -> list[list[str]]:
+    return [[message.content for message in request.questions] for request in bench.agent.requests]
+
+
+async def running(bench: Bench, first: str = "") -> asyncio.Event:
+    """A turn of Anna's that runs, and the gate that it waits at."""
+    gate, earlier = asyncio.Event(), len(bench.agent.requests)
+    bench.script(Script(first=first, gate=gate))
+    bench.ask(ANNA, "one")
+    await until(lambda: len(bench.agent.requests) > earlier and (not first or bench.wire.texts))
+    return gate

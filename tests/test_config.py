@@ -1,0 +1,192 @@
+"""config.py: each setting, and the one sentence that a wrong one costs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from config import SettingError, Settings, load_settings, secrets_of
+
+TOKEN = "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def sentence(monkeypatch: pytest.MonkeyPatch, **environment: str) -> str:
+    """What the owner reads."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SettingError) as error:
+        load_settings()
+    return str(error.value)
+
+
+def test_without_any_setting_the_documented_defaults_hold() -> None:
+    settings = load_settings()
+    assert settings.discord_token is None
+    assert (settings.model, settings.judge_model, settings.use_llm_judge) == ("demo", None, False)
+    assert (settings.conversation_timeout_seconds, settings.followup_window_seconds) == (120, 60)
+    assert (settings.turns_per_user_minute, settings.daily_tokens) == (20, None)
+    assert (settings.channels, settings.port, settings.instructions) == (frozenset(), None, "")
+    assert (settings.state_dir, settings.redis_url, settings.log_level) == (Path(".parley"), None, "info")
+    assert (settings.playground_host, settings.discord_api_base, settings.discord_gateway_url) == (
+        "127.0.0.1",
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize("name", ["DISCORD_TOKEN", "DISCORD_BOT_TOKEN"])
+def test_the_token_goes_by_two_names(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, TOKEN)
+    assert load_settings().discord_token == SecretStr(TOKEN)
+
+
+def test_empty_variables_count_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in map(str.upper, Settings.model_fields):
+        monkeypatch.setenv(name, "")
+    assert load_settings() == Settings()
+
+
+def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {
+        "CHANNELS": " 1, 22  333,",
+        "USE_LLM_JUDGE": "true",
+        "LOG_LEVEL": "DEBUG",
+        "PORT": "0",
+        "DAILY_TOKENS": "5000",
+        "CONVERSATION_TIMEOUT_SECONDS": "0.5",
+        "MODEL": "openai:gpt-5, demo",
+        "REDIS_URL": "rediss://:pw@host/0",
+    }
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    settings = load_settings()
+    assert settings.channels == {1, 22, 333}
+    assert (settings.use_llm_judge, settings.log_level, settings.port) == (True, "debug", 0)
+    assert (settings.daily_tokens, settings.conversation_timeout_seconds) == (5_000, 0.5)
+    assert settings.model == "openai:gpt-5, demo"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("CONVERSATION_TIMEOUT_SECONDS", "0", "a number of seconds above 0"),
+        ("CONVERSATION_TIMEOUT_SECONDS", "86401", "up to 86400"),
+        ("CONVERSATION_TIMEOUT_SECONDS", "soon", "such as 120"),
+        ("CONVERSATION_TIMEOUT_SECONDS", "nan", "such as 120"),
+        ("FOLLOWUP_WINDOW_SECONDS", "-1", "from 0 to 86400"),
+        ("USE_LLM_JUDGE", "perhaps", "true or false"),
+        ("INSTRUCTIONS", "x" * 20_001, "at most 20,000 characters"),
+        ("CHANNELS", "general", "channel ids separated by commas"),
+        ("TURNS_PER_USER_MINUTE", "0", "a whole number from 1"),
+        ("TURNS_PER_USER_MINUTE", "1.5", "a whole number from 1"),
+        ("DAILY_TOKENS", "0", "leave it empty for no cap"),
+        ("PORT", "65536", "a port from 0 to 65535"),
+        ("PORT", "-1", "a port from 0 to 65535"),
+        ("PLAYGROUND_PORT", "http", "a port from 0 to 65535"),
+        ("LOG_LEVEL", "loud", "debug, info, warning or error"),
+        ("MODEL", "openai:gpt-5,,demo", "provider:name"),
+        ("JUDGE_MODEL", ",", "leave it out to use MODEL"),
+    ],
+)
+def test_a_wrong_value_costs_one_sentence_with_variable_value_and_remedy(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, remedy: str
+) -> None:
+    text = sentence(monkeypatch, **{name: value})
+    assert text.startswith(f"{name} '{value[:80]}")
+    assert "cannot be used: use " in text
+    assert remedy in text
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert len(text) < 300
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["https://host", "http://example.com/api/v10", "ftp://127.0.0.1/api/v10", "https:///api/v10", "host/api/v10"],
+)
+def test_the_api_base_must_keep_the_token_from_eavesdroppers(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    text = sentence(monkeypatch, DISCORD_API_BASE=value, DISCORD_GATEWAY_URL="wss://host/")
+    assert text.startswith(f"DISCORD_API_BASE '{value}' cannot be used: use an https://")
+
+
+@pytest.mark.parametrize("value", ["ws://example.com/", "https://host/", "wss://", "ws://10.0.0.1/"])
+def test_the_gateway_must_too(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    text = sentence(monkeypatch, DISCORD_API_BASE="https://host/api/v10", DISCORD_GATEWAY_URL=value)
+    assert text.startswith(f"DISCORD_GATEWAY_URL '{value}' cannot be used: use a wss://")
+
+
+@pytest.mark.parametrize(
+    ("api_base", "gateway_url"),
+    [
+        ("https://host/api/v10/", "wss://host/"),
+        ("http://127.0.0.1:8/api/v10", "ws://127.0.0.1:8/"),
+        ("http://localhost:8/api/v9", "ws://[::1]:8/"),
+    ],
+)
+def test_another_server_can_be_named(monkeypatch: pytest.MonkeyPatch, api_base: str, gateway_url: str) -> None:
+    monkeypatch.setenv("DISCORD_API_BASE", api_base)
+    monkeypatch.setenv("DISCORD_GATEWAY_URL", gateway_url)
+    settings = load_settings()
+    assert settings.discord_api_base == api_base.rstrip("/")
+    assert settings.discord_gateway_url == gateway_url
+
+
+@pytest.mark.parametrize("name", ["DISCORD_API_BASE", "DISCORD_GATEWAY_URL"])
+def test_half_a_server_is_none(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    value = "https://host/api/v10" if name == "DISCORD_API_BASE" else "wss://host/"
+    text = sentence(monkeypatch, **{name: value})
+    assert "DISCORD_API_BASE and DISCORD_GATEWAY_URL" in text
+    assert "\n" not in text
+
+
+def test_a_secret_never_stands_in_the_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = sentence(monkeypatch, DISCORD_TOKEN=TOKEN, REDIS_URL="http://:hunter2@host")
+    assert text.startswith("REDIS_URL cannot be used: use a redis://")
+    assert "hunter2" not in text
+    assert TOKEN not in text
+
+
+def test_a_secret_never_stands_in_the_sentence_about_half_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = sentence(monkeypatch, DISCORD_TOKEN=TOKEN, DISCORD_GATEWAY_URL="wss://host/")
+    assert TOKEN not in text
+
+
+def test_dotenv_is_loaded_for_the_providers_too_and_the_environment_wins(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MODEL", "OPENAI_API_KEY", "PORT", "SOMETHING_ELSE"):  # so that what .env sets is taken back
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    (folder / ".env").write_text("MODEL=openai:gpt-5\nOPENAI_API_KEY=sk-of-the-file\nPORT=1\nSOMETHING_ELSE=x\n")
+    monkeypatch.setenv("PORT", "2")
+    settings = load_settings()
+    assert (settings.model, settings.port) == ("openai:gpt-5", 2)
+    assert os.environ["OPENAI_API_KEY"] == "sk-of-the-file"
+
+
+def test_settings_are_frozen() -> None:
+    settings = load_settings()
+    with pytest.raises(ValidationError):
+        settings.model = "openai:gpt-5"  # type: ignore[misc]
+
+
+def test_secrets_are_the_token_and_every_key_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-12345678")
+    monkeypatch.setenv("SHORT_KEY", "1234567")
+    monkeypatch.setenv("DB_PASSWORD", "correct horse")
+    secrets = secrets_of(Settings(discord_token=SecretStr(TOKEN), redis_url=SecretStr("redis://:pw@host")))
+    assert {TOKEN, "redis://:pw@host", "sk-12345678", "correct horse"} <= secrets
+    assert "1234567" not in secrets
+
+
+def test_secrets_do_not_show_in_the_settings_themselves() -> None:
+    assert TOKEN not in repr(Settings(discord_token=SecretStr(TOKEN)))

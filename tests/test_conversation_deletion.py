@@ -1,0 +1,104 @@
+"""What is deleted or edited is so everywhere: in records, in replies that quote it, and in what the model reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conversation import ChannelConversation, ConversationManager, MessageRecord
+from tests.support.clock import FakeClock
+from tests.support.histories import model_reads, turn
+from tests.support.people import ANNA, BEN, CHANNEL, said
+
+
+@pytest.fixture
+def manager() -> ConversationManager:
+    return ConversationManager(60, clock=FakeClock(), max_messages=3)
+
+
+@pytest.fixture
+def secret() -> MessageRecord:
+    return said(ANNA, "my secret")
+
+
+@pytest.fixture
+def conversation(manager: ConversationManager, secret: MessageRecord) -> ChannelConversation:
+    """One in which the secret was told to the model."""
+    started = manager.start(CHANNEL, [secret])
+    manager.record_bot_response(CHANNEL, turn(secret))
+    return started
+
+
+def test_what_is_deleted_while_the_next_turn_runs_stays_deleted(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    manager.record_message(CHANNEL, asked := said(BEN, "next"))
+    being_made = [*conversation.llm_history, *turn(asked)]
+    manager.forget_message(CHANNEL, secret.message_id)
+    manager.record_bot_response(CHANNEL, being_made)
+    assert "secret" not in model_reads(conversation.llm_history)
+    assert "next" in model_reads(conversation.llm_history)
+
+
+def test_what_is_edited_while_the_next_turn_runs_stays_edited(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    manager.record_message(CHANNEL, asked := said(BEN, "next"))
+    being_made = [*conversation.llm_history, *turn(asked)]
+    manager.revise(CHANNEL, replace(secret, content="harmless"))
+    manager.record_bot_response(CHANNEL, being_made)
+    assert "secret" not in model_reads(conversation.llm_history)
+    assert "harmless" in model_reads(conversation.llm_history)
+
+
+def fill(manager: ConversationManager, secret: MessageRecord) -> None:
+    """Until the cap has trimmed the secret from the records."""
+    for _ in range(4):
+        manager.record_message(CHANNEL, said(BEN))
+    conversation = manager.get(CHANNEL)
+    assert conversation
+    assert conversation.find(secret.message_id) is None
+    assert "secret" in model_reads(conversation.llm_history)
+
+
+def test_a_deletion_reaches_what_the_cap_has_trimmed(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    fill(manager, secret)
+    manager.forget_message(CHANNEL, secret.message_id)
+    assert "secret" not in model_reads(conversation.llm_history)
+
+
+def test_forgetting_a_person_reaches_what_the_cap_has_trimmed(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    fill(manager, secret)
+    manager.forget_author(CHANNEL, ANNA)
+    assert "secret" not in model_reads(conversation.llm_history)
+
+
+def test_replies_no_longer_quote_what_was_deleted(manager: ConversationManager, secret: MessageRecord) -> None:
+    reply = said(
+        BEN,
+        "oh",
+        reply_to_id=secret.message_id,
+        reply_to_author_id=ANNA,
+        reply_to_author="Anna",
+        reply_to_text="my secret",
+    )
+    conversation = manager.start(CHANNEL, [secret, reply])
+    manager.record_bot_response(CHANNEL, turn(secret, reply))
+    manager.forget_message(CHANNEL, secret.message_id)
+    assert "secret" not in model_reads(conversation.llm_history) + repr(conversation.messages)
+    assert "oh" in model_reads(conversation.llm_history)
+
+
+def test_trimming_while_a_turn_runs_deletes_nothing_from_its_history(manager: ConversationManager) -> None:
+    first = said(ANNA, "the first")
+    conversation = manager.start(CHANNEL, [first])
+    being_made = turn(first)
+    for _ in range(4):
+        manager.record_message(CHANNEL, said(BEN))
+    manager.record_bot_response(CHANNEL, being_made)
+    assert "first" in model_reads(conversation.llm_history)

@@ -1,0 +1,72 @@
+"""The house stands as its design says: imports point down only, and each outside library stays in its room."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FLOORS = (
+    ("bot", "evals", "bench"),
+    ("service", "commands", "web", "playground"),
+    ("turns",),
+    ("agents", "miniapps", "delivery"),
+    ("decider",),
+    ("followup",),
+    ("conversation",),
+    ("state",),
+)
+FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+# Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.
+ROOMS = {
+    "config": ("bot", "evals", "bench"),
+    "discord": ("bot", "bench", "service", "commands", "delivery"),
+    "pydantic_ai": ("agents", "conversation"),
+}
+FILES = sorted(
+    path for name in (*FLOOR, "config") for path in (*ROOT.glob(f"{name}.py"), *ROOT.glob(f"{name}/**/*.py"))
+)
+
+
+def module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports(path: Path) -> set[str]:
+    """The full names of all modules that a file imports, wherever in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            names |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+@pytest.mark.parametrize("path", FILES, ids=module)
+def test_imports_point_down_and_stay_in_their_rooms(path: Path) -> None:
+    here = top(module(path))
+    for there in {top(name) for name in imports(path)} - {here}:
+        if there in FLOOR:
+            assert here != "config", f"config imports {there}"
+            assert FLOOR[here] <= FLOOR[there], f"{here} imports {there}, which is above it"
+        if there in ROOMS:
+            assert here in ROOMS[there], f"{here} imports {there}"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    known = {module(path) for path in FILES}
+    TopologicalSorter({module(path): imports(path) & known - {module(path)} for path in FILES}).prepare()
+
+
+def test_every_top_level_module_has_its_floor() -> None:
+    modules = {path.stem for path in ROOT.glob("*.py")} | {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert modules - {"tests"} <= {*FLOOR, "config"}

@@ -1,0 +1,181 @@
+"""turns.py: how a turn ends that does not simply succeed, and how all of them do. Time skips."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from agents.gateway import FailureKind, Place
+from delivery.post import Problem
+from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
+from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
+from tests.support.turns_bench import Bench, answers, asked, running
+from tests.support.virtual_time import settle, until
+from turns import CUT, NOT_ALLOWED, RESTARTING, SENTENCES, UNPOSTABLE, Question
+
+pytestmark = pytest.mark.virtual_time
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    return Bench()
+
+
+# Failures
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+async def test_each_failure_costs_one_short_sentence(bench: Bench, kind: FailureKind) -> None:
+    bench.script(Script(failure=kind))
+    with capture_logs() as logs:
+        bench.ask()
+        await bench.idle()
+    assert bench.wire.texts == [SENTENCES[kind]]
+    assert len(SENTENCES[kind]) < 100
+    assert bench.spent == [10]
+    assert bench.history() == []
+    failed = [entry for entry in logs if entry["event"] == "agent_failed"]
+    assert [(entry["kind"], entry["detail"]) for entry in failed] == [(kind, "the script says so")]
+
+
+async def test_a_failure_midway_is_noted_under_what_was_said(bench: Bench) -> None:
+    bench.script(Script(first="The beginning", failure=FailureKind.LATE))
+    bench.ask()
+    await bench.idle()
+    assert bench.wire.texts == [f"The beginning\n\n-# {SENTENCES[FailureKind.LATE]}"]
+
+
+async def test_a_conversation_too_long_for_the_model_starts_afresh(bench: Bench) -> None:
+    bench.script(Script(), Script(failure=FailureKind.TOO_LONG))
+    for _ in range(2):
+        bench.ask()
+        await bench.idle()
+    assert bench.history() == []
+
+
+async def test_another_failure_leaves_the_history_as_it_was(bench: Bench) -> None:
+    bench.script(Script("yes"), Script(failure=FailureKind.BUSY))
+    for _ in range(2):
+        bench.ask()
+        await bench.idle()
+    assert answers(bench.history()) == ["yes"]
+
+
+async def test_a_bug_in_the_agent_costs_one_sentence_and_not_the_lane(bench: Bench) -> None:
+    bench.script(Script(first="So", error=ZeroDivisionError("a bug")))
+    bench.ask()
+    await bench.idle()
+    bench.ask()
+    await bench.idle()
+    assert bench.wire.texts == [f"So\n\n-# {SENTENCES[FailureKind.INTERNAL]}", "the answer"]
+
+
+async def test_an_answer_that_was_cut_says_so(bench: Bench) -> None:
+    bench.script(Script("So much", was_cut=True))
+    bench.ask()
+    await bench.idle()
+    assert bench.wire.texts == [f"So much\n\n-# {CUT}"]
+    assert answers(bench.history()) == ["So much"]
+
+
+# Undeliverable
+
+
+async def test_where_it_may_not_write_a_reaction_says_so_and_the_model_is_stopped(bench: Bench) -> None:
+    bench.wire.problems["send"].append(Problem.FORBIDDEN)
+    bench.script(Script(first="Hello", gate=asyncio.Event()))
+    question = bench.ask()
+    await bench.idle()
+    reaction = bench.wire.calls[-1]
+    assert (reaction.kind, reaction.message_id, reaction.text) == ("react", question.message_id, NOT_ALLOWED)
+    assert bench.spent == [INTERRUPTED_TOKENS]
+    assert bench.history() == []
+
+
+async def test_an_answer_that_discord_rejects_is_reported_in_the_channel(bench: Bench) -> None:
+    bench.wire.problems["send"].append(Problem.REJECTED)
+    question = bench.ask()
+    await bench.idle()
+    report = bench.wire.calls[-1]
+    assert (report.text, report.reply_to) == (UNPOSTABLE, question.message_id)
+    assert bench.wire.texts == [UNPOSTABLE]
+    assert bench.spent == [10]
+
+
+async def test_a_report_that_fails_too_is_logged_and_the_lane_goes_on(bench: Bench) -> None:
+    bench.wire.problems["send"].extend([Problem.REJECTED, Problem.UNREACHABLE])
+    with capture_logs() as logs:
+        bench.ask()
+        await bench.idle()
+    assert {"post_failed", "report_failed"} <= {entry["event"] for entry in logs}
+    bench.ask()
+    await bench.idle()
+    assert bench.wire.texts == ["the answer"]
+
+
+async def test_each_turn_is_logged_once_with_its_outcome_and_tokens(bench: Bench) -> None:
+    bench.script(Script(), Script(failure=FailureKind.BUSY))
+    with capture_logs() as logs:
+        for _ in range(2):
+            bench.ask()
+            await bench.idle()
+        await running(bench)
+        bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+        await bench.idle()
+    ended = [(entry["outcome"], entry["tokens"]) for entry in logs if entry["event"] == "turn_ended"]
+    assert ended == [("answered", 10), ("busy", 10), ("stopped", INTERRUPTED_TOKENS)]
+
+
+# Notices and the end
+
+
+async def test_a_notice_is_one_reply_without_a_turn(bench: Bench) -> None:
+    message = bench.say(ANNA, "again")
+    bench.turns.announce(Question(message, GUILD, CHANNEL, Place("", "", "")), "Enough.")
+    await until(lambda: bench.wire.texts == ["Enough."])
+    assert bench.wire.calls[0].reply_to == message.message_id
+    assert bench.agent.requests == []
+
+
+async def test_a_notice_that_cannot_be_posted_is_logged(bench: Bench) -> None:
+    bench.wire.problems["send"].append(Problem.FORBIDDEN)
+    with capture_logs() as logs:
+        bench.turns.announce(Question(said(ANNA), GUILD, CHANNEL, Place("", "", "")), "Enough.")
+        await until(lambda: logs)
+    assert [entry["event"] for entry in logs] == ["notice_failed"]
+
+
+async def test_draining_waits_for_what_is_being_answered(bench: Bench) -> None:
+    gate = await running(bench, first="The beginning")
+    drained = asyncio.create_task(bench.turns.drain(25))
+    await settle()
+    assert bench.turns.draining
+    gate.set()
+    await drained
+    assert bench.wire.texts == ["the answer"]
+    assert asyncio.get_running_loop().time() < 25
+
+
+async def test_who_is_cut_off_or_still_waits_at_the_end_is_told(bench: Bench) -> None:
+    await running(bench, first="The beginning")
+    bench.ask(BEN, "two")
+    await bench.turns.drain(25)
+    assert bench.wire.texts == [f"The beginning\n\n-# {RESTARTING}", RESTARTING]
+    assert answers(bench.history()) == ["The beginning"]
+    assert asked(bench) == [["one"]]
+    assert len(bench.turns) == 0
+    assert bench.spent == [INTERRUPTED_TOKENS, 0]
+
+
+async def test_draining_waits_for_notices_too(bench: Bench) -> None:
+    bench.wire.seconds_per_call = 2
+    bench.turns.announce(Question(said(ANNA), GUILD, CHANNEL, Place("", "", "")), "Enough.")
+    await bench.turns.drain(25)
+    assert bench.wire.texts == ["Enough."]
+
+
+async def test_draining_nothing_takes_no_time(bench: Bench) -> None:
+    await bench.turns.drain(25)
+    assert asyncio.get_running_loop().time() == 0

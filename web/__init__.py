@@ -1,0 +1,1 @@
+"""The bot's own HTTP, and the watch over its own health."""

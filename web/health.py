@@ -1,0 +1,90 @@
+"""Is the bot alive: `/healthz` for the host at deploy time, and a watchdog for all the time after.
+
+Railway, like most hosts, asks only while it deploys; later nobody restarts a bot that hangs. So the process ends itself
+when the gateway stays down, or the event loop stands still, for 5 minutes, and the host starts it anew: at most 288
+times a day, which is well within Discord's 1,000 IDENTIFY.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+from aiohttp import web
+
+PATIENCE_SECONDS = 300.0
+TICK_SECONDS = 1.0
+LATE_TICK_SECONDS = 10.0
+
+
+class Health:
+    """What is known of the process' health. clock: monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._down_since: float | None = clock()
+        self._ticked_at = clock()
+
+    def gateway_up(self) -> None:
+        self._down_since = None
+
+    def gateway_down(self) -> None:
+        if self._down_since is None:
+            self._down_since = self._clock()
+
+    def tick(self) -> None:
+        """The event loop turns."""
+        self._ticked_at = self._clock()
+
+    def problem(self) -> str | None:
+        """Why the bot cannot serve at this moment, or None."""
+        if self._clock() - self._ticked_at > LATE_TICK_SECONDS:
+            return "the event loop stands still"
+        if self._down_since is not None:
+            return f"the gateway has not been connected for {self._clock() - self._down_since:.0f} s"
+        return None
+
+    def gateway_is_lost(self) -> bool:
+        """The gateway has been down for longer than reconnecting takes."""
+        return self._down_since is not None and self._clock() - self._down_since > PATIENCE_SECONDS
+
+    def loop_is_stuck(self) -> bool:
+        return self._clock() - self._ticked_at > PATIENCE_SECONDS
+
+
+async def watch_gateway(health: Health) -> None:
+    """Keeps the ticks coming; returns when the gateway is lost."""
+    while not health.gateway_is_lost():
+        health.tick()
+        await asyncio.sleep(TICK_SECONDS)
+
+
+def watch_loop(health: Health, on_stuck: Callable[[], None], *, interval_seconds: float = 5.0) -> threading.Event:
+    """Watches the event loop from a thread of its own, which a standing loop cannot stop. Set the event to end it."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(interval_seconds):
+            if health.loop_is_stuck():
+                on_stuck()
+                return
+
+    threading.Thread(target=watch, name="watch_loop", daemon=True).start()
+    return ended
+
+
+async def start_http(health: Health, port: int, host: str | None = None) -> web.AppRunner:
+    """Serves `GET /healthz` on all interfaces (host: on that one): 200, or 503 with the reason. Raises OSError."""
+
+    async def healthz(_request: web.Request) -> web.Response:
+        problem = health.problem()
+        return web.Response(text=problem or "ok", status=503 if problem else 200)
+
+    app = web.Application()
+    app.router.add_get("/healthz", healthz)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, host, port).start()
+    return runner

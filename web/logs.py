@@ -1,0 +1,71 @@
+"""Logs: one line per event on stderr, JSON unless that is a terminal, with every secret taken out."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Collection
+from typing import Any, TextIO
+
+import orjson
+import structlog
+from structlog.typing import EventDict, Processor
+
+HIDDEN = "[hidden]"
+
+
+def configure_logging(level: str, secrets: Collection[str], stream: TextIO = sys.stderr) -> None:
+    """Sets up structlog, and the libraries' standard logging behind it. level: debug, info, warning or error."""
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _readable_order,
+    ]
+    rendering: list[Processor] = (
+        [structlog.dev.ConsoleRenderer()]
+        if stream.isatty()
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_json)]
+    )
+    rendering.append(_hide(secrets))
+    structlog.configure(
+        processors=[*shared, *rendering],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.PrintLoggerFactory(stream),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(stream)
+    foreign = [_one_line_errors, structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering]
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=foreign))
+    logging.basicConfig(handlers=[handler], level=max(threshold, logging.INFO), force=True)
+    for chatty in ("httpx", "httpx2", "openai", "anthropic", "aiohttp.access"):
+        logging.getLogger(chatty).setLevel(max(threshold, logging.WARNING))
+
+
+def _readable_order(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    return {key: event[key] for key in ("timestamp", "level", "event") if key in event} | dict(event)
+
+
+def _json(value: Any, **_: Any) -> str:
+    return orjson.dumps(value, default=str).decode()
+
+
+def _hide(secrets: Collection[str]) -> Processor:
+    forms = {form for secret in secrets for form in (secret, _json(secret)[1:-1])}
+
+    def hide(_logger: Any, _method: str, line: Any) -> str:
+        for secret in forms:
+            line = line.replace(secret, HIDDEN)
+        return str(line)
+
+    return hide
+
+
+def _one_line_errors(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """A library that reports a lost connection with a traceback says no more than its last line does."""
+    error = event.get("exc_info")
+    if isinstance(error, tuple) and isinstance(error[1], OSError):
+        event["error"] = f"{type(error[1]).__name__}: {error[1]}"
+        event["exc_info"] = None
+    return event
