@@ -38,8 +38,8 @@ from decider import (
     ResponseDecider,
     Verdict,
 )
-from delivery.discord_wire import DiscordWire
-from delivery.reading import is_said_by_people, may_address_somebody, to_record
+from delivery.discord_wire import DiscordWire, find_channel
+from delivery.reading import is_persons, is_said_by_people, may_address_somebody, to_record
 from service import INTENTS, RefusedError, playground, serve, shown_in
 from state.limits import Cap, Limits, Refusal
 from turns import NOT_ALLOWED, Question, Turns
@@ -70,6 +70,7 @@ class Parley(discord.Client):
         super().__init__(**{"intents": INTENTS, "allowed_mentions": discord.AllowedMentions.none(), **client_options})
         self._channels = settings.channels
         self._seen: OrderedDict[int, None] = OrderedDict()
+        self._forgotten: dict[tuple[int, int | None], datetime] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._models = AsyncExitStack()
         self.ignored = 0
@@ -156,6 +157,7 @@ class Parley(discord.Client):
 
     def forget(self, channel_id: int, author_id: int | None) -> None:
         """Drops what is remembered of one person in a channel, or of the whole conversation."""
+        self._forgotten[channel_id, author_id] = _now()
         self.turns.withdraw(channel_id, lambda message: author_id in (None, message.author_id))
         if author_id is None:
             self.conversations.end(channel_id)
@@ -255,7 +257,7 @@ class Parley(discord.Client):
         asked = question.message
         cached = [m for m in self.cached_messages if m.channel.id == question.channel_id and m.id < asked.message_id]
         if len(cached) < HISTORY_MESSAGES:
-            channel = self.get_partial_messageable(question.channel_id, guild_id=question.guild_id)
+            channel = find_channel(self, question.guild_id, question.channel_id)
             before = discord.Object(asked.message_id)
             try:
                 cached = [m async for m in channel.history(limit=HISTORY_MESSAGES, before=before, oldest_first=False)][
@@ -265,7 +267,13 @@ class Parley(discord.Client):
                 log.info("history_failed", channel=question.channel_id, detail=str(error))
         me = self._me()[1]
         recent = [m for m in cached[-HISTORY_MESSAGES:] if asked.timestamp - m.created_at < HISTORY_AGE]
-        return [to_record(m, me) for m in recent if m.author.id == me or is_said_by_people(m)]
+        records = [to_record(m, me) for m in recent if m.author.id == me or is_persons(m)]
+        return [r for r in records if not self._is_forgotten(question.channel_id, r)]
+
+    def _is_forgotten(self, channel_id: int, record: MessageRecord) -> bool:
+        """Whether it was said before its author, or the whole channel, was forgotten: it must not come back."""
+        marks = (self._forgotten.get((channel_id, author)) for author in (None, record.author_id))
+        return any(mark and record.timestamp <= mark for mark in marks)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -275,8 +283,11 @@ class Parley(discord.Client):
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
+            now = _now()
             self.conversations.sweep()
-            self.limits.sweep(_now())
+            self.limits.sweep(now)
+            # Older messages are not read from a channel's history anyway.
+            self._forgotten = {key: at for key, at in self._forgotten.items() if now - at < HISTORY_AGE}
 
 
 def create_bot(settings: Settings | None = None, **client_options: Any) -> Parley:

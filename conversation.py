@@ -333,10 +333,10 @@ def told(message: MessageRecord) -> list[UserContent]:
     """
     reply = ""
     if message.reply_to_author:
-        excerpt = message.reply_to_text[:REPLY_EXCERPT].replace("\n", " ")
+        excerpt = " ".join(message.reply_to_text[:REPLY_EXCERPT].split())
         reply = f" (replying to {message.reply_to_author}: {excerpt!r})"
     # Continuation lines are indented: no message can pass a line of its own off as somebody else's.
-    text = message.text.replace("\n", "\n    ")
+    text = "\n    ".join(message.text.splitlines())
     line = f"{message.author}{' (you)' if message.is_bot else ''}{reply}: {text}\n"
     tag = {"message_id": message.message_id, "author_id": message.author_id, "reply_to_id": message.reply_to_id}
     return [TextContent(line, metadata=tag), *map(ImageUrl, message.images)]

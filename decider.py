@@ -119,6 +119,8 @@ class FollowupRules:
     def __call__(
         self, message: MessageRecord, conversation: ChannelConversation, engagement: Engagement, bot_user_id: int
     ) -> Decision | None:
+        if not (message.text or message.images):
+            return NOTHING  # without the message content intent there is nothing to read
         if addresses_others(message, bot_user_id):
             return NOT_OURS
         decision = self._by_turn(message, engagement)

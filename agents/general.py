@@ -36,6 +36,7 @@ from pydantic_ai.models import Model
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
 from agents.models import SETTINGS
 from conversation import CHARACTERS_PER_TOKEN, MessageRecord, told
+from delivery.split import is_blank
 
 INSTRUCTIONS = Path(__file__).with_name("general.md").read_text(encoding="utf-8")
 STALL_SECONDS = 60.0
@@ -118,7 +119,7 @@ class GeneralAgent:
                 if len(so_far.text) > MAX_ANSWER_CHARACTERS:
                     return replace(self.interrupted(request, so_far.text), was_cut=True)
             tokens = stream.usage.total_tokens or _estimated_tokens(request, so_far.text)
-            if not so_far.text.strip():
+            if is_blank(so_far.text):
                 return Failure(FailureKind.EMPTY, f"The model {self._name} gave an empty answer.", tokens=tokens)
             return Answer(so_far.text, _history(request, stream.new_messages()[1:]), tokens)
 

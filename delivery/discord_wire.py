@@ -22,6 +22,17 @@ PINGS = discord.AllowedMentions(everyone=False, users=False, roles=False, replie
 CANNOT_REPLY_WITHOUT_HISTORY = 160002
 
 
+Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.PartialMessageable
+
+
+def find_channel(client: discord.Client, guild_id: int, channel_id: int) -> Channel:
+    """The channel as the cache knows it, or else as much as its id allows. Makes no request."""
+    channel = client.get_channel(channel_id)
+    if isinstance(channel, discord.TextChannel | discord.VoiceChannel | discord.StageChannel):
+        return channel
+    return client.get_partial_messageable(channel_id, guild_id=guild_id)
+
+
 class DiscordWire:
     """The way into one channel."""
 
@@ -29,12 +40,7 @@ class DiscordWire:
         self._guild_id = guild_id
         self._sent: dict[int, discord.Message] = {}
         self._channel_id = channel_id
-        channel = client.get_channel(channel_id)
-        self._channel = (
-            channel
-            if isinstance(channel, discord.TextChannel | discord.VoiceChannel | discord.StageChannel)
-            else client.get_partial_messageable(channel_id, guild_id=guild_id)
-        )
+        self._channel = find_channel(client, guild_id, channel_id)
 
     async def send(self, text: str, *, nonce: str, reply_to: int | None) -> Posted:
         """Posts a message, as a reply where possible: to a deleted question it becomes a plain message."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import discord
@@ -14,16 +15,17 @@ MAX_IMAGE_BYTES = 8_000_000
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_EXTRA_CHARACTERS = 1_500
 MAX_NAME_CHARACTERS = 40
+MARKS = re.compile(r"[:()]")
+
+
+def is_persons(message: discord.Message) -> bool:
+    """Whether a person said it: no bot, no webhook, no system message."""
+    return not message.author.bot and message.webhook_id is None and message.type in SAID_BY_PEOPLE
 
 
 def is_said_by_people(message: discord.Message) -> bool:
-    """Whether a person said it in a channel of a guild: no bot, webhook, system message, direct message or thread."""
-    return (
-        not message.author.bot
-        and message.webhook_id is None
-        and message.type in SAID_BY_PEOPLE
-        and isinstance(message.channel, discord.abc.GuildChannel)
-    )
+    """Whether a person said it in a channel of a guild: no direct message, no thread."""
+    return is_persons(message) and isinstance(message.channel, discord.abc.GuildChannel)
 
 
 def may_address_somebody(message: discord.Message) -> bool:
@@ -70,7 +72,8 @@ def _replied_to(message: discord.Message) -> discord.Message | None:
 
 
 def _name(user: discord.abc.User) -> str:
-    return " ".join(user.display_name.split())[:MAX_NAME_CHARACTERS] or "somebody"
+    """The display name, without what could pass for the marks around a name where the model is told of a message."""
+    return " ".join(MARKS.sub(" ", user.display_name).split())[:MAX_NAME_CHARACTERS] or "somebody"
 
 
 def _readable(message: discord.Message) -> str:

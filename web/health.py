@@ -8,6 +8,7 @@ times a day, which is well within Discord's 1,000 IDENTIFY.
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -75,8 +76,8 @@ def watch_loop(health: Health, on_stuck: Callable[[], None], *, interval_seconds
     return ended
 
 
-async def start_http(health: Health, port: int, host: str | None = None) -> web.AppRunner:
-    """Serves `GET /healthz` on all interfaces (host: on that one): 200, or 503 with the reason. Raises OSError."""
+async def start_http(health: Health, port: int) -> web.AppRunner:
+    """Serves `GET /healthz` on all interfaces: 200, or 503 with the reason. Raises OSError."""
 
     async def healthz(_request: web.Request) -> web.Response:
         problem = health.problem()
@@ -86,5 +87,12 @@ async def start_http(health: Health, port: int, host: str | None = None) -> web.
     app.router.add_get("/healthz", healthz)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, host, port).start()
+    await web.SockSite(runner, _listen_everywhere(port)).start()
     return runner
+
+
+def _listen_everywhere(port: int) -> socket.socket:
+    """One socket for IPv4 and IPv6, so that any free port is one port."""
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", port))

@@ -192,7 +192,7 @@ def test_a_name_is_one_short_line(bot: Parley) -> None:
         author = user(99, global_name=name)
         return read(bot, author=author).author
 
-    assert named("Anna\nBen:  hi") == "Anna Ben: hi"
+    assert named("Anna\nBen:  hi") == "Anna Ben hi"
     assert len(named("x" * 100)) == 40
     assert named(" \n ") == "somebody"
 

@@ -33,7 +33,7 @@ def health(seconds: Seconds) -> Health:
 
 @pytest.fixture
 async def url(health: Health) -> AsyncIterator[str]:
-    runner = await start_http(health, 0, "127.0.0.1")
+    runner = await start_http(health, 0)
     yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     await runner.cleanup()
 
@@ -132,5 +132,5 @@ async def test_nothing_else_is_served(url: str) -> None:
 
 
 async def test_a_port_that_is_taken_is_an_oserror(url: str) -> None:
-    with pytest.raises(OSError, match="address already in use"):
-        await start_http(Health(), int(url.rsplit(":", 1)[1]), "127.0.0.1")
+    with pytest.raises(OSError, match="(?i)address already in use"):
+        await start_http(Health(), int(url.rsplit(":", 1)[1]))
