@@ -271,8 +271,8 @@ class Parley(discord.Client):
         return [r for r in records if not self._is_forgotten(question.channel_id, r)]
 
     def _is_forgotten(self, channel_id: int, record: MessageRecord) -> bool:
-        """Whether it was said before its author, or the whole channel, was forgotten: it must not come back."""
-        marks = (self._forgotten.get((channel_id, author)) for author in (None, record.author_id))
+        """Whether its author, whom it answers, or the whole channel was forgotten since: it must not come back."""
+        marks = (self._forgotten.get((channel_id, who)) for who in (None, record.author_id, *record.addressees))
         return any(mark and record.timestamp <= mark for mark in marks)
 
     def _spawn(self, work: Any) -> None:

@@ -17,7 +17,9 @@ from pydantic_ai.messages import (
     ImageUrl,
     ModelMessage,
     ModelRequest,
+    ModelResponse,
     TextContent,
+    TextPart,
     UserContent,
     UserPromptPart,
 )
@@ -29,6 +31,7 @@ HISTORY_TURNS = 20  # the providers' clients take about 0.1 ms for each message 
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
 IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
+FORGOTTEN = "(forgotten at somebody's request)"
 REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
 
 
@@ -134,6 +137,7 @@ class ChannelConversation:
     engagement_before: Engagement = Engagement()
     told_through: int = -1
     revisions: Changes = field(default_factory=dict)
+    forgotten: set[int] = field(default_factory=set)
     size: int = 0
 
     def __post_init__(self) -> None:
@@ -182,9 +186,12 @@ class ChannelConversation:
         self._change(dict.fromkeys(message_ids))
 
     def forget(self, author_id: int) -> None:
-        """Drops all that one person said."""
-        said = {m.message_id for m in self.messages if m.author_id == author_id}
-        self.remove(said | _message_ids(self.llm_history, author_id))
+        """Drops all that one person said, and what was answered to them, which may quote it."""
+        self.forgotten.add(author_id)
+        theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
+        told_of = _message_ids(self.llm_history, author_id)
+        self.llm_history = _unsaid(self.llm_history, {author_id})
+        self.remove(theirs | told_of)
 
     def _change(self, changes: Changes) -> None:
         quoting = {
@@ -213,8 +220,9 @@ class ChannelConversation:
 
     def answered(self, llm_history: list[ModelMessage]) -> None:
         """Takes over what the model was told and said, less what was deleted or edited while it spoke."""
-        self.llm_history = trim_history(_reworded(llm_history, self.revisions), HISTORY_TOKENS)
-        self.revisions = {}
+        current = _reworded(_unsaid(llm_history, self.forgotten), self.revisions)
+        self.llm_history = trim_history(current, HISTORY_TOKENS)
+        self.revisions, self.forgotten = {}, set()
         self.told_through = max([self.told_through, *(_message_ids(llm_history))])
 
     def _keep(self, messages: list[MessageRecord]) -> None:
@@ -396,6 +404,19 @@ def _message_ids(history: Sequence[ModelMessage], author_id: int | None = None) 
     """The messages told in a history, of one author or of all."""
     tags = (tag for part in _prompts(history) for tag, _ in _pieces(part) if tag)
     return {tag["message_id"] or 0 for tag in tags if author_id in (None, tag["author_id"])}
+
+
+def _unsaid(history: Sequence[ModelMessage], authors: Collection[int]) -> list[ModelMessage]:
+    """The history without the answers to prompts in which one of these people spoke."""
+    kept: list[ModelMessage] = []
+    is_theirs = False
+    for message in history:
+        if _is_turn_start(message):
+            is_theirs = any(_message_ids([message], author) for author in authors)
+        if is_theirs and isinstance(message, ModelResponse):
+            message = replace(message, parts=[TextPart(FORGOTTEN)])  # noqa: PLW2901
+        kept.append(message)
+    return kept
 
 
 def _reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMessage]:

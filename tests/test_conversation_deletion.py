@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pydantic_ai.messages import TextPart
 
-from conversation import ChannelConversation, ConversationManager, MessageRecord
+from conversation import FORGOTTEN, ChannelConversation, ConversationManager, MessageRecord
 from tests.support.clock import FakeClock
 from tests.support.histories import model_reads, turn
 from tests.support.people import ANNA, BEN, CHANNEL, said
@@ -102,3 +103,29 @@ def test_trimming_while_a_turn_runs_deletes_nothing_from_its_history(manager: Co
         manager.record_message(CHANNEL, said(BEN))
     manager.record_bot_response(CHANNEL, being_made)
     assert "first" in model_reads(conversation.llm_history)
+
+
+def answers(conversation: ChannelConversation) -> list[str]:
+    """What the model is told that it said."""
+    said = (part for message in conversation.llm_history for part in message.parts)
+    return [part.content for part in said if isinstance(part, TextPart)]
+
+
+def test_forgetting_a_person_drops_what_was_answered_to_them(
+    manager: ConversationManager, conversation: ChannelConversation
+) -> None:
+    manager.record_message(CHANNEL, asked := said(BEN, "next"))
+    manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(asked, answer="to Ben")])
+    manager.forget_author(CHANNEL, ANNA)
+    assert answers(conversation) == [FORGOTTEN, "to Ben"]
+
+
+def test_what_was_answered_to_a_forgotten_person_stays_dropped_when_a_turn_ends_later(
+    manager: ConversationManager, conversation: ChannelConversation
+) -> None:
+    manager.record_bot_response(CHANNEL, turn(said(ANNA, "who am I?"), answer="you are Anna"))
+    manager.record_message(CHANNEL, asked := said(BEN, "next"))
+    being_made = [*conversation.llm_history, *turn(asked, answer="to Ben")]
+    manager.forget_author(CHANNEL, ANNA)
+    manager.record_bot_response(CHANNEL, being_made)
+    assert answers(conversation) == [FORGOTTEN, "to Ben"]

@@ -132,5 +132,5 @@ async def test_nothing_else_is_served(url: str) -> None:
 
 
 async def test_a_port_that_is_taken_is_an_oserror(url: str) -> None:
-    with pytest.raises(OSError, match="(?i)address already in use"):
+    with pytest.raises(OSError, match=r"(?i)address already in use"):
         await start_http(Health(), int(url.rsplit(":", 1)[1]))

@@ -1,0 +1,52 @@
+"""What the end-to-end tests share: the stub model and the bot in its playground."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import discord
+import pytest
+
+from tests.support.scene import Scene, open_scene
+from tests.support.stub_model import StubModel
+
+
+@pytest.fixture
+async def stub(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubModel]:
+    """A model server, and the environment in which `openai-chat:` leads to it."""
+    # create_bot sets these for the whole process; afterwards they are what they were.
+    monkeypatch.setattr(discord.http.Route, "BASE", discord.http.Route.BASE)
+    monkeypatch.setattr(
+        discord.gateway.DiscordWebSocket, "DEFAULT_GATEWAY", discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY
+    )
+    monkeypatch.setattr(discord.asset.Asset, "BASE", discord.asset.Asset.BASE)
+    server = StubModel()
+    await server.start()
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-stub")
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def scene(stub: StubModel) -> AsyncIterator[Scene]:
+    async with open_scene(stub) as opened:
+        yield opened
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """discord.py waits whole seconds before it tries again; here it does not."""
+    monkeypatch.setattr(discord.http, "asyncio", _Impatient())
+
+
+class _Impatient:
+    """asyncio as discord.http knows it, without the waiting."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    async def sleep(self, _seconds: float) -> None:
+        await asyncio.sleep(0)

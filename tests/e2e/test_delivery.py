@@ -1,0 +1,236 @@
+"""How an answer gets into the channel, and what becomes of it where Discord refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from decider import Reason
+from playground.limits import Limits, Rate
+from playground.model import Event, Message
+from tests.support.scene import Scene, open_scene
+from tests.support.stub_model import Reply, StubModel
+from tests.support.unusual import removed_unheard
+from turns import NOT_ALLOWED, UNPOSTABLE
+
+SENDS, EDITS = r"/messages$", r"/messages/\d+$"
+CODE = "```python\n" + "\n".join(f"line_{n} = {n} * 'abcdefghij'" for n in range(90)) + "\n```"
+PROSE = "A sentence of some length that is said again and again. " * 20
+LONG = "\n\n".join([PROSE, CODE, PROSE, PROSE, CODE, PROSE])
+
+
+async def test_an_answer_of_9000_characters_comes_in_parts_that_each_stand_alone(scene: Scene) -> None:
+    assert len(LONG) > 9_000
+    scene.stub.replies.append(Reply(LONG))
+    question = scene.mention("Ada", "tell me all")
+    await scene.answer_to(question)
+    parts = scene.said()
+    assert len(parts) >= 5
+    assert all(len(part.content) <= 2_000 for part in parts)
+    assert all(part.content.count("```") % 2 == 0 for part in parts)
+    assert [part.reference is not None for part in parts] == [True] + [False] * (len(parts) - 1)
+    assert [part.nonce for part in parts] == [f"{question.id}-{n}" for n in range(len(parts))]
+    assert _words("\n".join(part.content for part in parts)) == _words(LONG)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("status", [429, 500])
+async def test_a_send_that_fails_for_the_moment_is_made_again(scene: Scene, status: int) -> None:
+    scene.pg.faults.add("POST", SENDS, status=status)
+    assert (await scene.ask("Ada", "hello")).content == "You said: @Parley hello"
+    assert [request.status for request in scene.sent("POST", "/messages")] == [status, 200]
+    assert len(scene.said()) == 1
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("fault", [{"status": 500}, {"drop": True}])
+async def test_a_send_that_took_effect_but_was_not_confirmed_is_not_doubled(
+    scene: Scene, fault: dict[str, Any]
+) -> None:
+    scene.pg.faults.add("POST", SENDS, after_effect=True, **fault)
+    question = scene.mention("Ada", "hello")
+    await scene.outcome(question)
+    await scene.at_rest()
+    assert [message.content for message in scene.said()] == ["You said: @Parley hello"]
+    await scene.ask("Ada", "and now?")
+    assert len(scene.said()) == 2
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("status", [429, 500])
+async def test_an_edit_that_fails_for_the_moment_is_made_again(scene: Scene, status: int) -> None:
+    fault = scene.pg.faults.add("PATCH", EDITS, status=status)
+    gate = asyncio.Event()
+    scene.stub.replies.append(Reply("First words, and the rest.", gate=gate, chunk=12))
+    question = scene.mention("Ada", "hello")
+    await scene.streaming()
+    gate.set()
+    assert (await scene.answer_to(question)).content == "First words, and the rest."
+    assert fault.hits == 1
+    assert len(scene.said()) == 1
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_discord_that_takes_nothing_for_long_costs_one_answer_not_the_next(scene: Scene) -> None:
+    scene.pg.faults.add("POST", SENDS, status=500, times=5)
+    assert await scene.outcome(scene.mention("Ada", "hello")) == "undelivered_unreachable"
+    assert scene.journal.find("post_failed", problem="unreachable", level="error")
+    await scene.ask("Ada", "and now?")
+    assert len(scene.said()) == 1
+
+
+async def test_discords_own_rate_limits_delay_an_answer_and_lose_nothing(stub: StubModel) -> None:
+    tight = Limits(sends=Rate(2, 0.3), edits=Rate(2, 0.3), reactions=None, everything=None)
+    async with open_scene(stub, limits=tight) as scene:
+        stub.replies.append(Reply(LONG, chunk=900))
+        question = scene.mention("Ada", "tell me all")
+        await scene.answer_to(question)
+        assert _words("\n".join(part.content for part in scene.said())) == _words(LONG)
+
+
+async def test_no_typing_permission_is_no_reason_not_to_answer(scene: Scene) -> None:
+    scene.pg.faults.add("POST", "/typing$", status=403, code=50013, times=99)
+    await scene.ask("Ada", "hello")
+    assert scene.sent("POST", "/typing")[0].status == 403
+
+
+async def test_a_send_that_is_forbidden_is_told_by_a_reaction(scene: Scene) -> None:
+    scene.pg.faults.add("POST", SENDS, status=403, code=50013)
+    question = scene.mention("Ada", "hello")
+    assert await scene.outcome(question) == "undelivered_forbidden"
+    assert _reactions(scene, question) == [NOT_ALLOWED]
+    assert len(scene.sent("POST", "/messages")) == 1
+    await scene.ask("Ada", "and now?")
+
+
+async def test_an_edit_that_is_forbidden_ends_the_answer(scene: Scene) -> None:
+    scene.pg.faults.add("PATCH", EDITS, status=403, code=50013)
+    gate = asyncio.Event()
+    scene.stub.replies.append(Reply("First words, and the rest.", gate=gate, chunk=12))
+    question = scene.mention("Ada", "hello")
+    await scene.streaming()
+    gate.set()
+    assert await scene.outcome(question) == "undelivered_forbidden"
+    assert _reactions(scene, question) == [NOT_ALLOWED]
+    await scene.ask("Ada", "and now?")
+
+
+async def test_where_it_may_not_write_no_model_is_asked(scene: Scene) -> None:
+    heard = scene.bot.wait_for("guild_channel_update", timeout=10)
+    scene.pg.deny(scene.pg.channel("general"), "send_messages")
+    await heard
+    question = scene.mention("Ada", "hello")
+    assert (await scene.decision(question)).reason is Reason.MISSING_PERMISSION
+    await scene.until(lambda: _reactions(scene, question) == [NOT_ALLOWED])
+    assert not scene.stub.requests
+    assert not scene.said()
+    await scene.ask("Ada", "hello", channel="help")
+
+
+async def test_an_answer_that_discord_rejects_is_owned_up_to(scene: Scene) -> None:
+    scene.pg.faults.add("POST", SENDS, status=400, code=50035, times=2)
+    question = scene.mention("Ada", "hello")
+    assert await scene.outcome(question) == "undelivered_rejected"
+    await scene.at_rest()
+    assert [message.content for message in scene.said()] == [UNPOSTABLE]
+    assert (await scene.ask("Ada", "and now?")).content == "You said: @Parley and now?"
+
+
+async def test_an_answer_that_may_not_be_a_reply_becomes_a_plain_message(scene: Scene) -> None:
+    heard = scene.bot.wait_for("guild_channel_update", timeout=10)
+    scene.pg.deny(scene.pg.channel("general"), "read_message_history")
+    await heard
+    await scene.outcome(scene.mention("Ada", "hello"))
+    assert [(m.content, m.reference) for m in scene.said()] == [("You said: @Parley hello", None)]
+
+
+async def test_an_answer_that_a_moderator_deletes_midstream_is_ended_and_not_posted_anew(scene: Scene) -> None:
+    deleted, never = asyncio.Event(), asyncio.Event()
+
+    async def pace(so_far: str) -> None:
+        await (deleted if so_far == "First words," else never).wait()
+
+    scene.stub.replies.append(Reply("First words, and the rest.", pace=pace, chunk=12))
+    question = scene.mention("Ada", "hello")
+    scene.pg.delete(await scene.streaming())
+    deleted.set()
+    assert await scene.outcome(question) == "undelivered_gone"
+    assert not scene.said()
+    await scene.ask("Ada", "and now?")
+    assert len(scene.said()) == 1
+
+
+async def test_the_answer_to_a_question_that_is_gone_unheard_is_a_plain_message(scene: Scene) -> None:
+    gate = asyncio.Event()
+    scene.stub.replies.append(Reply("Here you are.", before=gate))
+    question = scene.mention("Ada", "hello")
+    await scene.until(lambda: scene.stub.requests)
+    removed_unheard(scene, question)
+    gate.set()
+    await scene.outcome(question)
+    assert [(m.content, m.reference) for m in scene.said()] == [("Here you are.", None)]
+    assert len(scene.sent("POST", "/messages")) == 1
+
+
+async def test_a_question_deleted_while_its_answer_is_being_posted_leaves_no_answer(scene: Scene) -> None:
+    held = asyncio.Event()
+    scene.pg.faults.add("POST", SENDS, delay_event=held)
+    question = scene.mention("Ada", "hello")
+    await scene.until(lambda: scene.stub.requests)
+    await scene.delete(question)
+    held.set()
+    assert await scene.outcome(question) == "withdrawn"
+    assert not scene.said()
+
+
+async def test_nobody_but_the_asker_is_pinged_whatever_the_model_writes(scene: Scene) -> None:
+    gate = asyncio.Event()
+    shout = f"@everyone @here <@{scene.pg.person('Ben')}> <@&{scene.pg.bot_role_id}> look!"
+    scene.stub.replies.append(Reply(f"{shout} {shout}", gate=gate, chunk=len(shout)))
+    question = scene.mention("Ada", "shout")
+    await scene.streaming()
+    gate.set()
+    answer = await scene.answer_to(question)
+    assert answer.content == f"{shout} {shout}"
+    assert answer.pinged == {scene.pg.person("Ada")}
+    assert not answer.mention_everyone
+    assert answer.mentions == (scene.pg.person("Ada"),)
+    for request in [*scene.sent("POST", "/messages"), *scene.sent("PATCH", str(answer.id))]:
+        assert request.body["allowed_mentions"] == {"parse": [], "replied_user": True}
+
+
+async def test_a_message_is_edited_once_an_interval_at_most(scene: Scene) -> None:
+    interval, clock = 0.05, asyncio.get_running_loop().time
+    scene.bot.turns._edit_interval = interval
+    changes: dict[int, list[float]] = {}
+
+    def note(event: Event) -> None:
+        if event.name in ("MESSAGE_CREATE", "MESSAGE_UPDATE") and event.message and event.message.author.bot:
+            changes.setdefault(event.message.id, []).append(clock())
+
+    async def shown(so_far: str) -> None:
+        """Three more pieces come in one go, then the model waits until they stand in the channel."""
+        if len(so_far) % 150 == 0:
+            await scene.until(lambda: "".join(m.content for m in scene.said()).endswith(so_far.strip()[-20:]))
+
+    scene.pg.world.listen(note)
+    text = "".join(f"{n:049d} " for n in range(50))
+    scene.stub.replies.append(Reply(text, chunk=50, pace=shown))
+    await scene.answer_to(scene.mention("Ada", "count"))
+    assert len(changes) == 2
+    for times in changes.values():
+        assert len(times) > 2
+        assert all(later - earlier > 0.8 * interval for earlier, later in pairwise(times))
+
+
+def _words(text: str) -> list[str]:
+    """The words, without the lines that open and close code blocks."""
+    return re.sub(r"```\w*", " ", text).split()
+
+
+def _reactions(scene: Scene, message: Message) -> list[str]:
+    return [reaction.emoji for reaction in scene.pg.world.message(message.channel_id, message.id).reactions]

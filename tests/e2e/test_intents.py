@@ -1,0 +1,49 @@
+"""An application that may not read message content: said in the log, and the bot runs on mentions and replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+
+from playground.limits import Limits
+from playground.server import Playground
+from service import serve
+from tests.support.scene import Scene, make_bot, notify, recorded
+from tests.support.stub_model import Reply, StubModel
+
+
+@pytest.fixture
+async def unread(stub: StubModel) -> AsyncIterator[Scene]:
+    """The bot in service where Discord refuses it the message content intent."""
+    async with Playground(limits=Limits.off(), message_content=False) as pg, recorded(pg) as journal:
+        scene = Scene(pg, stub, journal)
+        stub.on_request = lambda: notify(pg)
+        service = asyncio.create_task(serve(partial(make_bot, scene), pg.token, None))
+        await scene.until(lambda: journal.find("ready"))
+        yield scene
+        service.cancel()
+        await asyncio.gather(service, return_exceptions=True)
+
+
+async def test_the_log_explains_it(unread: Scene) -> None:
+    (entry,) = unread.journal.find("message_content_refused", level="warning")
+    assert "MESSAGE CONTENT INTENT" in entry["remedy"]
+
+
+async def test_mentions_and_replies_are_answered(unread: Scene) -> None:
+    first = await unread.ask("Ada", "hello")
+    assert "Ada: @Parley hello" in unread.told()
+    await unread.answer_to(unread.say("Ben", "are you sure?", reply_to=first.id))
+    assert "are you sure?" in unread.told()
+
+
+async def test_what_it_cannot_read_it_leaves_alone(unread: Scene) -> None:
+    unread.stub.default = lambda _: Reply("I see.")
+    await unread.ask("Ada", "hello")
+    decision = await unread.decision(unread.say("Ada", "Ben, lunch at noon?"))
+    assert not decision.respond
+    await unread.ask("Ben", "are you there?")
+    assert len(unread.said()) == len(unread.stub.requests) == 2

@@ -1,0 +1,147 @@
+"""The judge where rules are unsure, and the caps on what it all costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from decider import Reason
+from tests.support.scene import Scene, open_scene
+from tests.support.stub_model import Reply, StubModel
+
+JUDGE_TOKENS, ANSWER_TOKENS = 7, 15
+DOUBTFUL = "I would rather take the train"
+
+
+@pytest.fixture
+async def judged(stub: StubModel) -> AsyncIterator[Scene]:
+    """Ada has just been answered; what Ben says next is doubtful."""
+    async with open_scene(stub, use_llm_judge=True) as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        yield scene
+
+
+async def test_the_judge_lets_it_answer(judged: Scene) -> None:
+    judged.stub.judge_says = lambda _: True
+    doubtful = judged.say("Ben", DOUBTFUL)
+    await judged.answer_to(doubtful)
+    decision = await judged.decision(doubtful)
+    assert (decision.reason, decision.tier, decision.evidence) == (Reason.LLM_JUDGE, 3, "the stub says so")
+    assert judged.bot.limits.tokens_today == 2 * ANSWER_TOKENS + JUDGE_TOKENS
+
+
+async def test_the_judge_keeps_it_silent(judged: Scene) -> None:
+    decision = await judged.decision(judged.say("Ben", DOUBTFUL))
+    assert (decision.respond, decision.reason) == (False, Reason.LLM_JUDGE)
+    assert len(judged.stub.judged) == 1
+    assert judged.bot.limits.tokens_today == ANSWER_TOKENS + JUDGE_TOKENS
+    assert len(judged.said()) == 1
+
+
+async def test_a_judge_that_is_late_keeps_it_silent(judged: Scene) -> None:
+    judged.bot.decider._judge_deadline = 0.05
+    judged.stub.judge_says = lambda _: Reply(status=500, before=asyncio.Event())
+    assert (await judged.decision(judged.say("Ben", DOUBTFUL))).reason is Reason.JUDGE_LATE
+    assert judged.bot.limits.tokens_today > ANSWER_TOKENS
+    await judged.ask("Ben", "and now?")
+
+
+async def test_a_judge_that_fails_keeps_it_silent(judged: Scene) -> None:
+    judged.stub.judge_says = lambda _: Reply(status=500)
+    assert (await judged.decision(judged.say("Ben", DOUBTFUL))).reason is Reason.JUDGE_FAILED
+    await judged.ask("Ben", "and now?")
+
+
+async def test_a_message_deleted_while_the_judge_ponders_is_not_answered(judged: Scene) -> None:
+    gate = asyncio.Event()
+    judged.stub.judge_gate = gate
+    judged.stub.judge_says = lambda _: True
+    doubtful = judged.say("Ben", DOUBTFUL)
+    await judged.until(lambda: judged.stub.judged)
+    await judged.delete(doubtful)
+    gate.set()
+    assert (await judged.decision(doubtful)).reason is Reason.DELETED
+    await judged.at_rest()
+    assert len(judged.said()) == 1
+
+
+@pytest.mark.parametrize("said", ["<@{chloe}> " + DOUBTFUL, "Ada, " + DOUBTFUL])
+async def test_the_judge_is_not_asked_when_somebody_else_is_named(judged: Scene, said: str) -> None:
+    message = judged.say("Ben", said.format(chloe=judged.pg.person("Chloe")))
+    assert (await judged.decision(message)).reason is Reason.NAMES_OTHERS
+    assert not judged.stub.judged
+
+
+async def test_the_judge_is_not_asked_outside_the_window(stub: StubModel) -> None:
+    async with open_scene(stub, use_llm_judge=True, followup_window_seconds=0) as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.NO_TRIGGER
+        assert not stub.judged
+
+
+async def test_the_judge_is_not_asked_when_it_is_off(scene: Scene) -> None:
+    await scene.ask("Ada", "how do I get to Tokyo?")
+    assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.NO_TRIGGER
+    assert not scene.stub.judged
+
+
+async def test_one_person_who_asks_too_much_is_told_once_then_left_alone(stub: StubModel) -> None:
+    async with open_scene(stub, turns_per_user_minute=2) as scene:
+        await scene.ask("Ada", "one")
+        await scene.ask("Ada", "two")
+        for text in ("three", "four", "five"):
+            assert (await scene.decision(scene.mention("Ada", text))).reason is Reason.USER_CAP
+        await scene.until(lambda: len(scene.said()) == 3)
+        await scene.ask("Ben", "does it still work?")
+        assert len(scene.said()) == 4
+        assert scene.said()[2].content.startswith("That was a lot at once.")
+        assert len(stub.requests) == 3
+        assert len(scene.journal.find("cap_reached", cap="user", level="warning")) == 1
+
+
+async def test_what_is_not_answered_does_not_count(stub: StubModel) -> None:
+    async with open_scene(stub, turns_per_user_minute=2) as scene:
+        await scene.ask("Ada", "one")
+        for _ in range(3):
+            assert not (await scene.decision(scene.say("Ada", f"<@{scene.pg.person('Ben')}> lunch?"))).respond
+        await scene.ask("Ada", "two")
+        assert len(scene.said()) == 2
+
+
+async def test_when_the_days_tokens_are_spent_it_says_so_once_then_keeps_silent(stub: StubModel) -> None:
+    async with open_scene(stub, daily_tokens=ANSWER_TOKENS - 1) as scene:
+        await scene.ask("Ada", "one")
+        for who in ("Ada", "Ben", "Chloe"):
+            assert (await scene.decision(scene.mention(who, "more"))).reason is Reason.DAILY_CAP
+        await scene.until(lambda: len(scene.said()) == 2)
+        await _notices_posted(scene)
+        assert len(scene.said()) == 2
+        assert "budget for today" in scene.said()[1].content
+        assert len(stub.requests) == 1
+        assert len(scene.journal.find("cap_reached", cap="daily")) == 1
+
+
+async def test_when_the_days_tokens_run_low_it_answers_mentions_only(stub: StubModel) -> None:
+    async with open_scene(stub, daily_tokens=ANSWER_TOKENS + 3) as scene:
+        await scene.ask("Ada", "one")
+        assert (await scene.decision(scene.say("Ada", "and two?"))).reason is Reason.DAILY_CAP
+        await scene.until(lambda: len(scene.said()) == 2)
+        assert "mentions only" in scene.said()[1].content
+        await scene.ask("Ada", "three")
+        assert (await scene.decision(scene.mention("Ada", "four"))).reason is Reason.DAILY_CAP
+        await _notices_posted(scene)
+        assert len(scene.said()) == 3
+
+
+async def test_the_judge_is_not_asked_when_the_days_tokens_run_low(stub: StubModel) -> None:
+    async with open_scene(stub, use_llm_judge=True, daily_tokens=ANSWER_TOKENS + 3) as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.JUDGE_FAILED
+        assert not stub.judged
+
+
+async def _notices_posted(scene: Scene) -> None:
+    """All lines that were announced stand in the channel."""
+    await asyncio.gather(*scene.bot.turns._notices)

@@ -1,0 +1,121 @@
+"""The real program: how it starts, what it says when it cannot, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp.test_utils import unused_port
+
+from playground.limits import Limits
+from playground.server import Playground
+from tests.support.process import Program, finished, program
+from tests.support.scene import Scene, recorded
+from tests.support.stub_model import Reply, StubModel
+from web.health import Health, start_http
+
+SECRET = "sk-a-secret-that-nobody-may-see"
+# What is wrong, and what the one sentence must name.
+UNUSABLE: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
+    "unknown provider": ({"MODEL": "nonesuch:x"}, ("MODEL", "nonesuch:x")),
+    "key missing": ({"MODEL": "openai:gpt-5"}, ("MODEL", "OPENAI_API_KEY")),
+    "bad number": ({"CONVERSATION_TIMEOUT_SECONDS": "soon"}, ("CONVERSATION_TIMEOUT_SECONDS", "soon", "120")),
+    "bad secret": ({"REDIS_URL": SECRET}, ("REDIS_URL", "redis://")),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+async def test_a_setting_that_cannot_work_ends_the_start_with_one_sentence(tmp_path: Path, name: str) -> None:
+    wrong, named = UNUSABLE[name]
+    code, ended = await finished(tmp_path, PLAYGROUND_PORT="0", DISCORD_TOKEN=SECRET, **wrong)
+    assert code == 2
+    (sentence,) = ended.other
+    assert all(word in sentence for word in named)
+    assert SECRET not in f"{sentence}{ended.log}{ended.out}"
+
+
+async def test_a_token_that_is_refused_ends_it_with_one_sentence(tmp_path: Path) -> None:
+    async with Playground() as pg:
+        code, ended = await finished(tmp_path, **_at(pg), DISCORD_TOKEN=SECRET)
+    assert code == 2
+    (sentence,) = ended.other
+    assert "DISCORD_TOKEN" in sentence
+    assert SECRET not in f"{sentence}{ended.log}{ended.out}"
+
+
+async def test_a_discord_that_is_not_there_is_tried_again_until_the_end(tmp_path: Path) -> None:
+    port = unused_port()
+    nowhere = {
+        "DISCORD_API_BASE": f"http://127.0.0.1:{port}/api/v10",
+        "DISCORD_GATEWAY_URL": f"ws://127.0.0.1:{port}/gateway",
+    }
+    async with program(tmp_path, **nowhere, DISCORD_TOKEN=SECRET, PORT="0") as running:
+        await running.logged("discord_unreachable")
+        status, reason = await _health(running)
+        assert (status, "gateway" in reason) == (503, True)
+        running.terminate()
+        assert await running.ended() == 0
+    assert not running.other
+
+
+async def test_without_a_token_it_opens_the_playground(tmp_path: Path) -> None:
+    async with program(tmp_path, PLAYGROUND_PORT="0", PORT="0") as running:
+        address = (await running.printed()).split()[1]
+        assert address.startswith("http://127.0.0.1:")
+        await running.logged("demo_model", level="warning")
+        await running.logged("ready")
+        assert await _health(running) == (200, "ok")
+        async with aiohttp.ClientSession() as session, session.get(address) as page:
+            assert (page.status, page.content_type) == (200, "text/html")
+        running.terminate()
+        assert await running.ended() == 0
+    assert not running.other
+    assert len(running.out) == 1
+
+
+async def test_any_free_port_is_one_port_for_all_addresses() -> None:
+    runner = await start_http(Health(), 0)
+    ports = {address[1] for address in runner.addresses}
+    await runner.cleanup()
+    assert len(ports) == 1
+
+
+async def test_a_stop_midstream_lets_the_answer_be_finished(tmp_path: Path, stub: StubModel) -> None:
+    gate = asyncio.Event()
+    stub.replies.append(Reply("First words, and the rest.", gate=gate, chunk=12))
+    async with Playground(limits=Limits.off()) as pg, recorded(pg) as journal:
+        scene = Scene(pg, stub, journal)
+        model = {"MODEL": "openai-chat:stub", "OPENAI_BASE_URL": stub.url, "OPENAI_API_KEY": SECRET}
+        async with program(tmp_path, **_at(pg), **model, DISCORD_TOKEN=pg.token, PORT="0") as running:
+            await scene.until(lambda: pg.connected)
+            scene.mention("Ada", "hello")
+            assert (await scene.streaming()).content == "First words,"
+            running.terminate()
+            await _refused_because_it_stops(scene, running)
+            gate.set()
+            assert await running.ended() == 0
+        assert [message.content for message in scene.said()] == ["First words, and the rest."]
+        assert SECRET not in str(running.log)
+        assert not running.other
+
+
+async def _refused_because_it_stops(scene: Scene, running: Program) -> None:
+    """Asks elsewhere until the bot says that it is shutting down: then it has taken notice of the signal."""
+    while True:
+        question = scene.mention("Ben", "hello", channel="help")
+        if (await running.logged("decided", message=question.id))["reason"] == "shutting_down":
+            return
+
+
+def _at(pg: Playground) -> dict[str, str]:
+    return {"DISCORD_API_BASE": pg.api_base, "DISCORD_GATEWAY_URL": pg.gateway_url}
+
+
+async def _health(running: Program) -> tuple[int, str]:
+    """What its health address says."""
+    host, port, *_ = (await running.logged("listening"))["address"]
+    here = "[::1]" if ":" in host else "127.0.0.1"
+    async with aiohttp.ClientSession() as session, session.get(f"http://{here}:{port}/healthz") as response:
+        return response.status, await response.text()

@@ -1,0 +1,92 @@
+"""The gateway fails in all its ways: no answer is lost, none comes twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from playground.server import Playground
+from tests.support.scene import Scene
+from tests.support.stub_model import Reply
+
+RESUMABLE: dict[str, Callable[[Playground], None]] = {
+    "op 7": lambda pg: pg.reconnect(),
+    "op 9 true": lambda pg: pg.invalidate(resumable=True),
+    "close 4000": lambda pg: pg.disconnect(4000),
+    "close 1001": lambda pg: pg.disconnect(1001),
+    "cut": lambda pg: pg.cut(),
+}
+ALL = RESUMABLE | {"op 9 false": lambda pg: pg.invalidate(resumable=False)}
+
+
+@pytest.mark.parametrize("trouble", ALL)
+async def test_an_answer_in_the_making_survives(scene: Scene, trouble: str) -> None:
+    gate = asyncio.Event()
+    scene.stub.replies.append(Reply("First words, and the rest.", gate=gate, chunk=12))
+    question = scene.mention("Ada", "hello")
+    await scene.streaming()
+    await _go_through(scene, trouble)
+    gate.set()
+    assert (await scene.answer_to(question)).content == "First words, and the rest."
+    await scene.answer_to(scene.say("Ada", "and now"))
+    assert len(scene.said()) == len(scene.stub.requests) == 2
+
+
+@pytest.mark.parametrize("trouble", RESUMABLE)
+async def test_what_was_asked_while_it_was_away_is_answered_once(scene: Scene, trouble: str) -> None:
+    RESUMABLE[trouble](scene.pg)
+    question = scene.mention("Ada", "are you there?")
+    await scene.answer_to(question)
+    await scene.ask("Ben", "and now?")
+    assert len(scene.said()) == len(scene.stub.requests) == 2
+    assert len(scene.decisions[question.id]) == 1
+
+
+@pytest.mark.parametrize("trouble", RESUMABLE)
+async def test_what_was_deleted_while_it_was_away_is_gone(scene: Scene, trouble: str) -> None:
+    scene.stub.replies.append(Reply("I see."))
+    question = scene.mention("Ada", "my cat is called Tim")
+    await scene.answer_to(question)
+    RESUMABLE[trouble](scene.pg)
+    scene.pg.delete(question)
+    await scene.ask("Ben", "which cat?")
+    assert "Tim" not in scene.told()
+
+
+async def test_trouble_upon_trouble_costs_no_answer(scene: Scene) -> None:
+    gate = asyncio.Event()
+    scene.stub.default = lambda _: Reply("First words, and the rest.", gate=gate, chunk=12)
+    questions = [scene.mention("Ada", "hello", channel=name) for name in ("general", "help", "random")]
+    for name in ("general", "help", "random"):
+        await scene.streaming(name)
+    for trouble in ALL:
+        await _go_through(scene, trouble)
+    gate.set()
+    for question in questions:
+        assert (await scene.answer_to(question)).content == "First words, and the rest."
+    assert [len(scene.said(name)) for name in ("general", "help", "random")] == [1, 1, 1]
+
+
+async def test_a_message_that_comes_twice_is_answered_once(scene: Scene) -> None:
+    gate = asyncio.Event()
+    scene.stub.replies.append(Reply("Here you are.", before=gate))
+    question = scene.mention("Ada", "hello")
+    await scene.until(lambda: scene.stub.requests)
+    scene.pg.duplicate(question)
+    gate.set()
+    await scene.answer_to(question)
+    scene.pg.duplicate(question)
+    await scene.ask("Ben", "and now?")
+    assert len(scene.said()) == len(scene.stub.requests) == 2
+    assert len(scene.decisions[question.id]) == 1
+    assert scene.told().count("Ada: @Parley hello") == 1
+
+
+async def _go_through(scene: Scene, trouble: str) -> None:
+    """Makes the trouble, and waits until the bot is back."""
+    back = ("ready", "resumed")
+    before = sum(len(scene.journal.find(event)) for event in back)
+    ALL[trouble](scene.pg)
+    await scene.until(lambda: sum(len(scene.journal.find(event)) for event in back) > before)
