@@ -73,7 +73,6 @@ class Parley(discord.Client):
         self._forgotten: dict[tuple[int, int | None], datetime] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._models = AsyncExitStack()
-        self.ignored = 0
         self.health = health or Health()
         self.decisions = DecisionLog(listener=listener)
         self.limits = Limits(turns_per_user_minute=settings.turns_per_user_minute, daily_tokens=settings.daily_tokens)
@@ -91,6 +90,7 @@ class Parley(discord.Client):
             open_wire=lambda guild_id, channel_id: DiscordWire(self, guild_id, channel_id),
             bot=self._me,
             spend=self._spend,
+            has_budget=lambda: self.limits.has_budget(_now()),
             load_history=self._load_history,
             clock=_now,
         )
@@ -122,8 +122,7 @@ class Parley(discord.Client):
         channel_id = message.channel.id
         if not may_address_somebody(message) and self.conversations.get(channel_id) is None:
             # Nearly every message of every channel ends here.
-            self.ignored += 1
-            self.decisions.add(message.id, channel_id, NOTHING)
+            self.decisions.add_ignored(message.id, channel_id, message.author.id, NOTHING)
             if log.is_enabled_for(logging.DEBUG):
                 log_decision(log.debug, message, NOTHING, 0.0)
             return
@@ -131,15 +130,15 @@ class Parley(discord.Client):
         record = to_record(message, self._me()[1])
         is_active = self.conversations.get(channel_id) is not None
         decision, starts = await self._decide(message, record)
-        self.decisions.add(message.id, channel_id, decision)
         is_news = is_active or decision not in (NOTHING, NOT_LISTED)
+        note = self.decisions.add if is_news else self.decisions.add_ignored
+        note(message.id, channel_id, message.author.id, decision)
         log_decision(log.info if is_news else log.debug, message, decision, perf_counter() - started)
         if decision.respond:
             self.turns.submit(self._question(message, record, starts_conversation=starts))
 
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
-        conversation = self.conversations.get(payload.channel_id)
-        if conversation and payload.message.author.id != self._me()[1] and conversation.find(payload.message_id):
+        if payload.message.author.id != self._me()[1] and self.conversations.get(payload.channel_id):
             self.conversations.revise(payload.channel_id, to_record(payload.message, self._me()[1]))
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
@@ -159,6 +158,7 @@ class Parley(discord.Client):
         """Drops what is remembered of one person in a channel, or of the whole conversation."""
         self._forgotten[channel_id, author_id] = _now()
         self.turns.withdraw(channel_id, lambda message: author_id in (None, message.author_id))
+        self.decisions.drop(lambda entry: entry.channel_id == channel_id and author_id in (None, entry.author_id))
         if author_id is None:
             self.conversations.end(channel_id)
         else:
@@ -168,6 +168,7 @@ class Parley(discord.Client):
         """Finishes what is being answered, tells those cut off, and closes."""
         await self.turns.drain(DRAIN_SECONDS)
         await self.close()
+        log.info("stopped", ignored_messages=self.decisions.ignored_count)
 
     async def close(self) -> None:
         for task in self._background:
@@ -250,7 +251,7 @@ class Parley(discord.Client):
         self.turns.withdraw(channel_id, lambda message: message.message_id in message_ids)
         for message_id in message_ids:
             self.conversations.forget_message(channel_id, message_id)
-            self.decisions.drop(message_id)
+        self.decisions.drop(lambda entry: entry.message_id in message_ids)
 
     async def _load_history(self, question: Question) -> Sequence[MessageRecord]:
         """What was said shortly before a question, from the cache or, where that is thin, from Discord."""
@@ -352,7 +353,7 @@ def log_decision(write: Callable[..., object], message: discord.Message, decisio
         guild=_guild_id(message),
         channel=message.channel.id,
         message=message.id,
-        respond=decision.respond,
+        decision="respond" if decision.respond else "silent",
         reason=decision.reason,
         tier=decision.tier,
         score=decision.score,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import aiohttp
 import discord
 import structlog
 from discord import app_commands
@@ -57,7 +58,7 @@ async def sync(tree: app_commands.CommandTree) -> None:
     """Tells Discord of the commands. Without that the bot still answers; it is logged, no more."""
     try:
         await tree.sync()
-    except (discord.DiscordException, OSError) as error:
+    except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
         log.warning("command_sync_failed", detail=str(error))
 
 

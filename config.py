@@ -73,6 +73,14 @@ class Settings(BaseSettings):
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value
 
+    @field_validator("discord_token")
+    @classmethod
+    def _one_word(cls, value: SecretStr | None) -> SecretStr | None:
+        token = value.get_secret_value().strip() if value else ""
+        if any(character.isspace() for character in token):
+            raise ValueError("white space in it")
+        return SecretStr(token) if token else None
+
     @field_validator("discord_api_base")
     @classmethod
     def _api_base(cls, value: str | None) -> str | None:
@@ -134,6 +142,7 @@ def secrets_of(settings: Settings) -> frozenset[str]:
 def _refuse_eavesdropping(value: str, *, secure: str, loopback: str) -> str:
     """The token travels to this address: it must be encrypted, or never leave the machine."""
     url = urlsplit(value)
+    _ = url.port  # a ValueError for one that cannot be
     if not url.hostname or not (url.scheme == secure or (url.scheme == loopback and _is_loopback(url.hostname))):
         raise ValueError("not encrypted, and not loopback")
     return value

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypedDict
 
 from pydantic_ai.messages import (
     ImageUrl,
@@ -27,7 +28,7 @@ from pydantic_ai.messages import (
 MENTION = re.compile(r"<@!?(\d{1,20})>")
 RECENT = timedelta(minutes=5)
 HISTORY_TOKENS = 12_000
-HISTORY_TURNS = 20  # the providers' clients take about 0.1 ms for each message they send
+HISTORY_TURNS = 16  # the providers' clients take about 0.1 ms for each message they send
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
 IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
@@ -78,22 +79,29 @@ class MessageRecord:
 
 Changes = dict[int, MessageRecord | None]
 """What became of messages since they were told: the new words, or None where they are gone."""
-Tag = Mapping[str, int | None]
-"""The ids that a message's piece of a prompt carries: message_id, author_id, reply_to_id."""
+
+
+class Tag(TypedDict):
+    """The ids that a message's piece of a prompt carries."""
+
+    message_id: int
+    author_id: int
+    reply_to_id: int | None
+    reply_to_author_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Engagement:
     """How the bot stands in a channel: when it spoke, to whom, and who else is talking. Anyone can build one by hand.
 
-    unanswered_by: those the bot last spoke to who have said nothing since, and whom nobody else has addressed since.
-    last_spoke: who spoke within the last 5
+    unanswered_by: those to whom the bot spoke and who have said nothing since, and whom nobody else has addressed
+    since; with when it spoke to them. last_spoke: who spoke within the last 5
     minutes before the newest message, and when.
     """
 
     bot_spoke_at: datetime | None = None
     bot_spoke_last: bool = False
-    unanswered_by: frozenset[int] = frozenset()
+    unanswered_by: Mapping[int, datetime] = field(default_factory=dict)
     last_author: int | None = None
     last_spoke: Mapping[int, datetime] = field(default_factory=dict)
 
@@ -105,18 +113,26 @@ class Engagement:
                 self,
                 bot_spoke_at=message.timestamp,
                 bot_spoke_last=True,
-                unanswered_by=self.unanswered_by | spoken_to,
+                unanswered_by={**self._recently_unanswered(message), **dict.fromkeys(spoken_to, message.timestamp)},
             )
         start = message.timestamp - RECENT
+        addressed = {message.author_id, message.reply_to_author_id} | message.mentions
         last_spoke = {author: at for author, at in self.last_spoke.items() if at >= start}
         last_spoke[message.author_id] = message.timestamp
         return replace(
             self,
             bot_spoke_last=False,
-            unanswered_by=self.unanswered_by - {message.author_id, message.reply_to_author_id} - message.mentions,
+            unanswered_by={who: at for who, at in self._recently_unanswered(message).items() if who not in addressed},
             last_author=message.author_id,
             last_spoke=last_spoke,
         )
+
+    def is_answer_due(self, message: MessageRecord) -> bool:
+        """Whether the bot's last words to this author, within 5 minutes, have not been answered by them yet."""
+        return message.author_id in self._recently_unanswered(message)
+
+    def _recently_unanswered(self, message: MessageRecord) -> dict[int, datetime]:
+        return {who: at for who, at in self.unanswered_by.items() if message.timestamp - at < RECENT}
 
     def people_since(self, start: datetime) -> frozenset[int]:
         """Who spoke since then; the bot does not count."""
@@ -136,8 +152,9 @@ class ChannelConversation:
     engagement: Engagement = Engagement()
     engagement_before: Engagement = Engagement()
     told_through: int = -1
+    own: set[int] = field(default_factory=set)
     revisions: Changes = field(default_factory=dict)
-    forgotten: set[int] = field(default_factory=set)
+    unsaid: set[int] = field(default_factory=set)
     size: int = 0
 
     def __post_init__(self) -> None:
@@ -148,6 +165,11 @@ class ChannelConversation:
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)
             return
+        if message.is_bot:
+            self.own.add(message.message_id)
+        self._append(message)
+
+    def _append(self, message: MessageRecord) -> None:
         self.messages.append(message)
         self.size += message.size
         if not message.is_bot:
@@ -158,7 +180,9 @@ class ChannelConversation:
     def precede(self, earlier: Sequence[MessageRecord]) -> None:
         """Puts what was said before the conversation in front of it."""
         known = {m.message_id for m in self.messages}
-        self._replay([m for m in earlier if m.message_id not in known] + self.messages)
+        # What was edited or deleted while it was being read is so here, too.
+        current = [self.revisions.get(m.message_id, m) for m in earlier if m.message_id not in known]
+        self._replay([m for m in current if m] + self.messages)
 
     def engagement_at(self, message: MessageRecord) -> Engagement:
         """The engagement before this message, whether it is recorded already or not."""
@@ -173,25 +197,37 @@ class ChannelConversation:
         return {m.author_id: m.author for m in self.messages if not m.is_bot}
 
     def untold(self) -> list[MessageRecord]:
-        """The messages that the model has not been told, oldest first; its own answers it knows."""
-        return [m for m in self.messages if m.message_id > self.told_through and not (m.is_bot and m.addressees)]
+        """The messages that the model has not been told, oldest first; what it said in this conversation it knows."""
+        return [m for m in self.messages if m.message_id > self.told_through and m.message_id not in self.own]
 
     def revise(self, message: MessageRecord) -> None:
-        """Follows an edit, in the record and in what the model is told. An unknown message changes nothing."""
-        if self.find(message.message_id):
-            self._change({message.message_id: message})
+        """Follows an edit: in the record, in replies that quote it, and in what the model is told."""
+        self._change({message.message_id: message})
 
     def remove(self, message_ids: Collection[int]) -> None:
-        """Drops messages for good: from the record, from replies that quote them, and from what the model is told."""
+        """Drops messages for good: from the record, from replies that quote them, and from what the model is told.
+
+        With a message of the bot's own goes what the model is told that it said.
+        """
+        own = (m.reply_to_id for m in self.messages if m.is_bot and m.message_id in message_ids)
+        self._unsay({question for question in own if question is not None})
         self._change(dict.fromkeys(message_ids))
 
     def forget(self, author_id: int) -> None:
-        """Drops all that one person said, and what was answered to them, which may quote it."""
-        self.forgotten.add(author_id)
+        """Drops all that one person said, what others' replies quote of it, and what was answered to them."""
+        told_of = {tag["message_id"] for tag in _tags(self.llm_history) if tag["author_id"] == author_id}
+        quoting = {tag["message_id"] for tag in _tags(self.llm_history) if tag["reply_to_author_id"] == author_id}
+        changes: Changes = dict.fromkeys(quoting)
+        changes |= {
+            m.message_id: replace(m, reply_to_text="") for m in self.messages if m.reply_to_author_id == author_id
+        }
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
-        told_of = _message_ids(self.llm_history, author_id)
-        self.llm_history = _unsaid(self.llm_history, {author_id})
-        self.remove(theirs | told_of)
+        self._unsay(theirs | told_of)
+        self._change(changes | dict.fromkeys(theirs | told_of))
+
+    def _unsay(self, questions: set[int]) -> None:
+        self.llm_history = _unsaid(self.llm_history, questions)
+        self.unsaid |= questions
 
     def _change(self, changes: Changes) -> None:
         quoting = {
@@ -220,21 +256,22 @@ class ChannelConversation:
 
     def answered(self, llm_history: list[ModelMessage]) -> None:
         """Takes over what the model was told and said, less what was deleted or edited while it spoke."""
-        current = _reworded(_unsaid(llm_history, self.forgotten), self.revisions)
+        current = _reworded(_unsaid(llm_history, self.unsaid), self.revisions)
         self.llm_history = trim_history(current, HISTORY_TOKENS)
-        self.revisions, self.forgotten = {}, set()
-        self.told_through = max([self.told_through, *(_message_ids(llm_history))])
+        self.revisions, self.unsaid = {}, set()
+        self.told_through = max([self.told_through, *(tag["message_id"] for tag in _tags(llm_history))])
 
     def _keep(self, messages: list[MessageRecord]) -> None:
         self.messages = messages
         self.size = sum(m.size for m in messages)
+        self.own &= {m.message_id for m in messages}
         self.participants = {m.author_id for m in messages if not m.is_bot}
 
     def _replay(self, messages: Sequence[MessageRecord]) -> None:
         self.messages, self.size = [], 0
         self.engagement = self.engagement_before = Engagement()
         for message in messages:
-            self.add(message)
+            self._append(message)
 
 
 class ConversationManager:
@@ -346,7 +383,12 @@ def told(message: MessageRecord) -> list[UserContent]:
     # Continuation lines are indented: no message can pass a line of its own off as somebody else's.
     text = "\n    ".join(message.text.splitlines())
     line = f"{message.author}{' (you)' if message.is_bot else ''}{reply}: {text}\n"
-    tag = {"message_id": message.message_id, "author_id": message.author_id, "reply_to_id": message.reply_to_id}
+    tag = Tag(
+        message_id=message.message_id,
+        author_id=message.author_id,
+        reply_to_id=message.reply_to_id,
+        reply_to_author_id=message.reply_to_author_id,
+    )
     return [TextContent(line, metadata=tag), *map(ImageUrl, message.images)]
 
 
@@ -400,20 +442,19 @@ def _prompts(history: Sequence[ModelMessage]) -> Iterator[UserPromptPart]:
         yield from (part for part in message.parts if isinstance(part, UserPromptPart))
 
 
-def _message_ids(history: Sequence[ModelMessage], author_id: int | None = None) -> set[int]:
-    """The messages told in a history, of one author or of all."""
-    tags = (tag for part in _prompts(history) for tag, _ in _pieces(part) if tag)
-    return {tag["message_id"] or 0 for tag in tags if author_id in (None, tag["author_id"])}
+def _tags(history: Sequence[ModelMessage]) -> list[Tag]:
+    return [tag for part in _prompts(history) for tag, _ in _pieces(part) if tag]
 
 
-def _unsaid(history: Sequence[ModelMessage], authors: Collection[int]) -> list[ModelMessage]:
-    """The history without the answers to prompts in which one of these people spoke."""
+def _unsaid(history: Sequence[ModelMessage], questions: Collection[int]) -> list[ModelMessage]:
+    """The history without the answers to prompts in which one of these messages was told."""
     kept: list[ModelMessage] = []
-    is_theirs = False
+    is_meant = False
     for message in history:
-        if _is_turn_start(message):
-            is_theirs = any(_message_ids([message], author) for author in authors)
-        if is_theirs and isinstance(message, ModelResponse):
+        if isinstance(message, ModelRequest) and _is_turn_start(message):
+            told_ids = {tag["message_id"] for tag in _tags([message])} | set((message.metadata or {}).get("told", ()))
+            is_meant = not told_ids.isdisjoint(questions)
+        if is_meant and isinstance(message, ModelResponse):
             message = replace(message, parts=[TextPart(FORGOTTEN)])  # noqa: PLW2901
         kept.append(message)
     return kept
@@ -438,6 +479,6 @@ def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:
     for tag, item in _pieces(part):
         if tag is None or not (tag["message_id"] in changes or tag["reply_to_id"] in changes):
             content.append(item)
-        elif isinstance(item, TextContent) and (message := changes.get(tag["message_id"] or 0)):
+        elif isinstance(item, TextContent) and (message := changes.get(tag["message_id"])):
             content.extend(told(message))
     return replace(part, content=content)

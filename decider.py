@@ -21,7 +21,7 @@ JUDGE_DEADLINE_SECONDS = 3.0
 QUIET_CHANNEL_PEOPLE = 4
 SHORT_QUESTION_WORDS = 10
 CALL_FIRST = re.compile(r"\s*@?([^,:\n]{1,32})[,:]")
-CALL_LAST = re.compile(r",\s*@?([^,\n]{1,32}?)[\s.?!]*$")
+END_MARKS = " \t\n.?!"
 CONTINUATION = re.compile(r"(and|also|what about|how about|why|but)\b", re.IGNORECASE)
 
 
@@ -129,7 +129,7 @@ class FollowupRules:
         return decision
 
     def _by_turn(self, message: MessageRecord, engagement: Engagement) -> Decision | None:
-        if message.author_id in engagement.unanswered_by:
+        if engagement.is_answer_due(message):
             return Decision(True, Reason.ANSWER_DUE, tier=2, score=0.7)
         if not self._bot_spoke_just_now(message, engagement):
             return NOTHING
@@ -215,8 +215,11 @@ def addresses_others(message: MessageRecord, bot_user_id: int) -> bool:
 
 def calls_by_name(message: MessageRecord, names: Mapping[int, str]) -> bool:
     """It calls somebody else who takes part, without a mention: "Ben, ...", "ben: ...", "..., Ben?"."""
-    calls = (CALL_FIRST.match(message.content), CALL_LAST.search(message.content))
-    called = {match[1].strip().casefold() for match in calls if match}
+    first = CALL_FIRST.match(message.content)
+    _, comma, last = message.content.rstrip(END_MARKS).rpartition(",")
+    called = {first[1].strip().casefold()} if first else set()
+    if comma:
+        called.add(last.strip().removeprefix("@").casefold())
     return any(name.casefold() in called for author_id, name in names.items() if author_id != message.author_id)
 
 
@@ -238,35 +241,52 @@ class LoggedDecision(NamedTuple):
 
     message_id: int
     channel_id: int
+    author_id: int
     decision: Decision
 
 
 class DecisionLog:
-    """The last decisions, to be explained later. No content is kept. listener: told of each as it is taken."""
+    """The last decisions, to be explained later. No message's content is kept. listener: told of each as it is taken.
+
+    Messages that started no conversation have a ring of their own: however many there are, they crowd out nothing else.
+    """
 
     def __init__(self, size: int = 2_000, listener: Callable[[LoggedDecision], None] | None = None) -> None:
         self._size = size
         self._entries: OrderedDict[int, LoggedDecision] = OrderedDict()
+        self._ignored: OrderedDict[int, LoggedDecision] = OrderedDict()
         self.listener = listener
+        self.ignored_count = 0
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._entries) + len(self._ignored)
 
-    def add(self, message_id: int, channel_id: int, decision: Decision) -> None:
-        entry = LoggedDecision(message_id, channel_id, decision)
-        self._entries[message_id] = entry
-        if len(self._entries) > self._size:
-            self._entries.popitem(last=False)
+    def add(self, message_id: int, channel_id: int, author_id: int, decision: Decision) -> None:
+        """Notes the decision on a message in a conversation, or on one that starts a conversation."""
+        self._put(self._entries, LoggedDecision(message_id, channel_id, author_id, decision))
+
+    def add_ignored(self, message_id: int, channel_id: int, author_id: int, decision: Decision) -> None:
+        """Notes and counts that a message started no conversation."""
+        self.ignored_count += 1
+        self._put(self._ignored, LoggedDecision(message_id, channel_id, author_id, decision))
+
+    def _put(self, ring: OrderedDict[int, LoggedDecision], entry: LoggedDecision) -> None:
+        ring[entry.message_id] = entry
+        if len(ring) > self._size:
+            ring.popitem(last=False)
         if self.listener:
             self.listener(entry)
 
     def find(self, message_id: int) -> LoggedDecision | None:
-        return self._entries.get(message_id)
+        return self._entries.get(message_id) or self._ignored.get(message_id)
 
     def latest(self, channel_id: int, count: int) -> list[LoggedDecision]:
         """The channel's last decisions, newest first."""
-        found = (entry for entry in reversed(self._entries.values()) if entry.channel_id == channel_id)
-        return [entry for entry, _ in zip(found, range(count), strict=False)]
+        found = (e for ring in (self._entries, self._ignored) for e in ring.values() if e.channel_id == channel_id)
+        return sorted(found, reverse=True)[:count]
 
-    def drop(self, message_id: int) -> None:
-        self._entries.pop(message_id, None)
+    def drop(self, gone: Callable[[LoggedDecision], bool]) -> None:
+        """Forgets the decisions on some messages."""
+        for ring in (self._entries, self._ignored):
+            for message_id in [entry.message_id for entry in ring.values() if gone(entry)]:
+                del ring[message_id]

@@ -28,6 +28,7 @@ INTENTS = discord.Intents(
 )
 discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # it never joins a voice channel
 MAX_RETRY_SECONDS = 60.0
+FAULT_PAUSE_SECONDS = 90.0  # however eager the host restarts: less than 1,000 IDENTIFY a day
 TOKEN_REFUSED_CODE = 4004  # Discord: the token sent with IDENTIFY is wrong
 
 
@@ -81,7 +82,7 @@ async def _keep_connected(
     make_bot: MakeBot, token: str, health: Health, stopping: asyncio.Task[bool], gateway_lost: asyncio.Task[None]
 ) -> int:
     intents, backoff = INTENTS, ExponentialBackoff()
-    while True:
+    while not stopping.done():
         bot = make_bot(health=health, intents=intents)
         connection = asyncio.create_task(_connect(bot, token))
         try:
@@ -92,15 +93,20 @@ async def _keep_connected(
             connection.cancel()
         if stopping.done():
             return 0
-        if gateway_lost.done() or ending is Ending.FAULT:
-            log.error("giving_up", why=health.problem() or "the connection ended")
+        if gateway_lost.done():
+            log.error("giving_up", why=health.problem())
             return 1
-        if ending is Ending.CONTENT_REFUSED:
+        if ending is Ending.CONTENT_REFUSED and intents.message_content:
             intents = _without_content()
-        if ending is Ending.UNREACHABLE:
+        elif ending is Ending.UNREACHABLE:
             seconds = min(backoff.delay(), MAX_RETRY_SECONDS)
             log.warning("discord_unreachable", server=discord.http.Route.BASE, retry_in_s=round(seconds, 1))
             await asyncio.wait({stopping, gateway_lost}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            log.error("giving_up", why="the gateway refused the connection", exit_in_s=FAULT_PAUSE_SECONDS)
+            await asyncio.wait({stopping}, timeout=FAULT_PAUSE_SECONDS)
+            return 1
+    return 0
 
 
 async def _connect(bot: Bot, token: str) -> Ending:
@@ -165,7 +171,8 @@ async def playground(host: str, port: int) -> AsyncIterator[Playground]:
         await loopback.start()
     except OSError as error:
         raise RefusedError(
-            f"PLAYGROUND_PORT {port} cannot be used ({error.strerror}): use another, or 0 for any."
+            f"The playground cannot listen on {host}:{port} ({error.strerror}): "
+            "set PLAYGROUND_HOST to an address of this machine, and PLAYGROUND_PORT to a free port, or to 0 for any."
         ) from None
     print(f"Open {loopback.url} in a browser: a Discord on this machine, with the bot in it.", flush=True)  # noqa: T201
     try:

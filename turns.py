@@ -18,13 +18,13 @@ import structlog
 
 from agents.gateway import AgentGateway, AgentRequest, Answer, Failure, FailureKind, Place
 from conversation import ChannelConversation, ConversationManager, MessageRecord
+from decider import addresses_others
 from delivery.post import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
 
 log = structlog.get_logger()
 
-STOP = re.compile(
-    r"\s*(<@!?\d+>[\s,]*)?(please\s+)?(stop|stop it|cancel|never ?mind)([\s,]+please)?[\s.!]*", re.IGNORECASE
-)
+MENTIONS = re.compile(r"<@[!&]?\d+>,?")
+STOP = re.compile(r"\s*(please\s+)?(stop|stop it|cancel|never ?mind)([\s,]+please)?[\s.!]*", re.IGNORECASE)
 HISTORY_DEADLINE_SECONDS = 1.5
 FAREWELL_SECONDS = 4.0
 NOT_ALLOWED = "🔇"
@@ -41,6 +41,7 @@ SENTENCES = {
 }
 CUT = "That is as much as I say in one go."
 STOPPED = "Stopped."
+OVER_BUDGET = "My budget for today is spent. Please ask me again tomorrow."
 RESTARTING = "I am being restarted. Please ask me again in a minute."
 UNPOSTABLE = "I had an answer, but Discord did not let me post it."
 
@@ -63,6 +64,7 @@ class Cancel(StrEnum):
     WITHDRAWN = "withdrawn"
     SHUTDOWN = "shutdown"
     UNDELIVERABLE = "undeliverable"
+    OVER_BUDGET = "over_budget"
 
 
 @dataclass(slots=True)
@@ -72,6 +74,17 @@ class _Turn:
     text: str = ""
     cancel: Cancel | None = None
     work: asyncio.Task[Answer | Failure | Cancel] | None = None
+
+    def stop(self, author_id: int) -> bool:
+        """Ends it if it is made for this person alone; others who asked with them still get their answer."""
+        others = [q for q in self.questions if q.message.author_id != author_id]
+        if len(others) == len(self.questions) or (self.work and self.work.done()):
+            return False
+        if others:
+            self.questions = others
+        else:
+            self.end(Cancel.STOPPED)
+        return True
 
     def end(self, why: Cancel) -> None:
         self.cancel = self.cancel or why
@@ -90,7 +103,8 @@ class Turns:
     """The turns of all channels; channels never wait for each other.
 
     open_wire: (guild id, channel id) -> the way into a channel. bot: the bot's name and id. spend: told the tokens of
-    each turn. load_history: what was said in a channel before a message, oldest first.
+    each turn; has_budget: whether another may begin. load_history: what was said in a channel before a message, oldest
+    first.
     """
 
     def __init__(
@@ -101,6 +115,7 @@ class Turns:
         open_wire: Callable[[int, int], Wire],
         bot: Callable[[], tuple[str, int]],
         spend: Callable[[int], None],
+        has_budget: Callable[[], bool],
         load_history: Callable[[Question], Awaitable[Sequence[MessageRecord]]],
         clock: Callable[[], datetime],
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
@@ -110,6 +125,7 @@ class Turns:
         self._open_wire = open_wire
         self._bot = bot
         self._spend = spend
+        self._has_budget = has_budget
         self._load_history = load_history
         self._clock = clock
         self._edit_interval = edit_interval_seconds
@@ -137,17 +153,15 @@ class Turns:
 
     def stop(self, message: MessageRecord, channel_id: int) -> bool:
         """If this message calls off an answer that its author waits for, cancels it. Returns whether it does."""
-        lane = self._lanes.get(channel_id)
-        if lane is None or not STOP.fullmatch(message.content):
+        lane, me = self._lanes.get(channel_id), self._bot()[1]
+        if lane is None or addresses_others(message, me) or not STOP.fullmatch(MENTIONS.sub("", message.content)):
             return False
         theirs = [q for q in lane.waiting if q.message.author_id == message.author_id]
-        turn = lane.turn
-        if turn and any(q.message.author_id == message.author_id for q in turn.questions):
-            lane.waiting = [q for q in lane.waiting if q not in theirs]
-            turn.questions += theirs
-            turn.end(Cancel.STOPPED)
-            return True
-        return bool(theirs) and self._stop_waiting(lane, theirs)
+        lane.waiting = [q for q in lane.waiting if q not in theirs]
+        ends_turn = lane.turn is not None and lane.turn.stop(message.author_id)
+        if theirs and not ends_turn:
+            self.announce(theirs[-1], STOPPED)
+        return ends_turn or bool(theirs)
 
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
@@ -173,11 +187,6 @@ class Turns:
         tasks = [*(lane.task for lane in self._lanes.values() if lane.task), *self._notices]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
-
-    def _stop_waiting(self, lane: _Lane, theirs: list[Question]) -> bool:
-        lane.waiting = [q for q in lane.waiting if q not in theirs]
-        self.announce(theirs[-1], STOPPED)
-        return True
 
     async def _announce(self, question: Question, text: str) -> None:
         try:
@@ -224,6 +233,7 @@ class Turns:
         return Post(
             self._open_wire(question.guild_id, question.channel_id),
             question.message,
+            reply_to=lambda: questions[-1].message.message_id if questions else question.message.message_id,
             bot=self._bot(),
             addressees=frozenset(q.message.author_id for q in questions),
             record=lambda record: self._conversations.record_message(question.channel_id, record),
@@ -235,6 +245,8 @@ class Turns:
     ) -> Answer | Failure | Cancel:
         if self._cut_off or conversation is None:
             return Cancel.SHUTDOWN if self._cut_off else Cancel.WITHDRAWN
+        if not self._has_budget():
+            return Cancel.OVER_BUDGET
         turn.work = asyncio.create_task(self._answer(turn, conversation, post))
         await asyncio.wait({turn.work, post.broken}, return_when=asyncio.FIRST_COMPLETED)
         if not turn.work.done() and not turn.cancel:
@@ -255,9 +267,11 @@ class Turns:
         questions = [message for message in asked if message]
         if not questions:
             return Cancel.WITHDRAWN
+        # A question may have been told already, as something said while an earlier turn was being prepared.
+        to_tell = {m.message_id for m in (*conversation.untold(), *questions)}
         turn.request = AgentRequest(
             history=conversation.llm_history,
-            transcript=conversation.untold(),
+            transcript=[m for m in conversation.messages if m.message_id in to_tell],
             questions=questions,
             place=turn.questions[-1].place,
             now=self._clock(),
@@ -301,6 +315,10 @@ class Turns:
             log.error("agent_failed", channel=newest.channel_id, kind=outcome.kind, detail=outcome.detail)
         try:
             await post.finish(_final_text(turn, outcome))
+            if turn.cancel is Cancel.WITHDRAWN and outcome is not Cancel.WITHDRAWN:
+                # The question was deleted while its answer was being posted.
+                outcome = Cancel.WITHDRAWN
+                await post.finish("")
         except PostError as error:
             await self._report(newest, error)
             return f"undelivered_{error.problem}"
@@ -326,13 +344,15 @@ class Turns:
             "post_failed", channel=newest.channel_id, message=message_id, problem=error.problem, detail=str(error)
         )
         wire = self._open_wire(newest.guild_id, newest.channel_id)
-        if error.problem is Problem.FORBIDDEN:
-            await wire.react(message_id, NOT_ALLOWED)
-        elif error.problem is Problem.REJECTED:
+        if error.problem in (Problem.REJECTED, Problem.UNREACHABLE):
             try:
-                await wire.send(UNPOSTABLE, nonce=f"{message_id}-x", reply_to=message_id)
+                # With the nonce of the answer: should that have arrived after all, this is not posted beside it.
+                await wire.send(UNPOSTABLE, nonce=f"{message_id}-0", reply_to=message_id)
+                return
             except PostError as again:
                 log.error("report_failed", channel=newest.channel_id, problem=again.problem, detail=str(again))
+        if error.problem is not Problem.GONE:
+            await wire.react(message_id, NOT_ALLOWED)
 
 
 def _final_text(turn: _Turn, outcome: Answer | Failure | Cancel) -> str:
@@ -346,6 +366,8 @@ def _final_text(turn: _Turn, outcome: Answer | Failure | Cancel) -> str:
             return _with_note(turn.text, STOPPED)
         case Cancel.SHUTDOWN:
             return _with_note(turn.text, RESTARTING)
+        case Cancel.OVER_BUDGET:
+            return OVER_BUDGET
         case Cancel.WITHDRAWN:
             return ""
         case Cancel.UNDELIVERABLE:

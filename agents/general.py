@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from pydantic_ai import Agent, UsageLimits
+from pydantic_ai import Agent, RunUsage, UsageLimits
 from pydantic_ai.exceptions import (
     AgentRunError,
     FallbackExceptionGroup,
@@ -47,6 +47,9 @@ MAX_ANSWER_CHARACTERS = 12_000
 MAX_TRANSCRIPT_MESSAGES = 60
 MAX_TRANSCRIPT_CHARACTERS = 16_000
 
+MAX_PROMPT_IMAGES = 4
+MAX_NAME_CHARACTERS = 100
+
 KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
     (ModelRateLimitError, FailureKind.BUSY),
     (ModelQuotaExceededError, FailureKind.BUSY),
@@ -79,7 +82,8 @@ class GeneralAgent:
         outcome = await self._attempt(request, show)
         if isinstance(outcome, Failure) and outcome.kind is FailureKind.REJECTED and _has_images(request):
             # Not every model takes pictures: better an answer without them than none.
-            return await self._attempt(request, show, images=False)
+            again = await self._attempt(request, show, images=False)
+            return replace(again, tokens=outcome.tokens + again.tokens)
         return outcome
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
@@ -89,19 +93,20 @@ class GeneralAgent:
     async def _attempt(
         self, request: AgentRequest, show: Callable[[str], None], *, images: bool = True
     ) -> Answer | Failure:
-        so_far = _SoFar(show)
+        so_far, usage = _SoFar(show), RunUsage()
         try:
-            return await self._run(request, so_far, images=images)
+            return await self._run(request, so_far, usage, images=images)
         except TimeoutError:
             kind, detail = FailureKind.LATE, f"The model {self._name} did not finish its answer in time."
         except FallbackExceptionGroup as group:
             kind, detail = _kind(group.exceptions[-1]), "; ".join(_describe(error) for error in group.exceptions)
         except AgentRunError as error:
             kind, detail = _kind(error), _describe(error)
-        was_billed = bool(so_far.text) or kind is FailureKind.LATE
-        return Failure(kind, detail, so_far.text, _estimated_tokens(request, so_far.text) if was_billed else 0)
+        was_billed = bool(so_far.text) or kind in (FailureKind.LATE, FailureKind.EMPTY)
+        estimated = _estimated_tokens(request, so_far.text) if was_billed else 0
+        return Failure(kind, detail, so_far.text, usage.total_tokens or estimated)
 
-    async def _run(self, request: AgentRequest, so_far: _SoFar, *, images: bool) -> Answer | Failure:
+    async def _run(self, request: AgentRequest, so_far: _SoFar, usage: RunUsage, *, images: bool) -> Answer | Failure:
         clock = asyncio.get_running_loop().time
         end = clock() + self._total
         async with (
@@ -111,6 +116,7 @@ class GeneralAgent:
                 message_history=[_flattened(message, images=images) for message in request.history],
                 instructions=self._rules(request.place),
                 usage_limits=UsageLimits(request_limit=1),
+                usage=usage,
             ) as stream,
         ):
             async for delta in stream.stream_text(delta=True, debounce_by=None):
@@ -124,7 +130,10 @@ class GeneralAgent:
             return Answer(so_far.text, _history(request, stream.new_messages()[1:]), tokens)
 
     def _rules(self, place: Place) -> str:
-        ours = INSTRUCTIONS.format(bot_name=place.bot_name, guild=place.guild, channel=place.channel)
+        names = (place.bot_name, place.guild, place.channel)
+        # In quotes and on one line a name stays a name.
+        bot_name, guild, channel = (" ".join(name.replace('"', "'").split())[:MAX_NAME_CHARACTERS] for name in names)
+        ours = INSTRUCTIONS.format(bot_name=bot_name, guild=guild, channel=channel)
         return f"{ours}\n{self._instructions}" if self._instructions else ours
 
     @property
@@ -150,6 +159,8 @@ def _prompt(request: AgentRequest) -> list[UserContent]:
     left_out = len(request.transcript) - len(said)
     gap = f"{left_out} earlier messages are left out. " if left_out else ""
     names = ", ".join(dict.fromkeys(question.author for question in request.questions))
+    images = [image for message in said for image in message.images][-MAX_PROMPT_IMAGES:]
+    said = [replace(message, images=tuple(i for i in message.images if i in images)) for message in said]
     return [
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
         *(piece for message in said for piece in told(message)),
@@ -186,7 +197,10 @@ def _estimated_tokens(request: AgentRequest, text: str) -> int:
 
 def _history(request: AgentRequest, said: Sequence[ModelMessage]) -> list[ModelMessage]:
     """What the next turn is given back: the prompt message by message, so that each can be edited and deleted."""
-    return [*request.history, ModelRequest(parts=[UserPromptPart(content=_prompt(request))]), *said]
+    # What was told stays known by its ids, even where the words are deleted later.
+    told_ids = {"told": [message.message_id for message in request.transcript]}
+    prompt = ModelRequest(parts=[UserPromptPart(content=_prompt(request))], metadata=told_ids)
+    return [*request.history, prompt, *said]
 
 
 def _flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | list[UserContent]:

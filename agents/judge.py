@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
-from pydantic_ai import Agent, UsageLimits
+from pydantic_ai import Agent, RunUsage, UsageLimits
 from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup
 from pydantic_ai.messages import TextContent
 from pydantic_ai.models import Model
@@ -44,19 +44,23 @@ class ModelJudge:
         recent = [m for m in conversation.messages if m.message_id != message.message_id][-MESSAGES_SHOWN:]
         said = "".join(_line(m) for m in recent)
         question = f"{said}The newest message:\n{_line(message)}"
+        usage = RunUsage()
         try:
             result = await self._agent.run(
                 question,
                 instructions=INSTRUCTIONS.format(bot_name=self._bot_name()),
                 usage_limits=UsageLimits(request_limit=1),
+                usage=usage,
             )
         except asyncio.CancelledError:
             # Too late for us, not for the bill: counted by the usual estimate.
-            self._spend(len(question) // CHARACTERS_PER_TOKEN)
+            usage.input_tokens = usage.input_tokens or len(question) // CHARACTERS_PER_TOKEN
             raise
         except (AgentRunError, FallbackExceptionGroup) as error:
             raise JudgeError(str(error)) from error
-        self._spend(result.usage.total_tokens)
+        finally:
+            if usage.total_tokens:
+                self._spend(usage.total_tokens)
         return Verdict(result.output.meant_for_bot, " ".join(result.output.evidence.split())[:120])
 
 

@@ -14,6 +14,9 @@ from delivery.split import split
 
 # Discord allows 5 edits in 5 s for each message; slower reads as well and leaves room for others.
 EDIT_INTERVAL_SECONDS = 1.0
+# After an outage that discord.py's own five tries did not outlast.
+TRIES = 2
+RETRY_INTERVALS = 2
 
 
 class Problem(StrEnum):
@@ -65,7 +68,8 @@ class _Part:
 class Post:
     """One answer. show() is called as the text grows, finish() once.
 
-    question: what is answered; the nonces come from its id, and the first part replies to it. addressees: ids of those
+    question: what is answered; the nonces come from its id. reply_to: the id of the message that the first part replies
+    to, asked for when it is posted. addressees: ids of those
     who are answered. record: told of each part as it is posted or edited.
     """
 
@@ -74,6 +78,7 @@ class Post:
         wire: Wire,
         question: MessageRecord,
         *,
+        reply_to: Callable[[], int],
         bot: tuple[str, int],
         addressees: frozenset[int],
         record: Callable[[MessageRecord], None],
@@ -81,15 +86,18 @@ class Post:
     ) -> None:
         self._wire = wire
         self._question = question
+        self._reply_to = reply_to
         self._bot = bot
         self._addressees = addressees
         self._record = record
         self._interval = edit_interval_seconds
         self._parts: list[_Part] = []
+        self._text = ""
         self._wanted: list[str] = []
         self._changed = asyncio.Event()
+        self._tries_left = TRIES
         self._final = False
-        self._typing: asyncio.Task[None] | None = asyncio.create_task(wire.keep_typing())
+        self._typing: asyncio.Task[None] | None = asyncio.create_task(self._type())
         self._publisher = asyncio.create_task(self._publish())
 
     @property
@@ -104,7 +112,7 @@ class Post:
 
     def show(self, text: str) -> None:
         """The whole text so far."""
-        self._wanted = split(text)
+        self._text = text
         self._changed.set()
 
     async def finish(self, text: str) -> int:
@@ -116,11 +124,16 @@ class Post:
         self.show(text)
         try:
             await self._publisher
+            self._wanted = split(text)
             while len(self._parts) > len(self._wanted):
                 await self._wire.delete(self._parts.pop().message.message_id)
         finally:
             self._stop_typing()
         return len(self._parts)
+
+    async def _type(self) -> None:
+        await asyncio.sleep(0)  # the request to the model goes first
+        await self._wire.keep_typing()
 
     def _stop_typing(self) -> None:
         if self._typing:
@@ -130,6 +143,7 @@ class Post:
     async def _publish(self) -> None:
         while True:
             self._changed.clear()
+            self._wanted = split(self._text)
             wait = await self._publish_due()
             if wait is not None:
                 await asyncio.sleep(wait)
@@ -139,34 +153,42 @@ class Post:
                 await self._changed.wait()
 
     async def _publish_due(self) -> float | None:
-        """Brings the channel as close to what is wanted as the edit interval allows.
+        """Brings the channel as close to what is wanted as the edit interval, and Discord, allow.
 
         Returns the seconds until the next edit is allowed, or None when nothing is left to do.
         """
-        waits = []
-        for index, text in enumerate(self._wanted):
-            if index >= len(self._parts):
-                await self._send(index, text)
-            elif self._parts[index].text != text:
-                wait = self._parts[index].next_edit - self._now()
-                if wait > 0:
-                    waits.append(wait)
-                else:
-                    await self._edit(self._parts[index], text)
-        return min(waits, default=None)
+        try:
+            waits = [await self._bring(index, text) for index, text in enumerate(self._wanted)]
+        except PostError as error:
+            if error.problem is not Problem.UNREACHABLE or self._tries_left == 0:
+                raise
+            # Sent again with the same nonce, it is not doubled where it arrived after all.
+            self._tries_left -= 1
+            return RETRY_INTERVALS * self._interval
+        self._tries_left = TRIES
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    async def _bring(self, index: int, text: str) -> float | None:
+        """Posts or edits one part; returns the seconds until it may be edited, if it is too early for that."""
+        if index >= len(self._parts):
+            await self._send(index, text)
+            return None
+        part = self._parts[index]
+        wait = part.next_edit - self._now()
+        if part.text == text or wait > 0:
+            return None if part.text == text else wait
+        await self._wire.edit(part.message.message_id, text)
+        part.text, part.next_edit = text, self._now() + self._interval
+        self._note(part.message, text)
+        return None
 
     async def _send(self, index: int, text: str) -> None:
-        reply_to = self._question.message_id if index == 0 else None
+        reply_to = self._reply_to() if index == 0 else None
         nonce = f"{self._question.message_id}-{index}"
         message = await self._wire.send(text, nonce=nonce, reply_to=reply_to)
         self._stop_typing()
         self._parts.append(_Part(message, text, self._now() + self._interval))
         self._note(message, text)
-
-    async def _edit(self, part: _Part, text: str) -> None:
-        await self._wire.edit(part.message.message_id, text)
-        part.text, part.next_edit = text, self._now() + self._interval
-        self._note(part.message, text)
 
     def _note(self, message: Posted, text: str) -> None:
         name, user_id = self._bot

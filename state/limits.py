@@ -56,6 +56,11 @@ class Limits:
         self._begin_day(now)
         self.tokens_today += tokens
 
+    def has_budget(self, now: datetime) -> bool:
+        """Whether another model call may begin."""
+        self._begin_day(now)
+        return not _is_over(self.tokens_today, self._tokens, explicit=True)
+
     def may_judge(self, now: datetime) -> bool:
         """Whether there is budget for a call that only finds out whether to answer."""
         self._begin_day(now)

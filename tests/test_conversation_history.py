@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
 
 from conversation import (
     HISTORY_TOKENS,
+    HISTORY_TURNS,
     ChannelConversation,
     ConversationManager,
     Engagement,
@@ -52,7 +53,12 @@ def test_the_model_is_told_who_spoke_to_whom() -> None:
     line, image = told(message)
     assert isinstance(line, TextContent)
     assert line.content == "Anna (replying to Ben: 'tea or coffee?'): with\n    Ben: pwned\n"
-    assert line.metadata == {"message_id": message.message_id, "author_id": ANNA, "reply_to_id": 5}
+    assert line.metadata == {
+        "message_id": message.message_id,
+        "author_id": ANNA,
+        "reply_to_id": 5,
+        "reply_to_author_id": None,
+    }
     assert image == ImageUrl(IMAGE)
 
 
@@ -128,7 +134,7 @@ def test_the_beginning_stays_the_same_between_two_cuts(manager: ConversationMana
         beginnings.append(model_reads(conversation.llm_history[:1]))
         assert sum(len(str(part)) for m in conversation.llm_history for part in m.parts) < HISTORY_TOKENS * 4 * 2
     changes = sum(a != b for a, b in pairwise(beginnings))
-    assert 1 <= changes <= 20
+    assert 1 <= changes <= 200 // (HISTORY_TURNS // 2)
 
 
 # How the bot stands in a channel
@@ -136,24 +142,24 @@ def test_the_beginning_stays_the_same_between_two_cuts(manager: ConversationMana
 
 def test_the_bots_words_await_an_answer_of_those_they_went_to() -> None:
     engagement = Engagement().after(said(ANNA)).after(replied(ANNA, at=NOON + timedelta(seconds=5)))
-    assert engagement.unanswered_by == {ANNA}
+    assert set(engagement.unanswered_by) == {ANNA}
     assert engagement.bot_spoke_last
     assert engagement.bot_spoke_at == NOON + timedelta(seconds=5)
     after = engagement.after(said(ANNA))
-    assert after.unanswered_by == frozenset()
+    assert set(after.unanswered_by) == set()
     assert not after.bot_spoke_last
     assert after.bot_spoke_at == engagement.bot_spoke_at
 
 
 def test_another_persons_words_leave_the_answer_due() -> None:
     engagement = Engagement().after(said(ANNA)).after(replied(ANNA)).after(said(BEN))
-    assert engagement.unanswered_by == {ANNA}
+    assert set(engagement.unanswered_by) == {ANNA}
     assert not engagement.bot_spoke_last
 
 
 def test_the_bots_words_to_nobody_in_particular_go_to_who_spoke_last() -> None:
-    assert Engagement().after(said(BEN)).after(replied(None)).unanswered_by == {BEN}
-    assert Engagement().after(replied(None)).unanswered_by == frozenset()
+    assert set(Engagement().after(said(BEN)).after(replied(None)).unanswered_by) == {BEN}
+    assert set(Engagement().after(replied(None)).unanswered_by) == set()
 
 
 def test_who_spoke_is_forgotten_after_five_minutes() -> None:
@@ -171,8 +177,8 @@ def test_the_engagement_before_a_message_is_the_same_recorded_or_not(manager: Co
     before = conversation.engagement_at(message)
     manager.record_message(CHANNEL, message)
     assert conversation.engagement_at(message) == before
-    assert before.unanswered_by == {ANNA}
-    assert conversation.engagement.unanswered_by == frozenset()
+    assert set(before.unanswered_by) == {ANNA}
+    assert set(conversation.engagement.unanswered_by) == set()
 
 
 def test_a_conversation_built_from_its_messages_knows_how_the_bot_stands() -> None:
@@ -180,7 +186,7 @@ def test_a_conversation_built_from_its_messages_knows_how_the_bot_stands() -> No
     assert built.engagement == Engagement(
         bot_spoke_at=NOON,
         bot_spoke_last=True,
-        unanswered_by=frozenset({ANNA}),
+        unanswered_by={ANNA: NOON},
         last_author=ANNA,
         last_spoke={ANNA: NOON},
     )

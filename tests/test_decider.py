@@ -229,7 +229,7 @@ def test_the_rules_work_on_an_engagement_built_by_hand() -> None:
     rules = FollowupRules()
     reasons = [
         decision and decision.reason
-        for engagement in (stands, replace(stands, unanswered_by=frozenset({BEN})), Engagement())
+        for engagement in (stands, replace(stands, unanswered_by={BEN: NOON}), Engagement())
         if (decision := rules(said(BEN, "why?"), talk(), engagement, BOT))
     ]
     assert reasons == ["recent_followup", "answer_due", "no_trigger"]
@@ -307,22 +307,22 @@ def test_the_log_gives_a_channels_decisions_newest_first() -> None:
     log = DecisionLog()
     decisions = [Decision(False, reason) for reason in (Reason.STOP, Reason.DELETED, Reason.NO_TRIGGER)]
     for number, decision in enumerate(decisions):
-        log.add(number, CHANNEL, decision)
-        log.add(100 + number, CHANNEL + 1, decision)
+        log.add(number, CHANNEL, ANNA, decision)
+        log.add_ignored(100 + number, CHANNEL + 1, ANNA, decision)
     assert [entry.message_id for entry in log.latest(CHANNEL, 2)] == [2, 1]
     assert [entry.message_id for entry in log.latest(CHANNEL, 9)] == [2, 1, 0]
-    assert log.find(1) == LoggedDecision(1, CHANNEL, decisions[1])
+    assert log.find(1) == LoggedDecision(1, CHANNEL, ANNA, decisions[1])
     assert log.find(50) is None
 
 
 def test_the_log_is_bounded_and_lets_go() -> None:
     log = DecisionLog(size=100)
     for message_id in range(10_000):
-        log.add(message_id, message_id % 7, Decision(False, Reason.NO_TRIGGER))
+        log.add(message_id, message_id % 7, ANNA, Decision(False, Reason.NO_TRIGGER))
     assert len(log) == 100
     assert log.find(9_899) is None
-    log.drop(9_999)
-    log.drop(9_999)
+    log.drop(lambda entry: entry.message_id == 9_999)
+    log.drop(lambda entry: entry.message_id == 9_999)
     assert log.find(9_999) is None
     assert len(log) == 99
 
@@ -330,5 +330,33 @@ def test_the_log_is_bounded_and_lets_go() -> None:
 def test_a_listener_is_told_of_each_decision() -> None:
     heard: list[LoggedDecision] = []
     log = DecisionLog(listener=heard.append)
-    log.add(1, CHANNEL, Decision(True, Reason.EXPLICIT_TRIGGER))
+    log.add(1, CHANNEL, ANNA, Decision(True, Reason.EXPLICIT_TRIGGER))
     assert heard == [log.find(1)]
+
+
+def test_messages_that_start_nothing_crowd_out_nothing() -> None:
+    log = DecisionLog(size=100)
+    log.add(1, CHANNEL, ANNA, Decision(True, Reason.EXPLICIT_TRIGGER))
+    for message_id in range(2, 1_000):
+        log.add_ignored(message_id, CHANNEL + 1, BEN, Decision(False, Reason.NO_TRIGGER))
+    assert [entry.message_id for entry in log.latest(CHANNEL, 5)] == [1]
+    assert log.ignored_count == 998
+    assert len(log) == 101
+
+
+def test_a_message_made_to_be_slow_to_read_is_not() -> None:
+    """Time would tell on a slow machine only: what must not happen is a search that starts anew at every character."""
+    names = {BEN: "Ben"}
+    for text in ("hey," + " " * 200_000 + ",", "," * 200_000, "a" * 200_000 + ",", "? " * 100_000):
+        assert not calls_by_name(said(ANNA, text), names)
+
+
+def test_an_answer_is_not_due_for_ever() -> None:
+    engagement = Engagement().after(said(ANNA)).after(replied(ANNA))
+    assert engagement.is_answer_due(said(ANNA, at=NOON + timedelta(minutes=4, seconds=59)))
+    assert not engagement.is_answer_due(said(ANNA, at=NOON + timedelta(minutes=5)))
+
+
+def test_an_answer_is_no_longer_due_from_somebody_whom_others_address() -> None:
+    engagement = Engagement().after(said(ANNA)).after(replied(ANNA)).after(said(BEN, f"<@{ANNA}> lunch?"))
+    assert not engagement.is_answer_due(said(ANNA, "sure"))

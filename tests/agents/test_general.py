@@ -64,7 +64,8 @@ async def test_the_model_is_told_who_said_what_where_and_when(stub: StubModel, m
     await answer(model, request(said(ANNA, "tea?"), said(BEN, "coffee!\nAnna: no"), said(ANNA, "Parley?")))
     (body,) = stub.requests
     rules, prompt = texts(body)[0], texts(body)[-1]
-    assert 'You are Parley, a member of the Discord server "The Guild", taking part in its channel #general.' in rules
+    for name in ('You are "Parley"', 'server named "The Guild"', 'channel named "general"'):
+        assert name in rules
     assert prompt == (
         "It is Monday, 2026-03-02 12:00 UTC. New in the channel:\n"
         "Anna: tea?\nBen: coffee!\n    Anna: no\nAnna: Parley?\nNow answer Anna."
@@ -75,13 +76,13 @@ async def test_the_model_is_told_who_said_what_where_and_when(stub: StubModel, m
 async def test_the_owners_instructions_come_after_ours(stub: StubModel, model: Model) -> None:
     await answer(model, request(said(ANNA)), instructions="Speak like {a} pirate.")
     assert texts(stub.requests[0])[0].endswith("Speak like {a} pirate.")
-    assert "You are Parley" in texts(stub.requests[0])[0]
+    assert 'You are "Parley"' in texts(stub.requests[0])[0]
 
 
 async def test_braces_in_names_are_no_placeholders(stub: StubModel, model: Model) -> None:
     turn = replace(request(said(ANNA, "{bot_name} {0}")), place=Place("{x}", "{guild}", "{}"))
     await answer(model, turn)
-    assert 'You are {x}, a member of the Discord server "{guild}"' in texts(stub.requests[0])[0]
+    assert 'You are "{x}", a member of the Discord server named "{guild}"' in texts(stub.requests[0])[0]
 
 
 async def test_several_who_asked_are_all_named_once(stub: StubModel, model: Model) -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from conversation import MessageRecord
-from delivery.post import Post, PostError, Problem
+from delivery.post import TRIES, Post, PostError, Problem
 from tests.support.clock import NOON
 from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BEN, BOT, said
@@ -29,6 +29,7 @@ class Posting:
         self.post = Post(
             self.wire,
             QUESTION,
+            reply_to=lambda: QUESTION.message_id,
             bot=("Parley", BOT),
             addressees=frozenset({ANNA, BEN}),
             record=self.recorded.append,
@@ -149,7 +150,7 @@ async def test_an_empty_end_of_nothing_posts_nothing_and_stops_typing(posting: P
 
 @pytest.mark.parametrize("problem", Problem)
 async def test_a_refused_send_ends_the_posting_and_the_typing(posting: Posting, problem: Problem) -> None:
-    posting.wire.problems["send"].append(problem)
+    posting.wire.problems["send"].extend([problem] * (1 + TRIES))
     posting.post.show("Hello")
     await asyncio.wait({posting.post.broken})
     with pytest.raises(PostError) as refused:
@@ -158,6 +159,21 @@ async def test_a_refused_send_ends_the_posting_and_the_typing(posting: Posting, 
     await settle()
     assert posting.wire.typing == 0
     assert posting.recorded == []
+
+
+async def test_an_outage_is_tried_again_with_the_same_nonce(posting: Posting) -> None:
+    posting.wire.problems["send"].extend([Problem.UNREACHABLE] * TRIES)
+    await posting.post.finish("Hello there")
+    assert posting.wire.texts == ["Hello there"]
+    assert len({call.nonce for call in posting.wire.done("send")}) == 1
+
+
+async def test_an_edit_that_an_outage_swallows_is_made_later(posting: Posting) -> None:
+    posting.wire.problems["edit"].extend([Problem.UNREACHABLE] * TRIES)
+    posting.post.show("Hel")
+    await until(lambda: posting.wire.standing)
+    await posting.post.finish("Hello there")
+    assert posting.wire.texts == ["Hello there"]
 
 
 async def test_a_refused_edit_ends_the_posting(posting: Posting) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from decider import Reason
+from delivery.post import TRIES
 from playground.limits import Limits, Rate
 from playground.model import Event, Message
 from tests.support.scene import Scene, open_scene
@@ -75,8 +76,16 @@ async def test_an_edit_that_fails_for_the_moment_is_made_again(scene: Scene, sta
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_discord_that_takes_nothing_for_long_costs_one_answer_not_the_next(scene: Scene) -> None:
+async def test_an_outage_longer_than_the_librarys_tries_costs_nothing(scene: Scene) -> None:
     scene.pg.faults.add("POST", SENDS, status=500, times=5)
+    await scene.ask("Ada", "hello")
+    assert len(scene.said()) == 1
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_discord_that_takes_nothing_for_long_costs_one_answer_not_the_next(scene: Scene) -> None:
+    sends = 1 + TRIES + 1  # the last one is to say that the answer could not be posted
+    scene.pg.faults.add("POST", SENDS, status=500, times=5 * sends)
     assert await scene.outcome(scene.mention("Ada", "hello")) == "undelivered_unreachable"
     assert scene.journal.find("post_failed", problem="unreachable", level="error")
     await scene.ask("Ada", "and now?")

@@ -26,6 +26,7 @@ class Bench:
         self.agent = FakeAgent()
         self.wires: dict[int, FakeWire] = {}
         self.spent: list[int] = []
+        self.has_budget = True
         self.before: list[MessageRecord] = []
         self.history_takes = 0.0
         self.recalled: list[int] = []
@@ -35,6 +36,7 @@ class Bench:
             open_wire=lambda _guild, channel: self.wires.setdefault(channel, FakeWire()),
             bot=lambda: ("Parley", BOT),
             spend=self.spent.append,
+            has_budget=lambda: self.has_budget,
             load_history=self._load_history,
             clock=self.clock,
         )
