@@ -10,7 +10,7 @@ from pydantic_ai.messages import TextPart
 from conversation import FORGOTTEN, ChannelConversation, ConversationManager, MessageRecord
 from tests.support.clock import FakeClock
 from tests.support.histories import model_reads, turn
-from tests.support.people import ANNA, BEN, CHANNEL, said
+from tests.support.people import ANNA, BEN, CHANNEL, replied, said
 
 
 @pytest.fixture
@@ -129,3 +129,30 @@ def test_what_was_answered_to_a_forgotten_person_stays_dropped_when_a_turn_ends_
     manager.forget_author(CHANNEL, ANNA)
     manager.record_bot_response(CHANNEL, being_made)
     assert answers(conversation) == [FORGOTTEN, "to Ben"]
+
+
+def test_forgetting_a_person_leaves_what_is_answered_to_them_later(
+    manager: ConversationManager, conversation: ChannelConversation
+) -> None:
+    manager.forget_author(CHANNEL, ANNA)
+    manager.record_message(CHANNEL, asked := said(ANNA, "and now?"))
+    manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(asked, answer="later")])
+    assert answers(conversation) == [FORGOTTEN, "later"]
+
+
+def test_with_the_bots_own_message_goes_what_the_model_is_told_that_it_said(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    answer = replied(ANNA)
+    manager.record_message(CHANNEL, replace(answer, reply_to_id=secret.message_id))
+    manager.forget_message(CHANNEL, answer.message_id)
+    assert answers(conversation) == [FORGOTTEN]
+
+
+def test_forgetting_a_person_reaches_others_replies_that_quote_them(manager: ConversationManager) -> None:
+    reply = said(BEN, "oh", reply_to_id=5, reply_to_author_id=ANNA, reply_to_author="Anna", reply_to_text="my secret")
+    conversation = manager.start(CHANNEL, [reply])
+    manager.record_bot_response(CHANNEL, turn(reply))
+    manager.forget_author(CHANNEL, ANNA)
+    assert "secret" not in model_reads(conversation.llm_history) + repr(conversation.messages)
+    assert "oh" in model_reads(conversation.llm_history)

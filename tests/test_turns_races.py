@@ -1,0 +1,140 @@
+"""What happens at the wrong moment: stop, deletion and spent budgets while something else is going on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from conversation import ConversationManager
+from tests.support.clock import FakeClock
+from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, replied, said
+from tests.support.turns_bench import Bench
+from tests.support.virtual_time import until
+from turns import OVER_BUDGET, STOPPED
+
+pytestmark = pytest.mark.virtual_time
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    return Bench()
+
+
+async def run_together(bench: Bench) -> asyncio.Event:
+    """A turn that Anna and Ben asked for together, and the gate that it waits at."""
+    first, gate = asyncio.Event(), asyncio.Event()
+    bench.script(Script(gate=first), Script(first="To both", gate=gate))
+    bench.ask(ANNA, "zero")
+    await until(lambda: len(bench.agent.requests) == 1)
+    bench.ask(ANNA, "one")
+    bench.ask(BEN, "two")
+    first.set()
+    await until(lambda: len(bench.agent.requests) == 2 and len(bench.wire.texts) == 2)
+    return gate
+
+
+def is_being_posted(bench: Bench) -> bool:
+    """Whether the agent is done and its answer on the way."""
+    turn = bench.turns._lanes[CHANNEL].turn
+    return bool(turn and turn.work and turn.work.done())
+
+
+async def test_one_who_says_stop_does_not_stop_what_another_asked_with_them(bench: Bench) -> None:
+    gate = await run_together(bench)
+    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    gate.set()
+    await bench.idle()
+    assert bench.wire.texts == ["the answer", "the answer"]
+
+
+async def test_when_both_have_said_stop_it_stops(bench: Bench) -> None:
+    await run_together(bench)
+    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    assert bench.turns.stop(said(BEN, "stop"), CHANNEL)
+    await bench.idle()
+    assert bench.wire.texts == ["the answer", f"To both\n\n-# {STOPPED}"]
+
+
+async def test_stop_while_the_answer_is_being_posted_loses_no_question_that_waits(bench: Bench) -> None:
+    bench.wire.gate = asyncio.Event()
+    bench.ask(ANNA, "one")
+    await until(lambda: is_being_posted(bench))
+    bench.ask(ANNA, "two")
+    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    bench.wire.gate.set()
+    await bench.idle()
+    await until(lambda: len(bench.wire.texts) == 2)
+    assert sorted(bench.wire.texts) == [STOPPED, "the answer"]
+
+
+async def test_stop_said_to_somebody_else_stops_nothing(bench: Bench) -> None:
+    gate = asyncio.Event()
+    bench.script(Script(gate=gate))
+    bench.ask(ANNA, "one")
+    await until(lambda: bench.agent.requests)
+    assert not bench.turns.stop(said(ANNA, f"<@{BEN}> stop"), CHANNEL)
+    assert bench.turns.stop(said(ANNA, f"<@{BOT}>, stop"), CHANNEL)
+    gate.set()
+    await bench.idle()
+
+
+async def test_an_answer_whose_question_is_deleted_while_it_is_posted_is_taken_back(bench: Bench) -> None:
+    bench.wire.gate = asyncio.Event()
+    question = bench.ask(ANNA, "one")
+    await until(lambda: is_being_posted(bench))
+    bench.turns.withdraw(CHANNEL, lambda message: message.message_id == question.message_id)
+    bench.wire.gate.set()
+    await bench.idle()
+    assert bench.wire.texts == []
+    assert bench.history() == []
+
+
+async def test_no_turn_begins_once_the_budget_is_spent(bench: Bench) -> None:
+    gate = asyncio.Event()
+    bench.script(Script(gate=gate))
+    bench.ask(ANNA, "one")
+    await until(lambda: bench.agent.requests)
+    bench.ask(BEN, "two")
+    bench.has_budget = False
+    gate.set()
+    await bench.idle()
+    assert bench.wire.texts == ["the answer", OVER_BUDGET]
+    assert len(bench.agent.requests) == 1
+
+
+async def test_a_question_is_told_even_if_it_was_told_already(bench: Bench) -> None:
+    """Said while the turn before it was being prepared, it stood in that one's transcript."""
+    bench.history_takes = 1.0
+    bench.ask(ANNA, "one", starts=True)
+    await until(lambda: bench.recalled)
+    bench.ask(BEN, "two")
+    await bench.idle()
+    assert [[m.content for m in request.transcript] for request in bench.agent.requests] == [["one", "two"], ["two"]]
+
+
+async def test_a_stopped_turn_is_paid_for(bench: Bench) -> None:
+    await run_together(bench)
+    bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    bench.turns.stop(said(BEN, "stop"), CHANNEL)
+    await bench.idle()
+    assert bench.spent == [10, INTERRUPTED_TOKENS]
+
+
+def test_what_it_said_before_the_conversation_is_told_and_what_it_says_in_it_is_not() -> None:
+    manager = ConversationManager(60, clock=FakeClock())
+    conversation = manager.start(CHANNEL, [said(ANNA, "and now?")])
+    conversation.precede([said(ANNA, "the capital?"), earlier := replied(ANNA)])
+    manager.record_message(CHANNEL, replied(ANNA))
+    assert earlier in conversation.untold()
+    assert len(conversation.untold()) == 3
+
+
+def test_what_is_deleted_while_the_past_is_being_read_does_not_come_with_it() -> None:
+    manager = ConversationManager(60, clock=FakeClock())
+    conversation = manager.start(CHANNEL, [said(ANNA, "and now?")])
+    secret = said(BEN, "my secret")
+    manager.forget_message(CHANNEL, secret.message_id)
+    conversation.precede([secret])
+    assert secret not in conversation.messages
