@@ -70,7 +70,7 @@ class Parley(discord.Client):
         super().__init__(**{"intents": INTENTS, "allowed_mentions": discord.AllowedMentions.none(), **client_options})
         self._channels = settings.channels
         self._seen: OrderedDict[int, None] = OrderedDict()
-        self._forgotten: dict[tuple[int, int | None], datetime] = {}
+        self._forgotten: dict[tuple[int, int | None], int] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._models = AsyncExitStack()
         self.health = health or Health()
@@ -148,15 +148,18 @@ class Parley(discord.Client):
         self._messages_gone(payload.channel_id, payload.message_ids)
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
-        self.forget(channel.id, None)
+        self.forget(channel.id, None, discord.utils.time_snowflake(_now()))
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
         for channel in guild.channels:
-            self.forget(channel.id, None)
+            self.forget(channel.id, None, discord.utils.time_snowflake(_now()))
 
-    def forget(self, channel_id: int, author_id: int | None) -> None:
-        """Drops what is remembered of one person in a channel, or of the whole conversation."""
-        self._forgotten[channel_id, author_id] = _now()
+    def forget(self, channel_id: int, author_id: int | None, at: int) -> None:
+        """Drops what is remembered of one person in a channel, or of the whole conversation.
+
+        at: the id of what asked for it. By ids, as by Discord's own clock, older messages are told from newer ones.
+        """
+        self._forgotten[channel_id, author_id] = at
         self.turns.withdraw(channel_id, lambda message: author_id in (None, message.author_id))
         self.decisions.drop(lambda entry: entry.channel_id == channel_id and author_id in (None, entry.author_id))
         if author_id is None:
@@ -274,7 +277,7 @@ class Parley(discord.Client):
     def _is_forgotten(self, channel_id: int, record: MessageRecord) -> bool:
         """Whether its author, whom it answers, or the whole channel was forgotten since: it must not come back."""
         marks = (self._forgotten.get((channel_id, who)) for who in (None, record.author_id, *record.addressees))
-        return any(mark and record.timestamp <= mark for mark in marks)
+        return any(mark and record.message_id <= mark for mark in marks)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -288,7 +291,8 @@ class Parley(discord.Client):
             self.conversations.sweep()
             self.limits.sweep(now)
             # Older messages are not read from a channel's history anyway.
-            self._forgotten = {key: at for key, at in self._forgotten.items() if now - at < HISTORY_AGE}
+            oldest = discord.utils.time_snowflake(now - HISTORY_AGE)
+            self._forgotten = {key: at for key, at in self._forgotten.items() if at > oldest}
 
 
 def create_bot(settings: Settings | None = None, **client_options: Any) -> Parley:
@@ -324,6 +328,7 @@ def main() -> int:
 
 async def run(settings: Settings) -> int:
     """Keeps the bot in service, in the playground where there is no token. Returns the exit code."""
+    create_bot(settings)  # a model that cannot be built ends the start before anything else begins
     if settings.discord_token:
         return await serve(partial(create_bot, settings), settings.discord_token.get_secret_value(), settings.port)
     async with playground(settings.playground_host, settings.playground_port) as loopback:

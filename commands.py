@@ -19,8 +19,8 @@ NOTHING_KNOWN = (
     "in direct messages, in threads, or by bots."
 )
 
-Forget = Callable[[int, int | None], None]
-"""(channel id, author id, or None for the whole conversation) -> nothing is remembered of it."""
+Forget = Callable[[int, int | None, int], None]
+"""(channel id, author id or None for the whole conversation, id of the command) -> nothing older is remembered."""
 
 
 def add_commands(tree: app_commands.CommandTree, decisions: DecisionLog, forget: Forget) -> None:
@@ -40,7 +40,8 @@ def add_commands(tree: app_commands.CommandTree, decisions: DecisionLog, forget:
             message.reference.message_id if message.reference and message.author == interaction.client.user else None
         )
         entry = decisions.find(question_id or message.id)
-        await _tell(interaction, entry.decision.in_words().capitalize() + "." if entry else NOTHING_KNOWN)
+        words = entry.decision.in_words() if entry else NOTHING_KNOWN
+        await _tell(interaction, words[:1].upper() + words[1:])
 
     @tree.command(name="forget", description="Forget what I remember of you in this channel.")
     @app_commands.describe(everything="The whole conversation, of everybody: for those who manage the channel")
@@ -49,7 +50,7 @@ def add_commands(tree: app_commands.CommandTree, decisions: DecisionLog, forget:
         if everything and not interaction.permissions.manage_channels:
             await _tell(interaction, "Only those who manage this channel can have me forget the whole conversation.")
             return
-        forget(interaction.channel_id or 0, None if everything else interaction.user.id)
+        forget(interaction.channel_id or 0, None if everything else interaction.user.id, interaction.id)
         whose = "the conversation in this channel" if everything else "what you said in this channel"
         await _tell(interaction, f"Done: I have forgotten {whose}.")
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from dotenv import load_dotenv
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import AliasChoices, Field, PositiveInt, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
@@ -49,7 +49,7 @@ class Settings(BaseSettings):
     )
     use_llm_judge: bool = Field(False, description="true or false")
     instructions: str = Field("", max_length=20_000, description="at most 20,000 characters of text")
-    channels: Annotated[frozenset[int], NoDecode] = Field(
+    channels: Annotated[frozenset[PositiveInt], NoDecode] = Field(
         frozenset(), description="channel ids separated by commas, or leave it empty for all channels"
     )
     turns_per_user_minute: int = Field(20, ge=1, description="a whole number from 1, such as 20")
@@ -126,6 +126,8 @@ def load_settings() -> Settings:
     Raises SettingError for the first value that cannot work.
     """
     load_dotenv(Path.cwd() / ".env")
+    for name in [name for name, value in os.environ.items() if not value and name.endswith(("_KEY", "_BASE_URL"))]:
+        del os.environ[name]  # the providers' clients take an empty key for a key
     try:
         return Settings()
     except ValidationError as error:

@@ -6,9 +6,8 @@ count and a size of messages, and by a token budget for the model's history.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -25,8 +24,11 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-MENTION = re.compile(r"<@!?(\d{1,20})>")
-RECENT = timedelta(minutes=5)
+from state.engagement import Engagement
+from state.message import MessageRecord, called_by_name
+
+__all__ = ["ChannelConversation", "ConversationManager", "Engagement", "MessageRecord", "told", "trim_history"]
+
 HISTORY_TOKENS = 12_000
 HISTORY_TURNS = 16  # the providers' clients take about 0.1 ms for each message they send
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
@@ -34,47 +36,6 @@ IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
 FORGOTTEN = "(forgotten at somebody's request)"
 REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
-
-
-@dataclass(frozen=True, slots=True)
-class MessageRecord:
-    """One message in a channel, free of any Discord type.
-
-    content: as posted, mentions in their raw form `<@id>`; readable: what the model is shown instead (names resolved,
-    embeds and attachments in words), empty: the content. mentioned: whom Discord says it mentions, None: those in
-    the content. addressees: of the bot's own messages, whom they answer. timestamp: aware.
-    """
-
-    author: str
-    author_id: int
-    content: str
-    timestamp: datetime
-    is_bot: bool
-    message_id: int = 0
-    mentioned: frozenset[int] | None = None
-    mentions_group: bool = False
-    reply_to_id: int | None = None
-    reply_to_author_id: int | None = None
-    reply_to_author: str = ""
-    reply_to_text: str = ""
-    readable: str = ""
-    images: tuple[str, ...] = ()
-    addressees: frozenset[int] = frozenset()
-
-    @property
-    def mentions(self) -> frozenset[int]:
-        """Ids of the users it mentions."""
-        return frozenset(map(int, MENTION.findall(self.content))) if self.mentioned is None else self.mentioned
-
-    @property
-    def text(self) -> str:
-        """What a reader of the channel sees."""
-        return self.readable or self.content
-
-    @property
-    def size(self) -> int:
-        """Characters it takes to keep and to tell, about."""
-        return len(self.content) + len(self.readable) + len(self.reply_to_text) + 100 * (1 + len(self.images))
 
 
 Changes = dict[int, MessageRecord | None]
@@ -90,55 +51,6 @@ class Tag(TypedDict):
     reply_to_author_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Engagement:
-    """How the bot stands in a channel: when it spoke, to whom, and who else is talking. Anyone can build one by hand.
-
-    unanswered_by: those to whom the bot spoke and who have said nothing since, and whom nobody else has addressed
-    since; with when it spoke to them. last_spoke: who spoke within the last 5
-    minutes before the newest message, and when.
-    """
-
-    bot_spoke_at: datetime | None = None
-    bot_spoke_last: bool = False
-    unanswered_by: Mapping[int, datetime] = field(default_factory=dict)
-    last_author: int | None = None
-    last_spoke: Mapping[int, datetime] = field(default_factory=dict)
-
-    def after(self, message: MessageRecord) -> Engagement:
-        """The engagement once this message was posted."""
-        if message.is_bot:
-            spoken_to = message.addressees or ({self.last_author} if self.last_author is not None else set())
-            return replace(
-                self,
-                bot_spoke_at=message.timestamp,
-                bot_spoke_last=True,
-                unanswered_by={**self._recently_unanswered(message), **dict.fromkeys(spoken_to, message.timestamp)},
-            )
-        start = message.timestamp - RECENT
-        addressed = {message.author_id, message.reply_to_author_id} | message.mentions
-        last_spoke = {author: at for author, at in self.last_spoke.items() if at >= start}
-        last_spoke[message.author_id] = message.timestamp
-        return replace(
-            self,
-            bot_spoke_last=False,
-            unanswered_by={who: at for who, at in self._recently_unanswered(message).items() if who not in addressed},
-            last_author=message.author_id,
-            last_spoke=last_spoke,
-        )
-
-    def is_answer_due(self, message: MessageRecord) -> bool:
-        """Whether the bot's last words to this author, within 5 minutes, have not been answered by them yet."""
-        return message.author_id in self._recently_unanswered(message)
-
-    def _recently_unanswered(self, message: MessageRecord) -> dict[int, datetime]:
-        return {who: at for who, at in self.unanswered_by.items() if message.timestamp - at < RECENT}
-
-    def people_since(self, start: datetime) -> frozenset[int]:
-        """Who spoke since then; the bot does not count."""
-        return frozenset(author for author, at in self.last_spoke.items() if at >= start)
-
-
 @dataclass(slots=True)
 class ChannelConversation:
     """A channel's active stretch of messages. Mutable; changed through its manager."""
@@ -149,9 +61,10 @@ class ChannelConversation:
     messages: list[MessageRecord] = field(default_factory=list)
     llm_history: list[ModelMessage] = field(default_factory=list)
     participants: set[int] = field(default_factory=set)
-    engagement: Engagement = Engagement()
-    engagement_before: Engagement = Engagement()
+    engagement: Engagement = field(default_factory=Engagement)
+    engagement_before: Engagement = field(default_factory=Engagement)
     told_through: int = -1
+    names: dict[int, str] = field(default_factory=dict)
     own: set[int] = field(default_factory=set)
     revisions: Changes = field(default_factory=dict)
     unsaid: set[int] = field(default_factory=set)
@@ -174,8 +87,9 @@ class ChannelConversation:
         self.size += message.size
         if not message.is_bot:
             self.participants.add(message.author_id)
+            self.names[message.author_id] = message.author
         self.engagement_before = self.engagement
-        self.engagement = self.engagement.after(message)
+        self.engagement = self.engagement.after(message, called_by_name(message, self.names))
 
     def precede(self, earlier: Sequence[MessageRecord]) -> None:
         """Puts what was said before the conversation in front of it."""
@@ -191,10 +105,6 @@ class ChannelConversation:
 
     def find(self, message_id: int) -> MessageRecord | None:
         return next((m for m in reversed(self.messages) if m.message_id == message_id), None)
-
-    def names(self) -> dict[int, str]:
-        """The display names of the people who take part, by id."""
-        return {m.author_id: m.author for m in self.messages if not m.is_bot}
 
     def untold(self) -> list[MessageRecord]:
         """The messages that the model has not been told, oldest first; what it said in this conversation it knows."""
@@ -212,6 +122,7 @@ class ChannelConversation:
         own = (m.reply_to_id for m in self.messages if m.is_bot and m.message_id in message_ids)
         self._unsay({question for question in own if question is not None})
         self._change(dict.fromkeys(message_ids))
+        self._replay(self.messages)
 
     def forget(self, author_id: int) -> None:
         """Drops all that one person said, what others' replies quote of it, and what was answered to them."""
@@ -224,6 +135,7 @@ class ChannelConversation:
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
         self._unsay(theirs | told_of)
         self._change(changes | dict.fromkeys(theirs | told_of))
+        self._replay(self.messages)
 
     def _unsay(self, questions: set[int]) -> None:
         self.llm_history = _unsaid(self.llm_history, questions)
@@ -265,7 +177,8 @@ class ChannelConversation:
         self.messages = messages
         self.size = sum(m.size for m in messages)
         self.own &= {m.message_id for m in messages}
-        self.participants = {m.author_id for m in messages if not m.is_bot}
+        self.names = {m.author_id: m.author for m in messages if not m.is_bot}
+        self.participants = set(self.names)
 
     def _replay(self, messages: Sequence[MessageRecord]) -> None:
         self.messages, self.size = [], 0

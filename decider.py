@@ -15,13 +15,13 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from conversation import RECENT, ChannelConversation, Engagement, MessageRecord
+from conversation import ChannelConversation
+from state.engagement import RECENT, Engagement
+from state.message import MessageRecord, called_by_name
 
 JUDGE_DEADLINE_SECONDS = 3.0
 QUIET_CHANNEL_PEOPLE = 4
 SHORT_QUESTION_WORDS = 10
-CALL_FIRST = re.compile(r"\s*@?([^,:\n]{1,32})[,:]")
-END_MARKS = " \t\n.?!"
 CONTINUATION = re.compile(r"(and|also|what about|how about|why|but)\b", re.IGNORECASE)
 
 
@@ -124,7 +124,7 @@ class FollowupRules:
         if addresses_others(message, bot_user_id):
             return NOT_OURS
         decision = self._by_turn(message, engagement)
-        if decision != NOTHING and calls_by_name(message, conversation.names()):
+        if decision != NOTHING and called_by_name(message, conversation.names):
             return NOT_OURS
         return decision
 
@@ -211,16 +211,6 @@ def addresses_others(message: MessageRecord, bot_user_id: int) -> bool:
     """It mentions a person, a role or everyone, or it replies to somebody: and that is not the bot."""
     replies_elsewhere = message.reply_to_id is not None and message.reply_to_author_id != bot_user_id
     return message.mentions_group or replies_elsewhere or bool(message.mentions - {bot_user_id, message.author_id})
-
-
-def calls_by_name(message: MessageRecord, names: Mapping[int, str]) -> bool:
-    """It calls somebody else who takes part, without a mention: "Ben, ...", "ben: ...", "..., Ben?"."""
-    first = CALL_FIRST.match(message.content)
-    _, comma, last = message.content.rstrip(END_MARKS).rpartition(",")
-    called = {first[1].strip().casefold()} if first else set()
-    if comma:
-        called.add(last.strip().removeprefix("@").casefold())
-    return any(name.casefold() in called for author_id, name in names.items() if author_id != message.author_id)
 
 
 def is_quiet(message: MessageRecord, engagement: Engagement) -> bool:

@@ -218,6 +218,8 @@ class Turns:
         post = self._open(newest, turn.questions)
         outcome = await self._outcome(turn, conversation, post)
         tokens = self._account(turn, outcome)
+        if outcome is Cancel.STOPPED:
+            turn.text = post.shown  # whoever says stop wants to read no more
         ended = await self._conclude(turn, newest, conversation, post, outcome)
         log.info(
             "turn_ended",
@@ -377,4 +379,4 @@ def _final_text(turn: _Turn, outcome: Answer | Failure | Cancel) -> str:
 
 
 def _with_note(text: str, note: str) -> str:
-    return f"{text}\n\n-# {note}" if text.strip() else note
+    return f"{text.rstrip()}\n\n-# {note}" if text.strip() else note

@@ -30,15 +30,17 @@ def build_model(variable: str, names: str) -> Model:
 
 
 def _build_one(variable: str, name: str) -> Model:
-    if name == DEMO:
+    if name.lower() == DEMO:
         return demo_model()
     try:
+        if name.endswith(":"):
+            raise UserError("no model named")
         return infer_model(name)
     except (UserError, ValueError) as error:
         if key := re.search(r"`([A-Z0-9_]+_KEY)`", str(error)):
             raise UnusableModelError(f"{variable} {name!r} cannot be used without its key: set {key[1]}.") from None
         raise UnusableModelError(
-            f"{variable} {name!r} cannot be used: no such provider; use provider:name, such as openai:gpt-5, or demo."
+            f"{variable} {name!r} cannot be used: no such model; use provider:name, such as openai:gpt-5, or demo."
         ) from None
     except ImportError:
         raise UnusableModelError(

@@ -93,6 +93,7 @@ class Post:
         self._interval = edit_interval_seconds
         self._parts: list[_Part] = []
         self._text = ""
+        self.shown = ""
         self._wanted: list[str] = []
         self._changed = asyncio.Event()
         self._tries_left = TRIES
@@ -143,8 +144,10 @@ class Post:
     async def _publish(self) -> None:
         while True:
             self._changed.clear()
-            self._wanted = split(self._text)
+            text = self._text
+            self._wanted = split(text)
             wait = await self._publish_due()
+            self.shown = text if wait is None else self.shown
             if wait is not None:
                 await asyncio.sleep(wait)
             elif not self._changed.is_set():

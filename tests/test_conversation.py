@@ -188,7 +188,7 @@ def test_participants_are_the_people_who_spoke(manager: ConversationManager) -> 
     conversation = manager.start(CHANNEL, [said(ANNA), replied(ANNA)])
     manager.record_message(CHANNEL, said(BEN))
     assert conversation.participants == {ANNA, BEN}
-    assert conversation.names() == {ANNA: "Anna", BEN: "Ben"}
+    assert conversation.names == {ANNA: "Anna", BEN: "Ben"}
 
 
 def test_the_bots_own_message_is_replaced_as_it_grows(manager: ConversationManager) -> None:

@@ -21,9 +21,9 @@ from decider import (
     Reason,
     ResponseDecider,
     Verdict,
-    calls_by_name,
     looks_like_followup,
 )
+from state.message import called_by_name
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, DAN, EVE, replied, said
 
@@ -164,7 +164,7 @@ async def test_naming_oneself_is_naming_nobody() -> None:
     ],
 )
 def test_people_are_called_by_name_at_either_end_with_a_comma(text: str, calls: bool) -> None:
-    assert calls_by_name(said(ANNA, text), {ANNA: "Anna", BEN: "Ben"}) is calls
+    assert bool(called_by_name(said(ANNA, text), {ANNA: "Anna", BEN: "Ben"})) is calls
 
 
 async def test_a_call_where_nothing_is_due_is_no_trigger() -> None:
@@ -348,7 +348,7 @@ def test_a_message_made_to_be_slow_to_read_is_not() -> None:
     """Time would tell on a slow machine only: what must not happen is a search that starts anew at every character."""
     names = {BEN: "Ben"}
     for text in ("hey," + " " * 200_000 + ",", "," * 200_000, "a" * 200_000 + ",", "? " * 100_000):
-        assert not calls_by_name(said(ANNA, text), names)
+        assert not called_by_name(said(ANNA, text), names)
 
 
 def test_an_answer_is_not_due_for_ever() -> None:
@@ -360,3 +360,8 @@ def test_an_answer_is_not_due_for_ever() -> None:
 def test_an_answer_is_no_longer_due_from_somebody_whom_others_address() -> None:
     engagement = Engagement().after(said(ANNA)).after(replied(ANNA)).after(said(BEN, f"<@{ANNA}> lunch?"))
     assert not engagement.is_answer_due(said(ANNA, "sure"))
+
+
+def test_an_answer_is_no_longer_due_from_somebody_whom_others_call_by_name() -> None:
+    conversation = talk(said(ANNA), said(BEN, "hm"), replied(ANNA), said(BEN, "hey Anna, shall we take the train?"))
+    assert not conversation.engagement.is_answer_due(said(ANNA, "yes, the early one"))

@@ -40,7 +40,7 @@ async def test_why_of_a_message(scene: Scene) -> None:
     await scene.decision(silent)
     for target in (question, answer):
         shown = await _use(scene, "Ben", "Why?", target=target)
-        assert shown.content == "Answered: you mentioned me or replied to me."
+        assert shown.content == "Answered: you mentioned me or replied to me"
     assert (await _use(scene, "Ben", "Why?", target=silent)).content == "Silent: it was addressed to somebody else."
 
 
