@@ -38,7 +38,7 @@ from decider import (
     ResponseDecider,
     Verdict,
 )
-from delivery.discord_wire import DiscordWire, find_channel
+from delivery.discord_wire import UNREADABLE, DiscordWire, find_channel
 from delivery.reading import is_persons, is_said_by_people, may_address_somebody, to_record
 from service import INTENTS, RefusedError, playground, serve, shown_in
 from state.limits import Cap, Limits, Refusal
@@ -67,10 +67,17 @@ class Parley(discord.Client):
         listener: Callable[[LoggedDecision], None] | None = None,
         **client_options: Any,
     ) -> None:
-        super().__init__(**{"intents": INTENTS, "allowed_mentions": discord.AllowedMentions.none(), **client_options})
+        ours = {
+            "intents": INTENTS,
+            "allowed_mentions": discord.AllowedMentions.none(),
+            # Discord: seconds. A rate limit beyond that is an outage; without this the library waits for hours.
+            "max_ratelimit_timeout": 60.0,
+        }
+        super().__init__(**{**ours, **client_options})
         self._channels = settings.channels
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._forgotten: dict[tuple[int, int | None], int] = {}
+        self._judging: set[int] = set()
         self._background: set[asyncio.Task[None]] = set()
         self._models = AsyncExitStack()
         self.health = health or Health()
@@ -196,7 +203,7 @@ class Parley(discord.Client):
         if self.turns.stop(record, channel_id):
             return Decision(False, Reason.STOP), False
         decision = await self.decider.should_respond(record, conversation, me)
-        if conversation.find(record.message_id) is None:
+        if conversation.is_deleted(record.message_id):
             return Decision(False, Reason.DELETED), False
         return self._permit(message, decision), False
 
@@ -206,11 +213,13 @@ class Parley(discord.Client):
             return decision
         if self.turns.draining:
             return replace(decision, respond=False, reason=Reason.SHUTTING_DOWN)
-        if not _may_write(message):
-            self._spawn(DiscordWire(self, _guild_id(message), message.channel.id).react(message.id, NOT_ALLOWED))
-            return replace(decision, respond=False, reason=Reason.MISSING_PERMISSION)
+        allowed = _permissions(message)
         explicit = decision.reason is Reason.EXPLICIT_TRIGGER
         refusal = self.limits.admit(message.author.id, message.channel.id, explicit=explicit, now=_now())
+        if not allowed.send_messages:
+            if allowed.add_reactions and not refusal:
+                self._spawn(DiscordWire(self, _guild_id(message), message.channel.id).react(message.id, NOT_ALLOWED))
+            return replace(decision, respond=False, reason=Reason.MISSING_PERMISSION)
         return self._refuse(message, decision, refusal) if refusal else decision
 
     def _refuse(self, message: discord.Message, decision: Decision, refusal: Refusal) -> Decision:
@@ -223,9 +232,13 @@ class Parley(discord.Client):
     # Parts for the wiring
 
     async def _ask_judge(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
-        if not self.limits.may_judge(_now()):
-            raise JudgeError("today's token budget is nearly spent")
-        return await self._judge(message, conversation)
+        if conversation.channel_id in self._judging or not self.limits.may_judge(_now()):
+            raise JudgeError("it is busy with this channel, or today's token budget is nearly spent")
+        self._judging.add(conversation.channel_id)
+        try:
+            return await self._judge(message, conversation)
+        finally:
+            self._judging.discard(conversation.channel_id)
 
     def _me(self) -> tuple[str, int]:
         """The bot's name and id."""
@@ -267,7 +280,7 @@ class Parley(discord.Client):
                 cached = [m async for m in channel.history(limit=HISTORY_MESSAGES, before=before, oldest_first=False)][
                     ::-1
                 ]
-            except (discord.HTTPException, aiohttp.ClientError) as error:
+            except (discord.DiscordException, aiohttp.ClientError, OSError, *UNREADABLE) as error:
                 log.info("history_failed", channel=question.channel_id, detail=str(error))
         me = self._me()[1]
         recent = [m for m in cached[-HISTORY_MESSAGES:] if asked.timestamp - m.created_at < HISTORY_AGE]
@@ -344,11 +357,11 @@ def _warn_of(settings: Settings) -> None:
         log.warning("redis_unused", meaning="this version keeps everything in memory")
 
 
-def _may_write(message: discord.Message) -> bool:
-    """Whether the bot may write where the message stands, as far as the cache knows."""
+def _permissions(message: discord.Message) -> discord.Permissions:
+    """What the bot may do where the message stands, as far as the cache knows."""
     if message.guild is None or message.guild.me is None or not isinstance(message.channel, discord.abc.GuildChannel):
-        return True
-    return message.channel.permissions_for(message.guild.me).send_messages
+        return discord.Permissions.all()
+    return message.channel.permissions_for(message.guild.me)
 
 
 def log_decision(write: Callable[..., object], message: discord.Message, decision: Decision, seconds: float) -> None:

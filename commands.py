@@ -64,7 +64,10 @@ async def sync(tree: app_commands.CommandTree) -> None:
 
 
 async def _tell(interaction: discord.Interaction, text: str) -> None:
-    await interaction.response.send_message(text, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
+    try:
+        await interaction.response.send_message(text, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
+    except (discord.HTTPException, aiohttp.ClientError) as error:
+        log.warning("interaction_failed", channel=interaction.channel_id, detail=str(error))  # after 3 s it is void
 
 
 def _link(interaction: discord.Interaction, entry: LoggedDecision) -> str:

@@ -27,10 +27,17 @@ from pydantic_ai.messages import (
 from state.engagement import Engagement
 from state.message import MessageRecord, called_by_name
 
-__all__ = ["ChannelConversation", "ConversationManager", "Engagement", "MessageRecord", "told", "trim_history"]
+__all__ = [
+    "ChannelConversation",
+    "ConversationManager",
+    "Engagement",
+    "MessageRecord",
+    "indented",
+    "told",
+    "trim_history",
+]
 
 HISTORY_TOKENS = 12_000
-HISTORY_TURNS = 16  # the providers' clients take about 0.1 ms for each message they send
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
 IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
@@ -105,6 +112,10 @@ class ChannelConversation:
 
     def find(self, message_id: int) -> MessageRecord | None:
         return next((m for m in reversed(self.messages) if m.message_id == message_id), None)
+
+    def is_deleted(self, message_id: int) -> bool:
+        """Whether a message that was recorded was deleted since, and not merely trimmed."""
+        return self.find(message_id) is None and self.revisions.get(message_id, self) is None
 
     def untold(self) -> list[MessageRecord]:
         """The messages that the model has not been told, oldest first; what it said in this conversation it knows."""
@@ -279,7 +290,7 @@ class ConversationManager:
         return len(expired)
 
     def _expired(self, conversation: ChannelConversation) -> bool:
-        idle = self._clock() - conversation.last_activity
+        idle = abs(self._clock() - conversation.last_activity)  # a clock that was set back must not keep it for ever
         return not self._holds[conversation.channel_id] and idle > timedelta(seconds=self.timeout)
 
 
@@ -293,9 +304,7 @@ def told(message: MessageRecord) -> list[UserContent]:
     if message.reply_to_author:
         excerpt = " ".join(message.reply_to_text[:REPLY_EXCERPT].split())
         reply = f" (replying to {message.reply_to_author}: {excerpt!r})"
-    # Continuation lines are indented: no message can pass a line of its own off as somebody else's.
-    text = "\n    ".join(message.text.splitlines())
-    line = f"{message.author}{' (you)' if message.is_bot else ''}{reply}: {text}\n"
+    line = f"{message.author}{' (you)' if message.is_bot else ''}{reply}: {indented(message.text)}\n"
     tag = Tag(
         message_id=message.message_id,
         author_id=message.author_id,
@@ -305,19 +314,21 @@ def told(message: MessageRecord) -> list[UserContent]:
     return [TextContent(line, metadata=tag), *map(ImageUrl, message.images)]
 
 
-def trim_history(
-    history: Sequence[ModelMessage], max_tokens: int, max_turns: int = HISTORY_TURNS
-) -> list[ModelMessage]:
-    """The history cut at turn borders to a budget of tokens and turns.
+def indented(text: str) -> str:
+    """With its further lines indented: no message can pass a line of its own off as somebody else's."""
+    return "\n    ".join(text.splitlines())
 
-    Once it is over a budget the oldest turns go until half of that is left: between two cuts the beginning stays the
+
+def trim_history(history: Sequence[ModelMessage], max_tokens: int) -> list[ModelMessage]:
+    """The history cut at turn borders to a token budget.
+
+    Once it is over the budget the oldest turns go until half of it is left: between two cuts the beginning stays the
     same, which is what providers' prompt caches need. The newest turn always stays.
     """
-    starts = [i for i, message in enumerate(history) if _is_turn_start(message)]
-    if not starts or (len(starts) <= max_turns and sum(map(_tokens, history)) <= max_tokens):
+    if sum(map(_tokens, history)) <= max_tokens:
         return list(history)
-    candidates = starts[-max(1, max_turns // 2) :]
-    start = next((i for i in candidates if sum(map(_tokens, history[i:])) <= max_tokens // 2), starts[-1])
+    starts = [i for i, message in enumerate(history) if _is_turn_start(message)]
+    start = next((i for i in starts if sum(map(_tokens, history[i:])) <= max_tokens // 2), starts[-1] if starts else 0)
     return list(history[start:])
 
 

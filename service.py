@@ -43,8 +43,6 @@ class Bot(Protocol):
 
     async def shut_down(self) -> None: ...
 
-    async def close(self) -> None: ...
-
 
 class MakeBot(Protocol):
     """Builds a bot for one connection."""
@@ -89,7 +87,7 @@ async def _keep_connected(
             await asyncio.wait({connection, stopping, gateway_lost}, return_when=asyncio.FIRST_COMPLETED)
             ending = connection.result() if connection.done() else None
         finally:
-            await (bot.shut_down() if stopping.done() else bot.close())
+            await bot.shut_down()
             connection.cancel()
         if stopping.done():
             return 0
@@ -123,6 +121,10 @@ async def _connect(bot: Bot, token: str) -> Ending:
         log.error("gateway_closed", code=error.code, detail=str(error))
     except (discord.HTTPException, discord.GatewayNotFound, aiohttp.ClientError, OSError) as error:
         log.warning("connection_failed", detail=f"{type(error).__name__}: {error}")
+        return Ending.UNREACHABLE
+    except Exception:
+        # The outermost edge: an event that discord.py cannot read ends its connection, not ours to Discord.
+        log.exception("connection_broken")
         return Ending.UNREACHABLE
     return Ending.FAULT
 

@@ -20,6 +20,7 @@ from agents.gateway import AgentGateway, AgentRequest, Answer, Failure, FailureK
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import addresses_others
 from delivery.post import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
+from delivery.split import closed
 
 log = structlog.get_logger()
 
@@ -265,15 +266,17 @@ class Turns:
 
     async def _answer(self, turn: _Turn, conversation: ChannelConversation, post: Post) -> Answer | Failure | Cancel:
         await self._recall(turn, conversation)
-        asked = [conversation.find(q.message.message_id) for q in turn.questions]
-        questions = [message for message in asked if message]
+        # One that was trimmed meanwhile is asked all the same.
+        pending = [q.message for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
+        questions = [conversation.find(message.message_id) or message for message in pending]
         if not questions:
             return Cancel.WITHDRAWN
         # A question may have been told already, as something said while an earlier turn was being prepared.
         to_tell = {m.message_id for m in (*conversation.untold(), *questions)}
+        trimmed = [q for q in questions if conversation.find(q.message_id) is None]
         turn.request = AgentRequest(
             history=conversation.llm_history,
-            transcript=[m for m in conversation.messages if m.message_id in to_tell],
+            transcript=[*trimmed, *(m for m in conversation.messages if m.message_id in to_tell)],
             questions=questions,
             place=turn.questions[-1].place,
             now=self._clock(),
@@ -379,4 +382,4 @@ def _final_text(turn: _Turn, outcome: Answer | Failure | Cancel) -> str:
 
 
 def _with_note(text: str, note: str) -> str:
-    return f"{text.rstrip()}\n\n-# {note}" if text.strip() else note
+    return f"{closed(text)}\n\n-# {note}" if text.strip() else note

@@ -35,7 +35,7 @@ from pydantic_ai.models import Model
 
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
 from agents.models import SETTINGS
-from conversation import CHARACTERS_PER_TOKEN, MessageRecord, told
+from conversation import CHARACTERS_PER_TOKEN, MessageRecord, indented, told
 from delivery.split import is_blank
 
 INSTRUCTIONS = Path(__file__).with_name("general.md").read_text(encoding="utf-8")
@@ -48,6 +48,9 @@ MAX_TRANSCRIPT_MESSAGES = 60
 MAX_TRANSCRIPT_CHARACTERS = 16_000
 
 MAX_PROMPT_IMAGES = 4
+# The last two or three turns are sent as the model knows turns, what was before as text.
+UNFOLDED_TURNS = 2
+FOLDED_AT_ONCE = 2
 MAX_NAME_CHARACTERS = 100
 
 KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
@@ -113,7 +116,7 @@ class GeneralAgent:
             asyncio.timeout(self._stall) as deadline,
             self._agent.run_stream(
                 _flat(_prompt(request), images=images),
-                message_history=[_flattened(message, images=images) for message in request.history],
+                message_history=_folded(request, images=images),
                 instructions=self._rules(request.place),
                 usage_limits=UsageLimits(request_limit=1),
                 usage=usage,
@@ -121,7 +124,7 @@ class GeneralAgent:
         ):
             async for delta in stream.stream_text(delta=True, debounce_by=None):
                 deadline.reschedule(min(end, clock() + self._stall))
-                so_far.add(delta)
+                so_far.add(_clean(delta)[: MAX_ANSWER_CHARACTERS + 1 - len(so_far.text)])
                 if len(so_far.text) > MAX_ANSWER_CHARACTERS:
                     return replace(self.interrupted(request, so_far.text), was_cut=True)
             tokens = stream.usage.total_tokens or _estimated_tokens(request, so_far.text)
@@ -158,7 +161,7 @@ def _prompt(request: AgentRequest) -> list[UserContent]:
     said = _newest(request.transcript, {m.message_id for m in request.questions})
     left_out = len(request.transcript) - len(said)
     gap = f"{left_out} earlier messages are left out. " if left_out else ""
-    names = ", ".join(dict.fromkeys(question.author for question in request.questions))
+    names = ", ".join(f'"{name}"' for name in dict.fromkeys(question.author for question in request.questions))
     images = [image for message in said for image in message.images][-MAX_PROMPT_IMAGES:]
     said = [replace(message, images=tuple(i for i in message.images if i in images)) for message in said]
     return [
@@ -178,6 +181,11 @@ def _newest(transcript: Sequence[MessageRecord], questions: set[int]) -> list[Me
         if within or message.message_id in questions:
             kept.append(message)
     return kept[::-1]
+
+
+def _clean(delta: str) -> str:
+    """Without half characters, which cannot be sent to anybody."""
+    return delta.encode(errors="replace").decode()
 
 
 def _kind(error: Exception) -> FailureKind:
@@ -216,6 +224,39 @@ def _flat(content: str | Sequence[UserContent], *, images: bool = True) -> str |
     if not images:
         return "".join(map(str, pieces))
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces
+
+
+def _folded(request: AgentRequest, *, images: bool) -> list[ModelMessage]:
+    """The history as it is sent: the older turns as one stretch of text before the newer ones.
+
+    The providers' clients take 0.1 to 0.2 ms for each message: a long conversation would make each answer later.
+    The text only ever grows at its end, by some turns at a time: what a provider has cached stays good.
+    """
+    starts = [i for i, m in enumerate(request.history) if any(isinstance(p, UserPromptPart) for p in m.parts)]
+    folded_turns = max(0, len(starts) - UNFOLDED_TURNS) // FOLDED_AT_ONCE * FOLDED_AT_ONCE
+    border = starts[folded_turns] if folded_turns else 0
+    older = "".join(_as_text(message, request.place.bot_name) for message in request.history[:border])
+    newer = [_flattened(message, images=images) for message in request.history[border:]]
+    if older and isinstance(newer[0], ModelRequest):
+        newer[0] = replace(newer[0], parts=[UserPromptPart(content=older), *newer[0].parts])
+        newer[0] = _joined(newer[0])
+    return newer
+
+
+def _joined(message: ModelRequest) -> ModelRequest:
+    """With its prompts in one: some models' templates insist that the roles take turns."""
+    prompts = [part for part in message.parts if isinstance(part, UserPromptPart)]
+    content = [item for part in prompts for item in ([part.content] if isinstance(part.content, str) else part.content)]
+    return replace(message, parts=[UserPromptPart(content=_flat(content))])
+
+
+def _as_text(message: ModelMessage, bot_name: str) -> str:
+    if isinstance(message, ModelRequest):
+        return (
+            "".join(str(_flat(p.content, images=False)) for p in message.parts if isinstance(p, UserPromptPart)) + "\n"
+        )
+    said = "".join(part.content for part in message.parts if isinstance(part, TextPart))
+    return f"{bot_name} (you): {indented(said)}\n"
 
 
 def _flattened(message: ModelMessage, *, images: bool = True) -> ModelMessage:

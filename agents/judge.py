@@ -44,7 +44,7 @@ class ModelJudge:
         recent = [m for m in conversation.messages if m.message_id != message.message_id][-MESSAGES_SHOWN:]
         said = "".join(_line(m) for m in recent)
         question = f"{said}The newest message:\n{_line(message)}"
-        usage = RunUsage()
+        usage, estimated = RunUsage(), (len(question) + len(INSTRUCTIONS)) // CHARACTERS_PER_TOKEN
         try:
             result = await self._agent.run(
                 question,
@@ -53,14 +53,14 @@ class ModelJudge:
                 usage=usage,
             )
         except asyncio.CancelledError:
-            # Too late for us, not for the bill: counted by the usual estimate.
-            usage.input_tokens = usage.input_tokens or len(question) // CHARACTERS_PER_TOKEN
+            # Too late for us, not for the bill.
+            self._spend(usage.total_tokens or estimated)
             raise
         except (AgentRunError, FallbackExceptionGroup) as error:
-            raise JudgeError(str(error)) from error
-        finally:
             if usage.total_tokens:
                 self._spend(usage.total_tokens)
+            raise JudgeError(str(error)) from error
+        self._spend(usage.total_tokens or estimated)
         return Verdict(result.output.meant_for_bot, " ".join(result.output.evidence.split())[:120])
 
 

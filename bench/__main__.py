@@ -27,7 +27,7 @@ CHANNELS = 10_000
 MESSAGES = 20_000
 ACTIVE_MESSAGES = 5_000
 MENTIONS = 200
-ROUNDS = 3
+ROUNDS = 5
 
 
 class Bare(discord.Client):
@@ -114,7 +114,8 @@ async def measure() -> list[tuple[str, str, str, bool]]:
             bare.append(await ignored(peer, at["token"], make_bare))
             ours.append(await ignored(peer, at["token"], make_ours))
         microseconds, milliseconds = await active(peer, at["token"], make_ours)
-    low, high = statistics.median(bare), statistics.median(ours)
+    # The least of several rounds: whatever else the machine does only ever adds.
+    low, high = min(bare), min(ours)
     ratio = high / low
     return [
         (

@@ -17,6 +17,7 @@ from playground.limits import Limits
 from playground.server import Playground
 from tests.support.stub_model import Body, Reply, StubModel
 
+PAUSE_SECONDS = 0.03  # nobody asks again within the millisecond in which the answer comes
 FRAME = 200  # messages between two yields to the sockets
 
 
@@ -62,6 +63,7 @@ class World:
             await self._asked.wait()
             seconds.append(self._asked_at - started)
             await self._loopback.wait_for(partial(self._stand_more_than, before + 1))
+            await asyncio.sleep(PAUSE_SECONDS)
         return {"seconds": seconds}
 
 

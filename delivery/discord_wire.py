@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 import discord
@@ -18,6 +18,10 @@ log = structlog.get_logger()
 TYPING_INTERVAL_SECONDS = 8.0
 # Nobody but the replied-to person is ever pinged, whatever the text says.
 PINGS = discord.AllowedMentions(everyone=False, users=False, roles=False, replied_user=True)
+# What discord.py raises when a server's answer is not what it takes it for.
+UNREADABLE = (TypeError, KeyError, AttributeError, ValueError)
+# Nothing takes longer: the library's own tries included.
+CALL_SECONDS = 120.0
 # Discord: replying needs the permission to read the history.
 CANNOT_REPLY_WITHOUT_HISTORY = 160002
 
@@ -44,7 +48,7 @@ class DiscordWire:
 
     async def send(self, text: str, *, nonce: str, reply_to: int | None) -> Posted:
         """Posts a message, as a reply where possible: to a deleted question it becomes a plain message."""
-        with _problems():
+        async with _problems():
             try:
                 message = await self._send(text, nonce, reply_to)
             except discord.HTTPException as error:
@@ -69,18 +73,19 @@ class DiscordWire:
         return self._sent.get(message_id) or self._channel.get_partial_message(message_id)
 
     async def edit(self, message_id: int, text: str) -> None:
-        with _problems():
+        async with _problems():
             await self._message(message_id).edit(content=text, allowed_mentions=PINGS)
 
     async def delete(self, message_id: int) -> None:
-        with _problems(), suppress(discord.NotFound):
-            await self._message(message_id).delete()
+        async with _problems():
+            with suppress(discord.NotFound):
+                await self._message(message_id).delete()
 
     async def react(self, message_id: int, emoji: str) -> None:
         """A reaction is the least of our ways to say something: where it is not allowed, it is left out."""
         try:
             await self._message(message_id).add_reaction(emoji)
-        except (discord.HTTPException, aiohttp.ClientError) as error:
+        except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
             log.info("reaction_failed", message=message_id, error=str(error))
 
     async def keep_typing(self) -> None:
@@ -88,17 +93,18 @@ class DiscordWire:
         while True:
             try:
                 await self._channel.typing()
-            except (discord.HTTPException, aiohttp.ClientError) as error:
+            except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
                 log.info("typing_failed", channel=self._channel_id, error=str(error))
                 return
             await asyncio.sleep(TYPING_INTERVAL_SECONDS)
 
 
-@contextmanager
-def _problems() -> Iterator[None]:
-    """Turns the ways in which Discord can refuse into PostError."""
+@asynccontextmanager
+async def _problems() -> AsyncIterator[None]:
+    """Turns the ways in which Discord can refuse, or say nothing, into PostError."""
     try:
-        yield
+        async with asyncio.timeout(CALL_SECONDS):
+            yield
     except discord.Forbidden as error:
         raise PostError(Problem.FORBIDDEN, str(error)) from error
     except discord.NotFound as error:
@@ -107,5 +113,7 @@ def _problems() -> Iterator[None]:
         raise PostError(Problem.UNREACHABLE, str(error)) from error
     except discord.HTTPException as error:
         raise PostError(Problem.REJECTED, str(error)) from error
+    except UNREADABLE as error:
+        raise PostError(Problem.REJECTED, f"an answer that cannot be read: {error}") from error
     except (discord.RateLimited, aiohttp.ClientError, OSError, RuntimeError) as error:
         raise PostError(Problem.UNREACHABLE, str(error) or type(error).__name__) from error

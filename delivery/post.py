@@ -14,6 +14,8 @@ from delivery.split import split
 
 # Discord allows 5 edits in 5 s for each message; slower reads as well and leaves room for others.
 EDIT_INTERVAL_SECONDS = 1.0
+# Nobody sees the difference, and the request to the model goes out first.
+TYPING_DELAY_SECONDS = 0.01
 # After an outage that discord.py's own five tries did not outlast.
 TRIES = 2
 RETRY_INTERVALS = 2
@@ -133,7 +135,7 @@ class Post:
         return len(self._parts)
 
     async def _type(self) -> None:
-        await asyncio.sleep(0)  # the request to the model goes first
+        await asyncio.sleep(TYPING_DELAY_SECONDS)
         await self._wire.keep_typing()
 
     def _stop_typing(self) -> None:

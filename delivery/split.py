@@ -7,7 +7,7 @@ import re
 # Discord: 2,000 characters. Counted here in UTF-16 units, which are never fewer than what Discord counts.
 MAX_LENGTH = 2_000
 # Discord knows fences of backticks only.
-FENCE = re.compile(r"^[ \t]*(`{3,8})[ \t]*([^\s`]{0,32})[^`\n]*$", re.MULTILINE)
+FENCE = re.compile(r"^[ \t]*+(`{3,8})[ \t]*+([^\s`]{0,32})[^`\n]*+$", re.MULTILINE)
 LONGEST_CLOSING = len("\n") + 8
 JOINERS = "\u200d\ufe0f"  # zero-width joiner, emoji variation selector
 # Where to cut, best first: between paragraphs, lines, sentences, words.
@@ -42,6 +42,11 @@ def split(text: str, limit: int = MAX_LENGTH) -> list[str]:
         opening = _fence_state(body)[0]
         rest = rest.lstrip("\n") if opening else rest.lstrip()
     return parts
+
+
+def closed(text: str) -> str:
+    """The text with the code block that it leaves open closed."""
+    return text.rstrip() + _fence_state(text)[1]
 
 
 def _cut(opening: str, text: str, limit: int) -> int:

@@ -92,14 +92,14 @@ class Limits:
 
     def _recent(self, author_id: int, now: datetime) -> deque[datetime]:
         taken = self._taken.get(author_id, deque())
-        while taken and taken[0] <= now - MINUTE:
+        while taken and not now - MINUTE < taken[0] <= now:  # a clock that was set back leaves some in the future
             taken.popleft()
         if not taken:
             self._taken.pop(author_id, None)
         return taken
 
     def _begin_day(self, now: datetime) -> None:
-        if self._day != now.date():
+        if self._day is None or now.date() > self._day:
             self._day, self.tokens_today = now.date(), 0
             self._told_channels.clear()
 

@@ -19,7 +19,6 @@ from pydantic_ai.messages import (
 
 from conversation import (
     HISTORY_TOKENS,
-    HISTORY_TURNS,
     ChannelConversation,
     ConversationManager,
     Engagement,
@@ -112,12 +111,6 @@ def test_the_newest_turn_stays_however_long_it_is() -> None:
     assert trim_history(history, 1_000) == history[-2:]
 
 
-def test_the_turns_have_a_budget_of_their_own() -> None:
-    history = [m for _ in range(5) for m in turn(said(ANNA))]
-    assert trim_history(history, 1_000, max_turns=5) == history
-    assert trim_history(history, 1_000, max_turns=4) == history[-4:]
-
-
 def test_images_count_against_the_budget() -> None:
     history = [m for _ in range(4) for m in turn(said(ANNA, "look", images=(IMAGE,)))]
     assert len(trim_history(history, 4_500)) == 8
@@ -134,7 +127,7 @@ def test_the_beginning_stays_the_same_between_two_cuts(manager: ConversationMana
         beginnings.append(model_reads(conversation.llm_history[:1]))
         assert sum(len(str(part)) for m in conversation.llm_history for part in m.parts) < HISTORY_TOKENS * 4 * 2
     changes = sum(a != b for a, b in pairwise(beginnings))
-    assert 1 <= changes <= 200 // (HISTORY_TURNS // 2)
+    assert 1 <= changes <= 15
 
 
 # How the bot stands in a channel

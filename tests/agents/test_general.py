@@ -68,7 +68,7 @@ async def test_the_model_is_told_who_said_what_where_and_when(stub: StubModel, m
         assert name in rules
     assert prompt == (
         "It is Monday, 2026-03-02 12:00 UTC. New in the channel:\n"
-        "Anna: tea?\nBen: coffee!\n    Anna: no\nAnna: Parley?\nNow answer Anna."
+        'Anna: tea?\nBen: coffee!\n    Anna: no\nAnna: Parley?\nNow answer "Anna".'
     )
     assert body["model"] == "main"
 
@@ -88,7 +88,7 @@ async def test_braces_in_names_are_no_placeholders(stub: StubModel, model: Model
 async def test_several_who_asked_are_all_named_once(stub: StubModel, model: Model) -> None:
     asked = [said(ANNA, "one"), said(BEN, "two"), said(ANNA, "three")]
     await answer(model, replace(request(*asked), questions=asked))
-    assert texts(stub.requests[0])[-1].endswith("Now answer Anna, Ben.")
+    assert texts(stub.requests[0])[-1].endswith('Now answer "Anna", "Ben".')
 
 
 async def test_the_history_of_one_turn_is_the_beginning_of_the_next(stub: StubModel, model: Model) -> None:
@@ -107,7 +107,7 @@ async def test_images_reach_the_model_beside_their_message(stub: StubModel, mode
     content = stub.requests[0]["messages"][-1]["content"]
     images = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
     assert images == [IMAGE]
-    assert texts(stub.requests[0])[-1].endswith("Anna: look\n[image]Ben: nice\nNow answer Ben.")
+    assert texts(stub.requests[0])[-1].endswith('Anna: look\n[image]Ben: nice\nNow answer "Ben".')
 
 
 async def test_a_long_time_without_the_bot_is_told_in_part_and_says_so(stub: StubModel, model: Model) -> None:

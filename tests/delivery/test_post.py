@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from conversation import MessageRecord
-from delivery.post import TRIES, Post, PostError, Problem
+from delivery.post import TRIES, TYPING_DELAY_SECONDS, Post, PostError, Problem
 from tests.support.clock import NOON
 from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BEN, BOT, said
@@ -50,6 +50,7 @@ def growing(steps: int) -> Iterator[str]:
 
 
 async def test_it_types_at_once_and_until_the_first_text_stands(posting: Posting) -> None:
+    await asyncio.sleep(TYPING_DELAY_SECONDS)
     await settle()
     assert posting.wire.typing == 1
     posting.post.show("Hello")
@@ -141,6 +142,7 @@ async def test_an_end_shorter_than_what_stands_takes_back_the_rest(posting: Post
 
 
 async def test_an_empty_end_of_nothing_posts_nothing_and_stops_typing(posting: Posting) -> None:
+    await asyncio.sleep(TYPING_DELAY_SECONDS)
     await settle()
     assert await posting.post.finish("") == 0
     await settle()

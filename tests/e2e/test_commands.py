@@ -41,7 +41,7 @@ async def test_why_of_a_message(scene: Scene) -> None:
     for target in (question, answer):
         shown = await _use(scene, "Ben", "Why?", target=target)
         assert shown.content == "Answered: you mentioned me or replied to me"
-    assert (await _use(scene, "Ben", "Why?", target=silent)).content == "Silent: it was addressed to somebody else."
+    assert (await _use(scene, "Ben", "Why?", target=silent)).content == "Silent: it was addressed to somebody else"
 
 
 async def test_why_of_a_message_that_it_never_decided_on(scene: Scene) -> None:

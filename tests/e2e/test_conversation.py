@@ -164,7 +164,7 @@ async def test_what_is_asked_meanwhile_is_answered_together_and_once(scene: Scen
     assert len(scene.said()) == len(scene.stub.requests) == 2
     newest = texts(scene.stub.requests[-1])[-1]
     assert [newest.count(f"question {n}\n") for n in range(10)] == [1] * 10
-    assert newest.endswith("Now answer Ada, Ben, Chloe.")
+    assert newest.endswith('Now answer "Ada", "Ben", "Chloe".')
 
 
 @pytest.mark.parametrize("word", ["stop", "Stop!", "never mind", "<@{bot}> stop"])

@@ -103,7 +103,12 @@ async def test_discords_own_rate_limits_delay_an_answer_and_lose_nothing(stub: S
 
 async def test_no_typing_permission_is_no_reason_not_to_answer(scene: Scene) -> None:
     scene.pg.faults.add("POST", "/typing$", status=403, code=50013, times=99)
-    await scene.ask("Ada", "hello")
+    gate = asyncio.Event()
+    scene.stub.replies.append(Reply("Yes.", before=gate))
+    question = scene.mention("Ada", "hello")
+    await scene.pg.wait_for(lambda: scene.sent("POST", "/typing"))
+    gate.set()
+    await scene.answer_to(question)
     assert scene.sent("POST", "/typing")[0].status == 403
 
 
