@@ -39,7 +39,7 @@ from decider import (
     Verdict,
 )
 from delivery.discord_wire import UNREADABLE, DiscordWire, find_channel
-from delivery.reading import is_persons, is_said_by_people, may_address_somebody, to_record
+from delivery.reading import is_persons, is_said_by_people, may_address, to_record
 from service import INTENTS, RefusedError, playground, serve, shown_in
 from state.limits import Cap, Limits, Refusal
 from turns import NOT_ALLOWED, Question, Turns
@@ -126,15 +126,15 @@ class Parley(discord.Client):
     async def on_message(self, message: discord.Message) -> None:
         if not is_said_by_people(message) or not self._is_new(message.id):
             return
-        channel_id = message.channel.id
-        if not may_address_somebody(message) and self.conversations.get(channel_id) is None:
+        channel_id, me = message.channel.id, self._me()[1]
+        if self.conversations.get(channel_id) is None and not may_address(message, me):
             # Nearly every message of every channel ends here.
             self.decisions.add_ignored(message.id, channel_id, message.author.id, NOTHING)
             if log.is_enabled_for(logging.DEBUG):
                 log_decision(log.debug, message, NOTHING, 0.0)
             return
         started = perf_counter()
-        record = to_record(message, self._me()[1])
+        record = to_record(message, me)
         is_active = self.conversations.get(channel_id) is not None
         decision, starts = await self._decide(message, record)
         is_news = is_active or decision not in (NOTHING, NOT_LISTED)

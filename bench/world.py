@@ -17,6 +17,9 @@ from playground.limits import Limits
 from playground.server import Playground
 from tests.support.stub_model import Body, Reply, StubModel
 
+ANSWER = (
+    "It is, as far as I know; there is more to it than that, though, and I would look it up before relying on it. " * 3
+)
 PAUSE_SECONDS = 0.03  # nobody asks again within the millisecond in which the answer comes
 FRAME = 200  # messages between two yields to the sockets
 
@@ -35,7 +38,7 @@ class World:
     def _answer(self, _body: Body) -> Reply:
         self._asked_at = perf_counter()
         self._asked.set()
-        return Reply("Yes.")
+        return Reply(ANSWER, chunk=1_000)
 
     async def flood(self, count: int, channels: int) -> dict[str, Any]:
         """People talk to each other in so many of the channels. Gives the last message's id."""

@@ -28,9 +28,14 @@ def is_said_by_people(message: discord.Message) -> bool:
     return is_persons(message) and isinstance(message.channel, discord.abc.GuildChannel)
 
 
-def may_address_somebody(message: discord.Message) -> bool:
-    """Whether it mentions or replies at all. Without that no conversation begins, and the rest need not be read."""
-    return bool(message.mentions or message.role_mentions or message.reference)
+def may_address(message: discord.Message, user_id: int) -> bool:
+    """Whether it may mention this user or reply to them. Without that no conversation begins, and no more is read."""
+    if message.role_mentions or any(user.id == user_id for user in message.mentions):
+        return True
+    if message.reference is None:
+        return False
+    replied_to = message.reference.resolved
+    return not isinstance(replied_to, discord.Message) or replied_to.author.id == user_id
 
 
 def to_record(message: discord.Message, bot_user_id: int) -> MessageRecord:
