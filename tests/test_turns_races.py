@@ -138,3 +138,19 @@ def test_what_is_deleted_while_the_past_is_being_read_does_not_come_with_it() ->
     manager.forget_message(CHANNEL, secret.message_id)
     conversation.precede([secret])
     assert secret not in conversation.messages
+
+
+async def test_a_question_that_a_busy_channel_trimmed_is_answered_all_the_same() -> None:
+    bench = Bench()
+    bench.conversations = bench.turns._conversations = ConversationManager(60, clock=bench.clock, max_messages=3)
+    gate = asyncio.Event()
+    bench.script(Script(gate=gate))
+    bench.ask(ANNA, "one")
+    await until(lambda: bench.agent.requests)
+    bench.ask(BEN, "two")
+    for n in range(9):
+        bench.say(ANNA, f"small talk {n}")
+    gate.set()
+    await bench.idle()
+    assert bench.wire.texts == ["the answer", "the answer"]
+    assert "two" in [message.content for message in bench.agent.requests[1].transcript]

@@ -136,3 +136,8 @@ def test_a_joined_emoji_is_not_cut_apart() -> None:
 def test_characters_beyond_the_basic_plane_count_twice() -> None:
     assert length("a👍") == 3
     assert len(split("👍" * 1_001)) == 2
+
+
+def test_a_fence_that_never_ends_is_not_searched_anew_at_every_space() -> None:
+    text = "```" + " " * 200_000 + "`"
+    assert split(text)

@@ -126,3 +126,13 @@ def test_the_sweep_frees_ten_thousand_people(clock: FakeClock) -> None:
     clock.advance(60)
     limits.sweep(clock.now)
     assert (len(limits._taken), len(limits._told_users)) == (0, 0)
+
+
+def test_a_clock_that_is_set_back_keeps_nobody_waiting_and_renews_no_budget() -> None:
+    limits = Limits(turns_per_user_minute=1, daily_tokens=100)
+    assert limits.admit(ANNA, CHANNEL, explicit=True, now=NOON) is None
+    limits.spend(100, NOON)
+    assert not limits.has_budget(NOON - timedelta(days=1))
+    fresh = Limits(turns_per_user_minute=1, daily_tokens=None)
+    assert fresh.admit(ANNA, CHANNEL, explicit=True, now=NOON) is None
+    assert fresh.admit(ANNA, CHANNEL, explicit=True, now=NOON - timedelta(hours=1)) is None

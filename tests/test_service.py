@@ -1,0 +1,79 @@
+"""What ends a connection, and what then."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import discord
+import pytest
+
+from service import Ending, RefusedError, _connect, _keep_connected
+from web.health import Health
+
+
+class FakeBot:
+    """One connection after another, each ending with the next of these errors; then it stays."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.intents: list[discord.Intents] = []
+        self.stopping = asyncio.Event()
+        self.shut = 0
+
+    def __call__(self, *, health: Health, intents: discord.Intents) -> FakeBot:
+        assert health
+        self.intents.append(intents)
+        return self
+
+    async def start(self, token: str) -> None:
+        assert token
+        if self.errors:
+            raise self.errors.pop(0)
+        self.stopping.set()
+        await asyncio.Event().wait()
+
+    async def shut_down(self) -> None:
+        self.shut += 1
+
+
+async def serve(bot: FakeBot) -> int:
+    stopping = asyncio.create_task(bot.stopping.wait())
+    lost = asyncio.create_task(asyncio.sleep(1e9))
+    try:
+        return await _keep_connected(bot, "token", Health(), stopping, lost)
+    finally:
+        lost.cancel()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    "error", [KeyError("author"), TypeError("expiry"), OSError("no route"), aiohttp.ClientConnectionError("reset")]
+)
+async def test_a_connection_that_breaks_is_made_again(error: Exception) -> None:
+    bot = FakeBot(error, error)
+    assert await serve(bot) == 0
+    assert len(bot.intents) == 3
+    assert bot.shut == 3
+
+
+@pytest.mark.virtual_time
+async def test_without_the_content_intent_it_goes_on_without_content() -> None:
+    bot = FakeBot(discord.PrivilegedIntentsRequired(None))
+    assert await serve(bot) == 0
+    assert [intents.message_content for intents in bot.intents] == [True, False]
+
+
+@pytest.mark.virtual_time
+async def test_refused_even_without_content_it_gives_up() -> None:
+    bot = FakeBot(discord.PrivilegedIntentsRequired(None), discord.PrivilegedIntentsRequired(None))
+    assert await serve(bot) == 1
+
+
+async def test_a_refused_token_is_the_owners_to_mend() -> None:
+    with pytest.raises(RefusedError, match="DISCORD_TOKEN"):
+        await _connect(FakeBot(discord.LoginFailure("no")), "token")
+
+
+async def test_what_cannot_be_read_ends_the_connection_only() -> None:
+    assert await _connect(FakeBot(KeyError("author")), "token") is Ending.UNREACHABLE
