@@ -267,7 +267,7 @@ class Parley(discord.Client):
         self.turns.withdraw(channel_id, lambda message: message.message_id in message_ids)
         for message_id in message_ids:
             self.conversations.forget_message(channel_id, message_id)
-        self.decisions.drop(lambda entry: entry.message_id in message_ids)
+            self.decisions.discard(message_id)
 
     async def _load_history(self, question: Question) -> Sequence[MessageRecord]:
         """What was said shortly before a question, from the cache or, where that is thin, from Discord."""
@@ -277,9 +277,8 @@ class Parley(discord.Client):
             channel = find_channel(self, question.guild_id, question.channel_id)
             before = discord.Object(asked.message_id)
             try:
-                cached = [m async for m in channel.history(limit=HISTORY_MESSAGES, before=before, oldest_first=False)][
-                    ::-1
-                ]
+                newest_first = [m async for m in channel.history(limit=HISTORY_MESSAGES, before=before)]
+                cached = newest_first[::-1]
             except (discord.DiscordException, aiohttp.ClientError, OSError, *UNREADABLE) as error:
                 log.info("history_failed", channel=question.channel_id, detail=str(error))
         me = self._me()[1]

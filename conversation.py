@@ -140,6 +140,7 @@ class ChannelConversation:
         told_of = {tag["message_id"] for tag in _tags(self.llm_history) if tag["author_id"] == author_id}
         quoting = {tag["message_id"] for tag in _tags(self.llm_history) if tag["reply_to_author_id"] == author_id}
         changes: Changes = dict.fromkeys(quoting)
+        changes |= {i: None for i, m in self.revisions.items() if m and m.author_id == author_id}
         changes |= {
             m.message_id: replace(m, reply_to_text="") for m in self.messages if m.reply_to_author_id == author_id
         }
@@ -181,7 +182,7 @@ class ChannelConversation:
         """Takes over what the model was told and said, less what was deleted or edited while it spoke."""
         current = _reworded(_unsaid(llm_history, self.unsaid), self.revisions)
         self.llm_history = trim_history(current, HISTORY_TOKENS)
-        self.revisions, self.unsaid = {}, set()
+        self.unsaid = set()
         self.told_through = max([self.told_through, *(tag["message_id"] for tag in _tags(llm_history))])
 
     def _keep(self, messages: list[MessageRecord]) -> None:

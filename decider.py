@@ -275,6 +275,11 @@ class DecisionLog:
         found = (e for ring in (self._entries, self._ignored) for e in ring.values() if e.channel_id == channel_id)
         return sorted(found, reverse=True)[:count]
 
+    def discard(self, message_id: int) -> None:
+        """Forgets the decision on one message, if there is one."""
+        self._entries.pop(message_id, None)
+        self._ignored.pop(message_id, None)
+
     def drop(self, gone: Callable[[LoggedDecision], bool]) -> None:
         """Forgets the decisions on some messages."""
         for ring in (self._entries, self._ignored):

@@ -82,7 +82,7 @@ class _Turn:
         if len(others) == len(self.questions) or (self.work and self.work.done()):
             return False
         if others:
-            self.questions = others
+            self.questions[:] = others
         else:
             self.end(Cancel.STOPPED)
         return True
@@ -170,7 +170,8 @@ class Turns:
             return
         lane.waiting = [q for q in lane.waiting if not gone(q.message)]
         if lane.turn:
-            lane.turn.questions = [q for q in lane.turn.questions if not gone(q.message)]
+            # In place: the answer replies to the newest question that is still there.
+            lane.turn.questions[:] = [q for q in lane.turn.questions if not gone(q.message)]
             if not lane.turn.questions:
                 lane.turn.end(Cancel.WITHDRAWN)
 

@@ -104,11 +104,6 @@ class Post:
         self._publisher = asyncio.create_task(self._publish())
 
     @property
-    def is_visible(self) -> bool:
-        """Whether anything of it stands in the channel."""
-        return bool(self._parts)
-
-    @property
     def broken(self) -> asyncio.Task[None]:
         """Done early when posting failed: there is no use in going on."""
         return self._publisher

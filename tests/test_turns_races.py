@@ -154,3 +154,26 @@ async def test_a_question_that_a_busy_channel_trimmed_is_answered_all_the_same()
     await bench.idle()
     assert bench.wire.texts == ["the answer", "the answer"]
     assert "two" in [message.content for message in bench.agent.requests[1].transcript]
+
+
+async def test_where_the_newest_question_is_deleted_the_answer_replies_to_the_other(bench: Bench) -> None:
+    first, gate = asyncio.Event(), asyncio.Event()
+    bench.script(Script(gate=first), Script(gate=gate))
+    bench.ask(ANNA, "zero")
+    await until(lambda: bench.agent.requests)
+    kept, deleted = bench.ask(ANNA, "one"), bench.ask(BEN, "two")
+    first.set()
+    await until(lambda: len(bench.agent.requests) == 2)
+    bench.turns.withdraw(CHANNEL, lambda message: message.message_id == deleted.message_id)
+    gate.set()
+    await bench.idle()
+    assert bench.wire.done("send")[-1].reply_to == kept.message_id
+
+
+def test_what_was_deleted_stays_known_as_deleted_after_another_answer() -> None:
+    manager = ConversationManager(60, clock=FakeClock())
+    conversation = manager.start(CHANNEL, [said(BEN)])
+    manager.record_message(CHANNEL, doubtful := said(ANNA, "my secret"))
+    manager.forget_message(CHANNEL, doubtful.message_id)
+    manager.record_bot_response(CHANNEL, [])
+    assert conversation.is_deleted(doubtful.message_id)

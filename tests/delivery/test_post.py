@@ -60,10 +60,10 @@ async def test_it_types_at_once_and_until_the_first_text_stands(posting: Posting
 
 
 async def test_the_first_text_is_posted_at_once(posting: Posting) -> None:
-    assert not posting.post.is_visible
+    assert not posting.wire.standing
     posting.post.show("Hel")
     await until(lambda: posting.wire.standing)
-    assert posting.post.is_visible
+    assert posting.wire.standing
     assert posting.wire.calls[0].at == 0
     assert posting.wire.texts == ["Hel"]
 
