@@ -28,18 +28,26 @@ from commands import add_commands, sync
 from config import SettingError, Settings, load_settings, secrets_of
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import (
+    EXPLICIT,
+    NOT_JUDGED,
     NOTHING,
     Decision,
-    DecisionLog,
     FollowupRules,
+    FollowupTier,
     JudgeError,
     LoggedDecision,
     Reason,
+    RecentDecisions,
     ResponseDecider,
+    TrainedFollowup,
     Verdict,
 )
 from delivery.discord_wire import UNREADABLE, DiscordWire, find_channel
+from delivery.post import Posted
 from delivery.reading import is_persons, is_said_by_people, may_address, to_record
+from followup.decision_log import DecisionLog, Deletion, Entry, Forgetting, Revision
+from followup.model import Eagerness, ModelFileError, load_model
+from followup.outcomes import Mark, Outcomes
 from service import INTENTS, RefusedError, playground, serve, shown_in
 from state.limits import Cap, Limits, Refusal
 from turns import NOT_ALLOWED, Question, Turns
@@ -49,6 +57,8 @@ from web.logs import configure_logging
 log = structlog.get_logger()
 
 NOT_LISTED = Decision(False, Reason.CHANNEL_NOT_LISTED)
+JUDGE_TIER = 3
+THUMBS_DOWN = "👎"
 SEEN_IDS = 4_000
 HISTORY_MESSAGES = 20
 HISTORY_AGE = timedelta(hours=1)
@@ -81,20 +91,24 @@ class Parley(discord.Client):
         self._background: set[asyncio.Task[None]] = set()
         self._models = AsyncExitStack()
         self.health = health or Health()
-        self.decisions = DecisionLog(listener=listener)
+        self.decisions = RecentDecisions(listener=listener)
         self.limits = Limits(turns_per_user_minute=settings.turns_per_user_minute, daily_tokens=settings.daily_tokens)
         self.conversations = ConversationManager(settings.conversation_timeout_seconds)
+        self.outcomes = Outcomes()
+        self.decision_log = DecisionLog(settings.state_dir, is_on=settings.decision_log != "off")
+        self._keeps_content = settings.decision_log == "content"
         self._model = build_model("MODEL", settings.model)
         self._judge_model = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else self._model
         self._judge = ModelJudge(self._judge_model, bot_name=lambda: self._me()[0], spend=self._spend)
         self.decider = ResponseDecider(
-            followup=FollowupRules(settings.followup_window_seconds),
+            followup=_followup(settings),
             judge=self._ask_judge if settings.use_llm_judge else None,
+            window_seconds=settings.followup_window_seconds,
         )
         self.turns = Turns(
             conversations=self.conversations,
             agent=GeneralAgent(self._model, instructions=settings.instructions),
-            open_wire=lambda guild_id, channel_id: DiscordWire(self, guild_id, channel_id),
+            open_wire=lambda guild_id, channel_id: NotedWire(self, guild_id, channel_id, self.outcomes),
             bot=self._me,
             spend=self._spend,
             has_budget=lambda: self.limits.has_budget(_now()),
@@ -109,6 +123,7 @@ class Parley(discord.Client):
     async def setup_hook(self) -> None:
         for model in (self._model, self._judge_model):
             await self._models.enter_async_context(model)
+        self.decision_log.start()
         self._spawn(self._sweep())
         self._spawn(sync(self.tree))
 
@@ -141,18 +156,28 @@ class Parley(discord.Client):
         note = self.decisions.add if is_news else self.decisions.add_ignored
         note(message.id, channel_id, message.author.id, decision)
         log_decision(log.info if is_news else log.debug, message, decision, perf_counter() - started)
+        self._learn(record, _guild_id(message), channel_id, decision)
         if decision.respond:
             self.turns.submit(self._question(message, record, starts_conversation=starts))
 
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
-        if payload.message.author.id != self._me()[1] and self.conversations.get(payload.channel_id):
-            self.conversations.revise(payload.channel_id, to_record(payload.message, self._me()[1]))
+        message, channel_id, me = payload.message, payload.channel_id, self._me()[1]
+        if message.author.id == me:
+            return
+        self.decision_log.add(Revision(message.id, channel_id, message.author.id, message.content))
+        if self.conversations.get(channel_id):
+            self.conversations.revise(channel_id, to_record(message, me))
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
         self._messages_gone(payload.channel_id, {payload.message_id})
 
     async def on_raw_bulk_message_delete(self, payload: discord.RawBulkMessageDeleteEvent) -> None:
         self._messages_gone(payload.channel_id, payload.message_ids)
+
+    async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
+        by_person = payload.member is not None and not payload.member.bot
+        if by_person and payload.emoji.name.startswith(THUMBS_DOWN):  # the tone of the skin comes behind it
+            self._mark(self.outcomes.disliked(payload.message_id, _now().timestamp()))
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
         self.forget(channel.id, None, discord.utils.time_snowflake(_now()))
@@ -167,6 +192,7 @@ class Parley(discord.Client):
         at: the id of what asked for it. By ids, as by Discord's own clock, older messages are told from newer ones.
         """
         self._forgotten[channel_id, author_id] = at
+        self.decision_log.add(Forgetting(channel_id, author_id, through=at))
         self.turns.withdraw(channel_id, lambda message: author_id in (None, message.author_id))
         self.decisions.drop(lambda entry: entry.channel_id == channel_id and author_id in (None, entry.author_id))
         if author_id is None:
@@ -185,6 +211,7 @@ class Parley(discord.Client):
             task.cancel()
         await super().close()
         await self._models.aclose()
+        await self.decision_log.close()
 
     # From a message to a decision
 
@@ -199,13 +226,19 @@ class Parley(discord.Client):
             if decision.respond:
                 self.conversations.start(channel_id, [record])
             return decision, decision.respond
-        self.conversations.record_message(channel_id, record)
+        self._record(conversation, record)
         if self.turns.stop(record, channel_id):
             return Decision(False, Reason.STOP), False
         decision = await self.decider.should_respond(record, conversation, me)
         if conversation.is_deleted(record.message_id):
             return Decision(False, Reason.DELETED), False
         return self._permit(message, decision), False
+
+    def _record(self, conversation: ChannelConversation, record: MessageRecord) -> None:
+        was_told_off = conversation.engagement.standing(record.author_id).told_off
+        self.conversations.record_message(conversation.channel_id, record)
+        if conversation.engagement.standing(record.author_id).told_off and not was_told_off:
+            self._mark(self.outcomes.told_off(conversation.channel_id, record.timestamp.timestamp()))
 
     def _permit(self, message: discord.Message, decision: Decision) -> Decision:
         """The decision, unless something outside the conversation forbids to answer."""
@@ -228,6 +261,46 @@ class Parley(discord.Client):
             log.warning("cap_reached", cap=refusal.cap.value, guild=_guild_id(message), channel=message.channel.id)
             self.turns.announce(self._question(message, to_record(message, self._me()[1])), _refusal_line(refusal))
         return replace(decision, respond=False, reason=reason)
+
+    # What is learnt from decisions
+
+    def _learn(self, record: MessageRecord, guild_id: int, channel_id: int, decision: Decision) -> None:
+        """Adds a decision in a conversation to the decision log, and what the message says of an earlier one."""
+        conversation = self.conversations.get(channel_id)
+        if conversation is None or decision.reason is Reason.DELETED or self._is_forgotten(channel_id, record):
+            return
+        at = record.timestamp.timestamp()
+        if decision.tier == EXPLICIT.tier:
+            self._mark(self.outcomes.addressed(channel_id, record.author_id, at))
+        if decision.respond:
+            self.outcomes.answering(channel_id, record.message_id, at)
+        elif decision.reason not in NOT_JUDGED:
+            self.outcomes.silent(channel_id, record.author_id, record.message_id, at)
+        self.decision_log.add(self._entry(record, guild_id, conversation, decision))
+
+    def _entry(
+        self, record: MessageRecord, guild_id: int, conversation: ChannelConversation, decision: Decision
+    ) -> Entry:
+        current = conversation.find(record.message_id) or record  # it can have been edited while the judge thought
+        return Entry(
+            message_id=record.message_id,
+            channel_id=conversation.channel_id,
+            guild_id=guild_id,
+            author_id=record.author_id,
+            conversation=conversation.started_at.timestamp(),
+            at=record.timestamp.timestamp(),
+            respond=decision.respond,
+            reason=decision.reason,
+            tier=decision.tier,
+            score=decision.score,
+            # The judge's own words may quote anybody, and would not follow a deletion.
+            evidence="" if decision.tier == JUDGE_TIER else decision.evidence,
+            content=current.content if self._keeps_content else None,
+        )
+
+    def _mark(self, mark: Mark | None) -> None:
+        if mark:
+            self.decision_log.add(mark)
 
     # Parts for the wiring
 
@@ -265,7 +338,9 @@ class Parley(discord.Client):
 
     def _messages_gone(self, channel_id: int, message_ids: Iterable[int]) -> None:
         self.turns.withdraw(channel_id, lambda message: message.message_id in message_ids)
+        self.decision_log.add(Deletion(frozenset(message_ids)))
         for message_id in message_ids:
+            self._mark(self.outcomes.deleted(message_id, _now().timestamp()))
             self.conversations.forget_message(channel_id, message_id)
             self.decisions.discard(message_id)
 
@@ -302,9 +377,30 @@ class Parley(discord.Client):
             now = _now()
             self.conversations.sweep()
             self.limits.sweep(now)
+            self.outcomes.sweep(now.timestamp())
             # Older messages are not read from a channel's history anyway.
             oldest = discord.utils.time_snowflake(now - HISTORY_AGE)
             self._forgotten = {key: at for key, at in self._forgotten.items() if at > oldest}
+
+
+class NotedWire(DiscordWire):
+    """The way into one channel, for one answer. Notes which question each of its messages answers."""
+
+    def __init__(self, client: discord.Client, guild_id: int, channel_id: int, outcomes: Outcomes) -> None:
+        super().__init__(client, guild_id, channel_id)
+        self._outcomes = outcomes
+        self._question: int | None = None
+
+    async def send(self, text: str, *, nonce: str, reply_to: int | None) -> Posted:
+        posted = await super().send(text, nonce=nonce, reply_to=reply_to)
+        self._question = reply_to or self._question  # only the first part of an answer is a reply
+        if self._question:
+            self._outcomes.posted(posted.message_id, self._question, _now().timestamp())
+        return posted
+
+    async def delete(self, message_id: int) -> None:
+        self._outcomes.retracted(message_id)
+        await super().delete(message_id)
 
 
 def create_bot(settings: Settings | None = None, **client_options: Any) -> Parley:
@@ -349,11 +445,20 @@ async def run(settings: Settings) -> int:
         return await serve(partial(create_bot, there, listener=shown_in(loopback)), loopback.token, settings.port)
 
 
+def _followup(settings: Settings) -> FollowupTier:
+    """The trained model, or, where its file cannot be used, rules of thumb."""
+    try:
+        return TrainedFollowup(load_model(), Eagerness(settings.followup_eagerness))
+    except ModelFileError as error:
+        log.warning("followup_model_unusable", detail=str(error), meaning="rules of thumb follow conversations instead")
+        return FollowupRules(settings.followup_window_seconds)
+
+
 def _warn_of(settings: Settings) -> None:
     if settings.model == DEMO:
         log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
     if settings.redis_url:
-        log.warning("redis_unused", meaning="this version keeps everything in memory")
+        log.warning("redis_unused", meaning="this version keeps nothing in Redis")
 
 
 def _permissions(message: discord.Message) -> discord.Permissions:

@@ -9,7 +9,7 @@ import discord
 import structlog
 from discord import app_commands
 
-from decider import DecisionLog, LoggedDecision
+from decider import LoggedDecision, RecentDecisions
 
 log = structlog.get_logger()
 
@@ -23,7 +23,7 @@ Forget = Callable[[int, int | None, int], None]
 """(channel id, author id or None for the whole conversation, id of the command) -> nothing older is remembered."""
 
 
-def add_commands(tree: app_commands.CommandTree, decisions: DecisionLog, forget: Forget) -> None:
+def add_commands(tree: app_commands.CommandTree, decisions: RecentDecisions, forget: Forget) -> None:
     """Adds the commands to the tree."""
 
     @tree.command(description="Why did I answer, or not answer, the last messages in this channel?")

@@ -47,6 +47,9 @@ class Settings(BaseSettings):
     followup_window_seconds: float = Field(
         60, ge=0, le=86_400, description="a number of seconds from 0 to 86400, such as 60"
     )
+    followup_eagerness: Literal["quiet", "balanced", "eager"] = Field(
+        "balanced", description="quiet, balanced or eager"
+    )
     use_llm_judge: bool = Field(False, description="true or false")
     instructions: str = Field("", max_length=20_000, description="at most 20,000 characters of text")
     channels: Annotated[frozenset[PositiveInt], NoDecode] = Field(
@@ -55,6 +58,9 @@ class Settings(BaseSettings):
     turns_per_user_minute: int = Field(20, ge=1, description="a whole number from 1, such as 20")
     daily_tokens: int | None = Field(None, ge=1, description="a whole number from 1, or leave it empty for no cap")
     state_dir: Path = Field(Path(".parley"), description="a folder, such as .parley")
+    decision_log: Literal["on", "off", "content"] = Field(
+        "on", description="on, off, or content (on, and the text of messages is kept too)"
+    )
     redis_url: SecretStr | None = Field(None, description="a redis:// or rediss:// address, or leave it out")
     port: int | None = Field(
         None, ge=0, le=65_535, description="a port from 0 to 65535, 0 for any free one, or leave it empty for no HTTP"
@@ -68,7 +74,7 @@ class Settings(BaseSettings):
     def _split(cls, value: Any) -> Any:
         return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
 
-    @field_validator("log_level", mode="before")
+    @field_validator("decision_log", "followup_eagerness", "log_level", mode="before")
     @classmethod
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value

@@ -107,8 +107,18 @@ class ChannelConversation:
 
     def engagement_at(self, message: MessageRecord) -> Engagement:
         """The engagement before this message, whether it is recorded already or not."""
-        recorded = self.messages and (self.messages[-1] is message or self.messages[-1] == message)
-        return self.engagement_before if recorded else self.engagement
+        return self.engagement_before if self._is_newest(message) else self.engagement
+
+    def before(self, message: MessageRecord, count: int) -> Sequence[MessageRecord]:
+        """The messages before this one, so many at most, whether it is recorded already or not."""
+        return self.messages[-count - 1 : -1] if self._is_newest(message) else self.messages[-count:]
+
+    def _is_newest(self, message: MessageRecord) -> bool:
+        return bool(self.messages) and (self.messages[-1] is message or self.messages[-1] == message)
+
+    def last_words_to(self, author_id: int) -> MessageRecord | None:
+        """What the bot said last to this person."""
+        return next((m for m in reversed(self.messages) if m.is_bot and author_id in m.addressees), None)
 
     def find(self, message_id: int) -> MessageRecord | None:
         return next((m for m in reversed(self.messages) if m.message_id == message_id), None)

@@ -1,7 +1,8 @@
 """When to speak: every message gets one Decision, with its reason.
 
-Three tiers, each asked only where the one before is silent: an explicit trigger (a mention, a reply to the bot), the
-follow-up tier (rules here, exchangeable), and a judge (a fast model) where the follow-up tier is unsure.
+Three tiers: an explicit trigger (a mention, a reply to the bot) always counts. Else rules say what needs no guess, the
+follow-up tier (a trained model, or two rules of thumb) says how likely the message was said to the bot, and a judge (a
+fast model) is asked where that leaves it unsure.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from conversation import ChannelConversation
+from followup.features import features
+from followup.model import Eagerness, FollowupModel, load_model
 from state.engagement import RECENT, Engagement
 from state.message import MessageRecord, called_by_name
+from state.remarks import Remark, bare_remark
+from state.wording import read
 
 JUDGE_DEADLINE_SECONDS = 3.0
 QUIET_CHANNEL_PEOPLE = 4
@@ -33,7 +38,11 @@ class Reason(StrEnum):
     LLM_JUDGE = "llm_judge"
     NO_TRIGGER = "no_trigger"
     ANSWER_DUE = "answer_due"
+    AWAITED = "awaited"
+    FOLLOWUP = "followup"
     NAMES_OTHERS = "names_others"
+    TOLD_OFF = "told_off"
+    ACKNOWLEDGEMENT = "acknowledgement"
     JUDGE_FAILED = "judge_failed"
     JUDGE_LATE = "judge_late"
     STOP = "stop"
@@ -49,9 +58,13 @@ IN_WORDS: Mapping[Reason, tuple[str, str]] = {
     Reason.EXPLICIT_TRIGGER: ("you mentioned me or replied to me", ""),
     Reason.RECENT_FOLLOWUP: ("I had just spoken and this reads like a follow-up", ""),
     Reason.ANSWER_DUE: ("my last words went to you, and you named nobody else", ""),
+    Reason.AWAITED: ("I had asked you, and this is your answer", ""),
+    Reason.FOLLOWUP: ("I took it as said to me", ""),
     Reason.LLM_JUDGE: ("the judge took it as meant for me", "the judge took it as not meant for me"),
-    Reason.NO_TRIGGER: ("", "nothing suggested that it was meant for me"),
+    Reason.NO_TRIGGER: ("", "I did not take it as said to me"),
     Reason.NAMES_OTHERS: ("", "it was addressed to somebody else"),
+    Reason.TOLD_OFF: ("", "you told me to keep out, so I wait until you mention me"),
+    Reason.ACKNOWLEDGEMENT: ("", "a thanks, an ok or a laugh asks for no answer"),
     Reason.JUDGE_FAILED: ("", "I was unsure, and the judge could not be asked"),
     Reason.JUDGE_LATE: ("", "I was unsure, and the judge took too long"),
     Reason.STOP: ("", "you told me to stop"),
@@ -62,6 +75,21 @@ IN_WORDS: Mapping[Reason, tuple[str, str]] = {
     Reason.DAILY_CAP: ("", "today's token budget was spent"),
     Reason.SHUTTING_DOWN: ("", "I was shutting down"),
 }
+
+
+NOT_JUDGED = frozenset(
+    {
+        Reason.STOP,
+        Reason.TOLD_OFF,
+        Reason.DELETED,
+        Reason.CHANNEL_NOT_LISTED,
+        Reason.MISSING_PERMISSION,
+        Reason.USER_CAP,
+        Reason.DAILY_CAP,
+        Reason.SHUTTING_DOWN,
+    }
+)
+"""Reasons to be silent that are no judgement of for whom a message was meant: such a silence is never a miss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +108,10 @@ class Decision:
 
     def in_words(self) -> str:
         """One line for people."""
-        words = IN_WORDS[self.reason][0 if self.respond else 1] + (f" ({self.evidence})" if self.evidence else "")
-        return f"{'answered' if self.respond else 'silent'}: {words}"
+        words = IN_WORDS[self.reason][0 if self.respond else 1]
+        score = f": {self.score:.2f}" if self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) else ""
+        evidence = f" ({self.evidence}{score})" if self.evidence else ""
+        return f"{'answered' if self.respond else 'silent'}: {words}{evidence}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,48 +133,64 @@ class Judge(Protocol):
 
 
 class FollowupTier(Protocol):
-    """What decides about messages without an explicit trigger: a Decision, or None where it is unsure."""
+    """What decides about messages that neither an explicit trigger nor a rule decides. The score says how sure it is.
 
-    def __call__(
-        self, message: MessageRecord, conversation: ChannelConversation, engagement: Engagement, bot_user_id: int
-    ) -> Decision | None: ...
+    doubt: the scores, from the first up to but without the second, at which the judge is asked instead, if it is on.
+    """
+
+    @property
+    def doubt(self) -> tuple[float, float]: ...
+
+    def __call__(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, /) -> Decision: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedFollowup:
+    """The trained model at one of its operating points."""
+
+    model: FollowupModel
+    eagerness: Eagerness = Eagerness.BALANCED
+
+    @property
+    def doubt(self) -> tuple[float, float]:
+        """From the threshold of the next more eager point to that of the next quieter one."""
+        points = list(Eagerness)
+        here = points.index(self.eagerness)
+        eager, quiet = points[min(here + 1, len(points) - 1)], points[max(here - 1, 0)]
+        return self.model.thresholds[eager], self.model.thresholds[quiet]
+
+    def __call__(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, /) -> Decision:
+        estimate = self.model.estimate(features(message, conversation, bot_user_id))
+        respond = estimate.probability >= self.model.thresholds[self.eagerness]
+        reason = Reason.FOLLOWUP if respond else Reason.NO_TRIGGER
+        return Decision(respond, reason, tier=2, score=estimate.probability, evidence=estimate.evidence)
 
 
 @dataclass(frozen=True, slots=True)
 class FollowupRules:
-    """Two rules of thumb. window_seconds: how long after the bot spoke the second rule holds, and doubt is possible."""
+    """One rule of thumb, for where there is no model: an answer that is due is one. Doubt lasts window_seconds."""
 
     window_seconds: float = 60
+    doubt: tuple[float, float] = (0.5, 0.6)
 
-    def __call__(
-        self, message: MessageRecord, conversation: ChannelConversation, engagement: Engagement, bot_user_id: int
-    ) -> Decision | None:
-        if not (message.text or message.images):
-            return NOTHING  # without the message content intent there is nothing to read
-        if addresses_others(message, bot_user_id):
-            return NOT_OURS
-        decision = self._by_turn(message, engagement)
-        if decision != NOTHING and called_by_name(message, conversation.names):
-            return NOT_OURS
-        return decision
-
-    def _by_turn(self, message: MessageRecord, engagement: Engagement) -> Decision | None:
+    def __call__(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, /) -> Decision:
+        engagement = conversation.engagement_at(message)
+        if names_others(message, conversation, bot_user_id):
+            return NOTHING
         if engagement.is_answer_due(message):
             return Decision(True, Reason.ANSWER_DUE, tier=2, score=0.7)
-        if not self._bot_spoke_just_now(message, engagement):
-            return NOTHING
-        if engagement.bot_spoke_last and is_quiet(message, engagement) and looks_like_followup(message.content):
-            return Decision(True, Reason.RECENT_FOLLOWUP, tier=2, score=0.6)
-        return None
-
-    def _bot_spoke_just_now(self, message: MessageRecord, engagement: Engagement) -> bool:
-        if engagement.bot_spoke_at is None:
-            return False
-        return message.timestamp - engagement.bot_spoke_at < timedelta(seconds=self.window_seconds)
+        if spoke_within(self.window_seconds, message, engagement):
+            return replace(NOTHING, tier=2, score=self.doubt[0])
+        return NOTHING
 
 
 class ResponseDecider:
-    """Decides, message by message. judge: None to do without."""
+    """Decides, message by message.
+
+    followup: the second tier, None for the trained model (then ModelFileError is raised where its file cannot be used).
+    judge: None to do without. window_seconds: how long after the bot spoke a follow-up in a quiet channel always
+    counts. awaits: whether a prompt of ours in a channel awaits this author.
+    """
 
     def __init__(
         self,
@@ -152,10 +198,14 @@ class ResponseDecider:
         followup: FollowupTier | None = None,
         judge: Judge | None = None,
         judge_deadline_seconds: float = JUDGE_DEADLINE_SECONDS,
+        window_seconds: float = 60,
+        awaits: Callable[[int, int], bool] = lambda _channel_id, _author_id: False,
     ) -> None:
-        self._followup = followup or FollowupRules()
+        self._followup = followup or TrainedFollowup(load_model())
         self._judge = judge
         self._judge_deadline = judge_deadline_seconds
+        self._window = window_seconds
+        self._awaits = awaits
 
     def should_start_conversation(self, message: MessageRecord, bot_user_id: int) -> Decision:
         """Outside a conversation only an explicit trigger counts."""
@@ -171,10 +221,41 @@ class ResponseDecider:
             return NOTHING
         if is_explicit_trigger(message, bot_user_id) or _replies_to_bot(message, conversation):
             return EXPLICIT
-        decision = self._followup(message, conversation, conversation.engagement_at(message), bot_user_id)
-        if decision is not None:
-            return decision
-        return await self._ask(self._judge, message, conversation) if self._judge else NOTHING
+        if rule := self.rule(message, conversation, bot_user_id):
+            return rule
+        guess = self.guess(message, conversation, bot_user_id)
+        low, high = self._followup.doubt
+        if self._judge and low <= guess.score < high:
+            return await self._ask(self._judge, message, conversation)
+        return guess
+
+    def guess(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Decision:
+        """What the follow-up tier says, of any message, as if there were no rules and no judge."""
+        return self._followup(message, conversation, bot_user_id)
+
+    def rule(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Decision | None:
+        """What needs no guess, of a message without an explicit trigger."""
+        engagement = conversation.engagement_at(message)
+        if not (message.text or message.images):
+            return NOTHING  # without the message content intent there is nothing to read
+        if addresses_others(message, bot_user_id) or message.wording.is_command:
+            return NOT_OURS
+        if self._awaits(conversation.channel_id, message.author_id):
+            return AWAITED
+        if engagement.standing(message.author_id).told_off or engagement.is_telling_off(message):
+            return TOLD_OFF
+        if _asks_for_no_answer(message, conversation, engagement):
+            return ACKNOWLEDGED
+        is_for_others = names_others(message, conversation, bot_user_id)
+        if is_for_others or engagement.standing(message.author_id).is_addressed_by_others:
+            return None
+        return self._quiet_followup(message, engagement)
+
+    def _quiet_followup(self, message: MessageRecord, engagement: Engagement) -> Decision | None:
+        """Document 003's two scenarios: whoever was just answered goes on, or somebody else asks right after."""
+        if not (engagement.bot_spoke_last and spoke_within(self._window, message, engagement)):
+            return None
+        return JUST_SPOKEN if is_quiet(message, engagement) and looks_like_followup(message.content) else None
 
     async def _ask(self, judge: Judge, message: MessageRecord, conversation: ChannelConversation) -> Decision:
         try:
@@ -192,6 +273,10 @@ class ResponseDecider:
 EXPLICIT = Decision(True, Reason.EXPLICIT_TRIGGER, tier=1, score=1.0)
 NOTHING = Decision(False, Reason.NO_TRIGGER)
 NOT_OURS = Decision(False, Reason.NAMES_OTHERS, tier=2)
+AWAITED = Decision(True, Reason.AWAITED, tier=2, score=1.0)
+TOLD_OFF = Decision(False, Reason.TOLD_OFF, tier=2)
+ACKNOWLEDGED = Decision(False, Reason.ACKNOWLEDGEMENT, tier=2)
+JUST_SPOKEN = Decision(True, Reason.RECENT_FOLLOWUP, tier=2, score=1.0)
 
 
 def is_explicit_trigger(message: MessageRecord, bot_user_id: int) -> bool:
@@ -213,6 +298,25 @@ def addresses_others(message: MessageRecord, bot_user_id: int) -> bool:
     return message.mentions_group or replies_elsewhere or bool(message.mentions - {bot_user_id, message.author_id})
 
 
+def names_others(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:
+    """It names a person other than the bot, be it without a mention."""
+    return bool((message.named | called_by_name(message, conversation.names)) - {bot_user_id})
+
+
+def _asks_for_no_answer(message: MessageRecord, conversation: ChannelConversation, engagement: Engagement) -> bool:
+    """A bare thanks, ok, laugh or emoji; but where the bot asked the author something, an ok or an emoji answers it."""
+    remark = None if message.images else bare_remark(message.text)
+    if remark in (Remark.CONSENT, Remark.EMOJI) and engagement.is_answer_due(message):
+        asked = conversation.last_words_to(message.author_id)
+        return asked is None or not asked.wording.ends_asking
+    return remark is not None
+
+
+def spoke_within(seconds: float, message: MessageRecord, engagement: Engagement) -> bool:
+    spoke = engagement.bot_spoke
+    return spoke is not None and message.timestamp - spoke.at < timedelta(seconds=seconds)
+
+
 def is_quiet(message: MessageRecord, engagement: Engagement) -> bool:
     """At most 4 people, the author counted, spoke in the last 5 minutes."""
     people = engagement.people_since(message.timestamp - RECENT) | {message.author_id}
@@ -222,7 +326,7 @@ def is_quiet(message: MessageRecord, engagement: Engagement) -> bool:
 def looks_like_followup(content: str) -> bool:
     """Document 003's heuristic: a question of under 10 words, or a word that goes on from what was said."""
     content = content.strip()
-    is_short_question = "?" in content and len(content.split()) < SHORT_QUESTION_WORDS
+    is_short_question = read(content).asks and len(content.split()) < SHORT_QUESTION_WORDS
     return is_short_question or CONTINUATION.match(content) is not None
 
 
@@ -235,7 +339,7 @@ class LoggedDecision(NamedTuple):
     decision: Decision
 
 
-class DecisionLog:
+class RecentDecisions:
     """The last decisions, to be explained later. No message's content is kept. listener: told of each as it is taken.
 
     Messages that started no conversation have a ring of their own: however many there are, they crowd out nothing else.

@@ -1,4 +1,4 @@
-"""How the bot stands in a channel: what a rule needs to know of it, as one small value."""
+"""How the bot stands in a channel: what a decision needs to know of the past, as one small value."""
 
 from __future__ import annotations
 
@@ -7,54 +7,130 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from state.message import MessageRecord
+from state.remarks import tells_off
 
 RECENT = timedelta(minutes=5)
+MAX_PEOPLE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A message's place in its channel. number: how many were said before it; at: when it was said."""
+
+    number: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one person stands with the bot; each mark is the newest of its kind, None where there was none.
+
+    spoke: their words; spoken_to: the bot's to them; addressed: somebody else's to them. bot_messages: how many the
+    bot had said when they spoke. told_off: they told the bot to keep out.
+    """
+
+    spoke: Mark | None = None
+    spoken_to: Mark | None = None
+    addressed: Mark | None = None
+    bot_messages: int = 0
+    told_off: bool = False
+
+    @property
+    def due_since(self) -> Mark | None:
+        """The bot's last words to them, where they have said nothing since and nobody else has addressed them since."""
+        if self.spoken_to is None:
+            return None
+        later = (mark.number for mark in (self.spoke, self.addressed) if mark)
+        return self.spoken_to if max(later, default=-1) < self.spoken_to.number else None
+
+    @property
+    def is_addressed_by_others(self) -> bool:
+        """Whether somebody else addressed them last: they have said nothing since, nor has the bot to them."""
+        earlier = (mark.number for mark in (self.spoke, self.spoken_to) if mark)
+        return self.addressed is not None and self.addressed.number > max(earlier, default=-1)
+
+    @property
+    def last_heard(self) -> int:
+        """The number of the newest message that has to do with them."""
+        return max((mark.number for mark in (self.spoke, self.spoken_to, self.addressed) if mark), default=-1)
+
+
+STRANGER = Standing()
 
 
 @dataclass(frozen=True, slots=True)
 class Engagement:
     """How the bot stands in a channel: when it spoke, to whom, and who else is talking. Anyone can build one by hand.
 
-    unanswered_by: those to whom the bot spoke and who have said nothing since, and whom nobody else has addressed
-    since; with when it spoke to them. last_spoke: who spoke within the last 5
-    minutes before the newest message, and when.
+    number, bot_messages: how many messages were said, and how many of them by the bot. bot_spoke: its newest; bot,
+    bot_name: who it is, once it has spoken. people: the 200 newest at most. last_author: the last person who spoke.
     """
 
-    bot_spoke_at: datetime | None = None
-    bot_spoke_last: bool = False
-    unanswered_by: Mapping[int, datetime] = field(default_factory=dict)
+    number: int = 0
+    bot_messages: int = 0
+    bot_spoke: Mark | None = None
+    bot: int | None = None
+    bot_name: str = ""
+    people: Mapping[int, Standing] = field(default_factory=dict)
     last_author: int | None = None
-    last_spoke: Mapping[int, datetime] = field(default_factory=dict)
+
+    @property
+    def bot_spoke_last(self) -> bool:
+        return self.bot_spoke is not None and self.bot_spoke.number == self.number - 1
 
     def after(self, message: MessageRecord, called: Collection[int] = ()) -> Engagement:
         """The engagement once this message was posted. called: whom it calls by name."""
-        if message.is_bot:
-            spoken_to = message.addressees or ({self.last_author} if self.last_author is not None else set())
-            return replace(
-                self,
-                bot_spoke_at=message.timestamp,
-                bot_spoke_last=True,
-                unanswered_by={**self._recently_unanswered(message), **dict.fromkeys(spoken_to, message.timestamp)},
-            )
-        start = message.timestamp - RECENT
-        addressed = {message.author_id, message.reply_to_author_id, *message.mentions, *called}
-        last_spoke = {author: at for author, at in self.last_spoke.items() if at >= start}
-        last_spoke[message.author_id] = message.timestamp
+        mark = Mark(self.number, message.timestamp)
+        return self._after_bot(message, mark) if message.is_bot else self._after_person(message, mark, called)
+
+    def _after_bot(self, message: MessageRecord, mark: Mark) -> Engagement:
+        spoken_to = message.addressees or ({self.last_author} if self.last_author is not None else set())
+        answered = {who: replace(self.standing(who), spoken_to=mark) for who in spoken_to}
         return replace(
             self,
-            bot_spoke_last=False,
-            unanswered_by={who: at for who, at in self._recently_unanswered(message).items() if who not in addressed},
-            last_author=message.author_id,
-            last_spoke=last_spoke,
+            number=self.number + 1,
+            bot_messages=self.bot_messages + 1,
+            bot_spoke=mark,
+            bot=message.author_id,
+            bot_name=message.author,
+            people=_newest({**self.people, **answered}),
         )
+
+    def _after_person(self, message: MessageRecord, mark: Mark, called: Collection[int]) -> Engagement:
+        author = message.author_id
+        people = dict(self.people)
+        for person in (message.named | frozenset(called)) - {self.bot}:
+            people[person] = replace(self.standing(person), addressed=mark)
+        standing = self.standing(author)
+        is_calling_back = self.bot in message.addressed
+        told_off = self.is_telling_off(message, called) or (standing.told_off and not is_calling_back)
+        people[author] = replace(standing, spoke=mark, bot_messages=self.bot_messages, told_off=told_off)
+        return replace(self, number=self.number + 1, people=_newest(people), last_author=author)
+
+    def is_telling_off(self, message: MessageRecord, called: Collection[int] = ()) -> bool:
+        """Whether the message tells the bot to keep out: it says so, after words of the bot's or to it by mention."""
+        others = (message.named | frozenset(called)) - {self.bot}
+        if others or message.mentions_group or self.bot_spoke is None:
+            return False
+        is_to_bot = self.bot in message.addressed or self.bot_spoke_last or self.is_answer_due(message)
+        return is_to_bot and tells_off(message.content, self.bot_name)
+
+    def standing(self, author_id: int) -> Standing:
+        return self.people.get(author_id, STRANGER)
 
     def is_answer_due(self, message: MessageRecord) -> bool:
         """Whether the bot's last words to this author, within 5 minutes, have not been answered by them yet."""
-        return message.author_id in self._recently_unanswered(message)
-
-    def _recently_unanswered(self, message: MessageRecord) -> dict[int, datetime]:
-        return {who: at for who, at in self.unanswered_by.items() if message.timestamp - at < RECENT}
+        due = self.standing(message.author_id).due_since
+        return due is not None and message.timestamp - due.at < RECENT
 
     def people_since(self, start: datetime) -> frozenset[int]:
         """Who spoke since then; the bot does not count."""
-        return frozenset(author for author, at in self.last_spoke.items() if at >= start)
+        return frozenset(who for who, person in self.people.items() if person.spoke and person.spoke.at >= start)
+
+
+def _newest(people: dict[int, Standing]) -> dict[int, Standing]:
+    """These people, or, where they are too many, three quarters of them."""
+    if len(people) <= MAX_PEOPLE:
+        return people
+    newest_last = sorted(people.items(), key=lambda item: item[1].last_heard)
+    return dict(newest_last[-MAX_PEOPLE * 3 // 4 :])

@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+
+from state.wording import Wording, read
 
 MENTION = re.compile(r"<@!?(\d{1,20})>")
 GREETING = re.compile(r"\s*(?:(?:hey|hi|hello|yo|ok|okay|so|and|but)[\s,]+)?", re.IGNORECASE)
@@ -13,7 +16,7 @@ CALL_FIRST = re.compile(r"@?([^,:\n]{1,40})[,:]")
 END_MARKS = " \t\n.?!"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MessageRecord:
     """One message in a channel, free of any Discord type.
 
@@ -38,10 +41,43 @@ class MessageRecord:
     images: tuple[str, ...] = ()
     addressees: frozenset[int] = frozenset()
 
-    @property
+    @cached_property
     def mentions(self) -> frozenset[int]:
         """Ids of the users it mentions."""
-        return frozenset(map(int, MENTION.findall(self.content))) if self.mentioned is None else self.mentioned
+        return self.ids_in_text if self.mentioned is None else self.mentioned
+
+    @cached_property
+    def ids_in_text(self) -> frozenset[int]:
+        return frozenset(map(int, MENTION.findall(self.content)))
+
+    @cached_property
+    def addressed(self) -> frozenset[int]:
+        """Whom it mentions or replies to; of the bot's own messages, also whom they answer."""
+        to = self.mentions | self.addressees
+        return (to | {self.reply_to_author_id} if self.reply_to_author_id is not None else to) - {self.author_id}
+
+    @cached_property
+    def named(self) -> frozenset[int]:
+        """Whom it is addressed to or names in its text by id, whether Discord made that a mention or not."""
+        return (self.addressed | self.ids_in_text) - {self.author_id}
+
+    @cached_property
+    def wording(self) -> Wording:
+        """How it is worded, read once."""
+        return read(self.content)
+
+    @cached_property
+    def calls(self) -> frozenset[str]:
+        """What may be a name that it calls, casefolded: "Ben, ...", "hey ben: ...", "..., Ben?"."""
+        content = self.content
+        if "," not in content and ":" not in content:
+            return frozenset()
+        _, comma, last = content.rstrip(END_MARKS).rpartition(",")
+        called = {last.strip().removeprefix("@").casefold()} if comma else set()
+        for start in {0, GREETING.match(content).end()}:  # type: ignore[union-attr]  # it matches everything
+            if first := CALL_FIRST.match(content, start):
+                called.add(first[1].strip().casefold())
+        return frozenset(called)
 
     @property
     def text(self) -> str:
@@ -55,10 +91,8 @@ class MessageRecord:
 
 
 def called_by_name(message: MessageRecord, names: Mapping[int, str]) -> frozenset[int]:
-    """Whom of these it calls without a mention: "Ben, ...", "hey ben: ...", "..., Ben?". The author does not count."""
-    _, comma, last = message.content.rstrip(END_MARKS).rpartition(",")
-    called = {last.strip().removeprefix("@").casefold()} if comma else set()
-    for start in {0, GREETING.match(message.content).end()}:  # type: ignore[union-attr]  # it matches everything
-        if first := CALL_FIRST.match(message.content, start):
-            called.add(first[1].strip().casefold())
-    return frozenset(who for who, name in names.items() if who != message.author_id and name.casefold() in called)
+    """Whom of these it calls without a mention. The author does not count."""
+    if not message.calls:
+        return frozenset()
+    called = (who for who, name in names.items() if name.casefold() in message.calls)
+    return frozenset(who for who in called if who != message.author_id)

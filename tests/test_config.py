@@ -35,7 +35,8 @@ def test_without_any_setting_the_documented_defaults_hold() -> None:
     assert (settings.conversation_timeout_seconds, settings.followup_window_seconds) == (120, 60)
     assert (settings.turns_per_user_minute, settings.daily_tokens) == (20, None)
     assert (settings.channels, settings.port, settings.instructions) == (frozenset(), None, "")
-    assert (settings.state_dir, settings.redis_url, settings.log_level) == (Path(".parley"), None, "info")
+    assert (settings.state_dir, settings.decision_log) == (Path(".parley"), "on")
+    assert (settings.redis_url, settings.log_level) == (None, "info")
     assert (settings.playground_host, settings.discord_api_base, settings.discord_gateway_url) == (
         "127.0.0.1",
         None,
@@ -60,6 +61,8 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         "CHANNELS": " 1, 22  333,",
         "USE_LLM_JUDGE": "true",
         "LOG_LEVEL": "DEBUG",
+        "DECISION_LOG": "Content",
+        "STATE_DIR": "/var/lib/parley",
         "PORT": "0",
         "DAILY_TOKENS": "5000",
         "CONVERSATION_TIMEOUT_SECONDS": "0.5",
@@ -71,6 +74,7 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
     settings = load_settings()
     assert settings.channels == {1, 22, 333}
     assert (settings.use_llm_judge, settings.log_level, settings.port) == (True, "debug", 0)
+    assert (settings.decision_log, settings.state_dir) == ("content", Path("/var/lib/parley"))
     assert (settings.daily_tokens, settings.conversation_timeout_seconds) == (5_000, 0.5)
     assert settings.model == "openai:gpt-5, demo"
 
@@ -93,6 +97,7 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         ("PORT", "-1", "a port from 0 to 65535"),
         ("PLAYGROUND_PORT", "http", "a port from 0 to 65535"),
         ("LOG_LEVEL", "loud", "debug, info, warning or error"),
+        ("DECISION_LOG", "true", "on, off, or content"),
         ("MODEL", "openai:gpt-5,,demo", "provider:name"),
         ("JUDGE_MODEL", ",", "leave it out to use MODEL"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -25,7 +24,9 @@ from conversation import (
     told,
     trim_history,
 )
+from state.engagement import Mark, Standing
 from tests.support.clock import NOON, FakeClock
+from tests.support.followups import after
 from tests.support.histories import model_reads, turn
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, replied, said
 
@@ -74,8 +75,8 @@ def test_untold_is_what_came_after_the_last_answer_without_the_answer_itself(man
     manager.record_message(CHANNEL, replied(ANNA))
     manager.record_bot_response(CHANNEL, turn(asked))
     assert conversation.untold() == []
-    manager.record_message(CHANNEL, after := said(BEN))
-    assert conversation.untold() == [after]
+    manager.record_message(CHANNEL, later := said(BEN))
+    assert conversation.untold() == [later]
 
 
 def long_history(turns: int) -> list[ModelMessage]:
@@ -133,53 +134,51 @@ def test_the_beginning_stays_the_same_between_two_cuts(manager: ConversationMana
 # How the bot stands in a channel
 
 
-def test_the_bots_words_await_an_answer_of_those_they_went_to() -> None:
-    engagement = Engagement().after(said(ANNA)).after(replied(ANNA, at=NOON + timedelta(seconds=5)))
-    assert set(engagement.unanswered_by) == {ANNA}
-    assert engagement.bot_spoke_last
-    assert engagement.bot_spoke_at == NOON + timedelta(seconds=5)
-    after = engagement.after(said(ANNA))
-    assert set(after.unanswered_by) == set()
-    assert not after.bot_spoke_last
-    assert after.bot_spoke_at == engagement.bot_spoke_at
-
-
-def test_another_persons_words_leave_the_answer_due() -> None:
-    engagement = Engagement().after(said(ANNA)).after(replied(ANNA)).after(said(BEN))
-    assert set(engagement.unanswered_by) == {ANNA}
-    assert not engagement.bot_spoke_last
-
-
-def test_the_bots_words_to_nobody_in_particular_go_to_who_spoke_last() -> None:
-    assert set(Engagement().after(said(BEN)).after(replied(None)).unanswered_by) == {BEN}
-    assert set(Engagement().after(replied(None)).unanswered_by) == set()
-
-
-def test_who_spoke_is_forgotten_after_five_minutes() -> None:
-    engagement = Engagement().after(said(ANNA)).after(said(BEN, at=NOON + timedelta(minutes=4)))
-    edge = engagement.after(said(CLEO, at=NOON + timedelta(minutes=5)))
-    assert edge.people_since(NOON) == {ANNA, BEN, CLEO}
-    past = engagement.after(said(CLEO, at=NOON + timedelta(minutes=5, seconds=1)))
-    assert past.last_spoke.keys() == {BEN, CLEO}
-    assert past.people_since(NOON + timedelta(minutes=4, seconds=1)) == {CLEO}
-
-
 def test_the_engagement_before_a_message_is_the_same_recorded_or_not(manager: ConversationManager) -> None:
     conversation = manager.start(CHANNEL, [said(ANNA), replied(ANNA)])
     message = said(ANNA, "and?")
     before = conversation.engagement_at(message)
     manager.record_message(CHANNEL, message)
     assert conversation.engagement_at(message) == before
-    assert set(before.unanswered_by) == {ANNA}
-    assert set(conversation.engagement.unanswered_by) == set()
+    assert before.is_answer_due(message)
+    assert not conversation.engagement.is_answer_due(message)
+
+
+def test_the_messages_before_one_are_the_same_recorded_or_not(manager: ConversationManager) -> None:
+    earlier = [said(ANNA), replied(ANNA), said(BEN)]
+    conversation, message = manager.start(CHANNEL, earlier), said(ANNA, "and?")
+    for count in (1, 2, 3, 9):
+        assert list(conversation.before(message, count)) == earlier[-count:]
+    manager.record_message(CHANNEL, message)
+    for count in (1, 2, 3, 9):
+        assert list(conversation.before(message, count)) == earlier[-count:]
 
 
 def test_a_conversation_built_from_its_messages_knows_how_the_bot_stands() -> None:
-    built = ChannelConversation(CHANNEL, NOON, NOON, messages=[said(ANNA), replied(ANNA)])
+    built = ChannelConversation(CHANNEL, NOON, NOON, messages=[said(ANNA), replied(ANNA, at=after(5))])
     assert built.engagement == Engagement(
-        bot_spoke_at=NOON,
-        bot_spoke_last=True,
-        unanswered_by={ANNA: NOON},
+        number=2,
+        bot_messages=1,
+        bot_spoke=Mark(1, after(5)),
+        bot=BOT,
+        bot_name="Parley",
+        people={ANNA: Standing(spoke=Mark(0, NOON), spoken_to=Mark(1, after(5)))},
         last_author=ANNA,
-        last_spoke={ANNA: NOON},
     )
+
+
+def test_how_the_bot_stands_is_told_anew_when_messages_go(manager: ConversationManager) -> None:
+    asked, off = said(ANNA), said(ANNA, "shut up")
+    conversation = manager.start(CHANNEL, [asked, replied(ANNA), off])
+    assert conversation.engagement.standing(ANNA).told_off
+    manager.forget_message(CHANNEL, off.message_id)
+    assert not conversation.engagement.standing(ANNA).told_off
+    assert conversation.engagement.number == 2
+
+
+def test_the_bots_last_words_to_a_person_are_found() -> None:
+    first, second, to_ben = replied(ANNA, "one"), replied(ANNA, "two"), replied(BEN)
+    conversation = ChannelConversation(CHANNEL, NOON, NOON, messages=[first, said(ANNA), second, to_ben])
+    assert conversation.last_words_to(ANNA) is second
+    assert conversation.last_words_to(BEN) is to_ben
+    assert conversation.last_words_to(CLEO) is None

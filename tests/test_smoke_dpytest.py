@@ -22,7 +22,7 @@ pytestmark = pytest.mark.virtual_time
 @pytest.fixture
 async def bot() -> AsyncIterator[Parley]:
     intents = discord.Intents(**{**dict(INTENTS), "members": True})  # dpytest needs them
-    bot = create_bot(Settings(), intents=intents)
+    bot = create_bot(Settings(decision_log="off"), intents=intents)
     assert isinstance(bot, Parley)
     errors: list[str] = []
 

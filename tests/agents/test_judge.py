@@ -10,7 +10,7 @@ import pytest
 from agents.judge import ModelJudge
 from agents.models import build_model
 from conversation import ChannelConversation
-from decider import Decision, JudgeError, Reason, ResponseDecider, Verdict
+from decider import Decision, FollowupRules, JudgeError, Reason, ResponseDecider, Verdict
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, replied, said
 from tests.support.stub_model import Reply, StubModel, texts
@@ -77,7 +77,7 @@ async def test_a_provider_that_refuses_is_a_judge_error(
 async def test_a_judge_that_is_too_late_is_silence_and_still_costs(bench: Bench, stub: StubModel) -> None:
     gate = asyncio.Event()
     stub.judge_says = lambda _body: Reply(before=gate, status=500)
-    decider = ResponseDecider(judge=bench.judge, judge_deadline_seconds=0.2)
+    decider = ResponseDecider(followup=FollowupRules(), judge=bench.judge, judge_deadline_seconds=0.2)
     decision = await decider.should_respond(MESSAGE, bench.talk, BOT)
     gate.set()
     assert decision == Decision(False, Reason.JUDGE_LATE, tier=3)

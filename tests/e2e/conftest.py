@@ -9,6 +9,8 @@ from typing import Any
 import discord
 import pytest
 
+import bot
+from followup.model import FollowupModel, ModelFileError
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import StubModel
 
@@ -34,6 +36,16 @@ async def stub(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubModel]:
 async def scene(stub: StubModel) -> AsyncIterator[Scene]:
     async with open_scene(stub) as opened:
         yield opened
+
+
+@pytest.fixture
+def rules_of_thumb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bot finds no trained model: what it then is unsure of does not depend on any training."""
+
+    def load_model() -> FollowupModel:
+        raise ModelFileError("the test took it away.")
+
+    monkeypatch.setattr(bot, "load_model", load_model)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ DOUBTFUL = "I would rather take the train"
 
 
 @pytest.fixture
-async def judged(stub: StubModel) -> AsyncIterator[Scene]:
+async def judged(stub: StubModel, rules_of_thumb: None) -> AsyncIterator[Scene]:  # noqa: ARG001
     """Ada has just been answered; what Ben says next is doubtful."""
     async with open_scene(stub, use_llm_judge=True) as scene:
         await scene.ask("Ada", "how do I get to Tokyo?")
@@ -67,13 +67,17 @@ async def test_a_message_deleted_while_the_judge_ponders_is_not_answered(judged:
     assert len(judged.said()) == 1
 
 
-@pytest.mark.parametrize("said", ["<@{chloe}> " + DOUBTFUL, "Ada, " + DOUBTFUL])
-async def test_the_judge_is_not_asked_when_somebody_else_is_named(judged: Scene, said: str) -> None:
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [("<@{chloe}> " + DOUBTFUL, Reason.NAMES_OTHERS), ("Ada, " + DOUBTFUL, Reason.NO_TRIGGER)],
+)
+async def test_the_judge_is_not_asked_when_somebody_else_is_named(judged: Scene, said: str, reason: Reason) -> None:
     message = judged.say("Ben", said.format(chloe=judged.pg.person("Chloe")))
-    assert (await judged.decision(message)).reason is Reason.NAMES_OTHERS
+    assert (await judged.decision(message)).reason is reason
     assert not judged.stub.judged
 
 
+@pytest.mark.usefixtures("rules_of_thumb")
 async def test_the_judge_is_not_asked_outside_the_window(stub: StubModel) -> None:
     async with open_scene(stub, use_llm_judge=True, followup_window_seconds=0) as scene:
         await scene.ask("Ada", "how do I get to Tokyo?")
@@ -81,10 +85,12 @@ async def test_the_judge_is_not_asked_outside_the_window(stub: StubModel) -> Non
         assert not stub.judged
 
 
-async def test_the_judge_is_not_asked_when_it_is_off(scene: Scene) -> None:
-    await scene.ask("Ada", "how do I get to Tokyo?")
-    assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.NO_TRIGGER
-    assert not scene.stub.judged
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_the_judge_is_not_asked_when_it_is_off(stub: StubModel) -> None:
+    async with open_scene(stub) as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.NO_TRIGGER
+        assert not stub.judged
 
 
 async def test_one_person_who_asks_too_much_is_told_once_then_left_alone(stub: StubModel) -> None:
@@ -135,6 +141,7 @@ async def test_when_the_days_tokens_run_low_it_answers_mentions_only(stub: StubM
         assert len(scene.said()) == 3
 
 
+@pytest.mark.usefixtures("rules_of_thumb")
 async def test_the_judge_is_not_asked_when_the_days_tokens_run_low(stub: StubModel) -> None:
     async with open_scene(stub, use_llm_judge=True, daily_tokens=ANSWER_TOKENS + 3) as scene:
         await scene.ask("Ada", "how do I get to Tokyo?")

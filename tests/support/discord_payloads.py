@@ -23,7 +23,7 @@ _increment = count()
 
 def a_bot(**settings: Any) -> Parley:
     """The bot, logged in as BOT, with one guild of one channel in its cache. It touches no network."""
-    bot = Parley(Settings(**settings))
+    bot = Parley(Settings(**{"decision_log": "off", **settings}))
     state = bot._connection
     state.user = discord.ClientUser(state=state, data=cast(Any, user(BOT)))
     state._add_guild_from_data(cast(Any, _guild()))

@@ -193,7 +193,7 @@ async def running(scene: Scene, **settings: Any) -> AsyncIterator[None]:
 
 def make_bot(scene: Scene, settings: Mapping[str, Any] | None = None, **client_options: Any) -> Parley:
     """The bot as main() makes it, but with quicker edits."""
-    given = {"model": "openai-chat:stub", **(settings or {})}
+    given = {"model": "openai-chat:stub", "decision_log": "off", **(settings or {})}
     here = Settings(discord_api_base=scene.pg.api_base, discord_gateway_url=scene.pg.gateway_url, **given)
     bot = create_bot(here, guild_ready_timeout=0.01, listener=scene.note, **client_options)
     bot.turns._edit_interval = EDIT_INTERVAL_SECONDS

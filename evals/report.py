@@ -1,0 +1,231 @@
+"""`python -m evals.report LOG`: what the decision log says of how the bot did, as a table and as curves.
+
+An outcome is a sign, no proof: most people who are left out or interrupted say nothing. The rates compare settings,
+models and channels with each other; they are no measure of all mistakes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decider import NOT_JUDGED, Reason
+from followup.decision_log import DecisionFile, Entry
+from followup.outcomes import BUTTED_IN, Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FOLLOWUP_TIER = 2
+BINS = 10
+HEADER = ("", "decisions", "answers", "butted in", "missed", "conversations", "answers in each")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So many of so many."""
+
+    count: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{100 * self.count / self.total:.1f} % ({self.count} of {self.total})" if self.total else "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How the bot did. butted_in: of its answers without an explicit trigger; missed: of its silences."""
+
+    decisions: int
+    answers: int
+    butted_in: Share
+    missed: Share
+    conversations: int
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> Figures:
+        answers = [entry for entry in entries if entry.respond]
+        unasked = [entry for entry in answers if entry.reason != Reason.EXPLICIT_TRIGGER]
+        silences = [entry for entry in entries if not entry.respond]
+        return cls(
+            decisions=len(entries),
+            answers=len(answers),
+            butted_in=Share(sum(entry.outcome in BUTTED_IN for entry in unasked), len(unasked)),
+            missed=Share(sum(entry.outcome is Outcome.MISSED for entry in silences), len(silences)),
+            conversations=len({(entry.channel_id, entry.conversation) for entry in entries}),
+        )
+
+    def row(self, name: str) -> list[str]:
+        mean = f"{self.answers / self.conversations:.2f}" if self.conversations else "-"
+        figures = (self.decisions, self.answers, self.butted_in, self.missed, self.conversations, mean)
+        return [name, *map(str, figures)]
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """How likely the follow-up tier held it that a message was meant for the bot, and whether it was."""
+
+    score: float
+    meant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Guesses of about the same score. score: their mean; meant: the share that was meant for the bot."""
+
+    score: float
+    meant: float
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a threshold gives. precision: the share that was meant of what it answers; recall: the reverse."""
+
+    threshold: float
+    precision: float
+    recall: float
+
+
+def guesses(entries: Iterable[Entry]) -> list[Guess]:
+    """The follow-up tier's decisions. Meant were the answers that nobody minded, and the silences that were missed."""
+    return [
+        Guess(entry.score, entry.outcome not in BUTTED_IN if entry.respond else entry.outcome is Outcome.MISSED)
+        for entry in entries
+        if entry.tier == FOLLOWUP_TIER and entry.reason not in NOT_JUDGED
+    ]
+
+
+def reliability(guessed: Iterable[Guess]) -> list[Bin]:
+    """In ten bins of equal width, the empty ones left out."""
+    bins: dict[int, list[Guess]] = defaultdict(list)
+    for guess in guessed:
+        bins[min(int(guess.score * BINS), BINS - 1)].append(guess)
+    return [
+        Bin(sum(g.score for g in bins[n]) / len(bins[n]), sum(g.meant for g in bins[n]) / len(bins[n]), len(bins[n]))
+        for n in sorted(bins)
+    ]
+
+
+def thresholds(guessed: Iterable[Guess]) -> list[Point]:
+    """A point for each score that occurs, lowest first. Nothing where nothing was meant."""
+    descending = sorted(guessed, key=lambda guess: -guess.score)
+    all_meant = sum(guess.meant for guess in descending)
+    meant, points = 0, {}
+    for count, guess in enumerate(descending, start=1):
+        meant += guess.meant
+        if all_meant:
+            # The last one with this score counts: by then all of them are in.
+            points[guess.score] = Point(guess.score, meant / count, meant / all_meant)
+    return list(points.values())[::-1]
+
+
+def table(entries: Sequence[Entry]) -> str:
+    """All figures: of the whole, by reason and by channel, most decisions first."""
+    rows = [
+        list(HEADER),
+        Figures.of(entries).row("all"),
+        *_by("reason", lambda entry: entry.reason, entries),
+        *_by("channel", lambda entry: str(entry.channel_id), entries),
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(_line(row, widths) for row in rows)
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    """The name to the left, the figures to the right."""
+    figures = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+    return "  ".join([row[0].ljust(widths[0]), *figures]).rstrip()
+
+
+def _by(what: str, key: Callable[[Entry], str], entries: Iterable[Entry]) -> list[list[str]]:
+    groups: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        groups[key(entry)].append(entry)
+    largest_first = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    blank = [""] * (len(HEADER) - 1)
+    return [
+        ["", *blank],
+        [f"by {what}", *blank],
+        *(Figures.of(group).row(f"  {name}") for name, group in largest_first),
+    ]
+
+
+def draw(guessed: Sequence[Guess], path: Path) -> None:
+    """Both curves beside each other, as a PNG. Raises ImportError without matplotlib, and OSError."""
+    import matplotlib as mpl  # noqa: PLC0415 - an extra, for the curves only
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with mpl.rc_context({"font.size": 11}):
+        figure = Figure(figsize=(12, 5.5), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _draw_reliability(left, reliability(guessed))
+        _draw_thresholds(right, thresholds(guessed))
+        figure.suptitle(f"Follow-up tier: {len(guessed)} decisions, {sum(g.meant for g in guessed)} meant for the bot")
+        figure.savefig(path, format="png", dpi=120)
+
+
+def _draw_reliability(axes: Axes, bins: Sequence[Bin]) -> None:
+    axes.plot([0, 1], [0, 1], linestyle="--", color="grey", label="as predicted")
+    axes.plot([b.score for b in bins], [b.meant for b in bins], marker="o", label="as it turned out")
+    for one in bins:
+        axes.annotate(f"n={one.size}", (one.score, one.meant), xytext=(6, -14), textcoords="offset points", fontsize=9)
+    _label(axes, "Reliability", "predicted score (mean of each bin)", "share meant for the bot")
+
+
+def _draw_thresholds(axes: Axes, points: Sequence[Point]) -> None:
+    at = [point.threshold for point in points]
+    axes.plot(at, [point.precision for point in points], drawstyle="steps-pre", marker=".", ms=2, label="precision")
+    axes.plot(at, [point.recall for point in points], drawstyle="steps-pre", marker=".", ms=2, ls="-.", label="recall")
+    _label(axes, "Thresholds", "answer from this score on", "share")
+
+
+def _label(axes: Axes, title: str, x: str, y: str) -> None:
+    axes.set(title=title, xlabel=x, ylabel=y, xlim=(-0.02, 1.02), ylim=(-0.05, 1.05))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="best")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the table and draws the curves. Returns the exit code: 2 for what cannot be read or drawn."""
+    parser = argparse.ArgumentParser(prog="python -m evals.report", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("log", type=Path, metavar="LOG", help="the decision log, such as .parley/decisions.sqlite3")
+    parser.add_argument("--png", type=Path, default=Path("curves.png"), help="where the curves go (%(default)s)")
+    given = parser.parse_args(arguments)
+    if not given.log.is_file():
+        return _fail(f"{given.log} is no file: name the decision log, such as .parley/decisions.sqlite3.")
+    try:
+        entries = DecisionFile(given.log).read()
+    except sqlite3.Error as error:
+        return _fail(f"{given.log} cannot be read as a decision log: {error}.")
+    print(table(entries))
+    return _draw(guesses(entries), given.png)
+
+
+def _draw(guessed: Sequence[Guess], path: Path) -> int:
+    if not guessed:
+        print("\nNo decisions by the follow-up tier: there is nothing to draw.")
+        return 0
+    try:
+        draw(guessed, path)
+    except ImportError:
+        return _fail("The curves need matplotlib: install the extra evals (pip install -e '.[evals]').")
+    except OSError as error:
+        return _fail(f"{path} cannot be written ({error.strerror}): name another file by --png.")
+    print(f"\nThe curves are in {path}.")
+    return 0
+
+
+def _fail(sentence: str) -> int:
+    print(sentence, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,365 @@
+"""The decision log: what was decided within conversations, and what became of it, in an SQLite file of bounded size.
+
+Whoever notes a change waits for nothing: a thread writes what has come together every few seconds. A kill loses what
+was not written yet; a disk that fails costs one warning, and the oldest of what has to wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import astuple, dataclass, fields
+from errno import EACCES, ENOTDIR
+from itertools import count
+from pathlib import Path
+from time import time
+from typing import Any, assert_never
+
+import structlog
+from pydantic import TypeAdapter
+
+from followup.outcomes import Mark, Outcome
+
+log = structlog.get_logger()
+
+FILE_NAME = "decisions.sqlite3"
+SCHEMA_VERSION = 1
+MAX_ROWS = 100_000
+MAX_PENDING = 10_000
+INTERVAL_SECONDS = 5.0
+LOCK_SECONDS = 1.0
+UNUSABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A decision within a conversation. conversation: when that began; times are Unix seconds. content: None: not kept.
+
+    The ids grow with time, as Discord's do.
+    """
+
+    message_id: int
+    channel_id: int
+    guild_id: int
+    author_id: int
+    conversation: float
+    at: float
+    respond: bool
+    reason: str
+    tier: int
+    score: float
+    evidence: str
+    content: str | None = None
+    outcome: Outcome | None = None
+    outcome_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A message was edited. Counts where content is kept."""
+
+    message_id: int
+    channel_id: int
+    author_id: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """Messages were deleted."""
+
+    message_ids: frozenset[int]
+
+    def covers(self, change: Entry | Revision) -> bool:
+        return change.message_id in self.message_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What one person said in a channel up to a message, or, where author_id is None, what anybody said there."""
+
+    channel_id: int
+    author_id: int | None
+    through: int
+
+    def covers(self, change: Entry | Revision) -> bool:
+        is_theirs = change.channel_id == self.channel_id and self.author_id in (None, change.author_id)
+        return is_theirs and change.message_id <= self.through
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """All goes."""
+
+
+Change = Entry | Mark | Revision | Deletion | Forgetting | Erasure
+
+ENTRY = TypeAdapter(Entry)
+COLUMNS = [field.name for field in fields(Entry)]
+CREATE = """
+    CREATE TABLE decisions (
+        message_id INTEGER PRIMARY KEY, channel_id INTEGER NOT NULL, guild_id INTEGER NOT NULL,
+        author_id INTEGER NOT NULL, conversation REAL NOT NULL, at REAL NOT NULL, respond INTEGER NOT NULL,
+        reason TEXT NOT NULL, tier INTEGER NOT NULL, score REAL NOT NULL, evidence TEXT NOT NULL, content TEXT,
+        outcome TEXT, outcome_at REAL
+    )
+"""
+SELECT = f"SELECT {', '.join(COLUMNS)} FROM decisions ORDER BY message_id"  # noqa: S608 - names of ours
+INSERT = f"INSERT OR IGNORE INTO decisions ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
+# The first outcome stays, and each kind is of one sort of decision only.
+MARK = "UPDATE decisions SET outcome = ?, outcome_at = ? WHERE message_id = ? AND outcome IS NULL AND respond = ?"
+REVISE = "UPDATE decisions SET content = ? WHERE message_id = ? AND content IS NOT NULL"
+DELETE = "DELETE FROM decisions WHERE message_id = ?"
+FORGET = "DELETE FROM decisions WHERE channel_id = ? AND author_id = coalesce(?, author_id) AND message_id <= ?"
+ERASE = "DELETE FROM decisions"
+TRIM = """
+    DELETE FROM decisions
+    WHERE message_id <= (SELECT message_id FROM decisions ORDER BY message_id DESC LIMIT 1 OFFSET ?)
+"""
+
+
+class UnusableFileError(sqlite3.DatabaseError):
+    """A file that is damaged, or is no decision log of this version. Its text says which."""
+
+
+class DecisionFile:
+    """The SQLite file. Each call opens and closes it, so that any thread may make it, one at a time."""
+
+    def __init__(self, path: Path, *, max_rows: int = MAX_ROWS, clock: Callable[[], float] = time) -> None:
+        self.path = path
+        self._max_rows = max_rows
+        self._clock = clock
+
+    def check(self) -> None:
+        """Raises OSError where the file cannot be made or written, as far as that shows without writing."""
+        folder = next(place for place in self.path.parents if place.exists())
+        if not folder.is_dir():
+            raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(folder))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES), str(folder))
+
+    def write(self, changes: Sequence[Change]) -> Path | None:
+        """Carries out all changes, or none. Where there is no file, only an entry makes one.
+
+        An unusable file is moved aside first; returns where to. Raises OSError and sqlite3.Error.
+        """
+        if not self.path.exists() and not any(isinstance(change, Entry) for change in changes):
+            return None
+        try:
+            self._write(changes)
+        except UnusableFileError:
+            aside = self._move_aside()
+            self._write(changes)
+            return aside
+        return None
+
+    def read(self) -> list[Entry]:
+        """All entries, oldest message first. Changes nothing. Raises sqlite3.Error."""
+        uri = f"{self.path.absolute().as_uri()}?mode=ro"
+        with _unusable(), closing(sqlite3.connect(uri, uri=True, timeout=LOCK_SECONDS)) as connection:
+            return [] if _is_new(connection) else [_entry(row) for row in connection.execute(SELECT)]
+
+    def _write(self, changes: Sequence[Change]) -> None:
+        with _unusable(), closing(self._open()) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            if _is_new(connection):
+                connection.execute(CREATE)
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            for change in changes:
+                _apply(connection, change)
+            connection.execute(TRIM, (self._max_rows,))
+            connection.execute("COMMIT")
+
+    def _open(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # SQLite would make it as readable as the umask allows; its journals take the file's mode.
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)
+        connection.execute("PRAGMA secure_delete = ON")
+        return connection
+
+    def _move_aside(self) -> Path:
+        aside = self.path.with_name(f"{self.path.name}.damaged-{int(self._clock())}")
+        return self.path.replace(aside)
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    """Whether nothing is in the file yet. Raises UnusableFileError for what is no decision log of this version."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if version == 0 and tables == 0:
+        return True
+    if version != SCHEMA_VERSION:
+        raise UnusableFileError(f"it has schema version {version} where this program knows {SCHEMA_VERSION}")
+    return False
+
+
+def _apply(connection: sqlite3.Connection, change: Change) -> None:
+    match change:
+        case Entry():
+            connection.execute(INSERT, [_storable(value) for value in astuple(change)])
+        case Mark():
+            answered = change.outcome is not Outcome.MISSED
+            connection.execute(MARK, (change.outcome, change.at, change.message_id, answered))
+        case Revision():
+            connection.execute(REVISE, (_storable(change.content), change.message_id))
+        case Deletion():
+            connection.executemany(DELETE, [(message_id,) for message_id in change.message_ids])
+        case Forgetting():
+            connection.execute(FORGET, (change.channel_id, change.author_id, change.through))
+        case Erasure():
+            connection.execute(ERASE)
+        case _:
+            assert_never(change)
+
+
+def _storable(value: Any) -> Any:
+    """SQLite takes no lone surrogates, which JSON can carry."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    return ENTRY.validate_python(dict(zip(COLUMNS, row, strict=True)))
+
+
+@contextmanager
+def _unusable() -> Iterator[None]:
+    """Tells a file that is to blame from a disk that is."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in UNUSABLE:
+            raise UnusableFileError(str(error)) from error
+        raise
+    except ValueError as error:
+        raise UnusableFileError("it holds what is no decision") from error
+
+
+class DecisionLog:
+    """Takes changes at once and has them written later. To be used in one event loop.
+
+    folder: made where it is missing. is_on: False: nothing is added, but what is there follows deletions still.
+    lost: how many changes had to make room since the disk began to fail.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        is_on: bool = True,
+        max_rows: int = MAX_ROWS,
+        max_pending: int = MAX_PENDING,
+        interval_seconds: float = INTERVAL_SECONDS,
+    ) -> None:
+        self._file = DecisionFile(folder / FILE_NAME, max_rows=max_rows)
+        self._is_on = is_on
+        self._max_pending = max_pending
+        self._interval = interval_seconds
+        self._pending: dict[int, Change] = {}
+        self._numbers = count()
+        self._writing = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._writer: asyncio.Task[None] | None = None
+        self._is_failing = self._is_closed = False
+        self.lost = 0
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def add(self, change: Change) -> None:
+        """Notes a change. What goes is also dropped from what is not written yet."""
+        if not self._is_on and isinstance(change, Entry | Mark):
+            return
+        if isinstance(change, Deletion | Forgetting):
+            self._drop(lambda pending: isinstance(pending, Entry | Revision) and change.covers(pending))
+        self._pending[next(self._numbers)] = change
+        if len(self._pending) > self._max_pending:
+            self._make_room()
+        if isinstance(change, Forgetting):
+            self._wake.set()  # whoever asked is told at once that it is done
+
+    def start(self) -> None:
+        """Begins to write in the background."""
+        self._writer = asyncio.create_task(self._write())
+
+    async def close(self) -> None:
+        """Writes the rest."""
+        self._is_closed = True
+        self._wake.set()
+        if self._writer:
+            await self._writer
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Writes what has come together. Where that fails, it stays for the next time."""
+        async with self._writing:
+            batch = dict(self._pending)
+            if not batch:
+                return
+            try:
+                aside = await asyncio.to_thread(self._file.write, list(batch.values()))
+            except (OSError, sqlite3.Error) as error:
+                self._warn(error)
+                return
+            for number in batch:
+                self._pending.pop(number, None)
+            if aside:
+                _warn_of_moved(aside)
+            # Without an entry there may have been nothing to write.
+            if self._is_failing and any(isinstance(change, Entry) for change in batch.values()):
+                log.info("decision_log_resumed", lost=self.lost)
+                self._is_failing, self.lost = False, 0
+
+    async def _write(self) -> None:
+        await self._check()
+        while not self._is_closed:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._interval):
+                    await self._wake.wait()
+            self._wake.clear()
+            await self.flush()
+
+    async def _check(self) -> None:
+        try:
+            if self._is_on:
+                await asyncio.to_thread(self._file.check)
+        except OSError as error:
+            self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        """Once per outage."""
+        if not self._is_failing:
+            log.warning(
+                "decision_log_failed",
+                file=str(self._file.path),
+                error=str(error),
+                meaning="the bot goes on, and decisions wait in memory until they can be written",
+                remedy="make STATE_DIR a folder that can be written, or set DECISION_LOG=off",
+            )
+        self._is_failing = True
+
+    def _drop(self, gone: Callable[[Change], bool]) -> None:
+        for number in [number for number, change in self._pending.items() if gone(change)]:
+            del self._pending[number]
+
+    def _make_room(self) -> None:
+        """Drops the oldest quarter of what is additional; where there is only what must not be lost, erases all."""
+        additional = [number for number, change in self._pending.items() if isinstance(change, Entry | Mark)]
+        for number in additional[: self._max_pending // 4]:
+            del self._pending[number]
+            self.lost += 1
+        if not additional:
+            # Better no log than one with what somebody deleted.
+            self._pending = {next(self._numbers): Erasure()}
+
+
+def _warn_of_moved(aside: Path) -> None:
+    log.warning(
+        "decision_log_unusable",
+        moved_to=str(aside),
+        meaning="the decision log was damaged or of another version, and a new one was begun",
+        remedy="delete the old one: it no longer follows what people delete",
+    )

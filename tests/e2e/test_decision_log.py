@@ -1,0 +1,342 @@
+"""The decision log as the bot writes it: what comes into it, what became of it, and what goes again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bot
+from bot import NotedWire
+from decider import Reason
+from followup.decision_log import FILE_NAME, DecisionFile, Entry
+from followup.outcomes import Outcome
+from playground.model import Message
+from tests.support.scene import Scene, open_scene
+from tests.support.stub_model import Reply, StubModel
+
+DOUBTFUL = "I would rather take the train"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+async def scene(stub: StubModel, folder: Path) -> AsyncIterator[Scene]:
+    async with _logged(stub, folder) as scene:
+        yield scene
+
+
+def _logged(stub: StubModel, folder: Path, decision_log: str = "on", **more: Any) -> AbstractAsyncContextManager[Scene]:
+    return open_scene(stub, state_dir=folder, decision_log=decision_log, **more)
+
+
+def _rows(folder: Path) -> list[Entry]:
+    return DecisionFile(folder / FILE_NAME).read()
+
+
+async def _row(scene: Scene, folder: Path, message: Message) -> Entry | None:
+    """The message's row, once all is written."""
+    await scene.bot.decision_log.flush()
+    return next((row for row in _rows(folder) if row.message_id == message.id), None)
+
+
+async def _outcome(scene: Scene, folder: Path, message: Message) -> Outcome | None:
+    row = await _row(scene, folder, message)
+    assert row
+    return row.outcome
+
+
+async def _left_alone(scene: Scene, who: str, text: str = "lunch?") -> Message:
+    """Somebody speaks to Chloe, and the bot is silent."""
+    message = scene.say(who, f"<@{scene.pg.person('Chloe')}> {text}")
+    assert not (await scene.decision(message)).respond
+    return message
+
+
+# What comes into it
+
+
+async def test_each_decision_in_a_conversation_is_there_once_the_bot_has_ended(stub: StubModel, folder: Path) -> None:
+    async with _logged(stub, folder) as scene:
+        asked = scene.mention("Ada", "hello")
+        await scene.answer_to(asked)
+        silent = await _left_alone(scene, "Ben")
+        people = scene.pg.person("Ada"), scene.pg.person("Ben")
+    first, second = _rows(folder)
+    assert (first.message_id, first.author_id) == (asked.id, people[0])
+    assert (second.message_id, second.author_id) == (silent.id, people[1])
+    assert (first.respond, first.reason, first.tier, first.score) == (True, "explicit_trigger", 1, 1.0)
+    assert (second.respond, second.reason) == (False, "names_others")
+    assert {(row.channel_id, row.guild_id) for row in (first, second)} == {(asked.channel_id, scene.pg.guild_id)}
+    assert first.conversation == second.conversation
+    assert 0 < first.at < second.at < first.at + 60
+    assert (first.content, second.content, first.outcome, second.outcome) == (None, None, None, None)
+
+
+async def test_an_ignored_message_costs_no_write_whatever_becomes_of_it(stub: StubModel, folder: Path) -> None:
+    async with _logged(stub, folder) as scene:
+        message = scene.say("Ada", "good morning")
+        assert (await scene.decision(message)).reason is Reason.NO_TRIGGER
+        await scene.edit(message, "good evening")
+        await scene.delete(message)
+        await scene.bot.decision_log.flush()
+    assert not _exists(folder)
+
+
+async def test_a_mention_that_is_refused_outside_a_conversation_is_not_logged(stub: StubModel, folder: Path) -> None:
+    async with _logged(stub, folder) as scene:
+        scene.pg.deny(scene.pg.channel("general"), "send_messages", "add_reactions")
+        assert (await scene.decision(scene.mention("Ada", "hello"))).reason is Reason.MISSING_PERMISSION
+    assert not _exists(folder)
+
+
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_a_message_that_was_deleted_before_it_was_decided_on_is_not_logged(stub: StubModel, folder: Path) -> None:
+    async with _logged(stub, folder, use_llm_judge=True) as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        doubtful = await _while_the_judge_ponders(scene, scene.delete)
+        assert await _row(scene, folder, doubtful) is None
+
+
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_a_message_that_was_forgotten_before_it_was_decided_on_is_not_logged(
+    stub: StubModel, folder: Path
+) -> None:
+    async with _logged(stub, folder, use_llm_judge=True) as scene:
+        scene.pg.allow(scene.pg.channel("general"), "manage_channels", member=scene.pg.person("Ada"))
+        await scene.ask("Ada", "how do I get to Tokyo?")
+
+        async def forget(_message: Message) -> None:
+            await _forget(scene, "Ada", everything=True)
+            await scene.ask("Ada", "hello again")
+
+        doubtful = await _while_the_judge_ponders(scene, forget)
+        assert await _row(scene, folder, doubtful) is None
+
+
+async def _while_the_judge_ponders(scene: Scene, act: Callable[[Message], Awaitable[None]]) -> Message:
+    """Ben's doubtful message, to which something happens before it is decided on."""
+    scene.stub.judge_gate = asyncio.Event()
+    doubtful = scene.say("Ben", DOUBTFUL)
+    await scene.until(lambda: scene.stub.judged)
+    await act(doubtful)
+    scene.stub.judge_gate.set()
+    await scene.decision(doubtful)
+    return doubtful
+
+
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_the_judges_words_are_not_kept(stub: StubModel, folder: Path) -> None:
+    async with _logged(stub, folder, "content", use_llm_judge=True) as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        doubtful = scene.say("Ben", DOUBTFUL)
+        assert (await scene.decision(doubtful)).evidence
+        row = await _row(scene, folder, doubtful)
+    assert row
+    assert (row.reason, row.tier, row.evidence) == ("llm_judge", 3, "")
+
+
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_content_is_kept_where_it_is_wanted_and_follows_edits(stub: StubModel, folder: Path) -> None:
+    async with _logged(stub, folder, "content", use_llm_judge=True) as scene:
+        asked = scene.mention("Ada", "my cat is called Tim")
+        await scene.answer_to(asked)
+
+        async def correct(message: Message) -> None:
+            await scene.edit(message, "I would rather walk")
+
+        doubtful = await _while_the_judge_ponders(scene, correct)
+        await scene.bot.decision_log.flush()
+        await scene.edit(asked, "my cat is called Tom")
+        rows = [await _row(scene, folder, message) for message in (asked, doubtful)]
+    assert [row.content for row in rows if row] == ["my cat is called Tom", "I would rather walk"]
+
+
+async def test_nothing_is_logged_where_it_is_off(stub: StubModel, folder: Path) -> None:
+    async with _logged(stub, folder, "off") as scene:
+        await scene.ask("Ada", "hello")
+    assert not _exists(folder)
+
+
+async def test_a_folder_that_cannot_be_made_costs_one_warning_and_nothing_else(stub: StubModel, tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    async with _logged(stub, tmp_path / "state") as scene:
+        await scene.ask("Ada", "hello")
+        await scene.bot.decision_log.flush()
+        await scene.ask("Ada", "and now?")
+        await scene.bot.decision_log.flush()
+    (warning,) = scene.journal.find("decision_log_failed", level="warning")
+    assert str(tmp_path / "state") in warning["file"]
+
+
+# What became of it
+
+
+async def test_a_mention_right_after_a_silence_shows_that_it_missed_something(scene: Scene, folder: Path) -> None:
+    await scene.ask("Ada", "hello")
+    earlier, bens, adas = [await _left_alone(scene, who) for who in ("Ada", "Ben", "Ada")]
+    asked = scene.mention("Ada", "I meant you")
+    await scene.answer_to(asked)
+    assert await _outcome(scene, folder, adas) is Outcome.MISSED
+    assert [await _outcome(scene, folder, other) for other in (earlier, bens, asked)] == [None] * 3
+
+
+async def test_a_stop_is_no_silence_that_missed_something(scene: Scene, folder: Path) -> None:
+    scene.stub.replies.append(Reply("One, two, three, four", gate=asyncio.Event(), chunk=9))
+    scene.mention("Ada", "count")
+    await scene.streaming()
+    stop = scene.say("Ada", "stop")
+    assert (await scene.decision(stop)).reason is Reason.STOP
+    await scene.ask("Ada", "and now?")
+    assert await _outcome(scene, folder, stop) is None
+
+
+async def test_being_told_off_is_said_of_the_last_answer_and_once(scene: Scene, folder: Path) -> None:
+    first = scene.mention("Ada", "hello")
+    await scene.answer_to(first)
+    second = scene.mention("Ben", "hello")
+    await scene.answer_to(second)
+    await scene.decision(scene.say("Ben", "shut up"))
+    third = scene.mention("Ada", "are you still there?")
+    await scene.answer_to(third)
+    await scene.decision(scene.say("Ben", "shut up"))
+    assert [await _outcome(scene, folder, question) for question in (first, second, third)] == [
+        None,
+        Outcome.TOLD_OFF,
+        None,
+    ]
+
+
+@pytest.mark.parametrize("emoji", ["👎", "👎🏽"])
+async def test_a_thumbs_down_under_an_answer_is_said_of_its_question(scene: Scene, folder: Path, emoji: str) -> None:
+    asked = scene.mention("Ada", "hello")
+    answer = await scene.answer_to(asked)
+    await _react(scene, answer, scene.pg.bot_id, emoji)
+    await _react(scene, asked, scene.pg.person("Ben"), emoji)
+    await _react(scene, answer, scene.pg.person("Ben"), "👍")
+    assert await _outcome(scene, folder, asked) is None
+    await _react(scene, answer, scene.pg.person("Ben"), emoji)
+    assert await _outcome(scene, folder, asked) is Outcome.DISLIKED
+
+
+async def test_the_last_part_of_a_long_answer_counts_too(scene: Scene, folder: Path) -> None:
+    scene.stub.replies.append(Reply("word " * 600))
+    asked = scene.mention("Ada", "tell me a story")
+    await scene.outcome(asked)
+    assert len(scene.said()) == 2
+    await _react(scene, scene.said()[-1], scene.pg.person("Ben"), "👎")
+    assert await _outcome(scene, folder, asked) is Outcome.DISLIKED
+
+
+async def test_an_answer_that_somebody_deletes_is_said_of_its_question(scene: Scene, folder: Path) -> None:
+    asked = scene.mention("Ada", "hello")
+    await scene.delete(await scene.answer_to(asked))
+    assert await _outcome(scene, folder, asked) is Outcome.DELETED
+
+
+async def test_what_the_bot_takes_back_itself_is_not_held_against_it(scene: Scene, folder: Path) -> None:
+    asked = scene.mention("Ada", "hello")
+    await scene.answer_to(asked)
+    wire = NotedWire(scene.bot, scene.pg.guild_id, asked.channel_id, scene.bot.outcomes)
+    await wire.send("the first part", nonce="1-0", reply_to=asked.id)
+    part = await wire.send("the second part", nonce="1-1", reply_to=None)
+    heard = scene._heard("raw_message_delete", scene.said()[-1])
+    await wire.delete(part.message_id)
+    await heard
+    assert await _outcome(scene, folder, asked) is None
+    await scene.delete(scene.said()[-1])
+    assert await _outcome(scene, folder, asked) is Outcome.DELETED
+
+
+async def test_what_can_no_longer_matter_is_dropped(
+    stub: StubModel, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bot, "SWEEP_SECONDS", 0)
+    async with _logged(stub, folder) as scene:
+        scene.bot.outcomes.posted(2, 1, at=0.0)
+        await _soon(lambda: not len(scene.bot.outcomes))
+
+
+async def _react(scene: Scene, message: Message, user_id: int, emoji: str) -> None:
+    """Puts a reaction under a message, and waits until the bot has heard of it."""
+    heard = scene._heard("raw_reaction_add", message)
+    scene.pg.react(message, user_id, emoji)
+    await heard
+
+
+# What goes again
+
+
+@pytest.mark.parametrize("written", [True, False])
+async def test_a_deleted_message_takes_its_row_with_it(scene: Scene, folder: Path, written: bool) -> None:
+    asked, other = scene.mention("Ada", "hello"), scene.mention("Ben", "hello")
+    await scene.answer_to(other)
+    await scene.at_rest()
+    if written:
+        assert await _row(scene, folder, asked)
+    await scene.delete(asked)
+    assert await _row(scene, folder, other)
+    assert await _row(scene, folder, asked) is None
+
+
+async def test_what_is_deleted_in_bulk_goes_too(scene: Scene, folder: Path) -> None:
+    messages = [scene.mention(who, "hello") for who in ("Ada", "Ben", "Chloe")]
+    await scene.at_rest()
+    heard = scene.bot.wait_for("raw_bulk_message_delete", timeout=10)
+    scene.pg.world.delete_bulk(messages[0].channel_id, [message.id for message in messages[:2]])
+    await heard
+    await scene.bot.decision_log.flush()
+    assert [row.message_id for row in _rows(folder)] == [messages[2].id]
+
+
+@pytest.mark.parametrize("everything", [False, True])
+async def test_forget_drops_the_rows_too(scene: Scene, folder: Path, everything: bool) -> None:
+    scene.pg.allow(scene.pg.channel("general"), "manage_channels", member=scene.pg.person("Ada"))
+    adas, bens = scene.mention("Ada", "hello"), scene.mention("Ben", "hello")
+    elsewhere = scene.mention("Ada", "hello", channel="help")
+    for question in (adas, bens, elsewhere):
+        await scene.decision(question)
+    await scene.at_rest()
+    await scene.bot.decision_log.flush()
+    await _forget(scene, "Ada", everything=everything)
+    await _soon(lambda: not len(scene.bot.decision_log))
+    assert {row.message_id for row in _rows(folder)} == {elsewhere.id} | (set() if everything else {bens.id})
+    later = scene.mention("Ada", "hello again")
+    await scene.answer_to(later)
+    assert await _row(scene, folder, later)
+
+
+async def test_a_deletion_is_followed_also_once_the_log_is_off(stub: StubModel, folder: Path) -> None:
+    async with _logged(stub, folder) as scene:
+        asked = scene.mention("Ada", "hello")
+        await scene.answer_to(asked)
+        await scene.bot.decision_log.flush()
+        scene.bot.decision_log._is_on = False
+        await scene.delete(asked)
+        await scene.ask("Ben", "hello")
+    assert _rows(folder) == []
+
+
+async def _soon(condition: Callable[[], bool]) -> None:
+    """Waits for what no event of the playground tells of."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+async def _forget(scene: Scene, who: str, *, everything: bool) -> None:
+    person = scene.pg.person(who)
+    command = scene.pg.command(scene.pg.channel("general"), person, "forget", {"everything": everything})
+    answer = await scene.pg.reply_to(command, timeout=10)
+    assert answer.content.startswith("Done")
+
+
+def _exists(folder: Path) -> bool:
+    return folder.exists()

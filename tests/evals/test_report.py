@@ -1,0 +1,206 @@
+"""evals/report.py: the figures, the curves' points, and what comes of a log that cannot be read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.report import Bin, Figures, Guess, Point, Share, guesses, main, reliability, table, thresholds
+from followup.decision_log import FILE_NAME, DecisionFile, Entry
+from followup.outcomes import Outcome
+from tests.support.people import ANNA, CHANNEL, GUILD
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def entry(message_id: int = 1, **more: Any) -> Entry:
+    given: dict[str, Any] = {
+        "channel_id": CHANNEL,
+        "guild_id": GUILD,
+        "author_id": ANNA,
+        "conversation": 1.0,
+        "at": 1.0,
+        "respond": False,
+        "reason": "no_trigger",
+        "tier": 2,
+        "score": 0.1,
+        "evidence": "",
+    }
+    return Entry(message_id, **(given | more))
+
+
+def asked(**more: Any) -> Entry:
+    return entry(respond=True, reason="explicit_trigger", tier=1, score=1.0, **more)
+
+
+def unasked(**more: Any) -> Entry:
+    given: dict[str, Any] = {"respond": True, "reason": "followup", "score": 0.9}
+    return entry(**(given | more))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / FILE_NAME
+
+
+# The figures
+
+
+@pytest.mark.parametrize("outcome", [Outcome.TOLD_OFF, Outcome.DELETED, Outcome.DISLIKED])
+def test_it_butted_in_where_an_unasked_answer_was_not_welcome(outcome: Outcome) -> None:
+    figures = Figures.of([unasked(outcome=outcome), unasked(), unasked(), asked(outcome=outcome), entry()])
+    assert figures.butted_in == Share(1, 3)
+    assert (figures.decisions, figures.answers) == (5, 4)
+
+
+def test_it_missed_where_it_was_mentioned_after_a_silence() -> None:
+    figures = Figures.of([entry(outcome=Outcome.MISSED), entry(), entry(reason="names_others"), asked(), unasked()])
+    assert figures.missed == Share(1, 3)
+
+
+def test_a_conversation_is_one_of_its_channel() -> None:
+    places = [(1, 1.0), (1, 1.0), (1, 2.0), (2, 1.0)]
+    figures = Figures.of([unasked(channel_id=channel, conversation=start) for channel, start in places])
+    assert (figures.conversations, figures.row("all")[-2:]) == (3, ["3", "1.33"])
+
+
+def test_the_table_shows_the_whole_each_reason_and_each_channel() -> None:
+    entries = [
+        asked(channel_id=5),
+        unasked(channel_id=5),
+        unasked(channel_id=6, outcome=Outcome.DELETED),
+        entry(channel_id=6, outcome=Outcome.MISSED),
+        entry(channel_id=6),
+    ]
+    lines = [" ".join(line.split()) for line in table(entries).splitlines()]
+    assert lines == [
+        "decisions answers butted in missed conversations answers in each",
+        "all 5 3 50.0 % (1 of 2) 50.0 % (1 of 2) 2 1.50",
+        "",
+        "by reason",
+        "followup 2 2 50.0 % (1 of 2) - 2 1.00",
+        "no_trigger 2 0 - 50.0 % (1 of 2) 1 0.00",
+        "explicit_trigger 1 1 - - 1 1.00",
+        "",
+        "by channel",
+        "6 3 1 100.0 % (1 of 1) 50.0 % (1 of 2) 1 1.00",
+        "5 2 2 0.0 % (0 of 1) - 1 2.00",
+    ]
+
+
+# The points of the curves
+
+
+def test_meant_were_the_answers_that_nobody_minded_and_the_silences_that_were_missed() -> None:
+    assert guesses(
+        [
+            unasked(score=0.9),
+            unasked(score=0.8, outcome=Outcome.TOLD_OFF),
+            entry(score=0.3, outcome=Outcome.MISSED),
+            entry(score=0.2),
+        ]
+    ) == [Guess(0.9, meant=True), Guess(0.8, meant=False), Guess(0.3, meant=True), Guess(0.2, meant=False)]
+
+
+def test_only_the_follow_up_tiers_own_choices_are_guesses() -> None:
+    assert guesses([asked(), entry(tier=3), entry(tier=0), entry(reason="user_cap"), entry(reason="told_off")]) == []
+
+
+def test_reliability_is_told_bin_by_bin() -> None:
+    guessed = [Guess(0.0, meant=False), Guess(0.09, meant=True), Guess(0.95, meant=True), Guess(1.0, meant=True)]
+    assert reliability(guessed) == [Bin(0.045, 0.5, 2), Bin(0.975, 1.0, 2)]
+    assert reliability([]) == []
+
+
+def test_each_threshold_has_its_precision_and_recall() -> None:
+    guessed = [Guess(0.2, meant=False), Guess(0.8, meant=True), Guess(0.5, meant=True), Guess(0.5, meant=False)]
+    assert thresholds(guessed) == [Point(0.2, 0.5, 1.0), Point(0.5, 2 / 3, 1.0), Point(0.8, 1.0, 0.5)]
+    assert thresholds([Guess(0.5, meant=False)]) == []
+
+
+# The command
+
+
+def test_it_prints_the_table_and_draws_the_curves(
+    log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(log.parent)
+    entries = [entry(n, score=n / 10, outcome=Outcome.MISSED if n % 3 else None) for n in range(1, 10)]
+    DecisionFile(log).write(entries)
+    before = log.read_bytes()
+    assert main([str(log)]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{table(entries)}\n\nThe curves are in curves.png.\n"
+    assert err == ""
+    assert Path("curves.png").read_bytes().startswith(PNG)
+    assert log.read_bytes() == before
+    assert sorted(path.name for path in log.parent.iterdir()) == ["curves.png", FILE_NAME]
+
+
+def test_the_curves_go_where_they_are_wanted(log: Path) -> None:
+    DecisionFile(log).write([entry()])
+    png = log.with_name("elsewhere.png")
+    assert main([str(log), "--png", str(png)]) == 0
+    assert png.read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize("bytes_of_file", [b"", None])
+def test_an_empty_log_is_all_zeros_and_draws_nothing(
+    log: Path, capsys: pytest.CaptureFixture[str], bytes_of_file: bytes | None
+) -> None:
+    if bytes_of_file is None:
+        DecisionFile(log, max_rows=0).write([entry()])
+    else:
+        log.write_bytes(bytes_of_file)
+    png = log.with_name("curves.png")
+    assert main([str(log), "--png", str(png)]) == 0
+    out, err = capsys.readouterr()
+    assert " ".join(out.splitlines()[1].split()) == "all 0 0 - - 0 -"
+    assert out.endswith("there is nothing to draw.\n")
+    assert err == ""
+    assert not png.exists()
+
+
+def _fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    """The one sentence that it costs."""
+    assert main([str(argument) for argument in arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.endswith(".\n")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize("name", ["", "missing.sqlite3"])
+def test_a_log_that_is_not_there_costs_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert "is no file" in _fails(capsys, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"no database", b"no database at all " * 100])
+def test_a_file_that_is_no_log_costs_one_sentence(
+    log: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    log.write_bytes(content)
+    assert "cannot be read as a decision log" in _fails(capsys, log)
+    assert log.read_bytes() == content
+
+
+def test_a_place_that_cannot_be_written_costs_one_sentence(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    DecisionFile(log).write([entry()])
+    assert "--png" in _fails(capsys, log, "--png", log.parent)
+
+
+def test_without_matplotlib_the_table_still_comes(
+    log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    DecisionFile(log).write([entry()])
+    assert main([str(log)]) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith(table([entry()]))
+    assert "install the extra evals" in err

@@ -1,0 +1,209 @@
+"""state/engagement.py: how the bot stands with each person, message by message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import pytest
+
+from state.engagement import MAX_PEOPLE, STRANGER, Engagement, Mark
+from state.message import MessageRecord
+from tests.support.clock import NOON
+from tests.support.followups import after
+from tests.support.people import ANNA, BEN, BOT, CLEO, replied, said
+
+
+def engaged(*messages: MessageRecord, before: Engagement | None = None) -> Engagement:
+    engagement = before or Engagement()
+    for message in messages:
+        engagement = engagement.after(message)
+    return engagement
+
+
+def due(engagement: Engagement) -> set[int]:
+    return {who for who, standing in engagement.people.items() if standing.due_since}
+
+
+# Marks
+
+
+def test_each_message_gets_the_next_number() -> None:
+    engagement = engaged(said(ANNA), replied(ANNA, at=after(5)), said(BEN, at=after(9)), said(ANNA, at=after(12)))
+    assert (engagement.number, engagement.bot_messages, engagement.last_author) == (4, 1, ANNA)
+    assert engagement.bot_spoke == Mark(1, after(5))
+    anna, ben = engagement.standing(ANNA), engagement.standing(BEN)
+    assert (anna.spoke, anna.spoken_to, anna.addressed) == (Mark(3, after(12)), Mark(1, after(5)), None)
+    assert (ben.spoke, ben.spoken_to, ben.addressed) == (Mark(2, after(9)), None, None)
+    assert (anna.last_heard, STRANGER.last_heard) == (3, -1)
+
+
+def test_what_was_before_does_not_change() -> None:
+    before = engaged(said(ANNA), replied(ANNA))
+    people = dict(before.people)
+    engaged(said(BEN, f"<@{ANNA}> hi"), replied(BEN), before=before)
+    assert before.people == people
+
+
+def test_whether_the_bot_spoke_last() -> None:
+    assert not Engagement().bot_spoke_last
+    spoke = engaged(said(ANNA), replied(ANNA))
+    assert spoke.bot_spoke_last
+    assert not engaged(said(BEN), before=spoke).bot_spoke_last
+
+
+def test_the_bot_is_known_once_it_has_spoken() -> None:
+    assert (engaged(said(ANNA)).bot, engaged(said(ANNA)).bot_name) == (None, "")
+    engagement = engaged(said(ANNA), replied(ANNA))
+    assert (engagement.bot, engagement.bot_name) == (BOT, "Parley")
+    assert BOT not in engagement.people
+
+
+def test_how_much_the_bot_had_said_when_a_person_spoke() -> None:
+    engagement = engaged(said(ANNA), replied(ANNA), said(BEN), replied(BEN), replied(BEN))
+    assert [engagement.standing(who).bot_messages for who in (ANNA, BEN, CLEO)] == [0, 1, 0]
+
+
+# An answer that is due
+
+
+def test_the_bots_words_await_an_answer_of_those_they_went_to() -> None:
+    engagement = engaged(said(ANNA), replied(ANNA, at=after(5)))
+    assert engagement.standing(ANNA).due_since == Mark(1, after(5))
+    assert due(engaged(said(ANNA), before=engagement)) == set()
+    both = said(BOT, "Here you are.", addressees=frozenset({ANNA, BEN}))
+    assert due(engaged(said(ANNA), both)) == {ANNA, BEN}
+
+
+def test_another_persons_words_leave_the_answer_due() -> None:
+    assert due(engaged(said(ANNA), replied(ANNA), said(BEN))) == {ANNA}
+
+
+def test_the_bots_words_to_nobody_in_particular_go_to_who_spoke_last() -> None:
+    assert due(engaged(said(ANNA), said(BEN), replied(None))) == {BEN}
+    assert due(engaged(replied(None))) == set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        said(BEN, f"<@{ANNA}> lunch?"),
+        said(BEN, "lunch?", reply_to_id=5, reply_to_author_id=ANNA),
+        said(BEN, f"lunch, <@{ANNA}>?", mentioned=frozenset()),
+    ],
+)
+def test_an_answer_is_given_up_when_somebody_else_addresses_them(words: MessageRecord) -> None:
+    engagement = engaged(said(ANNA), replied(ANNA))
+    assert not engagement.standing(ANNA).is_addressed_by_others
+    later = engaged(words, before=engagement)
+    assert due(later) == set()
+    assert later.standing(ANNA).is_addressed_by_others
+
+
+def test_an_answer_is_given_up_when_somebody_else_calls_them_by_name() -> None:
+    engagement = engaged(said(ANNA), replied(ANNA)).after(said(BEN, "Anna, lunch?"), {ANNA})
+    assert due(engagement) == set()
+    assert engagement.standing(ANNA).is_addressed_by_others
+
+
+@pytest.mark.parametrize("words", [said(ANNA, "sure"), replied(ANNA)])
+def test_whoever_spoke_or_was_spoken_to_since_is_no_longer_addressed_by_others(words: MessageRecord) -> None:
+    addressed = engaged(said(ANNA), replied(ANNA), said(BEN, f"<@{ANNA}> lunch?"))
+    assert not engaged(words, before=addressed).standing(ANNA).is_addressed_by_others
+
+
+def test_who_has_said_nothing_yet_is_noted_when_named_and_nobody_by_themselves() -> None:
+    engagement = engaged(said(BEN, f"<@{CLEO}> hi"))
+    assert engagement.standing(CLEO).is_addressed_by_others
+    assert engagement.people_since(NOON) == {BEN}
+    assert engaged(said(BEN, f"<@{BEN}> hi")).standing(BEN).addressed is None
+
+
+def test_an_answer_is_due_for_five_minutes() -> None:
+    engagement = engaged(said(ANNA), replied(ANNA))
+    assert engagement.is_answer_due(said(ANNA, at=after(299)))
+    assert not engagement.is_answer_due(said(ANNA, at=after(300)))
+    assert not engagement.is_answer_due(said(BEN, at=after(1)))
+
+
+def test_who_spoke_since() -> None:
+    engagement = engaged(said(ANNA), said(BEN, at=after(240)), replied(CLEO, at=after(241)))
+    assert engagement.people_since(NOON) == {ANNA, BEN}
+    assert engagement.people_since(NOON + timedelta(seconds=1)) == {BEN}
+    assert engagement.people_since(after(241)) == set()
+
+
+# Told off
+
+
+@pytest.mark.parametrize(
+    ("messages", "told_off"),
+    [
+        ([replied(ANNA), said(ANNA, "stop")], True),
+        ([replied(BEN), said(ANNA, "shut up")], True),
+        ([replied(ANNA), said(BEN, "hm"), said(ANNA, "stop")], True),
+        ([replied(BEN), said(BEN, "hm"), said(ANNA, "stop")], False),
+        ([replied(BEN), said(BEN, "hm"), said(ANNA, f"<@{BOT}> stop")], True),
+        ([replied(BEN), said(BEN, "hm"), said(ANNA, "stop", reply_to_id=5, reply_to_author_id=BOT)], True),
+        ([replied(ANNA), said(ANNA, f"<@{BEN}> stop")], False),
+        ([replied(ANNA), said(ANNA, "stop", reply_to_id=5, reply_to_author_id=BEN)], False),
+        ([replied(ANNA), said(ANNA, "@everyone stop", mentions_group=True)], False),
+        ([replied(ANNA), said(ANNA, "stop the train")], False),
+        ([said(BEN), said(ANNA, "stop")], False),
+        ([said(ANNA, f"<@{BOT}> stop")], False),
+        ([replied(ANNA, at=NOON), said(BEN), said(ANNA, "stop", at=after(300))], False),
+    ],
+)
+def test_the_bot_is_told_off_where_it_is_said_to_the_bot(messages: list[MessageRecord], told_off: bool) -> None:
+    *earlier, last = messages
+    before = engaged(said(ANNA), *earlier)
+    assert before.is_telling_off(last) is told_off
+    assert engaged(last, before=before).standing(ANNA).told_off is told_off
+
+
+def test_who_is_called_by_name_is_told_off_and_not_the_bot() -> None:
+    before = engaged(said(BEN), said(ANNA), replied(ANNA))
+    assert before.is_telling_off(said(ANNA, "stop"))
+    assert not before.is_telling_off(said(ANNA, "stop"), {BEN})
+    assert not before.after(said(ANNA, "stop"), {BEN}).standing(ANNA).told_off
+
+
+def test_being_told_off_lasts_until_that_person_calls_the_bot_back() -> None:
+    told_off = engaged(said(ANNA), replied(ANNA), said(ANNA, "stop"))
+    later = engaged(said(BEN, f"<@{BOT}> hi"), replied(BEN), said(ANNA, "why?"), replied(ANNA), before=told_off)
+    assert later.standing(ANNA).told_off
+    assert not later.standing(BEN).told_off
+    for words in (said(ANNA, f"<@{BOT}> hi"), said(ANNA, "hi", reply_to_id=5, reply_to_author_id=BOT)):
+        assert not engaged(words, before=later).standing(ANNA).told_off
+    assert engaged(said(ANNA, f"<@{BOT}> stop"), before=later).standing(ANNA).told_off
+
+
+# Bounded
+
+
+def crowd(size: int) -> Iterable[MessageRecord]:
+    return (said(10_000 + i, at=after(i)) for i in range(size))
+
+
+def test_as_many_people_are_kept_as_may_be() -> None:
+    assert len(engaged(*crowd(MAX_PEOPLE)).people) == MAX_PEOPLE == 200
+    assert len(engaged(*crowd(MAX_PEOPLE + 1)).people) == 150
+
+
+def test_the_newest_people_are_kept() -> None:
+    engagement = engaged(*crowd(1_000))
+    assert 150 <= len(engagement.people) <= 200
+    assert set(engagement.people) >= {10_000 + i for i in range(850, 1_000)}
+
+
+def test_whom_the_bot_spoke_to_or_others_addressed_counts_as_new() -> None:
+    engagement = engaged(said(ANNA), said(BEN), *crowd(190), said(CLEO, f"<@{BEN}> hi"), replied(ANNA))
+    engagement = engaged(*(said(20_000 + i) for i in range(20)), before=engagement)
+    assert len(engagement.people) <= 200
+    assert {ANNA, BEN, CLEO} <= set(engagement.people)
+    assert 10_000 not in engagement.people
+
+
+def test_words_of_the_bots_to_a_crowd_are_bounded_too() -> None:
+    everybody = said(BOT, "hello", addressees=frozenset(range(10_000, 10_500)))
+    assert len(engaged(said(ANNA), everybody).people) <= 200

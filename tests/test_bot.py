@@ -1,0 +1,64 @@
+"""bot.py: which second tier it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+import bot
+from config import Settings
+from decider import FollowupRules, TrainedFollowup
+from followup.model import MODEL_FILE, Eagerness, load_model
+from tests.support.discord_payloads import a_bot
+from tests.support.followups import after, talk
+from tests.support.people import ANNA, BOT, replied, said
+
+
+def nothing(_path: Path) -> None:
+    """There is no file."""
+
+
+def damaged(path: Path) -> None:
+    path.write_bytes(MODEL_FILE.read_bytes()[:-1_000])
+
+
+def altered(path: Path) -> None:
+    path.write_bytes(MODEL_FILE.read_bytes().replace(b'"intercept":', b'"intercept":1', 1))
+
+
+@pytest.mark.parametrize(
+    ("prepare", "detail"), [(nothing, "cannot be read"), (damaged, "is damaged"), (altered, "is damaged")]
+)
+async def test_without_a_model_it_starts_warns_once_and_goes_by_rules(
+    prepare: Callable[[Path], None], detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(path := tmp_path / "model.json")
+    monkeypatch.setattr(bot, "load_model", partial(load_model, path))
+    with capture_logs() as logs:
+        parley = a_bot(followup_window_seconds=33)
+        earlier = talk(said(ANNA), replied(ANNA))
+        decisions = [await parley.decider.should_respond(said(ANNA, "green", after(5)), earlier, BOT) for _ in range(3)]
+    assert parley.decider._followup == FollowupRules(33)
+    assert [tuple(decision) for decision in decisions] == [(True, "answer_due")] * 3
+    (warning,) = [entry for entry in logs if entry["event"] == "followup_model_unusable"]
+    assert warning["log_level"] == "warning"
+    assert warning["detail"].startswith("model.json")
+    assert detail in warning["detail"]
+
+
+@pytest.mark.parametrize("eagerness", Eagerness)
+async def test_it_takes_the_model_at_the_eagerness_that_is_set(eagerness: Eagerness) -> None:
+    with capture_logs() as logs:
+        parley = a_bot(followup_eagerness=eagerness.value)
+    assert not [entry for entry in logs if entry["event"] == "followup_model_unusable"]
+    tier = parley.decider._followup
+    assert isinstance(tier, TrainedFollowup)
+    assert tier.eagerness is eagerness
+
+
+def test_it_is_balanced_unless_told_otherwise() -> None:
+    assert Eagerness(Settings().followup_eagerness) is Eagerness.BALANCED

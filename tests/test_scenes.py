@@ -1,0 +1,231 @@
+"""The scenes of scenes.txt: what an attentive person would do, line by line, held against the decider and its model.
+
+How to write a scene is told at the head of that file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversation import ChannelConversation, MessageRecord
+from decider import Decision, Reason, ResponseDecider, TrainedFollowup
+from followup.model import Eagerness, FollowupModel, load_model
+from tests.support.clock import NOON
+from tests.support.people import BOT, CHANNEL, NAMES, said
+
+FILE = Path(__file__).with_name("scenes.txt")
+PEOPLE = {name: author_id for author_id, name in NAMES.items()} | {"Finn": 16, "Gia": 17}
+PAUSE_SECONDS = 8
+
+TITLE = re.compile(r"# (?P<title>\S.*)")
+POINTS = re.compile(r"at (?P<points>\w+(?:, \w+)*)")
+PAUSE = re.compile(r"\[(?P<seconds>\d{1,3})s\]")
+SPOKEN = re.compile(
+    r"(?P<speaker>\w+)(?: (?P<arrow>[>^]) ?(?P<to>\w+(?:, \w+)*))?: (?P<text>\S.*?)"
+    r"(?:  => (?P<answer>silent|answers) (?P<reason>\w+))?"
+)
+AT = re.compile(r"@(?P<role>&?)(?P<name>\w+)")
+
+
+class SceneError(ValueError):
+    """A line of the file cannot be read; the text says which and why."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One message of a scene. number: its line in the file; expected: whether and why it is answered, None: open."""
+
+    number: int
+    message: MessageRecord
+    expected: tuple[bool, Reason] | None = None
+
+
+@dataclass
+class Scene:
+    title: str
+    points: tuple[Eagerness, ...] = (Eagerness.BALANCED,)
+    lines: list[Line] = field(default_factory=list)
+    now: datetime = NOON
+    is_paused: bool = True
+
+    def latest(self, author_id: int) -> MessageRecord:
+        """Their newest message in the scene."""
+        spoken = [line.message for line in self.lines if line.message.author_id == author_id]
+        if not spoken:
+            raise SceneError("it answers somebody who has said nothing yet")
+        return spoken[-1]
+
+    def pause(self, seconds: int) -> None:
+        self.now += timedelta(seconds=seconds)
+        self.is_paused = True
+
+    def say(self, number: int, spoken: re.Match[str]) -> None:
+        if not self.is_paused:
+            self.pause(PAUSE_SECONDS)
+        message = self._message(spoken)
+        if spoken["answer"] and message.is_bot:
+            raise SceneError("the bot decides nothing about its own words")
+        expected = (spoken["answer"] == "answers", Reason(spoken["reason"])) if spoken["answer"] else None
+        self.lines.append(Line(number, message, expected))
+        self.is_paused = False
+
+    def _message(self, spoken: re.Match[str]) -> MessageRecord:
+        speaker, text = _person(spoken["speaker"]), spoken["text"]
+        to = [_person(name) for name in spoken["to"].split(", ")] if spoken["to"] else []
+        if "=>" in text:
+            raise SceneError("a decision is '  => silent reason' or '  => answers reason'")
+        if (spoken["arrow"] == ">") is not (speaker == BOT):
+            raise SceneError("the bot's lines, and no others, say with > whom they answer")
+        if speaker != BOT and len(to) > 1:
+            raise SceneError("a reply is to one person")
+        content, is_to_group = AT.sub(_mention, text), any(map(_is_group, AT.finditer(text)))
+        answered = self.latest(to[-1]) if to else None
+        if speaker == BOT:  # as its answers are recorded
+            more: dict[str, Any] = {"mentioned": frozenset(), "addressees": frozenset(to)}
+        else:
+            more = {"mentions_group": is_to_group, "reply_to_author_id": to[-1] if to else None}
+        reply_to_id = answered.message_id if answered else None
+        return said(speaker, content, self.now, author=spoken["speaker"], reply_to_id=reply_to_id, **more)
+
+
+def _person(name: str) -> int:
+    if name not in PEOPLE:
+        raise SceneError(f"nobody here is called {name}")
+    return PEOPLE[name]
+
+
+def _is_group(at: re.Match[str]) -> bool:
+    return bool(at["role"]) or at["name"] in ("everyone", "here")
+
+
+def _mention(at: re.Match[str]) -> str:
+    """As Discord sends it."""
+    if at["role"]:
+        return "<@&90>"
+    return at[0] if _is_group(at) else f"<@{_person(at['name'])}>"
+
+
+def parse(text: str) -> list[Scene]:
+    """The scenes of a file. Raises SceneError at the first line that is none of its kinds."""
+    scenes: list[Scene] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line and not line.startswith("##"):
+            try:
+                _read(scenes, number, line)
+            except ValueError as error:
+                raise SceneError(f"line {number}: {line!r}: {error}") from None
+    return scenes
+
+
+def _read(scenes: list[Scene], number: int, line: str) -> None:
+    if title := TITLE.fullmatch(line):
+        scenes.append(Scene(title["title"]))
+    elif not scenes:
+        raise SceneError("a scene begins with its title")
+    elif (points := POINTS.fullmatch(line)) and not scenes[-1].lines:
+        scenes[-1].points = tuple(map(Eagerness, points["points"].split(", ")))
+    elif pause := PAUSE.fullmatch(line):
+        scenes[-1].pause(int(pause["seconds"]))
+    elif spoken := SPOKEN.fullmatch(line):
+        scenes[-1].say(number, spoken)
+    else:
+        raise SceneError("neither a title, a setting, a pause nor a message")
+
+
+@cache
+def model() -> FollowupModel:
+    return load_model()
+
+
+async def decide(lines: Sequence[Line], decider: ResponseDecider) -> list[tuple[Line, Decision]]:
+    """The decision on each line of which one is expected, taken when it has just been recorded."""
+    conversation = ChannelConversation(CHANNEL, NOON, NOON)
+    decided = []
+    for line in lines:
+        conversation.add(line.message)
+        if line.expected:
+            decided.append((line, await decider.should_respond(line.message, conversation, BOT)))
+    return decided
+
+
+def complaints(decided: Sequence[tuple[Line, Decision]]) -> Iterator[str]:
+    for line, decision in decided:
+        if tuple(decision) != line.expected:
+            respond, reason = line.expected or (None, None)
+            yield (
+                f"line {line.number}, {line.message.author}: {line.message.content!r}: expected "
+                f"{'answers' if respond else 'silent'} {reason}, came {'answers' if decision.respond else 'silent'} "
+                f"{decision.reason} (score {decision.score:.2f}; {decision.evidence or 'a rule'})"
+            )
+
+
+SCENES = parse(FILE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("scene", "point"),
+    [pytest.param(scene, point, id=f"{scene.title}, {point}") for scene in SCENES for point in scene.points],
+)
+async def test_the_scene_goes_as_expected(scene: Scene, point: Eagerness) -> None:
+    decider = ResponseDecider(followup=TrainedFollowup(model(), point))
+    wrong = list(complaints(await decide(scene.lines, decider)))
+    assert not wrong, "\n".join([f"{scene.title}, at {point}:", *wrong])
+
+
+def test_there_are_enough_scenes_and_each_expects_something_under_its_own_name() -> None:
+    assert len(SCENES) >= 110
+    assert len({scene.title for scene in SCENES}) == len(SCENES)
+    assert [scene.title for scene in SCENES if not any(line.expected for line in scene.lines)] == []
+
+
+def test_two_to_six_people_talk_in_each_scene() -> None:
+    people = {scene.title: len({line.message.author_id for line in scene.lines} - {BOT}) for scene in SCENES}
+    assert [title for title, count in people.items() if not 2 <= count <= 6] == []
+
+
+def test_a_scene_is_read_as_it_is_written() -> None:
+    (scene,) = parse("# a title\nat quiet, eager\nAnna: @Parley hi\nParley > Anna: Hi.\n[20s]\nBen ^Anna: eh?")
+    hi, answer, reply = (line.message for line in scene.lines)
+    assert (scene.title, scene.points) == ("a title", (Eagerness.QUIET, Eagerness.EAGER))
+    assert (hi.content, hi.timestamp, hi.mentions) == (f"<@{BOT}> hi", NOON, frozenset({BOT}))
+    assert (answer.is_bot, answer.addressees, answer.reply_to_id) == (True, frozenset({PEOPLE["Anna"]}), hi.message_id)
+    assert (reply.reply_to_id, reply.timestamp) == (hi.message_id, NOON + timedelta(seconds=PAUSE_SECONDS + 20))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Anna says hi",
+        "Zoe: hi",
+        "Anna: hi @Zoe",
+        "Anna ^Ben: hi",
+        "Anna ^Ben, Cleo: hi",
+        "Anna > Parley: hi",
+        "Anna:hi",
+        "Parley: hi",
+        "Parley > Anna: hi  => silent no_trigger",
+        "Anna: hi => silent no_trigger",
+        "Anna: hi  => answers perhaps",
+        "Anna: hi  => maybe followup",
+        "[20]",
+        "at noon",
+        "#no title",
+        " Anna: hi",
+    ],
+)
+def test_a_line_that_cannot_be_read_is_an_error_with_its_number(line: str) -> None:
+    with pytest.raises(SceneError, match=r"^line 2: "):
+        parse(f"# a title\n{line}")
+
+
+def test_nothing_may_be_said_before_the_first_title() -> None:
+    with pytest.raises(SceneError, match=r"^line 1: "):
+        parse("Anna: hi")
