@@ -75,6 +75,7 @@ class Parley(discord.Client):
         *,
         health: Health | None = None,
         listener: Callable[[LoggedDecision], None] | None = None,
+        followup: FollowupTier | None = None,
         **client_options: Any,
     ) -> None:
         ours = {
@@ -101,7 +102,7 @@ class Parley(discord.Client):
         self._judge_model = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else self._model
         self._judge = ModelJudge(self._judge_model, bot_name=lambda: self._me()[0], spend=self._spend)
         self.decider = ResponseDecider(
-            followup=_followup(settings),
+            followup=followup or _followup(settings),
             judge=self._ask_judge if settings.use_llm_judge else None,
             window_seconds=settings.followup_window_seconds,
         )
@@ -406,8 +407,8 @@ class NotedWire(DiscordWire):
 def create_bot(settings: Settings | None = None, **client_options: Any) -> Parley:
     """The bot, ready for `.start(token)`. Needs no token and touches no network.
 
-    settings: read from the environment when None. client_options: discord.Client's, which win over ours, and health
-    and listener (told of each decision). Raises SettingError and UnusableModelError.
+    settings: read from the environment when None. client_options: discord.Client's, which win over ours, and health,
+    listener (told of each decision) and followup (the second tier). Raises SettingError and UnusableModelError.
     """
     settings = settings or load_settings()
     if settings.discord_api_base and settings.discord_gateway_url:
@@ -436,13 +437,14 @@ def main() -> int:
 
 async def run(settings: Settings) -> int:
     """Keeps the bot in service, in the playground where there is no token. Returns the exit code."""
-    create_bot(settings)  # a model that cannot be built ends the start before anything else begins
+    make_bot = partial(create_bot, followup=_followup(settings))
+    make_bot(settings)  # a model that cannot be built ends the start before anything else begins
     if settings.discord_token:
-        return await serve(partial(create_bot, settings), settings.discord_token.get_secret_value(), settings.port)
+        return await serve(partial(make_bot, settings), settings.discord_token.get_secret_value(), settings.port)
     async with playground(settings.playground_host, settings.playground_port) as loopback:
         here = {"discord_api_base": loopback.api_base, "discord_gateway_url": loopback.gateway_url}
         there = settings.model_copy(update=here)
-        return await serve(partial(create_bot, there, listener=shown_in(loopback)), loopback.token, settings.port)
+        return await serve(partial(make_bot, there, listener=shown_in(loopback)), loopback.token, settings.port)
 
 
 def _followup(settings: Settings) -> FollowupTier:

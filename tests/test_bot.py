@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 import bot
@@ -62,3 +63,21 @@ async def test_it_takes_the_model_at_the_eagerness_that_is_set(eagerness: Eagern
 
 def test_it_is_balanced_unless_told_otherwise() -> None:
     assert Eagerness(Settings().followup_eagerness) is Eagerness.BALANCED
+
+
+async def test_of_many_bots_of_one_service_only_the_first_reads_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service makes a bot anew where the first could not connect; the owner is warned once."""
+    monkeypatch.setattr(bot, "load_model", partial(load_model, tmp_path / "missing.json"))
+    made: list[object] = []
+
+    async def serve(make_bot: Callable[[], object], _token: str, _port: int | None) -> int:
+        made.extend(make_bot() for _ in range(3))
+        return 0
+
+    monkeypatch.setattr(bot, "serve", serve)
+    with capture_logs() as logs:
+        await bot.run(Settings(discord_token=SecretStr("token"), decision_log="off"))
+    assert len(made) == 3
+    assert [entry["event"] for entry in logs].count("followup_model_unusable") == 1

@@ -62,6 +62,7 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         "USE_LLM_JUDGE": "true",
         "LOG_LEVEL": "DEBUG",
         "DECISION_LOG": "Content",
+        "FOLLOWUP_EAGERNESS": "Quiet",
         "STATE_DIR": "/var/lib/parley",
         "PORT": "0",
         "DAILY_TOKENS": "5000",
@@ -75,6 +76,7 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
     assert settings.channels == {1, 22, 333}
     assert (settings.use_llm_judge, settings.log_level, settings.port) == (True, "debug", 0)
     assert (settings.decision_log, settings.state_dir) == ("content", Path("/var/lib/parley"))
+    assert settings.followup_eagerness == "quiet"
     assert (settings.daily_tokens, settings.conversation_timeout_seconds) == (5_000, 0.5)
     assert settings.model == "openai:gpt-5, demo"
 
@@ -98,6 +100,7 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         ("PLAYGROUND_PORT", "http", "a port from 0 to 65535"),
         ("LOG_LEVEL", "loud", "debug, info, warning or error"),
         ("DECISION_LOG", "true", "on, off, or content"),
+        ("FOLLOWUP_EAGERNESS", "loud", "quiet, balanced or eager"),
         ("MODEL", "openai:gpt-5,,demo", "provider:name"),
         ("JUDGE_MODEL", ",", "leave it out to use MODEL"),
     ],
