@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -163,9 +163,10 @@ class Parley(discord.Client):
 
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
         message, channel_id, me = payload.message, payload.channel_id, self._me()[1]
-        if message.author.id == me:
+        if message.author.bot:
             return
-        self.decision_log.add(Revision(message.id, channel_id, message.author.id, message.content))
+        content = message.content if self._keeps_content else None
+        self.decision_log.add(Revision(message.id, channel_id, message.author.id, content))
         if self.conversations.get(channel_id):
             self.conversations.revise(channel_id, to_record(message, me))
 
@@ -210,9 +211,11 @@ class Parley(discord.Client):
     async def close(self) -> None:
         for task in self._background:
             task.cancel()
-        await super().close()
-        await self._models.aclose()
-        await self.decision_log.close()
+        try:
+            await super().close()
+            await self._models.aclose()
+        finally:
+            await self.decision_log.close()
 
     # From a message to a decision
 
@@ -337,12 +340,12 @@ class Parley(discord.Client):
             self._seen.popitem(last=False)
         return True
 
-    def _messages_gone(self, channel_id: int, message_ids: Iterable[int]) -> None:
+    def _messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
         self.turns.withdraw(channel_id, lambda message: message.message_id in message_ids)
         self.decision_log.add(Deletion(frozenset(message_ids)))
+        self.conversations.forget_messages(channel_id, message_ids)
         for message_id in message_ids:
             self._mark(self.outcomes.deleted(message_id, _now().timestamp()))
-            self.conversations.forget_message(channel_id, message_id)
             self.decisions.discard(message_id)
 
     async def _load_history(self, question: Question) -> Sequence[MessageRecord]:

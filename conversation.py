@@ -96,7 +96,14 @@ class ChannelConversation:
             self.participants.add(message.author_id)
             self.names[message.author_id] = message.author
         self.engagement_before = self.engagement
-        self.engagement = self.engagement.after(message, called_by_name(message, self.names))
+        self.engagement = self.engagement.after(self._told_whom(message), called_by_name(message, self.names))
+
+    def _told_whom(self, message: MessageRecord) -> MessageRecord:
+        """The message with the author of what it replies to, where only the conversation knows that."""
+        if message.reply_to_id is None or message.reply_to_author_id is not None:
+            return message
+        answered = self.find(message.reply_to_id)
+        return replace(message, reply_to_author_id=answered.author_id) if answered else message
 
     def precede(self, earlier: Sequence[MessageRecord]) -> None:
         """Puts what was said before the conversation in front of it."""
@@ -134,6 +141,8 @@ class ChannelConversation:
     def revise(self, message: MessageRecord) -> None:
         """Follows an edit: in the record, in replies that quote it, and in what the model is told."""
         self._change({message.message_id: message})
+        if not message.is_bot:  # of its own it edits many times while it speaks, and they tell nothing new of anybody
+            self._replay(self.messages)
 
     def remove(self, message_ids: Collection[int]) -> None:
         """Drops messages for good: from the record, from replies that quote them, and from what the model is told.
@@ -268,10 +277,10 @@ class ConversationManager:
         if conversation := self.get(channel_id):
             conversation.revise(message)
 
-    def forget_message(self, channel_id: int, message_id: int) -> None:
+    def forget_messages(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Follows a deletion."""
         if conversation := self.get(channel_id):
-            conversation.remove({message_id})
+            conversation.remove(message_ids)
 
     def forget_author(self, channel_id: int, author_id: int) -> None:
         """Drops all that one person said in the channel."""

@@ -79,10 +79,11 @@ async def decide_all(decider: ResponseDecider) -> list[float]:
         await decider.should_respond(message, conversation, BOT)
         taken.append(1000 * (perf_counter() - began))
         if number % 4 == 0:
-            to = frozenset({message.author_id})
-            conversation.add(
-                replace(message, author="Parley", author_id=BOT, is_bot=True, content=ANSWER, addressees=to)
+            answer = replace(
+                message, message_id=2 * number + 3, is_bot=True, author="Parley", author_id=BOT, content=ANSWER
             )
+            conversation.add(replace(answer, addressees=frozenset({message.author_id})))
+    assert conversation.engagement.bot_messages == DECISIONS // 4
     return taken
 
 

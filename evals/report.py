@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decider import NOT_JUDGED, Reason
+from decider import Reason
 from followup.decision_log import DecisionFile, Entry
 from followup.outcomes import BUTTED_IN, Outcome
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FOLLOWUP_TIER = 2
+GUESSED = frozenset({Reason.FOLLOWUP, Reason.NO_TRIGGER, Reason.ANSWER_DUE})  # not by rule, whose scores are none
 BINS = 10
 HEADER = ("", "decisions", "answers", "butted in", "missed", "conversations", "answers in each")
 
@@ -98,7 +99,7 @@ def guesses(entries: Iterable[Entry]) -> list[Guess]:
     return [
         Guess(entry.score, entry.outcome not in BUTTED_IN if entry.respond else entry.outcome is Outcome.MISSED)
         for entry in entries
-        if entry.tier == FOLLOWUP_TIER and entry.reason not in NOT_JUDGED
+        if entry.tier == FOLLOWUP_TIER and entry.reason in GUESSED
     ]
 
 

@@ -59,12 +59,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A message was edited. Counts where content is kept."""
+    """A message was edited. content: None where none is kept any more: then what was kept earlier goes."""
 
     message_id: int
     channel_id: int
     author_id: int
-    content: str
+    content: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +278,8 @@ class DecisionLog:
         self._pending[next(self._numbers)] = change
         if len(self._pending) > self._max_pending:
             self._make_room()
-        if isinstance(change, Forgetting):
-            self._wake.set()  # whoever asked is told at once that it is done
+        if isinstance(change, Deletion | Forgetting):
+            self._wake.set()  # what somebody wants gone does not wait
 
     def start(self) -> None:
         """Begins to write in the background."""

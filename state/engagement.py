@@ -99,7 +99,9 @@ class Engagement:
     def _after_person(self, message: MessageRecord, mark: Mark, called: Collection[int]) -> Engagement:
         author = message.author_id
         people = dict(self.people)
-        for person in (message.named | frozenset(called)) - {self.bot}:
+        # Ids that are merely written in the text can be anything: they count for those who are known.
+        known = message.named & people.keys()
+        for person in (known | message.addressed | frozenset(called)) - {self.bot}:
             people[person] = replace(self.standing(person), addressed=mark)
         standing = self.standing(author)
         is_calling_back = self.bot in message.addressed

@@ -17,6 +17,7 @@ FILLERS = frozenset(
     """you so much very a an the lot again man mate dude bro all guys everyone for your help that's thats that it's it
     its is then got now oh ah well hm hmm""".split()
 )
+ASKING = frozenset(CUES["asking"].split())  # "is that good" needs no mark to be a question
 MAX_REMARK_WORDS, MAX_REMARK_LENGTH = 8, 100
 SMILEY = re.compile(r"<a?:\w{2,32}:\d{1,20}>|(?:(?<=\s)|^)[:;=][-'^]?[)(\[\]dpo/|*]+(?=\s|$)", re.IGNORECASE)
 PARTS_OF_EMOJI = frozenset({"So", "Sk", "Mn", "Cf"})  # pictures, skin tones, variation selectors, joiners
@@ -53,7 +54,8 @@ def bare_remark(text: str) -> Remark | None:
         return None
     rest = SMILEY.sub(" ", text)
     words = words_of(rest)
-    if "?" in text or len(words) > MAX_REMARK_WORDS or not set(words) <= FILLERS | THANKS | LAUGHTER | CONSENT:
+    asks = "?" in text or bool(words and words[0] in ASKING)
+    if asks or len(words) > MAX_REMARK_WORDS or not set(words) <= FILLERS | THANKS | LAUGHTER | CONSENT:
         return None
     for remark, core in ((Remark.THANKS, THANKS), (Remark.LAUGHTER, LAUGHTER), (Remark.CONSENT, CONSENT)):
         if not core.isdisjoint(words):

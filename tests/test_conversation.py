@@ -240,7 +240,7 @@ def test_a_deletion_takes_text_and_images_from_everywhere(manager: ConversationM
     secret, other = said(ANNA, "my secret", images=(IMAGE,)), said(BEN, "so?")
     conversation = manager.start(CHANNEL, [secret, other])
     manager.record_bot_response(CHANNEL, turn(secret, other))
-    manager.forget_message(CHANNEL, secret.message_id)
+    manager.forget_messages(CHANNEL, {secret.message_id})
     assert conversation.messages == [other]
     assert conversation.participants == {BEN}
     assert model_reads(conversation.llm_history) == "Ben: so?\n"
@@ -250,7 +250,7 @@ def test_what_is_deleted_or_edited_while_the_bot_answers_does_not_come_back(mana
     secret, wrong, fine = said(ANNA, "my secret", images=(IMAGE,)), said(BEN, "wrong"), said(CLEO, "fine")
     conversation = manager.start(CHANNEL, [secret, wrong, fine])
     being_made = turn(secret, wrong, fine)
-    manager.forget_message(CHANNEL, secret.message_id)
+    manager.forget_messages(CHANNEL, {secret.message_id})
     manager.revise(CHANNEL, replace(wrong, content="right"))
     manager.record_bot_response(CHANNEL, being_made)
     assert model_reads(conversation.llm_history) == "Ben: right\nCleo: fine\n"

@@ -36,7 +36,7 @@ def test_what_is_deleted_while_the_next_turn_runs_stays_deleted(
 ) -> None:
     manager.record_message(CHANNEL, asked := said(BEN, "next"))
     being_made = [*conversation.llm_history, *turn(asked)]
-    manager.forget_message(CHANNEL, secret.message_id)
+    manager.forget_messages(CHANNEL, {secret.message_id})
     manager.record_bot_response(CHANNEL, being_made)
     assert "secret" not in model_reads(conversation.llm_history)
     assert "next" in model_reads(conversation.llm_history)
@@ -67,7 +67,7 @@ def test_a_deletion_reaches_what_the_cap_has_trimmed(
     manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
 ) -> None:
     fill(manager, secret)
-    manager.forget_message(CHANNEL, secret.message_id)
+    manager.forget_messages(CHANNEL, {secret.message_id})
     assert "secret" not in model_reads(conversation.llm_history)
 
 
@@ -90,7 +90,7 @@ def test_replies_no_longer_quote_what_was_deleted(manager: ConversationManager, 
     )
     conversation = manager.start(CHANNEL, [secret, reply])
     manager.record_bot_response(CHANNEL, turn(secret, reply))
-    manager.forget_message(CHANNEL, secret.message_id)
+    manager.forget_messages(CHANNEL, {secret.message_id})
     assert "secret" not in model_reads(conversation.llm_history) + repr(conversation.messages)
     assert "oh" in model_reads(conversation.llm_history)
 
@@ -145,7 +145,7 @@ def test_with_the_bots_own_message_goes_what_the_model_is_told_that_it_said(
 ) -> None:
     answer = replied(ANNA)
     manager.record_message(CHANNEL, replace(answer, reply_to_id=secret.message_id))
-    manager.forget_message(CHANNEL, answer.message_id)
+    manager.forget_messages(CHANNEL, {answer.message_id})
     assert answers(conversation) == [FORGOTTEN]
 
 

@@ -171,7 +171,7 @@ def test_how_the_bot_stands_is_told_anew_when_messages_go(manager: ConversationM
     asked, off = said(ANNA), said(ANNA, "shut up")
     conversation = manager.start(CHANNEL, [asked, replied(ANNA), off])
     assert conversation.engagement.standing(ANNA).told_off
-    manager.forget_message(CHANNEL, off.message_id)
+    manager.forget_messages(CHANNEL, {off.message_id})
     assert not conversation.engagement.standing(ANNA).told_off
     assert conversation.engagement.number == 2
 

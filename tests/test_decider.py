@@ -598,3 +598,17 @@ def test_an_answer_is_no_longer_due_from_somebody_whom_others_address() -> None:
 def test_an_answer_is_no_longer_due_from_somebody_whom_others_call_by_name() -> None:
     conversation = talk(said(ANNA), said(BEN, "hm"), replied(ANNA), said(BEN, "hey Anna, shall we take the train?"))
     assert not conversation.engagement.is_answer_due(said(ANNA, "yes, the early one"))
+
+
+async def test_an_edit_can_take_back_a_telling_off() -> None:
+    asked, answered, off = said(ANNA), replied(ANNA), said(ANNA, "stop")
+    conversation = talk(asked, answered, off)
+    assert conversation.engagement.standing(ANNA).told_off
+    conversation.revise(replace(off, content="stop the train at five, what is next?"))
+    assert not conversation.engagement.standing(ANNA).told_off
+
+
+async def test_a_reply_that_came_without_its_message_calls_the_bot_back() -> None:
+    conversation = talk(said(ANNA), answer := replied(ANNA), said(ANNA, "stop"))
+    conversation.add(said(ANNA, "sorry, go on", reply_to_id=answer.message_id))
+    assert not conversation.engagement.standing(ANNA).told_off

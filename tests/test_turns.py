@@ -241,7 +241,7 @@ async def test_withdrawing_where_nothing_runs_does_nothing(bench: Bench) -> None
 
 async def test_a_question_gone_from_the_record_is_not_answered(bench: Bench) -> None:
     question = bench.ask()
-    bench.conversations.forget_message(CHANNEL, question.message_id)
+    bench.conversations.forget_messages(CHANNEL, {question.message_id})
     await bench.idle()
     assert bench.agent.requests == []
     assert bench.wire.calls == []

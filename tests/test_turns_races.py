@@ -135,7 +135,7 @@ def test_what_is_deleted_while_the_past_is_being_read_does_not_come_with_it() ->
     manager = ConversationManager(60, clock=FakeClock())
     conversation = manager.start(CHANNEL, [said(ANNA, "and now?")])
     secret = said(BEN, "my secret")
-    manager.forget_message(CHANNEL, secret.message_id)
+    manager.forget_messages(CHANNEL, {secret.message_id})
     conversation.precede([secret])
     assert secret not in conversation.messages
 
@@ -174,6 +174,6 @@ def test_what_was_deleted_stays_known_as_deleted_after_another_answer() -> None:
     manager = ConversationManager(60, clock=FakeClock())
     conversation = manager.start(CHANNEL, [said(BEN)])
     manager.record_message(CHANNEL, doubtful := said(ANNA, "my secret"))
-    manager.forget_message(CHANNEL, doubtful.message_id)
+    manager.forget_messages(CHANNEL, {doubtful.message_id})
     manager.record_bot_response(CHANNEL, [])
     assert conversation.is_deleted(doubtful.message_id)

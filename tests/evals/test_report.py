@@ -106,7 +106,9 @@ def test_meant_were_the_answers_that_nobody_minded_and_the_silences_that_were_mi
 
 
 def test_only_the_follow_up_tiers_own_choices_are_guesses() -> None:
-    assert guesses([asked(), entry(tier=3), entry(tier=0), entry(reason="user_cap"), entry(reason="told_off")]) == []
+    others = [asked(), entry(tier=3), entry(tier=0), entry(reason="user_cap"), entry(reason="told_off")]
+    by_rule = [entry(reason="names_others", score=0.0), unasked(reason="recent_followup", score=1.0)]
+    assert guesses(others + by_rule) == []
 
 
 def test_reliability_is_told_bin_by_bin() -> None:

@@ -207,3 +207,10 @@ def test_whom_the_bot_spoke_to_or_others_addressed_counts_as_new() -> None:
 def test_words_of_the_bots_to_a_crowd_are_bounded_too() -> None:
     everybody = said(BOT, "hello", addressees=frozenset(range(10_000, 10_500)))
     assert len(engaged(said(ANNA), everybody).people) <= 200
+
+
+def test_ids_that_are_only_written_push_nobody_out() -> None:
+    """Anybody can write `<@1>` to `<@300>`; Discord mentions nobody by it."""
+    stands = Engagement().after(said(ANNA)).after(replied(ANNA)).after(said(ANNA, "not you"))
+    crowd = " ".join(f"<@{number}>" for number in range(1_000, 1_300))
+    assert stands.after(said(BEN, crowd, mentioned=frozenset())).standing(ANNA).told_off

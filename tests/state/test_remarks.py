@@ -160,3 +160,8 @@ def test_hostile_length_is_no_remark_and_takes_no_time(piece: str, times: int) -
 def test_any_text_and_any_name_can_be_read(text: str, name: str) -> None:
     assert bare_remark(text) in (None, *Remark)
     assert tells_off(text, name) in (True, False)
+
+
+@pytest.mark.parametrize("text", ["is that right", "is it good", "are you all right"])
+def test_a_question_without_its_mark_is_no_remark(text: str) -> None:
+    assert bare_remark(text) is None
