@@ -143,7 +143,8 @@ class Parley(discord.Client):
         if not is_said_by_people(message) or not self._is_new(message.id):
             return
         channel_id, me = message.channel.id, self._me()[1]
-        if self.conversations.get(channel_id) is None and not may_address(message, me):
+        is_active = self.conversations.get(channel_id) is not None
+        if not is_active and not may_address(message, me):
             # Nearly every message of every channel ends here.
             self.decisions.add_ignored(message.id, channel_id, message.author.id, NOTHING)
             if log.is_enabled_for(logging.DEBUG):
@@ -151,7 +152,6 @@ class Parley(discord.Client):
             return
         started = perf_counter()
         record = to_record(message, me)
-        is_active = self.conversations.get(channel_id) is not None
         decision, starts = await self._decide(message, record)
         is_news = is_active or decision not in (NOTHING, NOT_LISTED)
         note = self.decisions.add if is_news else self.decisions.add_ignored

@@ -140,8 +140,10 @@ class ChannelConversation:
 
     def revise(self, message: MessageRecord) -> None:
         """Follows an edit: in the record, in replies that quote it, and in what the model is told."""
+        before = self.find(message.message_id)
         self._change({message.message_id: message})
-        if not message.is_bot:  # of its own it edits many times while it speaks, and they tell nothing new of anybody
+        # Its own it edits many times while it speaks, and Discord sends an edit for each link that it unfurls.
+        if before and not message.is_bot and (before.content, before.mentions) != (message.content, message.mentions):
             self._replay(self.messages)
 
     def remove(self, message_ids: Collection[int]) -> None:
@@ -151,8 +153,10 @@ class ChannelConversation:
         """
         own = (m.reply_to_id for m in self.messages if m.is_bot and m.message_id in message_ids)
         self._unsay({question for question in own if question is not None})
+        count = len(self.messages)
         self._change(dict.fromkeys(message_ids))
-        self._replay(self.messages)
+        if len(self.messages) < count:
+            self._replay(self.messages)
 
     def forget(self, author_id: int) -> None:
         """Drops all that one person said, what others' replies quote of it, and what was answered to them."""

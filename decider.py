@@ -21,7 +21,7 @@ from followup.features import features
 from followup.model import Eagerness, FollowupModel, load_model
 from state.engagement import RECENT, Engagement
 from state.message import MessageRecord, called_by_name
-from state.remarks import Remark, bare_remark
+from state.remarks import MAX_REMARK_WORDS, Remark, bare_remark
 from state.wording import read
 
 JUDGE_DEADLINE_SECONDS = 3.0
@@ -305,7 +305,9 @@ def names_others(message: MessageRecord, conversation: ChannelConversation, bot_
 
 def _asks_for_no_answer(message: MessageRecord, conversation: ChannelConversation, engagement: Engagement) -> bool:
     """A bare thanks, ok, laugh or emoji; but where the bot asked the author something, an ok or an emoji answers it."""
-    remark = None if message.images else bare_remark(message.text)
+    if message.images or message.wording.count > MAX_REMARK_WORDS:
+        return False
+    remark = bare_remark(message.text)
     if remark in (Remark.CONSENT, Remark.EMOJI) and engagement.is_answer_due(message):
         asked = conversation.last_words_to(message.author_id)
         return asked is None or not asked.wording.ends_asking

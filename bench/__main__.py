@@ -191,8 +191,8 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
         (
             "message in a conversation, CPU, discord.py included",
             f"{microseconds / 1000:.3f} ms",
-            "0.4 ms",
-            microseconds <= 400,
+            "0.3 ms",
+            microseconds <= 300,
         ),
         (
             "mention to model request, median, both sockets included",

@@ -11,7 +11,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from errno import EACCES, ENOTDIR
 from itertools import count
 from pathlib import Path
@@ -200,7 +200,7 @@ def _is_new(connection: sqlite3.Connection) -> bool:
 def _apply(connection: sqlite3.Connection, change: Change) -> None:
     match change:
         case Entry():
-            connection.execute(INSERT, [_storable(value) for value in astuple(change)])
+            connection.execute(INSERT, [_storable(getattr(change, column)) for column in COLUMNS])
         case Mark():
             answered = change.outcome is not Outcome.MISSED
             connection.execute(MARK, (change.outcome, change.at, change.message_id, answered))

@@ -100,9 +100,14 @@ def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id:
         speakers=[past.author_id for past in window],
         targets=[_targets(past, by_name) for past in window],
         others=_targets(message, by_name) - {bot_user_id},
-        bot_messages=[past for past in earlier if past.is_bot][: -BOT_MESSAGES - 1 : -1],
-        own_messages=[past for past in earlier if past.author_id == message.author_id][: -OWN_MESSAGES - 1 : -1],
+        bot_messages=_newest_by(bot_user_id, BOT_MESSAGES, earlier),
+        own_messages=_newest_by(message.author_id, OWN_MESSAGES, earlier),
     )
+
+
+def _newest_by(author_id: int, count: int, earlier: Sequence[MessageRecord]) -> list[MessageRecord]:
+    """So many messages of one author, the newest first."""
+    return list(islice((past for past in reversed(earlier) if past.author_id == author_id), count))
 
 
 def _targets(message: MessageRecord, by_name: Mapping[str, int]) -> frozenset[int]:

@@ -89,7 +89,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """All trees side by side. sums: (nodes, 1 + aspects): a node's value, and how far each aspect moved it so far."""
+    """All trees side by side. sums: (nodes, 1 + aspects): a node's value, and how far each aspect moved it so far.
+
+    A node's place in roots and children is twice its number, feature and threshold stand there twice: behind a node at
+    2n, children has first the one below and then the one above.
+    """
 
     roots: Places
     depth: int
@@ -102,8 +106,8 @@ class Trees:
         """The sums of the leaves that these values of the features lead to, one of each tree."""
         at = self.roots
         for _ in range(self.depth):
-            at = self.children.take(2 * at + (values.take(self.feature.take(at)) > self.threshold.take(at)))
-        total: list[float] = self.sums.take(at, axis=0).sum(axis=0).tolist()
+            at = self.children.take(at + (values.take(self.feature.take(at)) > self.threshold.take(at)))
+        total: list[float] = self.sums.take(at // 2, axis=0).sum(axis=0).tolist()
         return total
 
 
@@ -184,10 +188,10 @@ def _trees(file: ModelFile) -> Trees:
             sums[child][1:] = sums[place][1:]
             sums[child][1 + aspect] += nodes.value[child] - nodes.value[place]
     return Trees(
-        roots=np.array(file.roots, dtype=np.intp),
+        roots=2 * np.array(file.roots, dtype=np.intp),
         depth=max(depths),
-        feature=np.array(nodes.feature, dtype=np.intp),
-        threshold=np.array(nodes.threshold),
-        children=np.array([nodes.below, nodes.above], dtype=np.intp).T.ravel(),
+        feature=np.array(nodes.feature, dtype=np.intp).repeat(2),
+        threshold=np.array(nodes.threshold).repeat(2),
+        children=2 * np.array([nodes.below, nodes.above], dtype=np.intp).T.ravel(),
         sums=np.array(sums),
     )
