@@ -90,6 +90,8 @@ def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id:
     earlier, engagement = conversation.before(message, REACH), conversation.engagement_at(message)
     window = earlier[: -WINDOW - 1 : -1]
     names = {**conversation.names, message.author_id: message.author}
+    spoke = engagement.bot_spoke
+    is_in_reach = spoke is not None and engagement.number - spoke.number <= REACH
     by_name = {name.casefold(): who for who, name in names.items()}
     return Scene(
         message=message,
@@ -100,7 +102,7 @@ def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id:
         speakers=[past.author_id for past in window],
         targets=[_targets(past, by_name) for past in window],
         others=_targets(message, by_name) - {bot_user_id},
-        bot_messages=_newest_by(bot_user_id, BOT_MESSAGES, earlier),
+        bot_messages=_newest_by(bot_user_id, BOT_MESSAGES, earlier) if is_in_reach else [],
         own_messages=_newest_by(message.author_id, OWN_MESSAGES, earlier),
     )
 
