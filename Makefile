@@ -2,13 +2,13 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: run test lint format bench eval train clean
+.PHONY: run test lint format bench eval train train-incompleteness clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/python bot.py
 
 test: .venv/dev.stamp
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
@@ -22,14 +22,21 @@ format: .venv/dev.stamp
 bench: .venv/dev.stamp
 	$(BIN)/python -m bench
 
-# Where the examples of decisions are, which are no part of this repository.
+# Where the examples of decisions and of replies are, which are no part of this repository.
 DECISIONS ?= ../shared/decisions
+RESOLUTIONS ?= ../shared/resolutions
 
+# Both are shown, also where the first is below its floor.
 eval: .venv/dev.stamp
-	$(BIN)/python -m evals.measure $(DECISIONS)
+	@$(BIN)/python -m evals.measure $(DECISIONS); decisions=$$?; \
+	$(BIN)/python -m evals.measure_resolutions $(RESOLUTIONS) && exit $$decisions
 
 train: .venv/dev.stamp
 	$(BIN)/python -m evals.train $(DECISIONS)/train.jsonl.gz
+
+# Prints the weights for state/incompleteness.py.
+train-incompleteness: .venv/dev.stamp
+	$(BIN)/python -m evals.train_incompleteness $(RESOLUTIONS)/incomplete.jsonl
 
 .venv/run.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

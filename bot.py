@@ -14,7 +14,6 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-import aiohttp
 import discord
 import structlog
 import yarl
@@ -24,10 +23,12 @@ from agents.gateway import Place
 from agents.general import GeneralAgent
 from agents.judge import ModelJudge
 from agents.models import DEMO, UnusableModelError, build_model
-from commands import add_commands, sync
+from agents.rewriter import ModelRewriter
+from commands import Clicks, add_commands, sync
 from config import SettingError, Settings, load_settings, secrets_of
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import (
+    AWAITED,
     EXPLICIT,
     NOT_JUDGED,
     NOTHING,
@@ -42,25 +43,36 @@ from decider import (
     TrainedFollowup,
     Verdict,
 )
-from delivery.discord_wire import UNREADABLE, DiscordWire, find_channel
-from delivery.post import Posted
-from delivery.reading import is_persons, is_said_by_people, may_address, to_record
-from followup.decision_log import DecisionLog, Deletion, Entry, Forgetting, Revision
+from delivery.discord_wire import DiscordWire
+from delivery.history import read_before
+from delivery.noted_wire import NotedWire
+from delivery.prompts import Prompts
+from delivery.reading import clicked_record, is_persons, is_said_by_people, may_address, to_record
+from followup.decision_log import DecisionLog
+from followup.learning import Learning
 from followup.model import Eagerness, ModelFileError, load_model
-from followup.outcomes import Mark, Outcomes
+from miniapps.base import MiniApp
+from miniapps.router import MiniAppRouter, discover
+from miniapps.trip_planner import TripPlanner
+from miniapps.venues import NominatimVenues, SampleVenues
 from service import INTENTS, RefusedError, playground, serve, shown_in
+from state.awaiting import ConversationStateManager, ProcessingResult, Prompt
 from state.limits import Cap, Limits, Refusal
-from turns import NOT_ALLOWED, Question, Turns
+from turns.answering import Answering
+from turns.intake import Intake
+from turns.lanes import Turns
+from turns.turn import Question
+from turns.wording import NOT_ALLOWED, RESTARTING
 from web.health import Health
 from web.logs import configure_logging
 
 log = structlog.get_logger()
 
 NOT_LISTED = Decision(False, Reason.CHANNEL_NOT_LISTED)
-JUDGE_TIER = 3
 THUMBS_DOWN = "👎"
 SEEN_IDS = 4_000
 HISTORY_MESSAGES = 20
+USER_AGENT = "parley (Discord bot)"
 HISTORY_AGE = timedelta(hours=1)
 SWEEP_SECONDS = 15.0
 DRAIN_SECONDS = 25.0
@@ -92,12 +104,31 @@ class Parley(discord.Client):
         self._background: set[asyncio.Task[None]] = set()
         self._models = AsyncExitStack()
         self.health = health or Health()
+        self._set_up_memory(settings, listener)
+        self._set_up_decider(settings, followup)
+        self._set_up_turns(settings)
+        self.clicks = Clicks(self.states, self.prompts, refuse=self._refuse_click, submit=self._submit_click)
+        self.tree = app_commands.CommandTree(self)
+        add_commands(self.tree, self.decisions, self.forget)
+
+    def _set_up_memory(self, settings: Settings, listener: Callable[[LoggedDecision], None] | None) -> None:
         self.decisions = RecentDecisions(listener=listener)
-        self.limits = Limits(turns_per_user_minute=settings.turns_per_user_minute, daily_tokens=settings.daily_tokens)
-        self.conversations = ConversationManager(settings.conversation_timeout_seconds)
-        self.outcomes = Outcomes()
         self.decision_log = DecisionLog(settings.state_dir, is_on=settings.decision_log != "off")
-        self._keeps_content = settings.decision_log == "content"
+        self.learning = Learning(self.decision_log, keeps_content=settings.decision_log == "content")
+        self.limits = Limits(turns_per_user_minute=settings.turns_per_user_minute, daily_tokens=settings.daily_tokens)
+        self.miniapps = MiniAppRouter(_miniapps(settings))
+        self.states = ConversationStateManager(
+            awaiting_ttl_seconds=settings.awaiting_ttl_seconds,
+            soft_context_ttl_seconds=settings.soft_context_ttl_seconds,
+            cache_ttl_seconds=settings.cache_ttl_seconds,
+            wants=lambda text, soft_context: self.miniapps.pick(text, soft_context) is not None,
+        )
+        self.prompts = Prompts(self.states, self._open_wire, clock=_now)
+        self.conversations = ConversationManager(
+            settings.conversation_timeout_seconds, keeps_open=self.states.is_awaiting
+        )
+
+    def _set_up_decider(self, settings: Settings, followup: FollowupTier | None) -> None:
         self._model = build_model("MODEL", settings.model)
         self._judge_model = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else self._model
         self._judge = ModelJudge(self._judge_model, bot_name=lambda: self._me()[0], spend=self._spend)
@@ -106,25 +137,43 @@ class Parley(discord.Client):
             judge=self._ask_judge if settings.use_llm_judge else None,
             window_seconds=settings.followup_window_seconds,
         )
+
+    def _set_up_turns(self, settings: Settings) -> None:
+        self._rewrite_model = build_model("REWRITE_MODEL", settings.rewrite_model) if settings.rewrite_model else None
+        answering = Answering(
+            agent=GeneralAgent(self._model, instructions=settings.instructions),
+            miniapps=self.miniapps,
+            states=self.states,
+            load_history=self._load_history,
+            has_budget=self._has_budget,
+            clock=_now,
+            rewrite=ModelRewriter(self._rewrite_model, spend=self._spend) if self._rewrite_model else None,
+        )
         self.turns = Turns(
             conversations=self.conversations,
-            agent=GeneralAgent(self._model, instructions=settings.instructions),
-            open_wire=lambda guild_id, channel_id: NotedWire(self, guild_id, channel_id, self.outcomes),
+            answering=answering,
+            prompts=self.prompts,
+            open_wire=self._open_wire,
             bot=self._me,
             spend=self._spend,
-            has_budget=lambda: self.limits.has_budget(_now()),
-            load_history=self._load_history,
-            clock=_now,
+            has_budget=self._has_budget,
         )
-        self.tree = app_commands.CommandTree(self)
-        add_commands(self.tree, self.decisions, self.forget)
+        self.intake = Intake(
+            conversations=self.conversations,
+            states=self.states,
+            prompts=self.prompts,
+            miniapps=self.miniapps,
+            turns=self.turns,
+            bot=self._me,
+        )
 
     # What Discord tells us
 
     async def setup_hook(self) -> None:
-        for model in (self._model, self._judge_model):
+        for model in filter(None, (self._model, self._judge_model, self._rewrite_model)):
             await self._models.enter_async_context(model)
         self.decision_log.start()
+        self._spawn(self.prompts.keep())
         self._spawn(self._sweep())
         self._spawn(sync(self.tree))
 
@@ -152,21 +201,31 @@ class Parley(discord.Client):
             return
         started = perf_counter()
         record = to_record(message, me)
-        decision, starts = await self._decide(message, record)
+        decision, meaning = await self._decide(message, record)
         is_news = is_active or decision not in (NOTHING, NOT_LISTED)
         note = self.decisions.add if is_news else self.decisions.add_ignored
         note(message.id, channel_id, message.author.id, decision)
         log_decision(log.info if is_news else log.debug, message, decision, perf_counter() - started)
         self._learn(record, _guild_id(message), channel_id, decision)
         if decision.respond:
-            self.turns.submit(self._question(message, record, starts_conversation=starts))
+            question = self._question(message, record, starts_conversation=not is_active)
+            if meaning:
+                self.intake.resolve(question, meaning)
+                self.intake.settle(meaning)
+            else:
+                self.intake.submit(question)
+
+    async def on_interaction(self, interaction: discord.Interaction) -> None:
+        await self.clicks.answer(interaction)
+
+    async def on_raw_typing(self, payload: discord.RawTypingEvent) -> None:
+        self.states.extend(payload.channel_id, payload.user_id)
 
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
         message, channel_id, me = payload.message, payload.channel_id, self._me()[1]
         if message.author.bot:
             return
-        content = message.content if self._keeps_content else None
-        self.decision_log.add(Revision(message.id, channel_id, message.author.id, content))
+        self.learning.revised(message.id, channel_id, message.author.id, message.content)
         if self.conversations.get(channel_id):
             self.conversations.revise(channel_id, to_record(message, me))
 
@@ -179,7 +238,7 @@ class Parley(discord.Client):
     async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
         by_person = payload.member is not None and not payload.member.bot
         if by_person and payload.emoji.name.startswith(THUMBS_DOWN):  # the tone of the skin comes behind it
-            self._mark(self.outcomes.disliked(payload.message_id, _now().timestamp()))
+            self.learning.disliked(payload.message_id, _now())
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
         self.forget(channel.id, None, discord.utils.time_snowflake(_now()))
@@ -194,8 +253,10 @@ class Parley(discord.Client):
         at: the id of what asked for it. By ids, as by Discord's own clock, older messages are told from newer ones.
         """
         self._forgotten[channel_id, author_id] = at
-        self.decision_log.add(Forgetting(channel_id, author_id, through=at))
+        self.learning.forgotten(channel_id, author_id, through=at)
         self.turns.withdraw(channel_id, lambda message: author_id in (None, message.author_id))
+        self.prompts.forget(channel_id, author_id)
+        self.miniapps.forget(channel_id, author_id)
         self.decisions.drop(lambda entry: entry.channel_id == channel_id and author_id in (None, entry.author_id))
         if author_id is None:
             self.conversations.end(channel_id)
@@ -219,40 +280,55 @@ class Parley(discord.Client):
 
     # From a message to a decision
 
-    async def _decide(self, message: discord.Message, record: MessageRecord) -> tuple[Decision, bool]:
-        """The decision on a message, and whether it starts a conversation."""
+    async def _decide(
+        self, message: discord.Message, record: MessageRecord
+    ) -> tuple[Decision, ProcessingResult | None]:
+        """The decision on a message, and what it means where it resolves a prompt of ours."""
         channel_id, me = message.channel.id, self._me()[1]
         if self._channels and channel_id not in self._channels:
-            return NOT_LISTED, False
+            return NOT_LISTED, None
         conversation = self.conversations.get(channel_id)
         if conversation is None:
             decision = self._permit(message, self.decider.should_start_conversation(record, me))
             if decision.respond:
                 self.conversations.start(channel_id, [record])
-            return decision, decision.respond
+            return decision, None
         self._record(conversation, record)
         if self.turns.stop(record, channel_id):
-            return Decision(False, Reason.STOP), False
+            return Decision(False, Reason.STOP), None
+        if (meaning := self.intake.resolves(record, conversation)) and meaning.prompt:
+            return self._permit(message, AWAITED, costs_tokens=meaning.prompt.miniapp_id is None), meaning
         decision = await self.decider.should_respond(record, conversation, me)
         if conversation.is_deleted(record.message_id):
-            return Decision(False, Reason.DELETED), False
-        return self._permit(message, decision), False
+            return Decision(False, Reason.DELETED), None
+        return self._permit(message, decision), None
+
+    def _learn(self, record: MessageRecord, guild_id: int, channel_id: int, decision: Decision) -> None:
+        conversation = self.conversations.get(channel_id)
+        if conversation is None or decision.reason is Reason.DELETED or self._is_forgotten(channel_id, record):
+            return
+        is_explicit, is_judgement = decision.tier == EXPLICIT.tier, decision.reason not in NOT_JUDGED
+        self.learning.decided(
+            record, guild_id, conversation, decision, is_explicit=is_explicit, is_judgement=is_judgement
+        )
 
     def _record(self, conversation: ChannelConversation, record: MessageRecord) -> None:
         was_told_off = conversation.engagement.standing(record.author_id).told_off
         self.conversations.record_message(conversation.channel_id, record)
         if conversation.engagement.standing(record.author_id).told_off and not was_told_off:
-            self._mark(self.outcomes.told_off(conversation.channel_id, record.timestamp.timestamp()))
+            self.learning.told_off(conversation.channel_id, record.timestamp)
 
-    def _permit(self, message: discord.Message, decision: Decision) -> Decision:
+    def _permit(self, message: discord.Message, decision: Decision, *, costs_tokens: bool = True) -> Decision:
         """The decision, unless something outside the conversation forbids to answer."""
         if not decision.respond:
             return decision
         if self.turns.draining:
             return replace(decision, respond=False, reason=Reason.SHUTTING_DOWN)
         allowed = _permissions(message)
-        explicit = decision.reason is Reason.EXPLICIT_TRIGGER
-        refusal = self.limits.admit(message.author.id, message.channel.id, explicit=explicit, now=_now())
+        explicit = decision.reason in (Reason.EXPLICIT_TRIGGER, Reason.AWAITED)
+        refusal = self.limits.admit(
+            message.author.id, message.channel.id, explicit=explicit, now=_now(), costs_tokens=costs_tokens
+        )
         if not allowed.send_messages:
             if allowed.add_reactions and not refusal:
                 self._spawn(DiscordWire(self, _guild_id(message), message.channel.id).react(message.id, NOT_ALLOWED))
@@ -266,47 +342,39 @@ class Parley(discord.Client):
             self.turns.announce(self._question(message, to_record(message, self._me()[1])), _refusal_line(refusal))
         return replace(decision, respond=False, reason=reason)
 
-    # What is learnt from decisions
+    # Clicks
 
-    def _learn(self, record: MessageRecord, guild_id: int, channel_id: int, decision: Decision) -> None:
-        """Adds a decision in a conversation to the decision log, and what the message says of an earlier one."""
-        conversation = self.conversations.get(channel_id)
-        if conversation is None or decision.reason is Reason.DELETED or self._is_forgotten(channel_id, record):
-            return
-        at = record.timestamp.timestamp()
-        if decision.tier == EXPLICIT.tier:
-            self._mark(self.outcomes.addressed(channel_id, record.author_id, at))
-        if decision.respond:
-            self.outcomes.answering(channel_id, record.message_id, at)
-        elif decision.reason not in NOT_JUDGED:
-            self.outcomes.silent(channel_id, record.author_id, record.message_id, at)
-        self.decision_log.add(self._entry(record, guild_id, conversation, decision))
-
-    def _entry(
-        self, record: MessageRecord, guild_id: int, conversation: ChannelConversation, decision: Decision
-    ) -> Entry:
-        current = conversation.find(record.message_id) or record  # it can have been edited while the judge thought
-        return Entry(
-            message_id=record.message_id,
-            channel_id=conversation.channel_id,
-            guild_id=guild_id,
-            author_id=record.author_id,
-            conversation=conversation.started_at.timestamp(),
-            at=record.timestamp.timestamp(),
-            respond=decision.respond,
-            reason=decision.reason,
-            tier=decision.tier,
-            score=decision.score,
-            # The judge's own words may quote anybody, and would not follow a deletion.
-            evidence="" if decision.tier == JUDGE_TIER else decision.evidence,
-            content=current.content if self._keeps_content else None,
+    def _refuse_click(self, interaction: discord.Interaction, prompt: Prompt) -> str | None:
+        """Why a click cannot be taken now, in a sentence."""
+        if self.turns.draining:
+            return RESTARTING
+        refusal = self.limits.admit(
+            interaction.user.id,
+            interaction.channel_id or 0,
+            explicit=True,
+            now=_now(),
+            costs_tokens=prompt.miniapp_id is None,
         )
+        return _refusal_line(refusal) if refusal else None
 
-    def _mark(self, mark: Mark | None) -> None:
-        if mark:
-            self.decision_log.add(mark)
+    def _submit_click(self, interaction: discord.Interaction, meaning: ProcessingResult) -> None:
+        """Queues what somebody clicked, as if they had said it in reply to the card."""
+        channel_id = interaction.channel_id or 0
+        record = clicked_record(interaction, meaning.query, self._me()[1])
+        if self.conversations.get(channel_id):
+            self.conversations.record_message(channel_id, record)
+        else:
+            self.conversations.start(channel_id, [record])
+        place = Place(
+            self._me()[0], interaction.guild.name if interaction.guild else "", getattr(interaction.channel, "name", "")
+        )
+        question = Question(record, interaction.guild_id or 0, channel_id, place, card_id=record.reply_to_id)
+        self.intake.resolve(question, meaning)
 
     # Parts for the wiring
+
+    def _open_wire(self, guild_id: int, channel_id: int) -> NotedWire:
+        return NotedWire(self, guild_id, channel_id, self.learning.outcomes)
 
     async def _ask_judge(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
         if conversation.channel_id in self._judging or not self.limits.may_judge(_now()):
@@ -320,6 +388,9 @@ class Parley(discord.Client):
     def _me(self) -> tuple[str, int]:
         """The bot's name and id."""
         return (self.user.name, self.user.id) if self.user else ("Parley", 0)
+
+    def _has_budget(self) -> bool:
+        return self.limits.has_budget(_now())
 
     def _spend(self, tokens: int) -> None:
         self.limits.spend(tokens, _now())
@@ -342,26 +413,18 @@ class Parley(discord.Client):
 
     def _messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
         self.turns.withdraw(channel_id, lambda message: message.message_id in message_ids)
-        self.decision_log.add(Deletion(frozenset(message_ids)))
+        self.prompts.messages_gone(channel_id, message_ids)
+        self.miniapps.retract(channel_id, message_ids)
+        self.learning.deleted(message_ids, _now())
         self.conversations.forget_messages(channel_id, message_ids)
         for message_id in message_ids:
-            self._mark(self.outcomes.deleted(message_id, _now().timestamp()))
             self.decisions.discard(message_id)
 
     async def _load_history(self, question: Question) -> Sequence[MessageRecord]:
         """What was said shortly before a question, from the cache or, where that is thin, from Discord."""
-        asked = question.message
-        cached = [m for m in self.cached_messages if m.channel.id == question.channel_id and m.id < asked.message_id]
-        if len(cached) < HISTORY_MESSAGES:
-            channel = find_channel(self, question.guild_id, question.channel_id)
-            before = discord.Object(asked.message_id)
-            try:
-                newest_first = [m async for m in channel.history(limit=HISTORY_MESSAGES, before=before)]
-                cached = newest_first[::-1]
-            except (discord.DiscordException, aiohttp.ClientError, OSError, *UNREADABLE) as error:
-                log.info("history_failed", channel=question.channel_id, detail=str(error))
-        me = self._me()[1]
-        recent = [m for m in cached[-HISTORY_MESSAGES:] if asked.timestamp - m.created_at < HISTORY_AGE]
+        asked, me = question.message, self._me()[1]
+        earlier = await read_before(self, question.guild_id, question.channel_id, asked.message_id, HISTORY_MESSAGES)
+        recent = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE]
         records = [to_record(m, me) for m in recent if m.author.id == me or is_persons(m)]
         return [r for r in records if not self._is_forgotten(question.channel_id, r)]
 
@@ -380,31 +443,12 @@ class Parley(discord.Client):
             await asyncio.sleep(SWEEP_SECONDS)
             now = _now()
             self.conversations.sweep()
+            self.states.sweep()
             self.limits.sweep(now)
-            self.outcomes.sweep(now.timestamp())
+            self.learning.outcomes.sweep(now.timestamp())
             # Older messages are not read from a channel's history anyway.
             oldest = discord.utils.time_snowflake(now - HISTORY_AGE)
             self._forgotten = {key: at for key, at in self._forgotten.items() if at > oldest}
-
-
-class NotedWire(DiscordWire):
-    """The way into one channel, for one answer. Notes which question each of its messages answers."""
-
-    def __init__(self, client: discord.Client, guild_id: int, channel_id: int, outcomes: Outcomes) -> None:
-        super().__init__(client, guild_id, channel_id)
-        self._outcomes = outcomes
-        self._question: int | None = None
-
-    async def send(self, text: str, *, nonce: str, reply_to: int | None) -> Posted:
-        posted = await super().send(text, nonce=nonce, reply_to=reply_to)
-        self._question = reply_to or self._question  # only the first part of an answer is a reply
-        if self._question:
-            self._outcomes.posted(posted.message_id, self._question, _now().timestamp())
-        return posted
-
-    async def delete(self, message_id: int) -> None:
-        self._outcomes.retracted(message_id)
-        await super().delete(message_id)
 
 
 def create_bot(settings: Settings | None = None, **client_options: Any) -> Parley:
@@ -457,6 +501,12 @@ def _followup(settings: Settings) -> FollowupTier:
     except ModelFileError as error:
         log.warning("followup_model_unusable", detail=str(error), meaning="rules of thumb follow conversations instead")
         return FollowupRules(settings.followup_window_seconds)
+
+
+def _miniapps(settings: Settings) -> list[MiniApp]:
+    """The trip planner, and what else is installed."""
+    venues = NominatimVenues(settings.nominatim_url, USER_AGENT) if settings.nominatim_url else SampleVenues()
+    return [TripPlanner(venues), *discover()]
 
 
 def _warn_of(settings: Settings) -> None:

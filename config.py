@@ -50,6 +50,19 @@ class Settings(BaseSettings):
     followup_eagerness: Literal["quiet", "balanced", "eager"] = Field(
         "balanced", description="quiet, balanced or eager"
     )
+    awaiting_ttl_seconds: float = Field(
+        120, gt=0, le=3_600, description="a number of seconds above 0 and up to 3600, such as 120"
+    )
+    soft_context_ttl_seconds: float = Field(
+        300, gt=0, le=86_400, description="a number of seconds above 0 and up to 86400, such as 300"
+    )
+    cache_ttl_seconds: float = Field(
+        600, gt=0, le=86_400, description="a number of seconds above 0 and up to 86400, such as 600"
+    )
+    rewrite_model: str | None = Field(None, description="provider:name, or leave it out for none")
+    nominatim_url: str | None = Field(
+        None, description="an https:// address such as https://nominatim.openstreetmap.org, or leave it out"
+    )
     use_llm_judge: bool = Field(False, description="true or false")
     instructions: str = Field("", max_length=20_000, description="at most 20,000 characters of text")
     channels: Annotated[frozenset[PositiveInt], NoDecode] = Field(
@@ -117,7 +130,12 @@ class Settings(BaseSettings):
             raise ValueError("not a Redis address")
         return value
 
-    @field_validator("model", "judge_model")
+    @field_validator("nominatim_url")
+    @classmethod
+    def _nominatim_url(cls, value: str | None) -> str | None:
+        return value and _refuse_eavesdropping(value.rstrip("/"), secure="https", loopback="http")
+
+    @field_validator("model", "judge_model", "rewrite_model")
     @classmethod
     def _some_model(cls, value: str | None) -> str | None:
         if value is not None and not all(part.strip() for part in value.split(",")):

@@ -80,12 +80,15 @@ class ChannelConversation:
     def __post_init__(self) -> None:
         self._replay(self.messages)
 
-    def add(self, message: MessageRecord) -> None:
-        """Appends a message; one that is there already (the bot's own, as it grows) is replaced."""
+    def add(self, message: MessageRecord, *, by_model: bool = True) -> None:
+        """Appends a message; one that is there already (the bot's own, as it grows) is replaced.
+
+        by_model: of the bot's own, whether the model said it, and so need not be told it.
+        """
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)
             return
-        if message.is_bot:
+        if message.is_bot and by_model:
             self.own.add(message.message_id)
         self._append(message)
 
@@ -226,6 +229,7 @@ class ConversationManager:
     """The active conversations, one per channel at most.
 
     clock: gives the time as an aware datetime. max_messages, max_characters: what one conversation keeps at most.
+    keeps_open: (channel id) -> whether its conversation outlasts the timeout, since an answer is awaited there.
     """
 
     def __init__(
@@ -235,11 +239,13 @@ class ConversationManager:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         max_messages: int = 500,
         max_characters: int = 200_000,
+        keeps_open: Callable[[int], bool] = lambda _channel_id: False,
     ) -> None:
         self.timeout = timeout_seconds
         self._clock = clock
         self._max_messages = max_messages
         self._max_characters = max_characters
+        self._keeps_open = keeps_open
         self._conversations: dict[int, ChannelConversation] = {}
         self._holds: Counter[int] = Counter()
 
@@ -260,12 +266,12 @@ class ConversationManager:
         self._conversations[channel_id] = conversation
         return conversation
 
-    def record_message(self, channel_id: int, message: MessageRecord) -> None:
+    def record_message(self, channel_id: int, message: MessageRecord, *, by_model: bool = True) -> None:
         """Adds a message to the channel's conversation, which lives on from now; without one, nothing."""
         conversation = self.get(channel_id)
         if conversation is None:
             return
-        conversation.add(message)
+        conversation.add(message, by_model=by_model)
         conversation.trim(self._max_messages, self._max_characters)
         conversation.last_activity = self._clock()
 
@@ -314,8 +320,11 @@ class ConversationManager:
         return len(expired)
 
     def _expired(self, conversation: ChannelConversation) -> bool:
+        channel_id = conversation.channel_id
         idle = abs(self._clock() - conversation.last_activity)  # a clock that was set back must not keep it for ever
-        return not self._holds[conversation.channel_id] and idle > timedelta(seconds=self.timeout)
+        return (
+            idle > timedelta(seconds=self.timeout) and not self._holds[channel_id] and not self._keeps_open(channel_id)
+        )
 
 
 def told(message: MessageRecord) -> list[UserContent]:
@@ -403,7 +412,7 @@ def _unsaid(history: Sequence[ModelMessage], questions: Collection[int]) -> list
             told_ids = {tag["message_id"] for tag in _tags([message])} | set((message.metadata or {}).get("told", ()))
             is_meant = not told_ids.isdisjoint(questions)
         if is_meant and isinstance(message, ModelResponse):
-            message = replace(message, parts=[TextPart(FORGOTTEN)])  # noqa: PLW2901
+            message = replace(message, parts=[TextPart(FORGOTTEN)], metadata=None)  # noqa: PLW2901
         kept.append(message)
     return kept
 

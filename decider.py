@@ -189,7 +189,7 @@ class ResponseDecider:
 
     followup: the second tier, None for the trained model (then ModelFileError is raised where its file cannot be used).
     judge: None to do without. window_seconds: how long after the bot spoke a follow-up in a quiet channel always
-    counts. awaits: whether a prompt of ours in a channel awaits this author.
+    counts. Whoever answers a prompt of ours is answered without being judged: see AWAITED.
     """
 
     def __init__(
@@ -199,13 +199,11 @@ class ResponseDecider:
         judge: Judge | None = None,
         judge_deadline_seconds: float = JUDGE_DEADLINE_SECONDS,
         window_seconds: float = 60,
-        awaits: Callable[[int, int], bool] = lambda _channel_id, _author_id: False,
     ) -> None:
         self._followup = followup or TrainedFollowup(load_model())
         self._judge = judge
         self._judge_deadline = judge_deadline_seconds
         self._window = window_seconds
-        self._awaits = awaits
 
     def should_start_conversation(self, message: MessageRecord, bot_user_id: int) -> Decision:
         """Outside a conversation only an explicit trigger counts."""
@@ -240,8 +238,6 @@ class ResponseDecider:
             return NOTHING  # without the message content intent there is nothing to read
         if addresses_others(message, bot_user_id) or message.wording.is_command:
             return NOT_OURS
-        if self._awaits(conversation.channel_id, message.author_id):
-            return AWAITED
         if engagement.standing(message.author_id).told_off or engagement.is_telling_off(message):
             return TOLD_OFF
         if _asks_for_no_answer(message, conversation, engagement):

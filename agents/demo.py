@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Iterator
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, UserPromptPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+
+from agents.asking import CALLED_OFF, MAX_OPTIONS
 
 SECONDS_PER_LINE = 0.12  # fast, yet slow enough to see it stream
 QUOTED = 3
@@ -15,7 +18,11 @@ LABEL = "I am only the demo model, which repeats and remembers."
 HINT = "-# Set `MODEL` and its key for real answers."
 CODE = "```python\ndef greet(name: str) -> str:\n    return f'Hello, {name}!'\n```"
 # The form in which the agents tell a message: "Ada (replying to Ben: 'why?'): because".
-SAID = re.compile(r"(?P<author>[^:]{1,60}?)(?P<bot> \(you\))?(?: \(replying to .*?\))?: (?P<text>.*)")
+SAID = re.compile(r"(?!\(Note: )(?P<author>[^:]{1,60}?)(?P<bot> \(you\))?(?: \(replying to .*?\))?: (?P<text>.*)")
+CHOOSE = re.compile(r"\b(?:choose (?:between|from|among)|which(?: one)?:)\s+(?P<options>.+)", re.IGNORECASE)
+ASK = re.compile(r"\bask me (?P<to_confirm>to confirm\s*)?(?P<what>.*)", re.IGNORECASE)
+SEPARATOR = re.compile(r"\s*,\s*(?:or\s+|and\s+)?|\s+(?:or|and)\s+")
+IN_FULL = re.compile(r"\(Note: Read in full, .*? is: (?P<full>.*)\)")
 CONTINUED = re.compile(r"\n {4}")
 LONG_PARAGRAPH = "This is what a long answer looks like: it grows as you watch, and goes on in a new message. " * 4
 
@@ -35,10 +42,44 @@ async def _respond(messages: list[ModelMessage], info: AgentInfo) -> ModelRespon
     return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, ruling)])
 
 
-async def _stream(messages: list[ModelMessage], _info: AgentInfo) -> AsyncIterator[str]:
-    for number, line in enumerate(re.findall(r"[^\n]+\n*", _answer(messages))):
-        await asyncio.sleep(SECONDS_PER_LINE if number else 0)
-        yield line
+async def _stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+    results = [part for part in messages[-1].parts if isinstance(part, ToolReturnPart)]
+    lines = _lines(messages)
+    if results:
+        yield f"{LABEL} {_resolved(results[0])}\n\n{HINT}"
+    elif info.function_tools and (call := _question(lines[-1][1] if lines else "")):
+        yield LABEL
+        yield {0: call}
+    else:
+        for number, line in enumerate(re.findall(r"[^\n]+\n*", _answer(messages))):
+            await asyncio.sleep(SECONDS_PER_LINE if number else 0)
+            yield line
+
+
+def _question(text: str) -> DeltaToolCall | None:
+    """The call of a tool by which it asks, where it is asked to ask."""
+    if choose := CHOOSE.search(text):
+        options = list(dict.fromkeys(filter(None, SEPARATOR.split(choose["options"].strip(" ?.!")))))
+        return _call("ask_choice", question="Which one?", options=options) if 2 <= len(options) <= MAX_OPTIONS else None
+    if not (ask := ASK.search(text)):
+        return None
+    what = ask["what"].strip(" ?.!")
+    if ask["to_confirm"]:
+        return _call("ask_confirmation", question=f"Do you confirm this: {what or 'all of it'}?")
+    return _call("ask_text", question=f"You wanted me to ask you this: {what or 'anything'}. What do you say?")
+
+
+def _call(name: str, **arguments: object) -> DeltaToolCall:
+    return DeltaToolCall(name, json.dumps(arguments), tool_call_id="demo-1")
+
+
+def _resolved(result: ToolReturnPart) -> str:
+    """What came of its question, in its words."""
+    if result.content == CALLED_OFF:
+        return "You called that off."
+    if isinstance(result.content, bool):
+        return f"You said {'yes' if result.content else 'no'}."
+    return f"You chose “{result.content}”." if result.tool_name == "ask_choice" else f"You said “{result.content}”."
 
 
 def _answer(messages: list[ModelMessage]) -> str:
@@ -48,6 +89,8 @@ def _answer(messages: list[ModelMessage]) -> str:
     (author, text), earlier = lines[-1], lines[:-1]
     quotes = "; ".join(f"{who} said “{what}”" for who, what in earlier[-QUOTED:])
     heard = f"{LABEL} {author}, you said “{text}”." + (f" Before that, {quotes}." if quotes else "")
+    if full := IN_FULL.search("\n".join(_prompts(messages[-1:]))):
+        heard += f" I read that as “{full['full']}”."
     extras = [CODE] if "code" in text.lower() else []
     extras += [LONG_PARAGRAPH.strip()] * 12 if "long" in text.lower().split() else []
     return "\n\n".join([heard, *extras, HINT])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic_ai.messages import ModelMessage
 
 from conversation import MessageRecord
+from state.prompts import Ask, ResolutionType
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +24,34 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Reply:
+    """How somebody resolved what the agent had asked.
+
+    ask_id: the one in the context of its Ask. data: the resolution's keys: selection_index (from 1), selected_option,
+    confirmed, content.
+    """
+
+    ask_id: str
+    type: ResolutionType
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class AgentRequest:
     """One turn. history: what the model was told and said so far; transcript: what was said since, oldest first,
-    the questions among it; questions: the messages that want an answer. now: aware."""
+    the questions among it; questions: the messages that want an answer. now: aware.
+
+    notes: lines that the model is shown in this turn, and which the history does not keep. reply: what the agent had
+    asked is resolved, and it goes on from there.
+    """
 
     history: Sequence[ModelMessage]
     transcript: Sequence[MessageRecord]
     questions: Sequence[MessageRecord]
     place: Place
     now: datetime
+    notes: Sequence[str] = ()
+    reply: Reply | None = None
 
 
 class FailureKind(StrEnum):
@@ -45,16 +65,21 @@ class FailureKind(StrEnum):
     LATE = "late"
     EMPTY = "empty"
     INTERNAL = "internal"
+    MINIAPP = "miniapp"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer. history: replaces the one of the request. was_cut: it grew too long and was ended."""
+    """A whole answer. history: replaces the one of the request. was_cut: it grew too long and was ended.
+
+    ask: what is awaited once the text is posted; its context's ask_id comes back in the Reply.
+    """
 
     text: str
     history: list[ModelMessage]
     tokens: int
     was_cut: bool = False
+    ask: Ask | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import (
     AgentRunError,
@@ -23,6 +24,7 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.messages import (
     ImageUrl,
+    InstructionPart,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -35,8 +37,9 @@ from pydantic_ai.messages import (
     UserContent,
     UserPromptPart,
 )
-from pydantic_ai.models import Model
+from pydantic_ai.models import Model, ModelRequestParameters
 
+from agents.asking import ASKING, Suspended, find, settled
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
 from agents.models import SETTINGS
 from conversation import CHARACTERS_PER_TOKEN, MessageRecord, indented, told
@@ -52,6 +55,7 @@ MAX_TRANSCRIPT_MESSAGES = 60
 MAX_TRANSCRIPT_CHARACTERS = 16_000
 
 MAX_PROMPT_IMAGES = 4
+MAX_REQUESTS = 8  # of one answer: each call of a tool takes one more
 # The last two or three turns are sent as the model knows turns, what was before as text.
 UNFOLDED_TURNS = 2
 FOLDED_AT_ONCE = 2
@@ -70,73 +74,138 @@ KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 
 
 class GeneralAgent:
-    """Answers from the conversation alone. instructions: the owner's, added to ours."""
+    """Answers from the conversation, and may ask those it answers. instructions: the owner's, added to ours.
+
+    tools: the owner's, with fixed definitions; one that requires approval asks the person who is answered before it
+    runs. What a tool raises ends the run.
+    """
 
     def __init__(
         self,
         model: Model,
         *,
         instructions: str = "",
+        tools: Sequence[Tool[None]] = (),
         stall_seconds: float = STALL_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self._model = model
         self._instructions = instructions
+        all_tools = [*ASKING, *tools]
+        self._definitions = [tool.tool_def for tool in all_tools]
+        self._toolbox = Agent(model, tools=all_tools, output_type=[str, DeferredToolRequests])
         self._stall = stall_seconds
         self._total = total_seconds
 
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Answer | Failure:
-        outcome = await self._attempt(request, show)
-        if isinstance(outcome, Failure) and outcome.kind is FailureKind.REJECTED and _has_images(request):
-            # Not every model takes pictures: better an answer without them than none.
-            again = await self._attempt(request, show, images=False)
-            return replace(again, tokens=outcome.tokens + again.tokens)
-        return outcome
+        waited = find(request.history, request.reply.ask_id) if request.reply else None
+        if not (request.reply and waited):
+            return await self._respond(request, self._begin(request, show))
+        position, suspended = waited[0], waited[1].after(request.reply)
+        if suspended.open:
+            return _asking(request, suspended, _Run(show))
+        return await self._respond(request, self._resume(request, show, position, suspended))
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
-        said = ModelResponse(parts=[TextPart(text)])
-        return Answer(text, _history(request, [said]), _estimated_tokens(request, text))
+        return Answer(text, _history(request, ModelResponse(parts=[TextPart(text)])), _estimated_tokens(request, text))
 
-    async def _attempt(
-        self, request: AgentRequest, show: Callable[[str], None], *, images: bool = True
-    ) -> Answer | Failure:
-        so_far = _SoFar(show)
+    async def _respond(self, request: AgentRequest, run: _Run) -> Answer | Failure:
+        outcome = await self._attempt(request, run)
+        if isinstance(outcome, Failure) and outcome.kind is FailureKind.REJECTED and run.simplify(outcome.detail):
+            # Not every model takes pictures, or tools: better an answer without them than none.
+            return await self._attempt(request, run)
+        return outcome
+
+    async def _attempt(self, request: AgentRequest, run: _Run) -> Answer | Failure:
         try:
-            return await self._run(request, so_far, images=images)
+            return await self._run(request, run)
         except TimeoutError:
             kind, detail = FailureKind.LATE, f"The model {self._model.model_name} did not finish its answer in time."
         except FallbackExceptionGroup as group:
             kind, detail = _kind(group.exceptions[-1]), "; ".join(_describe(error) for error in group.exceptions)
         except AgentRunError as error:
             kind, detail = _kind(error), _describe(error)
-        was_billed = bool(so_far.text) or kind in (FailureKind.LATE, FailureKind.EMPTY)
-        return Failure(kind, detail, so_far.text, _estimated_tokens(request, so_far.text) if was_billed else 0)
+        was_billed = bool(run.text) or kind in (FailureKind.LATE, FailureKind.EMPTY)
+        estimated = _estimated_tokens(request, run.text) if was_billed else 0
+        return Failure(kind, detail, run.text, run.tokens + estimated)
 
-    async def _run(self, request: AgentRequest, so_far: _SoFar, *, images: bool) -> Answer | Failure:
+    async def _run(self, request: AgentRequest, run: _Run) -> Answer | Failure:
         clock = asyncio.get_running_loop().time
         end = clock() + self._total
-        messages = self._messages(request, images=images)
-        async with (
-            asyncio.timeout(self._stall) as deadline,
-            # Without tools there is nothing to loop over: the model itself is asked, which saves an agent's 2 ms.
-            model_request_stream(self._model, messages, model_settings=SETTINGS) as stream,
-        ):
-            async for event in stream:
-                deadline.reschedule(min(end, clock() + self._stall))
-                so_far.add(_clean(_text_in(event))[: MAX_ANSWER_CHARACTERS + 1 - len(so_far.text)])
-                if len(so_far.text) > MAX_ANSWER_CHARACTERS:
-                    return replace(self.interrupted(request, so_far.text), was_cut=True)
-            tokens = stream.usage.total_tokens or _estimated_tokens(request, so_far.text)
-            if is_blank(so_far.text):
-                return Failure(
-                    FailureKind.EMPTY, f"The model {self._model.model_name} gave an empty answer.", tokens=tokens
-                )
-            return Answer(so_far.text, _history(request, [stream.get()]), tokens)
+        async with asyncio.timeout(self._stall) as deadline:
 
-    def _messages(self, request: AgentRequest, *, images: bool) -> list[ModelMessage]:
-        prompt = UserPromptPart(content=_flat(_prompt(request), images=images))
-        rules = self._rules(request.place)
-        return [*_folded(request, images=images), ModelRequest(parts=[prompt], instructions=rules)]
+            def go_on() -> None:
+                deadline.reschedule(min(end, clock() + self._stall))
+
+            for _ in range(MAX_REQUESTS):
+                if run.results is None and not await self._say(request, run, go_on):
+                    return self._answer(request, run)
+                if deferred := await self._use_tools(run):
+                    return _asking(request, Suspended.of(run.messages[run.began :], deferred), run)
+        raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
+
+    async def _say(self, request: AgentRequest, run: _Run, go_on: Callable[[], None]) -> bool:
+        """One response of the model, shown as it comes. Returns whether it calls tools.
+
+        The model itself is asked, which saves an agent's 2 ms where no tool is called.
+        """
+        parameters = ModelRequestParameters(
+            function_tools=self._definitions if run.may_use_tools else [],
+            instruction_parts=[InstructionPart(self._rules(request.place))],
+        )
+        run.begin_paragraph()
+        async with model_request_stream(
+            self._model, run.messages, model_settings=SETTINGS, model_request_parameters=parameters
+        ) as stream:
+            async for event in stream:
+                go_on()
+                run.add(_text_in(event)[: MAX_ANSWER_CHARACTERS + 1 - len(run.text)])
+                if run.was_cut:
+                    break
+            used = 0 if run.was_cut else stream.usage.total_tokens
+            run.tokens += used or _estimated_tokens(request, run.text)
+            response = stream.get()
+        run.messages.append(response)
+        return bool(response.tool_calls) and not run.was_cut
+
+    async def _use_tools(self, run: _Run) -> DeferredToolRequests | None:
+        """Has pydantic-ai execute the calls of the last response. Returns those that wait for somebody."""
+        async with self._toolbox.iter(
+            run.prompt, message_history=run.messages, deferred_tool_results=run.results
+        ) as steps:
+            async for step in steps:
+                if Agent.is_model_request_node(step):
+                    run.messages = _followed(steps.all_messages(), step.request)
+                    run.prompt = run.results = None
+                    return None
+            # The results of what else was called stand behind the response by now.
+            run.messages = steps.all_messages()
+            output = steps.result and steps.result.output
+            return output if isinstance(output, DeferredToolRequests) else None
+
+    def _answer(self, request: AgentRequest, run: _Run) -> Answer | Failure:
+        if is_blank(run.text):
+            detail = f"The model {self._model.model_name} gave an empty answer."
+            return Failure(FailureKind.EMPTY, detail, tokens=run.tokens)
+        said = ModelResponse(parts=[TextPart(run.text)])
+        return Answer(run.text, _history(request, said), run.tokens, run.was_cut)
+
+    def _begin(self, request: AgentRequest, show: Callable[[str], None]) -> _Run:
+        prompt = ModelRequest(parts=[UserPromptPart(content=_flat(_prompt(request)))])
+        messages = [*_folded(request.history, request.place), prompt]
+        return _Run(show, messages, began=len(messages))
+
+    def _resume(self, request: AgentRequest, show: Callable[[str], None], position: int, suspended: Suspended) -> _Run:
+        """The run goes on behind its own prompt; what was said since comes with the results."""
+        before = _folded(request.history[:position], request.place)
+        since = "".join(_as_text(message, request.place.bot_name) for message in request.history[position + 1 :])
+        return _Run(
+            show,
+            [*before, *suspended.said],
+            began=len(before),
+            prompt=_flat([TextContent(since), *_prompt(request)]),
+            results=suspended.deferred_results(),
+        )
 
     def _rules(self, place: Place) -> str:
         names = (place.bot_name, place.guild, place.channel)
@@ -146,17 +215,50 @@ class GeneralAgent:
         return f"{ours}\n{self._instructions}" if self._instructions else ours
 
 
-class _SoFar:
-    """The text as it grows."""
+@dataclass(slots=True)
+class _Run:
+    """One answer in the making. messages: what the model is sent, of which it made those from `began` on; prompt and
+    results: what a run that waited goes on with."""
 
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self.text = ""
-        self._show = show
+    show: Callable[[str], None]
+    messages: list[ModelMessage] = field(default_factory=list)
+    began: int = 0
+    prompt: str | Sequence[UserContent] | None = None
+    results: DeferredToolResults | None = None
+    may_use_tools: bool = True
+    text: str = ""
+    tokens: int = 0
+    gap: str = ""
+
+    @property
+    def was_cut(self) -> bool:
+        return len(self.text) > MAX_ANSWER_CHARACTERS
+
+    def begin_paragraph(self) -> None:
+        """What comes next does not run into what was said before a tool was called."""
+        self.gap = "\n\n" if self.text.strip() else ""
 
     def add(self, delta: str) -> None:
         if delta:
-            self.text += delta
-            self._show(self.text)
+            self.text += self.gap + _clean(delta)
+            self.gap = ""
+            self.show(self.text)
+
+    def simplify(self, complaint: str) -> bool:
+        """Leaves out pictures, and tools if the provider complains of them. Returns whether there is less to send."""
+        refuses_tools = self.may_use_tools and "tool" in complaint.lower()
+        if refuses_tools or any(map(_has_images, self.messages)):
+            self.may_use_tools = self.may_use_tools and not refuses_tools
+            self.messages = [_flattened(message, images=False) for message in self.messages]
+            return True
+        return False
+
+
+def _asking(request: AgentRequest, suspended: Suspended, run: _Run) -> Answer:
+    """The answer that ends in a question, of which the history keeps how to go on."""
+    run.begin_paragraph()
+    run.add(suspended.open[0].text)
+    return Answer(run.text, _history(request, suspended.response(run.text)), run.tokens, ask=suspended.ask)
 
 
 def _prompt(request: AgentRequest) -> list[UserContent]:
@@ -170,6 +272,7 @@ def _prompt(request: AgentRequest) -> list[UserContent]:
     return [
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
         *(piece for message in said for piece in told(message)),
+        *(TextContent(f"(Note: {indented(note)})\n") for note in request.notes),
         TextContent(f"Now answer {names}."),
     ]
 
@@ -215,12 +318,13 @@ def _estimated_tokens(request: AgentRequest, text: str) -> int:
     return characters // CHARACTERS_PER_TOKEN
 
 
-def _history(request: AgentRequest, said: Sequence[ModelMessage]) -> list[ModelMessage]:
+def _history(request: AgentRequest, said: ModelResponse) -> list[ModelMessage]:
     """What the next turn is given back: the prompt message by message, so that each can be edited and deleted."""
     # What was told stays known by its ids, even where the words are deleted later.
     told_ids = {"told": [message.message_id for message in request.transcript]}
-    prompt = ModelRequest(parts=[UserPromptPart(content=_prompt(request))], metadata=told_ids)
-    return [*request.history, prompt, *said]
+    prompt = ModelRequest(parts=[UserPromptPart(content=_prompt(replace(request, notes=())))], metadata=told_ids)
+    before = settled(request.history, request.reply.ask_id) if request.reply else request.history
+    return [*before, prompt, said]
 
 
 def _flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | list[UserContent]:
@@ -238,17 +342,17 @@ def _flat(content: str | Sequence[UserContent], *, images: bool = True) -> str |
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces
 
 
-def _folded(request: AgentRequest, *, images: bool) -> list[ModelMessage]:
+def _folded(history: Sequence[ModelMessage], place: Place) -> list[ModelMessage]:
     """The history as it is sent: the older turns as one stretch of text before the newer ones.
 
     The providers' clients take 0.1 to 0.2 ms for each message: a long conversation would make each answer later.
     The text only ever grows at its end, by some turns at a time: what a provider has cached stays good.
     """
-    starts = [i for i, m in enumerate(request.history) if any(isinstance(p, UserPromptPart) for p in m.parts)]
+    starts = [i for i, m in enumerate(history) if any(isinstance(p, UserPromptPart) for p in m.parts)]
     folded_turns = max(0, len(starts) - UNFOLDED_TURNS) // FOLDED_AT_ONCE * FOLDED_AT_ONCE
     border = starts[folded_turns] if folded_turns else 0
-    older = "".join(_as_text(message, request.place.bot_name) for message in request.history[:border])
-    newer = [_flattened(message, images=images) for message in request.history[border:]]
+    older = "".join(_as_text(message, place.bot_name) for message in history[:border])
+    newer = [_flattened(message) for message in history[border:]]
     if older and isinstance(newer[0], ModelRequest):
         newer[0] = replace(newer[0], parts=[UserPromptPart(content=older), *newer[0].parts])
         newer[0] = _joined(newer[0])
@@ -260,6 +364,14 @@ def _joined(message: ModelRequest) -> ModelRequest:
     prompts = [part for part in message.parts if isinstance(part, UserPromptPart)]
     content = [item for part in prompts for item in ([part.content] if isinstance(part.content, str) else part.content)]
     return replace(message, parts=[UserPromptPart(content=_flat(content))])
+
+
+def _followed(messages: Sequence[ModelMessage], request: ModelRequest) -> list[ModelMessage]:
+    """The messages with one more, in one with the results of other tools before it."""
+    *before, last = messages
+    if isinstance(last, ModelRequest):
+        return [*before, replace(last, parts=[*last.parts, *request.parts])]
+    return [*messages, request]
 
 
 def _as_text(message: ModelMessage, bot_name: str) -> str:
@@ -281,7 +393,6 @@ def _flattened(message: ModelMessage, *, images: bool = True) -> ModelMessage:
     return replace(message, parts=parts)
 
 
-def _has_images(request: AgentRequest) -> bool:
-    prompts = (part for message in request.history for part in message.parts if isinstance(part, UserPromptPart))
-    told = any(isinstance(item, ImageUrl) for part in prompts for item in part.content)
-    return told or any(message.images for message in request.transcript)
+def _has_images(message: ModelMessage) -> bool:
+    prompts = (part for part in message.parts if isinstance(part, UserPromptPart))
+    return any(isinstance(item, ImageUrl) for part in prompts for item in part.content)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
-from pydantic_ai import Agent, RunUsage, UsageLimits
+from pydantic_ai import Agent, UsageLimits
 from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup
-from pydantic_ai.messages import TextContent
 from pydantic_ai.models import Model
 
+from agents.fast import billed, line_of
 from agents.models import SETTINGS
-from conversation import CHARACTERS_PER_TOKEN, ChannelConversation, MessageRecord, told
+from conversation import ChannelConversation, MessageRecord
 from decider import JudgeError, Verdict
 
 INSTRUCTIONS = Path(__file__).with_name("judge.md").read_text(encoding="utf-8")
@@ -42,27 +41,16 @@ class ModelJudge:
 
     async def __call__(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
         recent = [m for m in conversation.messages if m.message_id != message.message_id][-MESSAGES_SHOWN:]
-        said = "".join(_line(m) for m in recent)
-        question = f"{said}The newest message:\n{_line(message)}"
-        usage, estimated = RunUsage(), (len(question) + len(INSTRUCTIONS)) // CHARACTERS_PER_TOKEN
+        said = "".join(map(line_of, recent))
+        question = f"{said}The newest message:\n{line_of(message)}"
         try:
-            result = await self._agent.run(
-                question,
-                instructions=INSTRUCTIONS.format(bot_name=self._bot_name()),
-                usage_limits=UsageLimits(request_limit=1),
-                usage=usage,
-            )
-        except asyncio.CancelledError:
-            # Too late for us, not for the bill.
-            self._spend(usage.total_tokens or estimated)
-            raise
+            with billed(len(question) + len(INSTRUCTIONS), self._spend) as usage:
+                result = await self._agent.run(
+                    question,
+                    instructions=INSTRUCTIONS.format(bot_name=self._bot_name()),
+                    usage_limits=UsageLimits(request_limit=1),
+                    usage=usage,
+                )
         except (AgentRunError, FallbackExceptionGroup) as error:
-            if usage.total_tokens:
-                self._spend(usage.total_tokens)
             raise JudgeError(str(error)) from error
-        self._spend(usage.total_tokens or estimated)
         return Verdict(result.output.meant_for_bot, " ".join(result.output.evidence.split())[:120])
-
-
-def _line(message: MessageRecord) -> str:
-    return "".join(piece.content for piece in told(message) if isinstance(piece, TextContent))

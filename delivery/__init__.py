@@ -1,1 +1,1 @@
-"""The wire to Discord: what leaves (splitting, streaming edits, nonces), and how a message is read."""
+"""The wire to Discord: what leaves (splitting, streaming edits, nonces, cards), how messages and clicks are read."""

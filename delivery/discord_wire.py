@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import aiohttp
 import discord
 import structlog
 
+from delivery.card import Card
 from delivery.post import Posted, PostError, Problem
+from delivery.view import view_of
 
 log = structlog.get_logger()
 
@@ -46,35 +49,60 @@ class DiscordWire:
         self._channel_id = channel_id
         self._channel = find_channel(client, guild_id, channel_id)
 
-    async def send(self, text: str, *, nonce: str, reply_to: int | None) -> Posted:
-        """Posts a message, as a reply where possible: to a deleted question it becomes a plain message."""
+    async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted:
+        """Posts a message, as a reply and with its card where Discord takes them, or else without.
+
+        It refuses a reply to a deleted question, or one where the history may not be read.
+        """
         async with _problems():
-            try:
-                message = await self._send(text, nonce, reply_to)
-            except discord.HTTPException as error:
-                if reply_to is None or not (error.status == 400 or error.code == CANNOT_REPLY_WITHOUT_HISTORY):
-                    raise
-                message = await self._send(text, nonce, None)
+            *tries, last = dict.fromkeys([(reply_to, card), (reply_to, None), (None, card), (None, None)])
+            for way in tries:
+                try:
+                    return await self._send(text, nonce, *way)
+                except discord.HTTPException as error:
+                    if not (error.status == 400 or error.code == CANNOT_REPLY_WITHOUT_HISTORY):
+                        raise
+                    log.warning("send_refused", channel=self._channel_id, error=str(error))
+            return await self._send(text, nonce, *last)
+
+    async def _send(self, text: str, nonce: str, reply_to: int | None, card: Card | None) -> Posted:
+        more: dict[str, Any] = {}
+        if reply_to is not None:
+            more["reference"] = discord.MessageReference(
+                message_id=reply_to,
+                channel_id=self._channel_id,
+                guild_id=self._guild_id,
+                fail_if_not_exists=False,
+            )
+        if card is not None:
+            more["view"] = view_of(card)
+        message = await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS, **more)
         self._sent[message.id] = message
         return Posted(message.id, message.created_at)
-
-    async def _send(self, text: str, nonce: str, reply_to: int | None) -> discord.Message:
-        if reply_to is None:
-            return await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS)
-        question = discord.MessageReference(
-            message_id=reply_to,
-            channel_id=self._channel_id,
-            guild_id=self._guild_id,
-            fail_if_not_exists=False,
-        )
-        return await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS, reference=question)
 
     def _message(self, message_id: int) -> discord.Message | discord.PartialMessage:
         return self._sent.get(message_id) or self._channel.get_partial_message(message_id)
 
-    async def edit(self, message_id: int, text: str) -> None:
+    async def edit(self, message_id: int, text: str, card: Card | None = None) -> None:
+        """Changes a message's text, and gives it the card where Discord takes that."""
         async with _problems():
-            await self._message(message_id).edit(content=text, allowed_mentions=PINGS)
+            if card is None or not await self._edit_with_card(message_id, text, card):
+                await self._message(message_id).edit(content=text, allowed_mentions=PINGS)
+
+    async def _edit_with_card(self, message_id: int, text: str, card: Card) -> bool:
+        try:
+            await self._message(message_id).edit(content=text, allowed_mentions=PINGS, view=view_of(card))
+        except discord.HTTPException as error:
+            if error.status != 400:
+                raise
+            log.warning("card_refused", message=message_id, error=str(error))
+            return False
+        return True
+
+    async def settle(self, message_id: int, text: str) -> None:
+        """The message of a card becomes its final text; the card goes."""
+        async with _problems():
+            await self._message(message_id).edit(content=text, allowed_mentions=PINGS, view=None)
 
     async def delete(self, message_id: int) -> None:
         async with _problems():

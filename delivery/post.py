@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from conversation import MessageRecord
+from delivery.card import Card
 from delivery.split import split
 
 # Discord allows 5 edits in 5 s for each message; slower reads as well and leaves room for others.
@@ -49,9 +50,12 @@ class Posted:
 class Wire(Protocol):
     """The way into one channel. All but typing and react raise PostError."""
 
-    async def send(self, text: str, *, nonce: str, reply_to: int | None) -> Posted: ...
+    async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted: ...
 
-    async def edit(self, message_id: int, text: str) -> None: ...
+    async def edit(self, message_id: int, text: str, card: Card | None = None) -> None: ...
+
+    async def settle(self, message_id: int, text: str) -> None:
+        """The message of a card becomes its final text; the card goes."""
 
     async def delete(self, message_id: int) -> None: ...
 
@@ -60,10 +64,15 @@ class Wire(Protocol):
     async def keep_typing(self) -> None: ...
 
 
+class _Content(NamedTuple):
+    text: str
+    card: Card | None
+
+
 @dataclass(slots=True)
 class _Part:
     message: Posted
-    text: str
+    content: _Content
     next_edit: float
 
 
@@ -95,8 +104,9 @@ class Post:
         self._interval = edit_interval_seconds
         self._parts: list[_Part] = []
         self._text = ""
+        self._card: Card | None = None
         self.shown = ""
-        self._wanted: list[str] = []
+        self._wanted: list[_Content] = []
         self._changed = asyncio.Event()
         self._tries_left = TRIES
         self._final = False
@@ -113,21 +123,25 @@ class Post:
         self._text = text
         self._changed.set()
 
-    async def finish(self, text: str) -> int:
-        """Posts what is still to be posted; an empty text takes back what was. Returns in how many messages.
+    async def finish(self, text: str, card: Card | None = None) -> int | None:
+        """Posts what is still to be posted, the card on its last message; an empty text takes back what was posted.
 
-        Raises PostError.
+        Returns the id of the last message; None when none stands. Raises PostError.
         """
-        self._final = True
+        self._final, self._card = True, card
         self.show(text)
         try:
             await self._publisher
-            self._wanted = split(text)
+            self._wanted = self._contents(text)
             while len(self._parts) > len(self._wanted):
                 await self._wire.delete(self._parts.pop().message.message_id)
         finally:
             self._stop_typing()
-        return len(self._parts)
+        return self._parts[-1].message.message_id if self._parts else None
+
+    def _contents(self, text: str) -> list[_Content]:
+        parts = split(text)
+        return [_Content(part, self._card if n == len(parts) else None) for n, part in enumerate(parts, 1)]
 
     async def _type(self) -> None:
         await asyncio.sleep(TYPING_DELAY_SECONDS)
@@ -142,7 +156,7 @@ class Post:
         while True:
             self._changed.clear()
             text = self._text
-            self._wanted = split(text)
+            self._wanted = self._contents(text)
             wait = await self._publish_due()
             self.shown = text if wait is None else self.shown
             if wait is not None:
@@ -158,7 +172,7 @@ class Post:
         Returns the seconds until the next edit is allowed, or None when nothing is left to do.
         """
         try:
-            waits = [await self._bring(index, text) for index, text in enumerate(self._wanted)]
+            waits = [await self._bring(index, content) for index, content in enumerate(self._wanted)]
         except PostError as error:
             if error.problem is not Problem.UNREACHABLE or self._tries_left == 0:
                 raise
@@ -168,27 +182,27 @@ class Post:
         self._tries_left = TRIES
         return min((wait for wait in waits if wait is not None), default=None)
 
-    async def _bring(self, index: int, text: str) -> float | None:
+    async def _bring(self, index: int, content: _Content) -> float | None:
         """Posts or edits one part; returns the seconds until it may be edited, if it is too early for that."""
         if index >= len(self._parts):
-            await self._send(index, text)
+            await self._send(index, content)
             return None
         part = self._parts[index]
         wait = part.next_edit - self._now()
-        if part.text == text or wait > 0:
-            return None if part.text == text else wait
-        await self._wire.edit(part.message.message_id, text)
-        part.text, part.next_edit = text, self._now() + self._interval
-        self._note(part.message, text)
+        if part.content == content or wait > 0:
+            return None if part.content == content else wait
+        await self._wire.edit(part.message.message_id, content.text, content.card)
+        part.content, part.next_edit = content, self._now() + self._interval
+        self._note(part.message, content.text)
         return None
 
-    async def _send(self, index: int, text: str) -> None:
+    async def _send(self, index: int, content: _Content) -> None:
         reply_to = self._reply_to() if index == 0 else None
         nonce = f"{self._question.message_id}-{index}"
-        message = await self._wire.send(text, nonce=nonce, reply_to=reply_to)
+        message = await self._wire.send(content.text, nonce=nonce, reply_to=reply_to, card=content.card)
         self._stop_typing()
-        self._parts.append(_Part(message, text, self._now() + self._interval))
-        self._note(message, text)
+        self._parts.append(_Part(message, content, self._now() + self._interval))
+        self._note(message, content.text)
 
     def _note(self, message: Posted, text: str) -> None:
         name, user_id = self._bot

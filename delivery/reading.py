@@ -65,6 +65,24 @@ def to_record(message: discord.Message, bot_user_id: int) -> MessageRecord:
     )
 
 
+def clicked_record(interaction: discord.Interaction, words: str, bot_user_id: int) -> MessageRecord:
+    """What somebody clicked, as if they had said it in reply to the message they clicked on."""
+    card = interaction.message
+    return MessageRecord(
+        author=_name(interaction.user),
+        author_id=interaction.user.id,
+        content=words,
+        timestamp=interaction.created_at,
+        is_bot=False,
+        message_id=interaction.id,
+        mentioned=frozenset(),
+        reply_to_id=card.id if card else None,
+        reply_to_author_id=bot_user_id,
+        reply_to_author=_name(card.author) if card else "",
+        reply_to_text=card.clean_content[:REPLY_EXCERPT] if card else "",
+    )
+
+
 def _reply_id(message: discord.Message) -> int | None:
     return message.reference.message_id if message.reference and message.type is discord.MessageType.reply else None
 

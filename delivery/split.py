@@ -49,6 +49,11 @@ def closed(text: str) -> str:
     return text.rstrip() + _fence_state(text)[1]
 
 
+def clipped(text: str, limit: int) -> str:
+    """The text, or as much of its beginning as fits in limit characters with an ellipsis behind it."""
+    return text if length(text) <= limit else text[: _index_at(text, limit - 1)].rstrip() + "…"
+
+
 def _cut(opening: str, text: str, limit: int) -> int:
     """How much of the text goes into one message that begins with this opening line, its code block closed."""
     whole = opening + text

@@ -76,14 +76,25 @@ def _check_button(form: Form, path: str, button: Wire, seen: set[str]) -> None:
 def _check_select(form: Form, path: str, select: Wire, seen: set[str]) -> None:
     _check_custom_id(form, path, select, seen)
     _at_most(form, f"{path}.placeholder", select.get("placeholder"), _MAX_PLACEHOLDER)
-    if select["type"] != _STRING_SELECT:
-        return
+    for name, least in (("min_values", 0), ("max_values", 1)):
+        number = select.get(name, 1)
+        if not isinstance(number, int) or not least <= number <= _MAX_OPTIONS:
+            form.wrong(f"{path}.{name}", "NUMBER_TYPE_MAX", f"Must be between {least} and {_MAX_OPTIONS}.")
+    if select["type"] == _STRING_SELECT:
+        _check_options(form, path, select)
+
+
+def _check_options(form: Form, path: str, select: Wire) -> None:
     options = select.get("options")
     if not isinstance(options, list) or not 1 <= len(options) <= _MAX_OPTIONS:
         form.wrong(f"{path}.options", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_OPTIONS} in length.")
         return
     for number, option in enumerate(options):
         _check_option(form, f"{path}.options.{number}", option)
+    values = [str(option.get("value")) for option in options if isinstance(option, dict)]
+    if len(set(values)) < len(values):
+        text = "The specified option value is already used"
+        form.wrong(f"{path}.options", "SELECT_COMPONENT_OPTION_VALUE_DUPLICATED", text)
 
 
 def _check_option(form: Form, path: str, option: Any) -> None:

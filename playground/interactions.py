@@ -1,12 +1,13 @@
 """Interactions: a person uses a command, a button or a form; the bot answers within Discord's times and rules."""
 
+import asyncio
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from playground import body, commands, errors, wire
+from playground import body, commands, errors, forms, wire
 from playground.body import EPHEMERAL, Body
 from playground.errors import invalid_form
 from playground.model import DM, Channel, Clock, Draft, Event, File, Message, User, Wire, snowflake
@@ -49,7 +50,7 @@ class Interaction:
 
 
 class Interactions:
-    """The last 1,000 interactions."""
+    """The last 1,000 interactions. Those that nobody answers in time fail, by the event loop's clock."""
 
     def __init__(self, world: World, posting: Posting, clock: Clock, changed: Callable[[], None]) -> None:
         self._world = world
@@ -92,9 +93,7 @@ class Interactions:
         part = _component(message, custom_id)
         data: Wire = {"custom_id": custom_id, "component_type": part["type"]}
         if part["type"] != 2:
-            offered = {option["value"] for option in part.get("options") or []}
-            if not values or (part["type"] == 3 and not offered.issuperset(values)):
-                raise invalid_form("values", "BASE_TYPE_CHOICES", "Choose from the options of the menu.")
+            _check_chosen(part, values)
             data["values"] = list(values)
         return self._begin(_COMPONENT, message.channel_id, user_id, data, message)
 
@@ -102,11 +101,7 @@ class Interactions:
         """The person to whom a form was shown sends it, {custom_id: text}."""
         if opener.form is None:
             raise errors.unknown_interaction()
-        rows = [
-            {"type": 1, "components": [{"type": 4, "custom_id": name, "value": value}]}
-            for name, value in values.items()
-        ]
-        data = {"custom_id": opener.form["custom_id"], "components": rows}
+        data = {"custom_id": opener.form["custom_id"], "components": forms.filled(opener.form, values)}
         return self._begin(_MODAL, opener.channel_id, opener.user_id, data, opener.source)
 
     def _begin(
@@ -122,7 +117,15 @@ class Interactions:
             self._by_token.popitem(last=False)
         payload = self._payload(made, channel, user)
         self._world.emit(Event(name="INTERACTION_CREATE", channel=channel, data=payload))
+        asyncio.get_running_loop().call_later(_ANSWER_SECONDS, self._give_up, made)
         return made
+
+    def _give_up(self, made: Interaction) -> None:
+        """Tells whoever waits for an answer that there will be none."""
+        if made.callback is None:
+            channel = self._world.channel(made.channel_id)
+            event = Event(name="INTERACTION_FAILED", channel=channel, message=made.source, user_id=made.user_id)
+            self._world.emit(event)
 
     def _payload(self, made: Interaction, channel: Channel, user: User) -> Wire:
         world = self._world
@@ -155,6 +158,13 @@ class Interactions:
             "context": 0,
             "authorizing_integration_owners": {"0": guild_id},
         }
+
+    def shown_form(self, interaction_id: int, user_id: int) -> Interaction:
+        """The interaction that showed a form to this person; ApiError 10062 for none."""
+        for made in self._by_token.values():
+            if made.id == interaction_id and made.user_id == user_id and made.form is not None:
+                return made
+        raise errors.unknown_interaction()
 
     def recent(self) -> list[Interaction]:
         """Oldest first."""
@@ -190,13 +200,19 @@ class Interactions:
         elif kind == _DEFER:
             made.original_id = self._post(made, body.parse({"flags": payload.get("flags")}), extra=_LOADING).id
         elif kind == _FORM and made.type != _MODAL:
-            made.form = _checked_form(payload)
+            made.form = forms.checked(payload)
+            self._emit_form(made)
         elif kind in (_UPDATE, _DEFER_UPDATE) and made.source is not None:
-            self._take_over(made, made.source)
+            source = self._as_it_stands(made.source, made.user_id)
             if kind == _UPDATE:
-                self._edit(made, made.source, body.parse(payload, files))
+                source = self._edit(made, source, body.parse(payload, files))
+            self._take_over(made, source)
         else:
             raise invalid_form("type", "BASE_TYPE_CHOICES", "Value must be one of {4, 5, 6, 7, 9}.")
+
+    def _as_it_stands(self, message: Message, user_id: int) -> Message:
+        """ApiError 10008 where it was deleted since."""
+        return self.ephemeral(message.id, user_id) or self._world.message(message.channel_id, message.id)
 
     def _take_over(self, made: Interaction, source: Message) -> None:
         """The component's own message counts as the original answer."""
@@ -249,6 +265,11 @@ class Interactions:
 
     def _emit_ephemeral(self, made: Interaction, channel: Channel, message: Message) -> None:
         self._world.emit(Event(name="EPHEMERAL", channel=channel, message=message, user_id=made.user_id))
+
+    def _emit_form(self, made: Interaction) -> None:
+        channel = self._world.channel(made.channel_id)
+        data = {"interaction_id": str(made.id), "form": made.form}
+        self._world.emit(Event(name="FORM", channel=channel, user_id=made.user_id, data=data))
 
     def message(self, made: Interaction, name: str) -> Message:
         """One of its messages, by id or "@original"; ApiError 10008 for none."""
@@ -308,6 +329,15 @@ def _without_user(member: Wire) -> Wire:
     return {name: value for name, value in member.items() if name != "user"} | {"permissions": "0"}
 
 
+def _check_chosen(select: Wire, values: Sequence[str]) -> None:
+    offered = {option["value"] for option in select.get("options") or []}
+    if select["type"] == 3 and not offered.issuperset(values):
+        raise invalid_form("values", "BASE_TYPE_CHOICES", "Choose from the options of the menu.")
+    least, most = select.get("min_values", 1), select.get("max_values", 1)
+    if not least <= len(values) <= most:
+        raise invalid_form("values", "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
+
+
 def _component(message: Message, custom_id: str) -> Wire:
     for row in message.components:
         for part in row["components"]:
@@ -315,15 +345,3 @@ def _component(message: Message, custom_id: str) -> Wire:
                 found: Wire = part
                 return found
     raise invalid_form("custom_id", "COMPONENT_UNKNOWN", "That component is not there, or is disabled.")
-
-
-def _checked_form(payload: Wire) -> Wire:
-    """A modal (Discord: title 45 characters, custom_id 100, 1 to 5 rows)."""
-    title, custom_id, rows = payload.get("title"), payload.get("custom_id"), payload.get("components")
-    if not isinstance(title, str) or not 1 <= len(title) <= 45:
-        raise invalid_form("data.title", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 45 in length.")
-    if not isinstance(custom_id, str) or not 1 <= len(custom_id) <= 100:
-        raise invalid_form("data.custom_id", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
-    if not isinstance(rows, list) or not 1 <= len(rows) <= 5:
-        raise invalid_form("data.components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.")
-    return payload

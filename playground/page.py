@@ -87,6 +87,7 @@ class Page:
             ("DELETE", reaction, self._unreact),
             ("POST", "/page/channels/{channel}/commands", self._command),
             ("POST", "/page/channels/{channel}/components", self._click),
+            ("POST", "/page/channels/{channel}/forms", self._submit),
         ]
         return [
             web.get("/", self._file),
@@ -185,13 +186,21 @@ class Page:
                 return {"type": "commands", "commands": self._people.commands.all()}
             case "BOT":
                 return {"type": "bot", "connected": self._gateway.connected}
-            case "EPHEMERAL" if event.channel and event.message:
-                shown = wire.message_object(self._world, event.message)
-                place = {"user_id": str(event.user_id), "channel_id": str(event.channel.id)}
-                return {"type": "ephemeral", **place, "message": shown}
             case "CHANNEL_CREATE" | "MESSAGE_DELETE_BULK":
                 return self._snapshot()
-        return _reactions(event) if event.name.startswith("MESSAGE_REACTION") else None
+        return _reactions(event) if event.name.startswith("MESSAGE_REACTION") else self._private_frame(event)
+
+    def _private_frame(self, event: Event) -> Wire | None:
+        """What one person alone sees."""
+        place = {"user_id": str(event.user_id), "channel_id": str(event.channel.id if event.channel else None)}
+        match event.name:
+            case "EPHEMERAL" if event.message:
+                return {"type": "ephemeral", **place, "message": wire.message_object(self._world, event.message)}
+            case "FORM" if event.data:
+                return {"type": "form", **place, **event.data}
+            case "INTERACTION_FAILED" if event.message:
+                return {"type": "interaction_failed", **place, "message_id": str(event.message.id)}
+        return None
 
     def annotate(self, message_id: int, *, respond: bool, reason: str, text: str) -> None:
         """Note beside a message what the bot decided on it; `text` is a line for people."""
@@ -244,6 +253,11 @@ class Page:
             raise _wrong("values")
         custom_id, author_id = _field(given, "custom_id", str), self._speaker(given).id
         return {"id": str(self._people.click(_id(given, "message_id"), author_id, custom_id, values).id)}
+
+    def _submit(self, request: web.Request, given: Wire) -> Any:
+        self._world.channel(_place(request, "channel"))
+        opener = self._people.interactions.shown_form(_id(given, "interaction_id"), self._speaker(given).id)
+        return {"id": str(self._people.submit(opener, _field(given, "values", dict)).id)}
 
     def _speaker(self, given: Wire) -> User:
         """The person that a request speaks as; never the bot."""

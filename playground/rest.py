@@ -131,6 +131,8 @@ class Rest:
         except ApiError as error:
             return _refusal(error)
         fault = self._faults.take(request.method, _path(request))
+        if fault is not None:
+            self._changed()  # a test may wait until it strikes
         if fault is not None and not fault.after_effect and (failed := await _fail(fault)):
             return failed
         answer = self._take_effect(route, request, call)

@@ -44,9 +44,12 @@ class Limits:
         self._day: date | None = None
         self.tokens_today = 0
 
-    def admit(self, author_id: int, channel_id: int, *, explicit: bool, now: datetime) -> Refusal | None:
+    def admit(
+        self, author_id: int, channel_id: int, *, explicit: bool, now: datetime, costs_tokens: bool = True
+    ) -> Refusal | None:
         """Counts one answer to this person, or refuses it."""
-        refusal = self._over_daily(channel_id, explicit, now) or self._over_user(author_id, explicit, now)
+        refusal = self._over_daily(channel_id, explicit, now) if costs_tokens else None
+        refusal = refusal or self._over_user(author_id, explicit, now)
         if refusal is None:
             self._taken.setdefault(author_id, deque()).append(now)
         return refusal

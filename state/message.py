@@ -90,6 +90,13 @@ class MessageRecord:
         return len(self.content) + len(self.readable) + len(self.reply_to_text) + 100 * (1 + len(self.images))
 
 
+def without_call(content: str, user_id: int, name: str) -> str:
+    """The content without what only calls this user: mentions, and their name at its start."""
+    rest = re.sub(rf"<@!?{user_id}>[,:]?", "", content).strip()
+    call = re.match(rf"(?:(?:hey|hi|ok|okay)[\s,]+)?@?{re.escape(name)}(?:[,:]\s*|\s+)", rest, re.IGNORECASE)
+    return rest[call.end() :] if call else rest
+
+
 def called_by_name(message: MessageRecord, names: Mapping[int, str]) -> frozenset[int]:
     """Whom of these it calls without a mention. The author does not count."""
     if not message.calls:

@@ -34,6 +34,12 @@ def test_without_any_setting_the_documented_defaults_hold() -> None:
     assert (settings.model, settings.judge_model, settings.use_llm_judge) == ("demo", None, False)
     assert (settings.conversation_timeout_seconds, settings.followup_window_seconds) == (120, 60)
     assert (settings.turns_per_user_minute, settings.daily_tokens) == (20, None)
+    assert (settings.awaiting_ttl_seconds, settings.soft_context_ttl_seconds, settings.cache_ttl_seconds) == (
+        120,
+        300,
+        600,
+    )
+    assert (settings.rewrite_model, settings.nominatim_url) == (None, None)
     assert (settings.channels, settings.port, settings.instructions) == (frozenset(), None, "")
     assert (settings.state_dir, settings.decision_log) == (Path(".parley"), "on")
     assert (settings.redis_url, settings.log_level) == (None, "info")
@@ -103,6 +109,11 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         ("FOLLOWUP_EAGERNESS", "loud", "quiet, balanced or eager"),
         ("MODEL", "openai:gpt-5,,demo", "provider:name"),
         ("JUDGE_MODEL", ",", "leave it out to use MODEL"),
+        ("REWRITE_MODEL", ",", "leave it out for none"),
+        ("AWAITING_TTL_SECONDS", "0", "a number of seconds above 0 and up to 3600"),
+        ("SOFT_CONTEXT_TTL_SECONDS", "-1", "a number of seconds above 0"),
+        ("CACHE_TTL_SECONDS", "long", "such as 600"),
+        ("NOMINATIM_URL", "http://nominatim.example.org", "an https:// address"),
     ],
 )
 def test_a_wrong_value_costs_one_sentence_with_variable_value_and_remedy(

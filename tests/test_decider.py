@@ -302,21 +302,6 @@ async def test_whom_others_addressed_last_is_left_to_the_second_tier() -> None:
     )
 
 
-async def test_whom_a_prompt_awaits_is_answered_in_whatever_words() -> None:
-    asked: list[tuple[int, int]] = []
-
-    def awaits(channel_id: int, author_id: int) -> bool:
-        asked.append((channel_id, author_id))
-        return author_id == ANNA
-
-    decider = ResponseDecider(followup=FixedTier(0), awaits=awaits)
-    for text in ("ok", "the second", "stop"):
-        assert tuple(await decide(said(ANNA, text), ANNAS_TURN, decider)) == (True, "awaited")
-    assert set(asked) == {(CHANNEL, ANNA)}
-    assert (await decide(said(ANNA, f"<@{BEN}> ok"), ANNAS_TURN, decider)).reason == "names_others"
-    assert not (await decide(said(BEN, "the second"), ANNAS_TURN, decider)).respond
-
-
 # Told off
 
 

@@ -11,7 +11,8 @@ from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import settle, until
-from turns import MENTIONS, STOP, STOPPED
+from turns.lanes import MENTIONS, STOP
+from turns.wording import STOPPED
 
 pytestmark = pytest.mark.virtual_time
 

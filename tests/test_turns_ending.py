@@ -13,7 +13,8 @@ from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import settle, until
-from turns import CUT, NOT_ALLOWED, RESTARTING, SENTENCES, UNPOSTABLE, Question
+from turns.turn import Question
+from turns.wording import CUT, NOT_ALLOWED, RESTARTING, SENTENCES, UNPOSTABLE
 
 pytestmark = pytest.mark.virtual_time
 
@@ -26,7 +27,11 @@ async def bench() -> Bench:
 # Failures
 
 
-@pytest.mark.parametrize("kind", FailureKind)
+def test_every_failure_has_its_sentence_but_a_mini_apps_which_brings_its_own() -> None:
+    assert SENTENCES.keys() | {FailureKind.MINIAPP} == set(FailureKind)
+
+
+@pytest.mark.parametrize("kind", SENTENCES)
 async def test_each_failure_costs_one_short_sentence(bench: Bench, kind: FailureKind) -> None:
     bench.script(Script(failure=kind))
     with capture_logs() as logs:

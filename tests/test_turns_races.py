@@ -12,7 +12,7 @@ from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, replied, said
 from tests.support.turns_bench import Bench
 from tests.support.virtual_time import until
-from turns import OVER_BUDGET, STOPPED
+from turns.wording import OVER_BUDGET, STOPPED
 
 pytestmark = pytest.mark.virtual_time
 

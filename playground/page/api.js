@@ -35,6 +35,7 @@ export const react = (message, emoji, authorId) => call("PUT", reaction(message,
 export const unreact = (message, emoji, authorId) => call("DELETE", reaction(message, emoji, authorId));
 export const runCommand = (channelId, body) => call("POST", at(channelId, "commands"), body);
 export const useComponent = (channelId, body) => call("POST", at(channelId, "components"), body);
+export const submitForm = (channelId, body) => call("POST", at(channelId, "forms"), body);
 
 /** Read events for ever: `onFrame(frame)` for each, `onOnline(bool)` when the line comes or goes. */
 export function listen(onFrame, onOnline) {

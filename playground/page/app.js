@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { Composer } from "./composer.js";
 import { byId } from "./dom.js";
+import { Form } from "./form.js";
 import { MessageList } from "./messages.js";
 import { renderSidebar, setUpSidebar } from "./sidebar.js";
 import { renderSpeakers, setUpSpeakers } from "./speakers.js";
@@ -26,6 +27,7 @@ const page = {
 };
 page.messages = new MessageList(page);
 page.composer = new Composer(page);
+page.form = new Form(page);
 
 /** Wait for a request; true if it was granted, else what the server said is shown. */
 async function attempt(request) {
@@ -66,6 +68,7 @@ function draw() {
   renderSpeakers(page);
   page.messages.render();
   page.composer.render();
+  page.form.render();
   byId("typing").textContent = typingText(store.whoTypes().map((id) => store.person(id).name));
 }
 

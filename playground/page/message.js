@@ -13,7 +13,18 @@ import { showReactions } from "./reactions.js";
 const COMMAND = 2; // interaction type
 const SLASH_ANSWER = 20; // message type
 const LOADING = 128; // message flag: the bot has deferred its answer
-const PARTS = ["reference", "face", "head", "content", "extras", "components", "reactions", "private", "decision"];
+const PARTS = [
+  "reference",
+  "face",
+  "head",
+  "content",
+  "extras",
+  "components",
+  "failed",
+  "reactions",
+  "private",
+  "decision",
+];
 
 export function createRow(item) {
   const parts = PARTS.map((name) => h("div", { class: name }));
@@ -47,6 +58,7 @@ export function updateRow(row, item, page) {
   part(parts.components, [message.components], () =>
     components(message.components, (id, values) => use(message, id, values, page)),
   );
+  part(parts.failed, [item.failed], () => item.failed && "This interaction failed");
   showReactions(parts.reactions, item, page);
   part(parts.private, [item.ephemeral], () => item.ephemeral && onlyYou(message, page));
   part(parts.decision, [item.annotation], () => item.annotation && decision(item.annotation));
@@ -139,6 +151,7 @@ function use(message, customId, values, page) {
     custom_id: customId,
     ...(values && { values }),
   };
+  page.store.retry(message.id);
   page.attempt(api.useComponent(message.channel_id, body));
 }
 

@@ -117,6 +117,7 @@ function messageItem(store, message, previous) {
     reactions: store.reactionsTo(message),
     annotation: store.annotations.get(message.id),
     ephemeral: store.isEphemeral(message.id),
+    failed: store.hasFailed(message.id),
     editing: store.editingId === message.id,
     replying: store.replyTo?.id === message.id,
     mentionsMe: message.mention_everyone || (message.mentions ?? []).some((user) => user.id === store.speakerId),

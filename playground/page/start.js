@@ -24,6 +24,7 @@ function welcome(page) {
       second ?? first,
       `@${third.name} shall we have lunch at noon?`,
     ],
+    ["Let it ask", "Click its answer, or type yours.", first, `@${bot.name} add shake shack`],
   ];
   return h(
     "div",

@@ -16,6 +16,8 @@ export class Store {
     this.online = true;
     this.guild = null; // until the first frame
     this.ephemerals = [];
+    this.failed = new Map(); // message id -> who used a component of it without an answer
+    this.form = null; // the frame of the form that the bot shows the speaker
     this.unread = new Set();
     this.replyTo = null;
     this.ping = true;
@@ -59,6 +61,12 @@ export class Store {
     this.changed();
   }
 
+  /** Forget that a component of the message was used without an answer. */
+  retry(messageId) {
+    this.failed.delete(messageId);
+    this.changed();
+  }
+
   get channel() {
     return this.channels.find((channel) => channel.id === this.channelId);
   }
@@ -97,6 +105,10 @@ export class Store {
     return this.reactions.get(message.id) ?? message.reactions?.map(fromWire) ?? NONE;
   }
 
+  hasFailed(messageId) {
+    return this.failed.get(messageId) === this.speakerId;
+  }
+
   isEphemeral(messageId) {
     return this.ephemerals.some((item) => item.message.id === messageId);
   }
@@ -121,6 +133,8 @@ const FRAMES = {
   commands: (store, { commands }) => (store.commands = commands),
   bot: (store, { connected }) => (store.bot = { ...store.bot, connected }),
   ephemeral: applyEphemeral,
+  form: (store, frame) => frame.user_id === store.speakerId && (store.form = frame),
+  interaction_failed: (store, { message_id, user_id }) => store.failed.set(message_id, user_id),
 };
 
 function applyWorld(store, world) {
@@ -153,6 +167,7 @@ function dropStale(store) {
 function keep(store, message) {
   const kept = store.messagesIn(message.channel_id);
   kept.set(message.id, message);
+  store.failed.delete(message.id);
   if (kept.size > MESSAGES_KEPT) drop(store, kept, kept.keys().next().value);
 }
 
@@ -160,6 +175,7 @@ function drop(store, kept, id) {
   kept.delete(id);
   store.reactions.delete(id);
   store.annotations.delete(id);
+  store.failed.delete(id);
 }
 
 /** A deleted message goes, and what replied to it no longer quotes it. */
@@ -175,6 +191,7 @@ function forget(store, { channel_id, id }) {
 }
 
 function applyEphemeral(store, item) {
+  store.failed.delete(item.message.id);
   const index = store.ephemerals.findIndex((other) => other.message.id === item.message.id);
   if (index >= 0) store.ephemerals[index] = item;
   else store.ephemerals.push(item);

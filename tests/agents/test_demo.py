@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from pydantic_ai.messages import ModelMessage
 
 from agents.demo import HINT, LABEL, demo_model
-from agents.gateway import AgentRequest, Answer, Place
+from agents.gateway import AgentRequest, Answer, Place, Reply
 from agents.general import GeneralAgent
 from conversation import MessageRecord
 from delivery.split import split
+from state.prompts import AwaitingType, ResolutionType
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, replied, said
+
+PLACE = Place("Parley", "Guild", "general")
 
 pytestmark = pytest.mark.virtual_time
 
@@ -25,12 +29,20 @@ async def answers(*turns: list[MessageRecord]) -> list[str]:
     history: list[ModelMessage] = []
     texts = []
     for transcript in turns:
-        request = AgentRequest(history, transcript, transcript[-1:], Place("Parley", "Guild", "general"), NOON)
+        request = AgentRequest(history, transcript, transcript[-1:], PLACE, NOON)
         outcome = await agent.respond(request, lambda _text: None)
         assert isinstance(outcome, Answer)
         history = outcome.history
         texts.append(outcome.text)
     return texts
+
+
+async def test_it_says_how_it_read_an_incomplete_question() -> None:
+    asked = [said(ANNA, "And tomorrow?")]
+    note = 'Read in full, the last message of "Anna" is: What is on tomorrow?'
+    request = AgentRequest([], asked, asked, PLACE, NOON, notes=[note])
+    outcome = await GeneralAgent(demo_model()).respond(request, lambda _text: None)
+    assert "you said “And tomorrow?”. I read that as “What is on tomorrow?”." in outcome.text
 
 
 async def test_it_says_that_it_is_the_demo_model_and_repeats_what_was_said() -> None:
@@ -55,7 +67,7 @@ async def test_it_streams_line_by_line() -> None:
     shown: list[tuple[float, str]] = []
     clock = asyncio.get_running_loop().time
     message = said(ANNA, "some code")
-    request = AgentRequest([], [message], [message], Place("Parley", "Guild", "general"), NOON)
+    request = AgentRequest([], [message], [message], PLACE, NOON)
     await GeneralAgent(demo_model()).respond(request, lambda text: shown.append((clock(), text)))
     assert len(shown) > 3
     assert shown[0][0] == 0
@@ -72,3 +84,75 @@ async def test_code_and_long_answers_can_be_asked_for() -> None:
 async def test_a_long_message_is_quoted_in_part() -> None:
     (text,) = await answers([said(ANNA, "x" * 4_000)])
     assert len(text) < 500
+
+
+async def answer_to(text: str, **more: Any) -> Answer:
+    message = said(ANNA, text)
+    request = AgentRequest(
+        **{"history": [], "transcript": [message], "questions": [message], "place": PLACE, "now": NOON, **more}
+    )
+    outcome = await GeneralAgent(demo_model()).respond(request, lambda _text: None)
+    assert isinstance(outcome, Answer)
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("help me choose between tea, coffee or mate", ("tea", "coffee", "mate")),
+        ("@Parley which one: a green one, a blue one, or a red one?", ("a green one", "a blue one", "a red one")),
+        ("Choose from tea and coffee!", ("tea", "coffee")),
+    ],
+)
+async def test_it_asks_to_choose_where_it_is_asked_to(text: str, options: tuple[str, ...]) -> None:
+    asking = await answer_to(text)
+    assert asking.text.startswith(f"{LABEL}\n\nWhich one?\n\n1. {options[0]}\n2. {options[1]}")
+    assert asking.ask
+    assert (asking.ask.awaiting_type, asking.ask.options) == (AwaitingType.SELECTION, options)
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "awaiting"),
+    [
+        ("ask me to confirm that we leave at noon.", "that we leave at noon", AwaitingType.CONFIRMATION),
+        ("please ask me how I slept", "how I slept", AwaitingType.INPUT),
+    ],
+)
+async def test_it_asks_for_a_yes_or_for_words(text: str, question: str, awaiting: AwaitingType) -> None:
+    asking = await answer_to(text)
+    assert question in asking.text
+    assert asking.ask
+    assert asking.ask.awaiting_type is awaiting
+
+
+@pytest.mark.parametrize("text", ["choose between tea", "which one?", "what did he ask?"])
+async def test_it_asks_nothing_where_there_is_nothing_to_ask(text: str) -> None:
+    outcome = await answer_to(text)
+    assert outcome.ask is None
+    assert HINT in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "data", "heard"),
+    [
+        ("which one: tea or mate?", ResolutionType.SELECTION, {"selected_option": "mate"}, "You chose “mate”."),
+        ("ask me to confirm it", ResolutionType.CONFIRMATION, {"confirmed": True}, "You said yes."),
+        ("ask me to confirm it", ResolutionType.CONFIRMATION, {"confirmed": False}, "You said no."),
+        ("ask me my name", ResolutionType.INPUT, {"content": "Anna"}, "You said “Anna”."),
+        ("ask me my name", ResolutionType.CANCEL, {}, "You called that off."),
+    ],
+)
+async def test_it_says_what_came_of_its_question(
+    question: str, kind: ResolutionType, data: dict[str, object], heard: str
+) -> None:
+    asking = await answer_to(question)
+    assert asking.ask
+    reply = Reply(asking.ask.context["ask_id"], kind, data)
+    outcome = await answer_to("so", history=asking.history, reply=reply)
+    assert outcome.text == f"{LABEL} {heard}\n\n{HINT}"
+
+
+async def test_a_note_is_nothing_that_somebody_said() -> None:
+    outcome = await answer_to("hi", notes=["What was last done here: a trip"])
+    assert "Anna, you said “hi”." in outcome.text
+    assert "trip" not in outcome.text

@@ -9,7 +9,9 @@ from itertools import pairwise
 import pytest
 
 from conversation import MessageRecord
+from delivery.card import Card
 from delivery.post import TRIES, TYPING_DELAY_SECONDS, Post, PostError, Problem
+from state.prompts import AwaitingType
 from tests.support.clock import NOON
 from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BEN, BOT, said
@@ -18,6 +20,7 @@ from tests.support.virtual_time import settle, until
 pytestmark = pytest.mark.virtual_time
 
 QUESTION = said(ANNA, "what is it?", message_id=500)
+CARD = Card("p1", AwaitingType.SELECTION, ("red", "blue"))
 
 
 class Posting:
@@ -34,6 +37,11 @@ class Posting:
             addressees=frozenset({ANNA, BEN}),
             record=self.recorded.append,
         )
+
+    @property
+    def last_id(self) -> int:
+        """The id of the last message that stands in the channel."""
+        return list(self.wire.standing)[-1]
 
 
 @pytest.fixture
@@ -95,14 +103,15 @@ async def test_texts_that_come_while_discord_is_slow_are_taken_together(posting:
 async def test_what_stands_already_is_not_sent_again(posting: Posting) -> None:
     posting.post.show("done")
     await asyncio.sleep(5)
-    assert await posting.post.finish("done") == 1
+    assert await posting.post.finish("done") == posting.last_id
     assert [call.kind for call in posting.wire.calls] == ["send"]
 
 
 async def test_a_long_answer_is_split_with_a_nonce_for_each_part_and_a_reply_from_the_first_only(
     posting: Posting,
 ) -> None:
-    assert await posting.post.finish(words(1_000)) == 3
+    assert await posting.post.finish(words(1_000)) == posting.last_id
+    assert len(posting.wire.standing) == 3
     sends = posting.wire.done("send")
     assert [call.nonce for call in sends] == ["500-0", "500-1", "500-2"]
     assert [call.reply_to for call in sends] == [500, None, None]
@@ -122,14 +131,14 @@ async def test_the_limit_on_edits_holds_for_each_message_by_itself(posting: Post
 async def test_finish_waits_until_all_stands(posting: Posting) -> None:
     posting.post.show("begun")
     await until(lambda: posting.wire.standing)
-    assert await posting.post.finish("begun and ended") == 1
+    assert await posting.post.finish("begun and ended") == posting.last_id
     assert posting.wire.texts == ["begun and ended"]
 
 
 async def test_an_empty_end_takes_back_what_stands(posting: Posting) -> None:
     posting.post.show(words(1_000))
     await until(lambda: len(posting.wire.standing) == 3)
-    assert await posting.post.finish("") == 0
+    assert await posting.post.finish("") is None
     assert posting.wire.texts == []
     assert len(posting.wire.done("delete")) == 3
 
@@ -137,14 +146,14 @@ async def test_an_empty_end_takes_back_what_stands(posting: Posting) -> None:
 async def test_an_end_shorter_than_what_stands_takes_back_the_rest(posting: Posting) -> None:
     posting.post.show(words(1_000))
     await until(lambda: len(posting.wire.standing) == 3)
-    assert await posting.post.finish("short") == 1
+    assert await posting.post.finish("short") == posting.last_id
     assert posting.wire.texts == ["short"]
 
 
 async def test_an_empty_end_of_nothing_posts_nothing_and_stops_typing(posting: Posting) -> None:
     await asyncio.sleep(TYPING_DELAY_SECONDS)
     await settle()
-    assert await posting.post.finish("") == 0
+    assert await posting.post.finish("") is None
     await settle()
     assert posting.wire.calls == []
     assert (posting.wire.typed, posting.wire.typing) == (True, 0)
@@ -206,3 +215,52 @@ async def test_each_part_is_recorded_as_it_stands_with_whom_it_answers(posting: 
     assert last.addressees == {ANNA, BEN}
     assert last.reply_to_id == QUESTION.message_id
     assert last.mentions == frozenset()
+
+
+async def test_a_card_comes_with_the_message_where_nothing_stood_before(posting: Posting) -> None:
+    message_id = await posting.post.finish("Which one?", CARD)
+    assert [(call.kind, call.card) for call in posting.wire.calls] == [("send", CARD)]
+    assert posting.wire.cards == {message_id: CARD}
+
+
+async def test_a_card_comes_by_an_edit_where_the_whole_text_stood_before(posting: Posting) -> None:
+    posting.post.show("Which one?")
+    await until(lambda: posting.wire.standing)
+    assert await posting.post.finish("Which one?", CARD) == posting.last_id
+    assert [(call.kind, call.card) for call in posting.wire.calls] == [("send", None), ("edit", CARD)]
+    assert posting.wire.calls[1].at >= 1
+
+
+async def test_only_the_last_of_several_messages_has_the_card(posting: Posting) -> None:
+    posting.post.show(words(500))
+    await until(lambda: len(posting.wire.standing) == 2)
+    posting.post.show(words(600))
+    message_id = await posting.post.finish(words(1_000), CARD)
+    assert len(posting.wire.standing) == 3
+    assert posting.wire.cards == {message_id: CARD} == {posting.last_id: CARD}
+    assert [call.message_id for call in posting.wire.calls if call.card] == [message_id]
+
+
+async def test_an_end_shorter_than_what_stands_has_the_card_on_what_is_left(posting: Posting) -> None:
+    posting.post.show(words(1_000))
+    await until(lambda: len(posting.wire.standing) == 3)
+    message_id = await posting.post.finish("Which one?", CARD)
+    assert posting.wire.texts == ["Which one?"]
+    assert posting.wire.cards == {message_id: CARD}
+
+
+@pytest.mark.parametrize("kind", ["send", "edit"])
+async def test_a_card_that_an_outage_swallows_is_put_there_later(posting: Posting, kind: str) -> None:
+    posting.wire.problems[kind].extend([Problem.UNREACHABLE] * TRIES)
+    if kind == "edit":
+        posting.post.show("Which one?")
+        await until(lambda: posting.wire.standing)
+    message_id = await posting.post.finish("Which one?", CARD)
+    assert posting.wire.cards == {message_id: CARD}
+    assert len(posting.wire.standing) == 1
+
+
+async def test_an_answer_taken_back_takes_its_card_along(posting: Posting) -> None:
+    await posting.post.finish("Which one?", CARD)
+    assert await posting.post.finish("") is None
+    assert (posting.wire.texts, posting.wire.cards) == ([], {})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.split import MAX_LENGTH, is_blank, length, split
+from delivery.split import MAX_LENGTH, clipped, is_blank, length, split
 
 PIECES = (
     *("word ", "a longer stretch of words. ", "\n", "\n\n", "   ", "x" * 70, "é", "\u200b", "שלום ", "👩‍👩‍👧"),
@@ -141,3 +141,18 @@ def test_characters_beyond_the_basic_plane_count_twice() -> None:
 def test_a_fence_that_never_ends_is_not_searched_anew_at_every_space() -> None:
     text = "```" + " " * 200_000 + "`"
     assert split(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("just fits!", "just fits!"),
+        ("does not fit", "does not…"),
+        ("trailing  space", "trailing…"),
+        ("😀😀😀😀😀", "😀😀😀😀😀"),
+        ("😀😀😀😀😀😀", "😀😀😀😀…"),
+    ],
+)
+def test_a_clipped_text_ends_in_an_ellipsis_where_something_is_left_out(text: str, shown: str) -> None:
+    assert clipped(text, 10) == shown

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import bot
-from bot import NotedWire
 from decider import Reason
+from delivery.noted_wire import NotedWire
 from followup.decision_log import FILE_NAME, DecisionFile, Entry
 from followup.outcomes import Outcome
 from playground.model import Message
@@ -244,7 +244,7 @@ async def test_an_answer_that_somebody_deletes_is_said_of_its_question(scene: Sc
 async def test_what_the_bot_takes_back_itself_is_not_held_against_it(scene: Scene, folder: Path) -> None:
     asked = scene.mention("Ada", "hello")
     await scene.answer_to(asked)
-    wire = NotedWire(scene.bot, scene.pg.guild_id, asked.channel_id, scene.bot.outcomes)
+    wire = NotedWire(scene.bot, scene.pg.guild_id, asked.channel_id, scene.bot.learning.outcomes)
     await wire.send("the first part", nonce="1-0", reply_to=asked.id)
     part = await wire.send("the second part", nonce="1-1", reply_to=None)
     heard = scene._heard("raw_message_delete", scene.said()[-1])
@@ -260,8 +260,8 @@ async def test_what_can_no_longer_matter_is_dropped(
 ) -> None:
     monkeypatch.setattr(bot, "SWEEP_SECONDS", 0)
     async with _logged(stub, folder) as scene:
-        scene.bot.outcomes.posted(2, 1, at=0.0)
-        await _soon(lambda: not len(scene.bot.outcomes))
+        scene.bot.learning.outcomes.posted(2, 1, at=0.0)
+        await _soon(lambda: not len(scene.bot.learning.outcomes))
 
 
 async def _react(scene: Scene, message: Message, user_id: int, emoji: str) -> None:

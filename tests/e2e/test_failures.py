@@ -10,7 +10,7 @@ from agents.gateway import FailureKind
 from agents.general import GeneralAgent
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
-from turns import CUT, RESTARTING, SENTENCES
+from turns.wording import CUT, RESTARTING, SENTENCES
 
 GARBAGE = b"data: {{{ not json\n\ndata: [DONE]\n\n"
 FAILURES = {
@@ -109,7 +109,7 @@ async def test_a_hanging_model_is_told_of_when_the_bot_is_stopped(scene: Scene) 
 
 
 def _agent(scene: Scene) -> GeneralAgent:
-    agent = scene.bot.turns._agent
+    agent = scene.bot.turns._answering._agent
     assert isinstance(agent, GeneralAgent)
     return agent
 

@@ -178,6 +178,101 @@ async def test_a_form_is_shown_and_sent(pg: Playground, bot: Bot) -> None:
     assert (await pg.reply_to(pg.submit(made, {"name": "Ada"}))).content == "thanks Ada"
 
 
+def box(name: str = "name", **more: Any) -> dict[str, Any]:
+    return {"type": 4, "custom_id": name, "style": 1} | more
+
+
+def labelled(inside: Any, label: str = "Name", **more: Any) -> dict[str, Any]:
+    return {"type": 18, "label": label, "component": inside} | more
+
+
+async def shown(api: Api, made: Interaction, *parts: Any) -> tuple[int, Any]:
+    return await answer(api, made, 9, {"title": "Tell", "custom_id": "tell", "components": list(parts)})
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [{}],
+        ["x"],
+        [box()],
+        [{"type": 1, "components": []}],
+        [{"type": 1, "components": [box()]}],
+        [{"type": 1, "components": [box(label="x"), box("more", label="x")]}],
+        [labelled(None)],
+        [labelled({"type": 2, "custom_id": "x", "style": 1, "label": "x"})],
+        [labelled(box(), label="")],
+        [labelled(box(), label="x" * 46)],
+        [labelled(box(), description="x" * 101)],
+        [labelled(box("x" * 101))],
+        [labelled(box(style=3))],
+        [labelled(box(placeholder="x" * 101))],
+        [labelled(box(value="x" * 4_001))],
+        [labelled(box(max_length=4_001))],
+        [labelled(box(max_length=0))],
+        [labelled(box(min_length="1"))],
+        [labelled(box()), labelled(box())],
+        [labelled(box(str(number))) for number in range(6)],
+        [{"type": 10, "content": ""}],
+    ],
+)
+async def test_a_form_that_discord_would_refuse_is_refused(api: Api, asked: Interaction, parts: list[Any]) -> None:
+    status, body = await shown(api, asked, *parts)
+    assert (status, body["code"], asked.form) == (400, 50035, None)
+
+
+async def test_a_title_too_long_for_a_form_is_refused(api: Api, asked: Interaction) -> None:
+    form = {"title": "x" * 46, "custom_id": "x", "components": [labelled(box())]}
+    status, body = await answer(api, asked, 9, form)
+    assert (status, list(body["errors"]["data"])) == (400, ["title"])
+
+
+async def test_a_sent_form_comes_in_the_parts_in_which_it_was_shown(
+    api: Api, pg: Playground, asked: Interaction
+) -> None:
+    row = {"type": 1, "components": [box("old", label="Old", required=False)]}
+    assert (await shown(api, asked, {"type": 10, "content": "Well?"}, row, labelled(box("new"))))[0] == 204
+    sent = pg.submit(asked, {"new": "x"})
+    assert sent.data["components"] == [
+        {"type": 10},
+        {"type": 1, "components": [{"type": 4, "custom_id": "old", "value": ""}]},
+        {"type": 18, "component": {"type": 4, "custom_id": "new", "value": "x"}},
+    ]
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"name": ""}, {"name": "x"}, {"name": "x" * 6}, {"name": 123}, {"name": "xxx", "more": "x"}]
+)
+async def test_what_does_not_fit_the_form_cannot_be_sent(
+    api: Api, pg: Playground, asked: Interaction, values: dict[str, Any]
+) -> None:
+    await shown(api, asked, labelled(box(min_length=2, max_length=5)))
+    with pytest.raises(ApiError, match="Invalid Form Body"):
+        pg.submit(asked, values)
+
+
+async def test_a_menu_takes_as_many_values_as_it_says(api: Api, pg: Playground) -> None:
+    options = [{"label": one, "value": one} for one in "abc"]
+    menu = {"type": 3, "custom_id": "menu", "options": options, "min_values": 0, "max_values": 2}
+    await api.send(pg.channel("general"), content="x", components=[{"type": 1, "components": [menu]}])
+    message, ada = pg.messages(pg.channel("general"))[0], pg.person("Ada")
+    assert pg.click(message, ada, "menu").data["values"] == []
+    assert pg.click(message, ada, "menu", ["a", "c"]).data["values"] == ["a", "c"]
+    with pytest.raises(ApiError):
+        pg.click(message, ada, "menu", ["a", "b", "c"])
+
+
+async def test_a_click_does_not_bring_back_a_message_deleted_meanwhile(api: Api, pg: Playground) -> None:
+    row = {"type": 1, "components": [{"type": 2, "style": 1, "label": "ok", "custom_id": "ok"}]}
+    await api.send(pg.channel("general"), content="x", components=[row])
+    message = pg.messages(pg.channel("general"))[0]
+    made = pg.click(message, pg.person("Ada"), "ok")
+    pg.delete(message)
+    status, body = await answer(api, made, 7, {"content": "y"})
+    assert (status, body["code"]) == (404, 10008)
+    assert pg.messages(pg.channel("general")) == []
+
+
 async def test_the_person_and_their_permissions_come_along(pg: Playground, bot: Bot) -> None:
     seen = []
 

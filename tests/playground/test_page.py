@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 import yarl
 
+from playground import interactions
 from playground.page import guard
 from playground.server import Playground
 from tests.playground.support import Api
@@ -147,6 +148,44 @@ async def test_a_person_uses_a_command_and_sees_its_private_answer(
     assert pg.interactions.recent()[-1].type == 3
     await api.call("DELETE", f"/webhooks/{pg.bot_id}/{made.token}/messages/@original")
     assert (await events.next())["type"] == "message_delete"
+
+
+async def test_a_person_is_shown_a_form_and_sends_it(
+    pg: Playground, browser: Browser, api: Api, events: Events
+) -> None:
+    channel, ada = pg.channel("general"), str(pg.person("Ada"))
+    await api.send(channel, content="Well?", components=[{"type": 1, "components": [BUTTON]}])
+    assert (await events.next())["type"] == "message_create"
+    made = pg.click(pg.messages(channel)[0], int(ada), "ok")
+    text_input = {"type": 4, "custom_id": "text", "style": 1, "required": True}
+    form = {"title": "Tell", "custom_id": "tell", "components": [{"type": 18, "label": "x", "component": text_input}]}
+    await api.call("POST", f"/interactions/{made.id}/{made.token}/callback", {"type": 9, "data": form})
+    place = {"user_id": ada, "channel_id": str(channel)}
+    assert await events.next() == {"type": "form", **place, "interaction_id": str(made.id), "form": form}
+    path, body = f"/page/channels/{channel}/forms", {"author_id": ada, "interaction_id": str(made.id)}
+    assert (await browser.call("POST", path, body | {"values": {"text": ""}}))[0] == 400
+    assert (await browser.call("POST", path, body | {"values": ["x"]}))[0] == 400
+    assert (await browser.call("POST", path, body | {"values": {"text": "x"}, "interaction_id": "1"}))[0] == 404
+    as_ben = {"author_id": str(pg.person("Ben"))}
+    assert (await browser.call("POST", path, body | as_ben | {"values": {"text": "x"}}))[0] == 404
+    assert (await browser.call("POST", path, body | {"values": {"text": "hello"}}))[0] == 200
+    sent = pg.interactions.recent()[-1]
+    assert (sent.type, sent.data["components"][0]["component"]["value"]) == (5, "hello")
+
+
+async def test_a_click_that_nobody_answers_in_time_is_told_as_failed(
+    pg: Playground, api: Api, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interactions, "_ANSWER_SECONDS", 0.05)
+    channel, ada, ben = pg.channel("general"), pg.person("Ada"), pg.person("Ben")
+    await api.send(channel, content="Well?", components=[{"type": 1, "components": [BUTTON]}])
+    message = pg.messages(channel)[0]
+    answered = pg.click(message, ada, "ok")
+    await api.call("POST", f"/interactions/{answered.id}/{answered.token}/callback", {"type": 6})
+    pg.click(message, ben, "ok")
+    assert (await events.next())["type"] == "message_create"
+    place = {"user_id": str(ben), "channel_id": str(channel)}
+    assert await events.next() == {"type": "interaction_failed", **place, "message_id": str(message.id)}
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,13 @@ async def test_unknown_things(api: Api, pg: Playground, method: str, path: str, 
         ({"components": [row(menu(1, options=[{"label": "x" * 101, "value": "x"}]))]}, "components"),
         ({"components": [row(menu(1, options=[{"label": "x"}]))]}, "components"),
         ({"components": [row(menu(1, options=["x"]))]}, "components"),
+        (
+            {"components": [row(menu(1, options=[{"label": "a", "value": "x"}, {"label": "b", "value": "x"}]))]},
+            "components",
+        ),
+        ({"components": [row(BUTTON), row(menu(1, custom_id=BUTTON["custom_id"]))]}, "components"),
+        ({"components": [row(menu(1, max_values=26))]}, "components"),
+        ({"components": [row(menu(1, min_values="1"))]}, "components"),
     ],
 )
 async def test_invalid_bodies_name_the_field(api: Api, pg: Playground, body: dict[str, Any], field: str) -> None:

@@ -56,7 +56,7 @@ def test_windows_and_nonces_are_bounded() -> None:
     assert (len(limiter._windows), len(nonces._made)) == (20_000, 10_000)
 
 
-def test_interactions_are_bounded(pg: Playground) -> None:
+async def test_interactions_are_bounded(pg: Playground) -> None:
     pg.commands.overwrite([{"name": "x", "description": "x"}], guild=False)
     for _ in range(1_005):
         pg.command(pg.channel("general"), pg.person("Ada"), "x")

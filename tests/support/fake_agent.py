@@ -11,6 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind
 from conversation import told
+from state.prompts import Ask
 
 INTERRUPTED_TOKENS = 3
 
@@ -26,6 +27,7 @@ class Script:
     error: Exception | None = None
     tokens: int = 10
     was_cut: bool = False
+    ask: Ask | None = None
 
 
 class FakeAgent:
@@ -46,7 +48,7 @@ class FakeAgent:
             raise script.error
         if script.failure:
             return Failure(script.failure, "the script says so", script.first, script.tokens)
-        return Answer(script.text, turn_of(request, script.text), script.tokens, script.was_cut)
+        return Answer(script.text, turn_of(request, script.text), script.tokens, script.was_cut, script.ask)
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
         return Answer(text, turn_of(request, text), INTERRUPTED_TOKENS)

@@ -6,8 +6,11 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
+from delivery.card import Card
 from delivery.post import Posted, PostError, Problem
 from tests.support.clock import NOON
+
+KINDS = ("send", "edit", "settle", "delete")
 
 
 @dataclass(frozen=True)
@@ -20,18 +23,21 @@ class Call:
     text: str = ""
     nonce: str = ""
     reply_to: int | None = None
+    card: Card | None = None
 
 
 class FakeWire:
-    """Keeps what stands in the channel and every call. problems: what the next calls fail with; None: they succeed.
+    """Keeps what stands in the channel, texts and cards, and every call.
 
-    seconds_per_call: how long Discord takes. gate: while it is there and not set, sends wait for it.
+    problems: what the next calls fail with; None: they succeed. seconds_per_call: how long Discord takes. gate: while
+    it is there and not set, sends wait for it.
     """
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.standing: dict[int, str] = {}
-        self.problems: dict[str, deque[Problem | None]] = {kind: deque() for kind in ("send", "edit", "delete")}
+        self.cards: dict[int, Card] = {}
+        self.problems: dict[str, deque[Problem | None]] = {kind: deque() for kind in KINDS}
         self.seconds_per_call = 0.0
         self.gate: asyncio.Event | None = None
         self.typing = 0
@@ -44,21 +50,32 @@ class FakeWire:
     def done(self, kind: str) -> list[Call]:
         return [call for call in self.calls if call.kind == kind]
 
-    async def send(self, text: str, *, nonce: str, reply_to: int | None) -> Posted:
+    async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted:
         if self.gate:
             await self.gate.wait()
         message_id = 9_000 + len(self.calls)
-        await self._call(Call("send", _now(), message_id, text, nonce, reply_to))
-        self.standing[message_id] = text
+        await self._call(Call("send", _now(), message_id, text, nonce, reply_to, card))
+        self._put(message_id, text, card)
         return Posted(message_id, NOON)
 
-    async def edit(self, message_id: int, text: str) -> None:
-        await self._call(Call("edit", _now(), message_id, text))
+    async def edit(self, message_id: int, text: str, card: Card | None = None) -> None:
+        await self._call(Call("edit", _now(), message_id, text, card=card))
+        self._put(message_id, text, card)
+
+    async def settle(self, message_id: int, text: str) -> None:
+        await self._call(Call("settle", _now(), message_id, text))
         self.standing[message_id] = text
+        self.cards.pop(message_id, None)
+
+    def _put(self, message_id: int, text: str, card: Card | None) -> None:
+        self.standing[message_id] = text
+        if card:
+            self.cards[message_id] = card
 
     async def delete(self, message_id: int) -> None:
         await self._call(Call("delete", _now(), message_id))
         del self.standing[message_id]
+        self.cards.pop(message_id, None)
 
     async def react(self, message_id: int, emoji: str) -> None:
         self.calls.append(Call("react", _now(), message_id, emoji))

@@ -13,6 +13,7 @@ import structlog
 from bot import Parley, create_bot
 from config import Settings
 from decider import Decision, LoggedDecision
+from playground.interactions import Interaction
 from playground.limits import Limits
 from playground.model import Message
 from playground.rest import Sent
@@ -70,6 +71,11 @@ class Scene:
         """Mentions the bot and waits for its whole answer."""
         return await self.answer_to(self.mention(who, text, channel=channel, **how))
 
+    def press(self, who: str, card: Message, label: str) -> Interaction:
+        """Presses the button, or chooses the option of a menu, whose label begins so."""
+        custom_id, values = next(found[1:] for found in choices(card) if found[0].startswith(label))
+        return self.pg.click(card, self.pg.person(who), custom_id, values)
+
     async def edit(self, message: Message, text: str) -> None:
         """Edits a message, and waits until the bot has heard of it."""
         heard = self._heard("raw_message_edit", message)
@@ -113,6 +119,16 @@ class Scene:
         assert len(decisions) == 1
         return decisions[0]
 
+    async def card(self, text: str, channel: str = "general") -> Message:
+        """The bot's newest message that contains this and has buttons or a menu, once there is one."""
+        return await self.shows(text, channel, lambda message: bool(message.components))
+
+    async def shows(
+        self, text: str, channel: str = "general", also: Callable[[Message], bool] = lambda _message: True
+    ) -> Message:
+        """The bot's newest message that contains this, once there is one."""
+        return (await self.until(lambda: [m for m in self.said(channel) if text in m.content and also(m)]))[-1]
+
     async def outcome(self, question: Message) -> str:
         """How the turn ended whose newest question is this."""
         entries = await self.until(lambda: self.journal.find("turn_ended", message=question.id))
@@ -136,6 +152,16 @@ class Scene:
     async def at_rest(self) -> None:
         """No turn is running or waiting."""
         await self.until(lambda: not len(self.bot.turns))
+
+
+def choices(card: Message) -> list[tuple[str, str, list[str]]]:
+    """What can be pressed or chosen on a message: its label, the custom_id, the values."""
+    parts = [part for row in card.components for part in row["components"]]
+    buttons = [(part["label"], part["custom_id"], list[str]()) for part in parts if "label" in part]
+    options = [
+        (option["label"], part["custom_id"], [option["value"]]) for part in parts for option in part.get("options", ())
+    ]
+    return buttons + options
 
 
 def notify(pg: Playground) -> None:

@@ -15,10 +15,19 @@ Body = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Reply:
-    """One scripted answer. gate: waited for after the first chunk. status: an error instead of an answer.
+class Call:
+    """A call of a tool. arguments: JSON, or what a model takes for it."""
 
-    pace: told the text so far after each chunk, and waited for before the next.
+    name: str
+    arguments: str
+    id: str = "call-1"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One scripted answer. gate: waited for after the first chunk. status: an error instead of an answer, in words.
+
+    pace: told the text so far after each chunk, and waited for before the next. calls: made after the text.
     """
 
     text: str = ""
@@ -31,6 +40,8 @@ class Reply:
     tokens: int = 15
     chunk: int = 200
     pace: Callable[[str], Awaitable[object]] | None = None
+    calls: tuple[Call, ...] = ()
+    words: str = "provider-words"
 
 
 class StubModel:
@@ -41,8 +52,10 @@ class StubModel:
         self.default: Callable[[Body], Reply] = lambda body: Reply(f"You said: {last_line(body)}")
         self.judge_says: Callable[[Body], Reply | bool] = lambda _body: False
         self.judge_gate: asyncio.Event | None = None
+        self.rewriter_says: Callable[[Body], Reply] = lambda _body: Reply()
         self.requests: list[Body] = []
         self.judged: list[Body] = []
+        self.rewritten: list[Body] = []
         self.arrived = asyncio.Event()
         self.on_request: Callable[[], None] = lambda: None
         self._runner: web.AppRunner | None = None
@@ -66,8 +79,8 @@ class StubModel:
         body: Body = await request.json()
         if not request.headers.get("Authorization", "").startswith("Bearer "):
             return web.json_response({"error": {"message": "no key", "code": "invalid_api_key"}}, status=401)
-        if body.get("tools"):
-            return await self._judge(body)
+        if not body.get("stream"):
+            return await (self._judge(body) if body.get("tools") else self._rewrite(body))
         self.requests.append(body)
         self.arrived.set()
         self.on_request()
@@ -75,8 +88,18 @@ class StubModel:
         if reply.before:
             await reply.before.wait()
         if reply.status != 200:
-            return _error(reply.status)
+            return _error(reply.status, reply.words)
         return await self._stream(request, body, reply)
+
+    async def _rewrite(self, body: Body) -> web.Response:
+        self.rewritten.append(body)
+        says = self.rewriter_says(body)
+        if says.before:
+            await says.before.wait()
+        if says.status != 200:
+            return _error(says.status)
+        choice = {"message": {"role": "assistant", "content": says.text}, "finish_reason": "stop"}
+        return web.json_response(_envelope(body, choice) | {"usage": _usage(says.tokens)})
 
     async def _judge(self, body: Body) -> web.Response:
         self.judged.append(body)
@@ -100,7 +123,6 @@ class StubModel:
         )
 
     async def _stream(self, request: web.Request, body: Body, reply: Reply) -> web.StreamResponse:
-        assert body.get("stream"), "the bot streams"
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         if reply.raw is not None:
@@ -119,12 +141,21 @@ class StubModel:
         while reply.endless:
             await self._send(response, body, {"content": "and so on, " * 50}, None)
             await asyncio.sleep(0)
-        await self._send(response, body, {}, "stop")
+        for index, call in enumerate(reply.calls):
+            await self._call(response, body, index, call)
+        await self._send(response, body, {}, "tool_calls" if reply.calls else "stop")
         await _write(
             response, _envelope(body, None) | {"object": "chat.completion.chunk", "usage": _usage(reply.tokens)}
         )
         await response.write(b"data: [DONE]\n\n")
         return response
+
+    async def _call(self, response: web.StreamResponse, body: Body, index: int, call: Call) -> None:
+        """A call in two pieces, as providers stream them: which tool, then the arguments."""
+        name = {"index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
+        await self._send(response, body, {"tool_calls": [name]}, None)
+        arguments = {"index": index, "function": {"arguments": call.arguments}}
+        await self._send(response, body, {"tool_calls": [arguments]}, None)
 
     async def _send(self, response: web.StreamResponse, body: Body, delta: Body, finish: str | None) -> None:
         await _write(
@@ -134,10 +165,8 @@ class StubModel:
 
 def texts(body: Body) -> list[str]:
     """The text of each message in a request, in order."""
-    return [
-        m["content"] if isinstance(m["content"], str) else "".join(p.get("text", "[image]") for p in m["content"])
-        for m in body["messages"]
-    ]
+    contents = [m.get("content") or "" for m in body["messages"]]
+    return [c if isinstance(c, str) else "".join(p.get("text", "[image]") for p in c) for c in contents]
 
 
 def last_line(body: Body) -> str:
@@ -156,8 +185,8 @@ def _usage(tokens: int) -> Body:
     return {"prompt_tokens": tokens - 5, "completion_tokens": 5, "total_tokens": tokens}
 
 
-def _error(status: int) -> web.Response:
-    error = {"message": "provider-words", "code": str(status), "type": "x"}
+def _error(status: int, words: str = "provider-words") -> web.Response:
+    error = {"message": words, "code": str(status), "type": "x"}
     # The client tries again at once: no test waits for its patience.
     return web.json_response({"error": error}, status=status, headers={"retry-after-ms": "1"})
 

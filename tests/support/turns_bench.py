@@ -9,18 +9,24 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 
 from agents.gateway import Place
 from conversation import ConversationManager, MessageRecord
+from delivery.prompts import Prompts
+from miniapps.base import MiniApp
+from miniapps.router import MiniAppRouter
+from state.awaiting import ConversationStateManager
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import FakeAgent, Script
 from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BOT, CHANNEL, GUILD, said
 from tests.support.virtual_time import until
-from turns import Question, Turns
+from turns.answering import Answering
+from turns.lanes import Turns
+from turns.turn import Question
 
 
 class Bench:
     """Turns with all around them faked."""
 
-    def __init__(self) -> None:
+    def __init__(self, *miniapps: MiniApp) -> None:
         self.clock = FakeClock()
         self.conversations = ConversationManager(60, clock=self.clock)
         self.agent = FakeAgent()
@@ -30,29 +36,45 @@ class Bench:
         self.before: list[MessageRecord] = []
         self.history_takes = 0.0
         self.recalled: list[int] = []
+        self.states = ConversationStateManager(clock=self.clock)
+        self.prompts = Prompts(self.states, self._open_wire, clock=self.clock)
+        self.miniapps = MiniAppRouter(miniapps)
+        self.answering = Answering(
+            agent=self.agent,
+            miniapps=self.miniapps,
+            states=self.states,
+            load_history=self._load_history,
+            has_budget=lambda: self.has_budget,
+            clock=self.clock,
+        )
         self.turns = Turns(
             conversations=self.conversations,
-            agent=self.agent,
-            open_wire=lambda _guild, channel: self.wires.setdefault(channel, FakeWire()),
+            answering=self.answering,
+            prompts=self.prompts,
+            open_wire=self._open_wire,
             bot=lambda: ("Parley", BOT),
             spend=self.spent.append,
             has_budget=lambda: self.has_budget,
-            load_history=self._load_history,
-            clock=self.clock,
         )
 
     @property
     def wire(self) -> FakeWire:
         return self.wires.setdefault(CHANNEL, FakeWire())
 
+    def _open_wire(self, _guild: int, channel: int) -> FakeWire:
+        return self.wires.setdefault(channel, FakeWire())
+
     def ask(
         self, author: int = ANNA, text: str = "what?", *, channel: int = CHANNEL, starts: bool = False
     ) -> MessageRecord:
         """A message that wants an answer, recorded and submitted as the bot does."""
         message = self.say(author, text, channel=channel)
-        place = Place("Parley", "The Guild", "general")
-        self.turns.submit(Question(message, GUILD, channel, place, starts_conversation=starts))
+        self.turns.submit(self.question(message, channel, starts=starts))
         return message
+
+    def question(self, message: MessageRecord, channel: int = CHANNEL, *, starts: bool = False) -> Question:
+        place = Place("Parley", "The Guild", "general")
+        return Question(message, GUILD, channel, place, starts_conversation=starts)
 
     def say(self, author: int, text: str, *, channel: int = CHANNEL) -> MessageRecord:
         message = said(author, text)

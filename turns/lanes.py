@@ -8,95 +8,34 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from enum import StrEnum
-from typing import assert_never
+from itertools import takewhile
 
 import structlog
 
-from agents.gateway import AgentGateway, AgentRequest, Answer, Failure, FailureKind, Place
+from agents.gateway import Answer, Failure, FailureKind
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import addresses_others
 from delivery.post import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
-from delivery.split import closed
+from delivery.prompts import Prompts, card_of
+from delivery.split import closed, split
+from state.awaiting import Prompt
+from turns.answering import Answering
+from turns.turn import Cancel, Question, Turn
+from turns.wording import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text
 
 log = structlog.get_logger()
 
 MENTIONS = re.compile(r"<@[!&]?\d+>,?")
 STOP = re.compile(r"\s*(please\s+)?(stop|stop it|cancel|never ?mind)([\s,]+please)?[\s.!]*", re.IGNORECASE)
-HISTORY_DEADLINE_SECONDS = 1.5
 FAREWELL_SECONDS = 4.0
-NOT_ALLOWED = "🔇"
-
-SENTENCES = {
-    FailureKind.BUSY: "My model is overloaded or out of quota. Please ask me again in a moment.",
-    FailureKind.MISCONFIGURED: "My model is not set up correctly. Whoever runs me finds the reason in my log.",
-    FailureKind.REJECTED: "My model did not accept that. Please put it differently.",
-    FailureKind.TOO_LONG: "Our conversation had grown too long for my model. I start afresh: please ask me again.",
-    FailureKind.UNAVAILABLE: "My model cannot be reached. Please ask me again in a moment.",
-    FailureKind.LATE: "My model took too long. Please ask me again.",
-    FailureKind.EMPTY: "My model had no answer to that. Please put it differently.",
-    FailureKind.INTERNAL: "Something went wrong on my side. Please ask me again.",
-}
-CUT = "That is as much as I say in one go."
-STOPPED = "Stopped."
-OVER_BUDGET = "My budget for today is spent. Please ask me again tomorrow."
-RESTARTING = "I am being restarted. Please ask me again in a minute."
-UNPOSTABLE = "I had an answer, but Discord did not let me post it."
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A message that wants an answer, and where. starts_conversation: what was said before it is not known yet."""
-
-    message: MessageRecord
-    guild_id: int
-    channel_id: int
-    place: Place
-    starts_conversation: bool = False
-
-
-class Cancel(StrEnum):
-    """Why a turn ended before its time."""
-
-    STOPPED = "stopped"
-    WITHDRAWN = "withdrawn"
-    SHUTDOWN = "shutdown"
-    UNDELIVERABLE = "undeliverable"
-    OVER_BUDGET = "over_budget"
-
-
-@dataclass(slots=True)
-class _Turn:
-    questions: list[Question]
-    request: AgentRequest | None = None
-    text: str = ""
-    cancel: Cancel | None = None
-    work: asyncio.Task[Answer | Failure | Cancel] | None = None
-
-    def stop(self, author_id: int) -> bool:
-        """Ends it if it is made for this person alone; others who asked with them still get their answer."""
-        others = [q for q in self.questions if q.message.author_id != author_id]
-        if len(others) == len(self.questions) or (self.work and self.work.done()):
-            return False
-        if others:
-            self.questions[:] = others
-        else:
-            self.end(Cancel.STOPPED)
-        return True
-
-    def end(self, why: Cancel) -> None:
-        self.cancel = self.cancel or why
-        if self.work:
-            self.work.cancel()
 
 
 @dataclass(slots=True)
 class _Lane:
     waiting: list[Question] = field(default_factory=list)
-    turn: _Turn | None = None
+    turn: Turn | None = None
     task: asyncio.Task[None] | None = None
 
 
@@ -104,31 +43,28 @@ class Turns:
     """The turns of all channels; channels never wait for each other.
 
     open_wire: (guild id, channel id) -> the way into a channel. bot: the bot's name and id. spend: told the tokens of
-    each turn; has_budget: whether another may begin. load_history: what was said in a channel before a message, oldest
-    first.
+    each turn; has_budget: whether another that costs any may begin.
     """
 
     def __init__(
         self,
         *,
         conversations: ConversationManager,
-        agent: AgentGateway,
+        answering: Answering,
+        prompts: Prompts,
         open_wire: Callable[[int, int], Wire],
         bot: Callable[[], tuple[str, int]],
         spend: Callable[[int], None],
         has_budget: Callable[[], bool],
-        load_history: Callable[[Question], Awaitable[Sequence[MessageRecord]]],
-        clock: Callable[[], datetime],
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
         self._conversations = conversations
-        self._agent = agent
+        self._answering = answering
+        self._prompts = prompts
         self._open_wire = open_wire
         self._bot = bot
         self._spend = spend
         self._has_budget = has_budget
-        self._load_history = load_history
-        self._clock = clock
         self._edit_interval = edit_interval_seconds
         self._lanes: dict[int, _Lane] = {}
         self._notices: set[asyncio.Task[None]] = set()
@@ -200,20 +136,21 @@ class Turns:
         try:
             with self._conversations.hold(channel_id):
                 while lane.waiting:
-                    lane.turn, lane.waiting = _Turn(lane.waiting), []
+                    together = _together(lane.waiting)
+                    lane.turn, lane.waiting = Turn(together), lane.waiting[len(together) :]
                     await self._make_safely(lane.turn)
                     lane.turn = None
         finally:
             del self._lanes[channel_id]
 
-    async def _make_safely(self, turn: _Turn) -> None:
+    async def _make_safely(self, turn: Turn) -> None:
         try:
             await self._make(turn)
         except Exception:
             # The outermost edge of a turn: a bug in one must not take the channel's other questions with it.
             log.exception("turn_broken", messages=[q.message.message_id for q in turn.questions])
 
-    async def _make(self, turn: _Turn) -> None:
+    async def _make(self, turn: Turn) -> None:
         newest = turn.questions[-1]
         conversation = self._conversations.get(newest.channel_id)
         started = asyncio.get_running_loop().time()
@@ -237,21 +174,28 @@ class Turns:
         return Post(
             self._open_wire(question.guild_id, question.channel_id),
             question.message,
-            reply_to=lambda: questions[-1].message.message_id if questions else question.message.message_id,
+            reply_to=lambda: questions[-1].reply_to if questions else question.reply_to,
             bot=self._bot(),
             addressees=frozenset(q.message.author_id for q in questions),
-            record=lambda record: self._conversations.record_message(question.channel_id, record),
+            record=lambda record: self._conversations.record_message(
+                question.channel_id, record, by_model=not question.by_miniapp
+            ),
             edit_interval_seconds=self._edit_interval,
         )
 
     async def _outcome(
-        self, turn: _Turn, conversation: ChannelConversation | None, post: Post
+        self, turn: Turn, conversation: ChannelConversation | None, post: Post
     ) -> Answer | Failure | Cancel:
         if self._cut_off or conversation is None:
             return Cancel.SHUTDOWN if self._cut_off else Cancel.WITHDRAWN
-        if not self._has_budget():
+        if not (turn.by_miniapp or self._has_budget()):
             return Cancel.OVER_BUDGET
-        turn.work = asyncio.create_task(self._answer(turn, conversation, post))
+
+        def show(text: str) -> None:
+            turn.text = text
+            post.show(text)
+
+        turn.work = asyncio.create_task(self._answering.answer(turn, conversation, show))
         await asyncio.wait({turn.work, post.broken}, return_when=asyncio.FIRST_COMPLETED)
         if not turn.work.done() and not turn.cancel:
             turn.end(Cancel.UNDELIVERABLE)
@@ -265,52 +209,15 @@ class Turns:
             log.exception("turn_failed", channel=conversation.channel_id, message=turn.questions[-1].message.message_id)
             return Failure(FailureKind.INTERNAL, "An error of ours ended the turn.", turn.text)
 
-    async def _answer(self, turn: _Turn, conversation: ChannelConversation, post: Post) -> Answer | Failure | Cancel:
-        await self._recall(turn, conversation)
-        # One that was trimmed meanwhile is asked all the same.
-        pending = [q.message for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
-        questions = [conversation.find(message.message_id) or message for message in pending]
-        if not questions:
-            return Cancel.WITHDRAWN
-        # A question may have been told already, as something said while an earlier turn was being prepared.
-        to_tell = {m.message_id for m in (*conversation.untold(), *questions)}
-        trimmed = [q for q in questions if conversation.find(q.message_id) is None]
-        turn.request = AgentRequest(
-            history=conversation.llm_history,
-            transcript=[*trimmed, *(m for m in conversation.messages if m.message_id in to_tell)],
-            questions=questions,
-            place=turn.questions[-1].place,
-            now=self._clock(),
-        )
-
-        def show(text: str) -> None:
-            turn.text = text
-            post.show(text)
-
-        return await self._agent.respond(turn.request, show)
-
-    async def _recall(self, turn: _Turn, conversation: ChannelConversation) -> None:
-        """At a conversation's start: what was said in the channel before, if it can be had soon."""
-        first = next((q for q in turn.questions if q.starts_conversation), None)
-        if first is None:
-            return
-        try:
-            async with asyncio.timeout(HISTORY_DEADLINE_SECONDS):
-                conversation.precede(await self._load_history(first))
-        except TimeoutError:
-            log.info("history_late", channel=conversation.channel_id)
-
-    def _account(self, turn: _Turn, outcome: Answer | Failure | Cancel) -> int:
-        if not isinstance(outcome, Cancel):
-            tokens = outcome.tokens
-        else:
-            tokens = self._agent.interrupted(turn.request, turn.text).tokens if turn.request else 0
+    def _account(self, turn: Turn, outcome: Answer | Failure | Cancel) -> int:
+        told = self._answering.interrupted(turn) if isinstance(outcome, Cancel) else outcome
+        tokens = told.tokens if told else 0
         self._spend(tokens)
         return tokens
 
     async def _conclude(
         self,
-        turn: _Turn,
+        turn: Turn,
         newest: Question,
         conversation: ChannelConversation | None,
         post: Post,
@@ -319,29 +226,53 @@ class Turns:
         """Makes the outcome visible and remembers it. Returns it in a word."""
         if isinstance(outcome, Failure):
             log.error("agent_failed", channel=newest.channel_id, kind=outcome.kind, detail=outcome.detail)
+        prompt = self._prompt(turn, newest, outcome)
+        text = final_text(turn, outcome)
+        if prompt and prompt.message_id:
+            text = f"{closed(text)}\n\n{prompt.question}"
         try:
-            await post.finish(_final_text(turn, outcome))
+            card_id = await post.finish(text, card_of(prompt) if prompt else None)
             if turn.cancel is Cancel.WITHDRAWN and outcome is not Cancel.WITHDRAWN:
                 # The question was deleted while its answer was being posted.
                 outcome = Cancel.WITHDRAWN
-                await post.finish("")
+                card_id = await post.finish("")
         except PostError as error:
+            self._show(prompt, None, text)
             await self._report(newest, error)
             return f"undelivered_{error.problem}"
+        self._show(prompt, card_id, text)
         # A conversation that was ended meanwhile (/forget) must not come back.
         if conversation is not None and self._conversations.get(newest.channel_id) is conversation:
             self._remember(turn, conversation, outcome)
         return outcome if isinstance(outcome, Cancel) else getattr(outcome, "kind", "answered")
 
-    def _remember(self, turn: _Turn, conversation: ChannelConversation, outcome: Answer | Failure | Cancel) -> None:
+    def _prompt(self, turn: Turn, newest: Question, outcome: Answer | Failure | Cancel) -> Prompt | None:
+        """What is awaited from this answer on: something it asks, or what was asked before and is put once more."""
+        if not isinstance(outcome, Answer):
+            return None
+        if outcome.ask:
+            return self._prompts.open(
+                outcome.ask,
+                newest.message,
+                guild_id=newest.guild_id,
+                channel_id=newest.channel_id,
+                miniapp_id=newest.meaning.miniapp_id if newest.by_miniapp else None,
+            )
+        again = next((q.asks_again for q in turn.questions if q.asks_again), None)
+        return self._prompts.find(again) if again else None
+
+    def _show(self, prompt: Prompt | None, card_id: int | None, text: str) -> None:
+        if prompt and (card_id or prompt.message_id is None):
+            self._prompts.shown(prompt, card_id, split(text)[-1])
+
+    def _remember(self, turn: Turn, conversation: ChannelConversation, outcome: Answer | Failure | Cancel) -> None:
         match outcome:
-            case Answer():
+            case Answer() if turn.request:  # a mini-app's answer is told the model as what was said
                 self._conversations.record_bot_response(conversation.channel_id, outcome.history)
             case Failure(kind=FailureKind.TOO_LONG):
                 conversation.llm_history = []
-            case Cancel.STOPPED | Cancel.SHUTDOWN if turn.request and turn.text.strip():
-                partial = self._agent.interrupted(turn.request, turn.text)
-                self._conversations.record_bot_response(conversation.channel_id, partial.history)
+            case Cancel.STOPPED | Cancel.SHUTDOWN if turn.text.strip() and (said := self._answering.interrupted(turn)):
+                self._conversations.record_bot_response(conversation.channel_id, said.history)
 
     async def _report(self, newest: Question, error: PostError) -> None:
         """Tells the person who waits that there will be no answer, where Discord lets us."""
@@ -353,34 +284,15 @@ class Turns:
         if error.problem in (Problem.REJECTED, Problem.UNREACHABLE):
             try:
                 # With the nonce of the answer: should that have arrived after all, this is not posted beside it.
-                await wire.send(UNPOSTABLE, nonce=f"{message_id}-0", reply_to=message_id)
+                await wire.send(UNPOSTABLE, nonce=f"{message_id}-0", reply_to=newest.reply_to)
                 return
             except PostError as again:
                 log.error("report_failed", channel=newest.channel_id, problem=again.problem, detail=str(again))
         if error.problem is not Problem.GONE:
-            await wire.react(message_id, NOT_ALLOWED)
+            await wire.react(newest.reply_to, NOT_ALLOWED)
 
 
-def _final_text(turn: _Turn, outcome: Answer | Failure | Cancel) -> str:
-    """What stands in the channel in the end; empty: nothing."""
-    match outcome:
-        case Answer():
-            return _with_note(outcome.text, CUT) if outcome.was_cut else outcome.text
-        case Failure():
-            return _with_note(outcome.text, SENTENCES[outcome.kind])
-        case Cancel.STOPPED:
-            return _with_note(turn.text, STOPPED)
-        case Cancel.SHUTDOWN:
-            return _with_note(turn.text, RESTARTING)
-        case Cancel.OVER_BUDGET:
-            return OVER_BUDGET
-        case Cancel.WITHDRAWN:
-            return ""
-        case Cancel.UNDELIVERABLE:
-            return turn.text
-        case _:
-            assert_never(outcome)
-
-
-def _with_note(text: str, note: str) -> str:
-    return f"{closed(text)}\n\n-# {note}" if text.strip() else note
+def _together(waiting: Sequence[Question]) -> list[Question]:
+    """The first questions that one turn takes: one that stands alone, or all up to the next that does."""
+    first, *others = waiting
+    return [first] if first.stands_alone else [first, *takewhile(lambda q: not q.stands_alone, others)]

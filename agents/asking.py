@@ -1,0 +1,170 @@
+"""How the agent asks people: its tools, the prompt that each call opens, and the run that waits for the answer.
+
+The history keeps what people read, as the model's own plain words: any provider takes that while the question is open,
+in the turns of others too. What the run needs to go on stands in the metadata of that response.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Self
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_ai import CallDeferred, DeferredToolRequests, DeferredToolResults, ModelRetry, Tool, ToolDenied
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+
+from agents.gateway import Reply
+from state.prompts import Ask, AwaitingType, ResolutionType
+
+MAX_OPTIONS = 25  # what Discord's buttons and menus take
+SOURCE = "agent"
+CALLED_OFF = "They called this off, and do not want to be asked again."
+REFUSED = "They said no."
+SUSPENDED = "suspended"
+
+Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
+Choice = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+Options = Annotated[list[Choice], Field(min_length=2, max_length=MAX_OPTIONS)]
+
+
+async def ask_choice(question: Question, options: Options) -> str:
+    """Ask the person you answer to choose one of several options, and get the one chosen.
+
+    Args:
+        question: What people read; the options are shown below it. Do not say it in your text as well.
+        options: 2 to 25 short names, each different from the others.
+    """
+    if len({option.casefold() for option in options}) < len(options):
+        raise ModelRetry("The options must differ from each other.")
+    shown = "\n".join([question, "", *(f"{number}. {option}" for number, option in enumerate(options, 1))])
+    raise CallDeferred({"text": shown, "awaiting": AwaitingType.SELECTION, "options": options})
+
+
+async def ask_confirmation(question: Question) -> bool:
+    """Ask the person you answer for a yes or a no, and get true or false.
+
+    Args:
+        question: What people read. Do not say it in your text as well.
+    """
+    raise CallDeferred({"text": question, "awaiting": AwaitingType.CONFIRMATION})
+
+
+async def ask_text(question: Question) -> str:
+    """Ask the person you answer for something in their own words, and get their words.
+
+    Args:
+        question: What people read. Do not say it in your text as well.
+    """
+    raise CallDeferred({"text": question, "awaiting": AwaitingType.INPUT})
+
+
+ASKING: Sequence[Tool[None]] = (Tool(ask_choice), Tool(ask_confirmation), Tool(ask_text))
+
+
+class OpenCall(BaseModel):
+    """A call of a tool that waits for somebody. text: the question as people read it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    call_id: str
+    text: str
+    awaiting: AwaitingType
+    options: tuple[str, ...] = ()
+    is_approval: bool = False
+
+    def result(self, reply: Reply) -> Any:
+        """What the model is told; for an approval True or why not."""
+        match reply.type:
+            case ResolutionType.CANCEL:
+                return CALLED_OFF
+            case ResolutionType.SELECTION:
+                return reply.data["selected_option"]
+            case ResolutionType.CONFIRMATION if self.is_approval:
+                return reply.data["confirmed"] or REFUSED
+            case ResolutionType.CONFIRMATION:
+                return reply.data["confirmed"]
+            case _:
+                return reply.data["content"]
+
+
+class Suspended(BaseModel):
+    """A run that waits. said: its messages since the prompt, less what people said; calls: what it asks, in this order;
+    results: what came of the first of them, by the call's id."""
+
+    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
+
+    said: list[ModelMessage]
+    calls: list[OpenCall]
+    results: dict[str, Any] = {}
+    ask_id: str = Field(default_factory=lambda: uuid4().hex)
+
+    @classmethod
+    def of(cls, messages: Sequence[ModelMessage], requests: DeferredToolRequests) -> Self:
+        """The run that made these messages, and whose calls these are."""
+        asked = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
+        return cls(said=[_without_prompts(m) for m in messages], calls=[*asked, *map(_approval, requests.approvals)])
+
+    @property
+    def open(self) -> Sequence[OpenCall]:
+        """The calls that wait; the first is being asked."""
+        return [call for call in self.calls if call.call_id not in self.results]
+
+    @property
+    def ask(self) -> Ask:
+        return Ask(self.open[0].awaiting, self.open[0].options, {"ask_id": self.ask_id}, SOURCE)
+
+    def response(self, text: str) -> ModelResponse:
+        """What the history keeps. text: all that people read."""
+        return ModelResponse(parts=[TextPart(text)], metadata={SUSPENDED: self.model_dump(mode="json")})
+
+    def after(self, reply: Reply) -> Self:
+        """The run with the call resolved that was being asked; with all of them where they called it off."""
+        done = self.open if reply.type is ResolutionType.CANCEL else self.open[:1]
+        results = {call.call_id: call.result(reply) for call in done}
+        return type(self)(said=self.said, calls=self.calls, results=self.results | results)
+
+    def deferred_results(self) -> DeferredToolResults:
+        """What pydantic-ai goes on with."""
+        results = DeferredToolResults()
+        for call in self.calls:
+            result = self.results[call.call_id]
+            if not call.is_approval:
+                results.calls[call.call_id] = result
+            else:
+                results.approvals[call.call_id] = True if result is True else ToolDenied(result)
+        return results
+
+
+def find(history: Sequence[ModelMessage], ask_id: str) -> tuple[int, Suspended] | None:
+    """Where in the history the run waits that asked this; None where it was trimmed or forgotten."""
+    for position, message in enumerate(history):
+        if _asked(message) == ask_id and message.metadata:
+            return position, Suspended.model_validate(message.metadata[SUSPENDED])
+    return None
+
+
+def settled(history: Sequence[ModelMessage], ask_id: str) -> list[ModelMessage]:
+    """The history once this was resolved: of the question the words remain."""
+    return [replace(m, metadata=None) if _asked(m) == ask_id else m for m in history]
+
+
+def _asked(message: ModelMessage) -> str | None:
+    suspended = (message.metadata or {}).get(SUSPENDED) if isinstance(message, ModelResponse) else None
+    return suspended["ask_id"] if suspended else None
+
+
+def _approval(call: ToolCallPart) -> OpenCall:
+    arguments = json.dumps(call.args_as_dict(), ensure_ascii=False).replace("`", "'")
+    given = "" if arguments == "{}" else f" with `{arguments}`"
+    text = f"May I run `{call.tool_name}`{given}?"
+    return OpenCall(call_id=call.tool_call_id, text=text, awaiting=AwaitingType.CONFIRMATION, is_approval=True)
+
+
+def _without_prompts(message: ModelMessage) -> ModelMessage:
+    """What people said stands in the history, where they can still edit and delete it."""
+    if not isinstance(message, ModelRequest):
+        return message
+    return ModelRequest(parts=[part for part in message.parts if not isinstance(part, UserPromptPart)])

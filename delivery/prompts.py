@@ -1,0 +1,154 @@
+"""The open prompts and the cards that show them: the record and the screen say the same, whoever changes either."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from conversation import MessageRecord
+from delivery.card import Card
+from delivery.post import PostError, Wire
+from delivery.split import MAX_LENGTH, clipped, length
+from state.awaiting import ConversationStateManager, Prompt
+from state.prompts import Ask, AwaitingType
+
+log = structlog.get_logger()
+
+EXPIRED = "I waited, and let it go. Ask me again if you still want this."
+CALLED_OFF = "Called off."
+REPLACED = "Overtaken by another question."
+ASKED_AGAIN = "Asked again below."
+LET_GO = "I let this go."
+WITHDRAWN = "Withdrawn."
+MAX_SHOWN = 100  # characters of an answer that a card shows
+
+
+class Prompts:
+    """Opens, settles and expires prompts. open_wire: (guild id, channel id) -> the way into a channel."""
+
+    def __init__(
+        self,
+        states: ConversationStateManager,
+        open_wire: Callable[[int, int], Wire],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._states = states
+        self._open_wire = open_wire
+        self._clock = clock
+        self._opened = asyncio.Event()
+        self._edits: set[asyncio.Task[None]] = set()
+        self._endings: dict[str, str] = {}
+
+    def open(
+        self, ask: Ask, source: MessageRecord, *, guild_id: int, channel_id: int, miniapp_id: str | None
+    ) -> Prompt:
+        """Awaits an answer of whoever wrote the source, from now on: it can come while the question is posted."""
+        owner = None if ask.anyone else source.author_id
+        before = [p for p in self._states.prompts(channel_id) if p.user_id == owner]
+        prompt = self._states.set_awaiting(
+            channel_id,
+            ask,
+            user_id=owner,
+            source_miniapp_id=miniapp_id,
+            guild_id=guild_id,
+            source_id=source.message_id,
+        )
+        self.settle(before, REPLACED)
+        self._opened.set()
+        return prompt
+
+    def shown(self, prompt: Prompt, message_id: int | None, question: str) -> None:
+        """The prompt stands in the channel, in this message of ours; None: it could not be posted."""
+        ending = self._endings.pop(prompt.id, None)
+        if message_id is None:
+            self._states.clear_prompt(prompt)
+            return
+        if ending is None and (current := self.find(prompt)):
+            self._move(current, message_id, question)
+        elif ending is not None:
+            self._close(replace(prompt, message_id=message_id, question=question), ending)
+
+    def _move(self, prompt: Prompt, message_id: int, question: str) -> None:
+        if prompt.message_id not in (None, message_id):
+            self.settle([prompt], ASKED_AGAIN)
+        self._states.shown(prompt, message_id, question)
+
+    def find(self, prompt: Prompt) -> Prompt | None:
+        """The prompt as it stands now; None once it is over."""
+        return self._states.find(prompt.chat_guid, prompt.id)
+
+    def settle(self, prompts: Iterable[Prompt], ending: str) -> None:
+        """The cards of prompts that are over say so, and lose their buttons."""
+        for prompt in prompts:
+            if prompt.message_id is None:
+                self._endings[prompt.id] = ending  # it is being posted right now
+            else:
+                self._close(prompt, ending)
+
+    def messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
+        """Prompts whose cards, or whose occasions, were deleted are over."""
+        for prompt in self._states.prompts(channel_id):
+            if {prompt.source_id, prompt.message_id} & set(message_ids) and self._states.clear_prompt(prompt):
+                self.settle([prompt] if prompt.message_id not in message_ids else [], WITHDRAWN)
+
+    def forget(self, channel_id: int, user_id: int | None) -> None:
+        """Drops a person's prompt in a channel, or with None all of the channel's."""
+        self.settle(self._states.forget(channel_id, user_id), WITHDRAWN)
+
+    async def keep(self) -> None:
+        """Expires prompts as their deadlines pass, until cancelled."""
+        while True:
+            self.settle(self._states.expire(), EXPIRED)
+            self._opened.clear()
+            deadline = self._states.next_deadline()
+            seconds = None if deadline is None else max(0.0, (deadline - self._clock()).total_seconds())
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._opened.wait(), seconds)
+
+    def _close(self, prompt: Prompt, ending: str) -> None:
+        task = asyncio.create_task(self._edit(prompt, ending))
+        self._edits.add(task)
+        task.add_done_callback(self._edits.discard)
+
+    async def _edit(self, prompt: Prompt, ending: str) -> None:
+        wire = self._open_wire(prompt.guild_id, int(prompt.chat_guid))
+        try:
+            await wire.settle(prompt.message_id or 0, settled(prompt, ending))
+        except PostError as error:
+            log.info("card_not_settled", channel=prompt.chat_guid, message=prompt.message_id, detail=str(error))
+
+
+def card_of(prompt: Prompt) -> Card:
+    """What the prompt shows beside its text."""
+    return Card(prompt.id, prompt.ask.awaiting_type, prompt.ask.labels)
+
+
+def settled(prompt: Prompt, ending: str) -> str:
+    """What stands on the card in the end."""
+    note = f"\n\n-# {ending}"
+    return clipped(prompt.question, MAX_LENGTH - length(note)) + note
+
+
+def in_words(data: Mapping[str, Any], ask: Ask) -> str:
+    """What was answered, as if it had been typed. data: the resolution's."""
+    match ask.awaiting_type:
+        case _ if data["type"] == "cancel":
+            return CALLED_OFF
+        case AwaitingType.SELECTION:
+            return ask.labels[int(data["selection_index"]) - 1]
+        case AwaitingType.CONFIRMATION:
+            return "Yes" if data["confirmed"] else "No"
+        case _:
+            return str(data["content"])
+
+
+def ending_of(data: Mapping[str, Any], ask: Ask) -> str:
+    """What the card shows of the answer, in one line."""
+    line = " ".join(in_words(data, ask).split())
+    return line if data["type"] == "cancel" else f"✓ {clipped(line, MAX_SHOWN)}"

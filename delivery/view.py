@@ -1,0 +1,95 @@
+"""Cards as Discord's components: buttons, menus, forms, and the custom_ids by which their clicks are known again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import discord
+
+from delivery.card import MAX_CHOICES, Card, Press
+from delivery.split import clipped, length
+from state.prompts import AwaitingType
+
+PREFIX = "parley:prompt:"
+# What follows the prompt in a custom_id is one of these, a Press, or the index of an option.
+MENU, FORM = "menu", "text"
+
+# Discord's limits, in characters.
+MAX_BUTTON_LABEL = 80
+MAX_OPTION_LABEL = 100
+MAX_TITLE = MAX_FORM_LABEL = 45
+MAX_FORM_DESCRIPTION = 100
+MAX_WRITTEN = 1_000
+# Discord: one row of so many.
+MAX_BUTTONS = 5
+
+Item = discord.ui.Button[Any] | discord.ui.Select[Any]
+
+
+def custom_id(prompt_id: str, what: str) -> str:
+    """At most 100 characters, as Discord wants it."""
+    return f"{PREFIX}{prompt_id}:{what}"
+
+
+def view_of(card: Card) -> discord.ui.View | None:
+    """The card's components: up to 5 options are buttons, up to 25 a menu. None for what can only be typed.
+
+    The library keeps no such view, as it keeps no finished one: clicks are read from the raw interaction, which also
+    works after a restart. It must be made where an event loop runs.
+    """
+    items = _items(card)
+    if not items:
+        return None
+    view = discord.ui.View(timeout=None)
+    for item in items:
+        view.add_item(item)
+    view.stop()
+    return view
+
+
+def form_of(prompt_id: str, title: str, question: str) -> discord.ui.Modal:
+    """A form with one input for up to 1,000 characters. The library does not keep it either."""
+    form = discord.ui.Modal(title=clipped(title, MAX_TITLE), custom_id=custom_id(prompt_id, FORM))
+    box = discord.ui.TextInput[Any](style=discord.TextStyle.paragraph, custom_id=FORM, max_length=MAX_WRITTEN)
+    if length(question) <= MAX_FORM_LABEL:
+        label = discord.ui.Label[Any](text=question, component=box)
+    else:
+        label = discord.ui.Label(text="Answer", description=clipped(question, MAX_FORM_DESCRIPTION), component=box)
+    form.add_item(label)
+    form.stop()
+    return form
+
+
+def _items(card: Card) -> list[Item]:
+    match card.awaiting_type:
+        case AwaitingType.SELECTION:
+            return _choices(card)
+        case AwaitingType.CONFIRMATION:
+            return [_button(card, Press.YES, "Yes", discord.ButtonStyle.success), _button(card, Press.NO, "No")]
+        case AwaitingType.INPUT:
+            return [_button(card, Press.OPEN_FORM, "Answer…", discord.ButtonStyle.primary)]
+        case AwaitingType.METADATA:
+            note = _button(card, Press.OPEN_FORM, "Add a note…", discord.ButtonStyle.primary)
+            return [note, _button(card, Press.CANCEL, "Skip")]
+
+
+def _choices(card: Card) -> list[Item]:
+    # By their numbers they can be typed as well, and an option without visible characters still shows.
+    labels = [f"{number}. {' '.join(label.split())}" for number, label in enumerate(card.labels, 1)]
+    if len(labels) <= MAX_BUTTONS:
+        return [_button(card, str(index), label) for index, label in enumerate(labels)]
+    if len(labels) > MAX_CHOICES:
+        return []
+    options = [
+        discord.SelectOption(label=clipped(label, MAX_OPTION_LABEL), value=str(index))
+        for index, label in enumerate(labels)
+    ]
+    return [discord.ui.Select(custom_id=custom_id(card.prompt_id, MENU), options=options, placeholder="Choose one")]
+
+
+def _button(
+    card: Card, what: str, label: str, style: discord.ButtonStyle = discord.ButtonStyle.secondary
+) -> discord.ui.Button[Any]:
+    return discord.ui.Button(
+        label=clipped(label, MAX_BUTTON_LABEL), custom_id=custom_id(card.prompt_id, what), style=style
+    )

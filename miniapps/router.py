@@ -1,0 +1,161 @@
+"""Which mini-app takes a turn, and that one which misbehaves costs its user one sentence and nobody else anything."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import structlog
+
+from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
+
+log = structlog.get_logger()
+
+GROUP = "parley.miniapps"
+TIMEOUT_SECONDS = 10.0
+ID = re.compile(r"(?!agent$)[a-z][a-z0-9_]{0,39}")  # what asks under the name "agent" is no mini-app
+
+BROKEN = "Something went wrong there on my side. Please try it again."
+LATE = "That took too long on my side. Please try it again in a moment."
+UNKNOWN = "What asked you that is no longer here, so I cannot go on with it."
+
+
+@dataclass(frozen=True, slots=True)
+class MiniAppFailure:
+    """A mini-app could not answer. sentence: for the user; the details are in the log."""
+
+    miniapp_id: str
+    sentence: str
+
+
+class MiniAppRouter:
+    """The mini-apps in their order; of two with one id the first counts, and the other is logged and left out."""
+
+    def __init__(self, apps: Iterable[MiniApp], *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._apps: dict[str, MiniApp] = {}
+        self._timeout = timeout_seconds
+        self._abandoned: set[asyncio.Task[Any]] = set()
+        for app in apps:
+            if self._apps.setdefault(app.id, app) is not app:
+                log.error("miniapp_left_out", miniapp=app.id, why="another one has this id")
+
+    def pick(self, text: str, soft_context: Mapping[str, Any]) -> str | None:
+        """The id of the mini-app that wants a text most, of those that reach their threshold; the first of equals."""
+        wanted = {app.id: score for app in self._apps.values() if (score := _score(app, text, soft_context)) > 0}
+        return max(wanted, key=wanted.__getitem__, default=None)
+
+    async def route_to_miniapp_if_applicable(
+        self,
+        context: MiniAppContext,
+        *,
+        focus_resolution: Mapping[str, Any] | None = None,
+        force_miniapp_id: str | None = None,
+    ) -> MiniAppResponse | MiniAppFailure | None:
+        """What the forced mini-app answers, else the one that wants the text; None where none does.
+
+        Whatever a mini-app raises, returns or waits for, this returns in time: one that swallows its cancellation goes
+        on by itself. One that blocks the event loop cannot be helped. Being cancelled cancels the mini-app.
+        """
+        if focus_resolution is not None:
+            context = replace(context, focus_resolution=focus_resolution)
+        miniapp_id = force_miniapp_id or self.pick(context.text, context.soft_context)
+        if miniapp_id is None:
+            return None
+        if (app := self._apps.get(miniapp_id)) is None:
+            return _failure(miniapp_id, UNKNOWN, "unknown")
+        return await self._run(app, context)
+
+    async def _run(self, app: MiniApp, context: MiniAppContext) -> MiniAppResponse | MiniAppFailure:
+        task = asyncio.create_task(_handled(app, context))
+        try:
+            await asyncio.wait({task}, timeout=self._timeout)
+        finally:
+            if not task.done():
+                self._abandon(app, task)
+        if not task.done():
+            return _failure(app.id, LATE, "late")
+        if task.cancelled():
+            return _failure(app.id, BROKEN, "cancelled itself")
+        if error := task.exception():
+            return _failure(app.id, BROKEN, "raised", error)
+        response = task.result()
+        if not isinstance(response, MiniAppResponse):
+            return _failure(app.id, BROKEN, f"returned {type(response).__name__}, not a MiniAppResponse")
+        return response
+
+    def _abandon(self, app: MiniApp, task: asyncio.Task[Any]) -> None:
+        def ended(task: asyncio.Task[Any]) -> None:
+            self._abandoned.discard(task)
+            if not task.cancelled() and (error := task.exception()):
+                log.warning("miniapp_failed_late", miniapp=app.id, exc_info=error)
+
+        self._abandoned.add(task)  # the event loop itself keeps no task alive
+        task.add_done_callback(ended)
+        task.cancel()
+
+    def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
+        """Has all drop what one person, or with None everybody, said there."""
+        for app in self._apps.values():
+            try:
+                app.forget(chat_guid, author_id)
+            except Exception:
+                log.exception("miniapp_failed", miniapp=app.id, problem="forget raised")
+
+    def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:
+        """Has all drop what messages said that were deleted."""
+        for app in self._apps.values():
+            try:
+                app.retract(chat_guid, message_ids)
+            except Exception:
+                log.exception("miniapp_failed", miniapp=app.id, problem="retract raised")
+
+
+def discover() -> list[MiniApp]:
+    """The mini-apps of installed packages: entry points of the group `parley.miniapps`.
+
+    Each names a class to be made without arguments, or a function that makes a mini-app. What cannot be loaded, is none
+    or has no usable id is logged with its name and left out.
+    """
+    return list(_discovered())
+
+
+def _discovered() -> Iterator[MiniApp]:
+    for entry in entry_points(group=GROUP):
+        try:
+            yield _made(entry)
+        except Exception:
+            log.exception("miniapp_left_out", miniapp=entry.name, entry_point=entry.value)
+
+
+def _made(entry: EntryPoint) -> MiniApp:
+    app = entry.load()()
+    if not isinstance(app, MiniApp):
+        raise TypeError(f"{type(app).__name__} is no MiniApp")
+    if not ID.fullmatch(str(getattr(app, "id", ""))):
+        raise ValueError(f"{type(app).__name__} needs an id of lower case letters, digits and underscores")
+    return app
+
+
+async def _handled(app: MiniApp, context: MiniAppContext) -> object:
+    return await app.handle(context)
+
+
+def _score(app: MiniApp, text: str, soft_context: Mapping[str, Any]) -> float:
+    """How sure a mini-app is that it wants a text; 0 below its threshold, or where it gives no score."""
+    try:
+        score = app.wants(text, soft_context)
+        if not 0 <= score <= 1:
+            raise ValueError(f"{score} is not from 0 to 1")
+        return score if score >= app.threshold else 0.0
+    except Exception:
+        log.exception("miniapp_failed", miniapp=app.id, problem="wants gave no score")
+        return 0.0
+
+
+def _failure(miniapp_id: str, sentence: str, problem: str, error: BaseException | None = None) -> MiniAppFailure:
+    log.error("miniapp_failed", miniapp=miniapp_id, problem=problem, exc_info=error)
+    return MiniAppFailure(miniapp_id, sentence)

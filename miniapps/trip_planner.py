@@ -1,0 +1,339 @@
+"""The trip planner: one list of venues per channel, which everybody there adds to, and what they noted about each.
+
+It asks where it must choose, and takes the answer from the resolution; in between the list may have changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar
+
+from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
+from miniapps.trip_commands import ID, Command, CommandKind, LastAction, certainty, plain, read_command
+from miniapps.trips import (
+    MAX_NOTE,
+    MAX_NOTES,
+    MAX_STOPS,
+    UNNAMED,
+    Note,
+    Said,
+    Stop,
+    Trip,
+    as_list,
+    as_text,
+    escaped,
+    venues,
+)
+from miniapps.venues import SampleVenues, Venue, VenueLookup, VenueProblem, clean, matching
+from state.prompts import AwaitingType
+from state.selection import choose
+
+MAX_TRIPS = 1_000
+MAX_CHOICES = 10
+
+ASK_NAME = "What's your trip name?"
+EMPTY = "There is nothing on the list yet. Say “add Shake Shack”, for example."
+LOST = "I no longer know what that answers. Please say again what you would like."
+
+
+class TripPlanner(MiniApp):
+    """Trips in memory: the 1,000 channels that used theirs last."""
+
+    id: ClassVar[str] = ID
+
+    def __init__(self, lookup: VenueLookup | None = None) -> None:
+        self._lookup: VenueLookup = lookup or SampleVenues()
+        self._trips: OrderedDict[ChatGuid, Trip] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._trips)
+
+    def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:
+        return certainty(text, soft_context)
+
+    def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
+        trip = self._trips.get(chat_guid)
+        if author_id is None:
+            self._trips.pop(chat_guid, None)
+        elif trip:
+            self._trips[chat_guid] = trip.without(lambda said: said.author_id == author_id)
+
+    def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:
+        if trip := self._trips.get(chat_guid):
+            self._trips[chat_guid] = trip.without(lambda said: said.message_id in message_ids)
+
+    async def handle(self, context: MiniAppContext) -> MiniAppResponse:
+        if context.focus_resolution:
+            return self._resolve(context, context.focus_resolution)
+        command = read_command(context.text) or Command(CommandKind.ADD, is_clear=False, name=plain(context.text))
+        if command.kind is CommandKind.ADD:
+            return await self._add_single_venue(context, clean(command.name))
+        return self._obey(context, command)
+
+    def _obey(self, context: MiniAppContext, command: Command) -> MiniAppResponse:
+        match command.kind:
+            case CommandKind.CREATE:
+                return self._create_trip(context, clean(command.name))
+            case CommandKind.RENAME:
+                return self._rename_trip(context, clean(command.name))
+            case CommandKind.NOTE:
+                return self._add_note(context, command)
+            case CommandKind.REMOVE:
+                return self._remove_venue(context, clean(command.name))
+            case CommandKind.CLEAR:
+                return self._delete_all(context)
+            case CommandKind.EXPORT:
+                return self._listed(context, as_text(self._trip(context)))
+            case _:
+                return self._listed(context, as_list(self._trip(context)))
+
+    def _resolve(self, context: MiniAppContext, resolution: Mapping[str, Any]) -> MiniAppResponse:
+        match resolution.get("type"), context.source_handler.removeprefix(f"{ID}."):
+            case "selection", "_remove_venue":
+                return self._remove(context, resolution["selected_option"]["id"])
+            case "selection", _:
+                return self._finalize_venue_add(context, _venue(resolution["selected_option"]))
+            case "metadata", _:
+                return self._append_metadata(context, resolution)
+            case "input", "_rename_trip":
+                return self._rename_trip(context, clean(resolution["content"]))
+            case "input", _:
+                return self._create_trip(context, clean(resolution["content"]))
+            case "confirmation", handler:
+                return self._handle_confirmation(context, handler, confirmed=resolution["confirmed"])
+        return MiniAppResponse(LOST)
+
+    def _handle_confirmation(self, context: MiniAppContext, handler: str, *, confirmed: bool) -> MiniAppResponse:
+        if not confirmed:
+            return MiniAppResponse("Okay, everything stays as it is.")
+        match handler:
+            case "_delete_all":
+                return self._delete(context)
+            case "_create_trip":
+                return self._created(context, Trip().named(context.asked["name"], _said(context, in_asked=True)))
+            case "_add_single_venue":
+                return self._add_typed_venue(context)
+        return MiniAppResponse(LOST)
+
+    # The trip
+
+    def _create_trip(self, context: MiniAppContext, name: str) -> MiniAppResponse:
+        """Asks for the name, unless it is given, and before a list is dropped. One without a name takes the new one."""
+        trip = self._trip(context)
+        if not name:
+            return _asking(ASK_NAME, AwaitingType.INPUT, "_create_trip")
+        if trip.stops and trip.said:
+            question = f"Your trip {escaped(trip.name)} has {venues(len(trip.stops))}. Drop it and start a new one?"
+            asked = {"name": name, "message_id": context.message_id}
+            return _asking(question, AwaitingType.CONFIRMATION, "_create_trip", context=asked)
+        return self._created(context, trip.named(name, _said(context)))
+
+    def _created(self, context: MiniAppContext, trip: Trip) -> MiniAppResponse:
+        self._keep(context, trip)
+        more = f"It keeps the {venues(len(trip.stops))} on it." if trip.stops else "Now add venues to it."
+        return MiniAppResponse(
+            f"Created {escaped(trip.name)}! ✓ {more} I look places up in {self._lookup.source}.",
+            soft_context={"last_action": LastAction.CREATED_TRIP.value},
+        )
+
+    def _rename_trip(self, context: MiniAppContext, name: str) -> MiniAppResponse:
+        if not name:
+            return _asking(ASK_NAME, AwaitingType.INPUT, "_rename_trip")
+        self._keep(context, self._trip(context).named(name, _said(context)))
+        return self._done(context, f"Your trip is called {escaped(name)} now. ✓", LastAction.CREATED_TRIP)
+
+    def _listed(self, context: MiniAppContext, text: str) -> MiniAppResponse:
+        trip = self._trip(context)
+        if trip.stops:
+            text = f"{text}\n-# I look places up in {self._lookup.source}."
+        else:
+            text = EMPTY if trip.name == UNNAMED else f"**{escaped(trip.name)}**\n{EMPTY}"
+        return self._done(context, text, LastAction.LISTED_VENUES)
+
+    # Adding
+
+    async def _add_single_venue(self, context: MiniAppContext, query: str) -> MiniAppResponse:
+        if not query:
+            return MiniAppResponse("Which venue would you like to add? Say “add Shake Shack”, for example.")
+        found = await self._lookup.find(query, MAX_CHOICES)
+        if isinstance(found, VenueProblem) or not found:
+            problem = f"{found.value[0].upper()}{found.value[1:]}" if isinstance(found, VenueProblem) else None
+            return self._offer_typed_venue(context, query, problem)
+        if len(found) == 1:
+            return self._finalize_venue_add(context, found[0])
+        return _which_one("_add_single_venue", "venue", query, found)
+
+    def _offer_typed_venue(self, context: MiniAppContext, query: str, problem: str | None) -> MiniAppResponse:
+        why = problem or f"I do not find {escaped(query)} in {self._lookup.source}"
+        asked = {"original_query": query, "message_id": context.message_id}
+        question = f"{why}. Shall I add it by its name only?"
+        return _asking(question, AwaitingType.CONFIRMATION, "_add_single_venue", context=asked)
+
+    def _add_typed_venue(self, context: MiniAppContext) -> MiniAppResponse:
+        said, name = _said(context, in_asked=True), str(context.asked["original_query"])
+        return self._finalize_venue_add(context, Venue(f"typed-{said.message_id}", name), said, is_typed=True)
+
+    def _finalize_venue_add(
+        self, context: MiniAppContext, venue: Venue, said: Said | None = None, *, is_typed: bool = False
+    ) -> MiniAppResponse:
+        trip, title = self._trip(context), escaped(venue.title)
+        if stop := next((s for s in trip.stops if venue.id == s.venue.id or venue.title == s.venue.title), None):
+            return _about(stop.venue, f"{title} is on the list already.", LastAction.ADDED_VENUE)
+        if len(trip.stops) >= MAX_STOPS:
+            return MiniAppResponse(f"The list has {venues(MAX_STOPS)}, which is as many as I keep. Remove one first.")
+        self._keep(context, trip.with_stop(Stop(venue, said or _said(context), is_typed)))
+        return _asking(
+            f"Added {title}! ✓",
+            AwaitingType.METADATA,
+            "_finalize_venue_add",
+            context={"target_item_id": venue.id, "target_item_name": venue.title},
+            soft_context=_last(LastAction.ADDED_VENUE, venue),
+        )
+
+    # Notes
+
+    def _append_metadata(self, context: MiniAppContext, resolution: Mapping[str, Any]) -> MiniAppResponse:
+        """What follows an "Added ...": document 000 has "get the shroom burger" noted as "the shroom burger"."""
+        stop = self._trip(context).find(resolution.get("target_item_id") or context.asked.get("target_item_id"))
+        if stop is None:
+            name = escaped(str(context.asked.get("target_item_name", "That")))
+            return MiniAppResponse(f"{name} is no longer on the list, so I noted nothing.")
+        content, kind = str(resolution["content"]), str(resolution.get("metadata_type") or "note")
+        if kind == "must_try" and re.search(rf"\bthe\s+{re.escape(content)}", context.text, re.IGNORECASE):
+            content = f"the {content}"
+        return self._noted(context, stop, kind, content)
+
+    def _add_note(self, context: MiniAppContext, command: Command) -> MiniAppResponse:
+        """What is noted later goes to the venue that is named, else to the last that was talked about."""
+        trip = self._trip(context)
+        if command.name:
+            named = matching(command.name, [stop.venue for stop in trip.stops])
+            stop = trip.find(named[0].id) if len(named) == 1 else None
+        else:
+            stop = trip.find(context.soft_context.get("last_item_id"))
+        if stop is None:
+            return MiniAppResponse("For which venue? Name one of the list: “add a tip for Shake Shack Shibuya: …”.")
+        if not command.note:
+            asked = {"target_item_id": stop.venue.id, "target_item_name": stop.venue.title}
+            question = f"What shall I note about {escaped(stop.venue.title)}?"
+            return _asking(question, AwaitingType.METADATA, "_add_note", context=asked)
+        return self._noted(context, stop, command.note_kind, command.note)
+
+    def _noted(self, context: MiniAppContext, stop: Stop, kind: str, content: str) -> MiniAppResponse:
+        content, title = clean(content, MAX_NOTE).rstrip(" .!"), escaped(stop.venue.title)
+        if not content:
+            return MiniAppResponse("There is nothing in that which I could note.")
+        if len(stop.notes) >= MAX_NOTES:
+            return MiniAppResponse(f"There are {MAX_NOTES} notes on {title} already, which is as many as I keep.")
+        note = Note(kind, content, _said(context))
+        self._keep(context, self._trip(context).with_note(stop.venue.id, note))
+        return _about(stop.venue, f"noted - {escaped(str(note))}!", LastAction.ADDED_NOTE)
+
+    # Removing
+
+    def _remove_venue(self, context: MiniAppContext, query: str) -> MiniAppResponse:
+        """By number, by position or by name; several of a name are asked for."""
+        stops = [stop.venue for stop in self._trip(context).stops]
+        if not stops:
+            return MiniAppResponse(EMPTY)
+        index = choose(query, [_option(venue) for venue in stops])
+        found = [stops[index]] if index is not None else matching(query, stops)
+        if len(found) == 1:
+            return self._remove(context, found[0].id)
+        if found:
+            return _which_one("_remove_venue", "removal", query, found)
+        return MiniAppResponse(f"I do not find {escaped(query)} on the list, which has {venues(len(stops))}.")
+
+    def _remove(self, context: MiniAppContext, venue_id: str) -> MiniAppResponse:
+        trip = self._trip(context)
+        if (stop := trip.find(venue_id)) is None:
+            return MiniAppResponse("That venue is no longer on the list.")
+        self._keep(context, trip.without_stops({venue_id}))
+        return self._done(context, f"Removed {escaped(stop.venue.title)}. ✓", LastAction.REMOVED_VENUE)
+
+    def _delete_all(self, context: MiniAppContext) -> MiniAppResponse:
+        stops = self._trip(context).stops
+        if not stops:
+            return MiniAppResponse(EMPTY)
+        asked = {"item_ids": [stop.venue.id for stop in stops]}
+        return _asking("Delete all venues?", AwaitingType.CONFIRMATION, "_delete_all", context=asked)
+
+    def _delete(self, context: MiniAppContext) -> MiniAppResponse:
+        """Deletes what was on the list when it was asked: nobody confirmed what was added since."""
+        before = self._trip(context)
+        after = before.without_stops(context.asked["item_ids"])
+        if len(after.stops) == len(before.stops):
+            return MiniAppResponse("Those venues are no longer on the list, so there was nothing to delete.")
+        self._keep(context, after)
+        rest = f" {venues(len(after.stops))}, added since I asked, I kept." if after.stops else ""
+        return self._done(
+            context, f"Deleted {venues(len(before.stops) - len(after.stops))}. ✓{rest}", LastAction.REMOVED_VENUE
+        )
+
+    # What all need
+
+    def _trip(self, context: MiniAppContext) -> Trip:
+        if context.chat_guid not in self._trips:
+            return Trip()
+        self._trips.move_to_end(context.chat_guid)
+        return self._trips[context.chat_guid]
+
+    def _keep(self, context: MiniAppContext, trip: Trip) -> None:
+        self._trips[context.chat_guid] = trip
+        self._trips.move_to_end(context.chat_guid)
+        if len(self._trips) > MAX_TRIPS:
+            self._trips.popitem(last=False)
+
+    def _done(self, context: MiniAppContext, message: str, action: LastAction) -> MiniAppResponse:
+        """A response after which the last venue is still the one that is talked about, if it is still there."""
+        if last := self._trip(context).find(context.soft_context.get("last_item_id")):
+            return _about(last.venue, message, action)
+        return MiniAppResponse(message, soft_context={"last_action": action.value})
+
+
+def _said(context: MiniAppContext, *, in_asked: bool = False) -> Said:
+    """Who says this, and where; in_asked: in the message that led to the question."""
+    message_id = int(context.asked["message_id"]) if in_asked else context.message_id
+    return Said(context.user_id, clean(context.user_name), message_id)
+
+
+def _about(venue: Venue, message: str, action: LastAction) -> MiniAppResponse:
+    return MiniAppResponse(message, soft_context=_last(action, venue))
+
+
+def _last(action: LastAction, venue: Venue) -> dict[str, Any]:
+    return {"last_action": action.value, "last_item_id": venue.id, "last_item_name": venue.title}
+
+
+def _asking(message: str, awaiting: AwaitingType, handler: str, **state: Any) -> MiniAppResponse:
+    asked = {"awaiting_type": awaiting.value, "source_handler": f"{ID}.{handler}", **state}
+    return MiniAppResponse(message, conversation_state=asked)
+
+
+def _which_one(handler: str, selection_type: str, query: str, found: Sequence[Venue]) -> MiniAppResponse:
+    lines = "\n".join(f"{number}. {escaped(told)}" for number, told in enumerate(_told_apart(found), 1))
+    return _asking(
+        f"Which one?\n{lines}",
+        AwaitingType.SELECTION,
+        handler,
+        options=[_option(venue) for venue in found],
+        context={"original_query": query, "selection_type": selection_type},
+    )
+
+
+def _told_apart(found: Sequence[Venue]) -> list[str]:
+    """How venues are told apart: by district, where all have one name; by name, district and city elsewhere."""
+    districts = [venue.district for venue in found]
+    if len({venue.name for venue in found}) == 1 and max(Counter(districts).values()) == 1 and all(districts):
+        return districts
+    return [", ".join(filter(None, (venue.title, venue.city))) for venue in found]
+
+
+def _option(venue: Venue) -> dict[str, str]:
+    return {"name": venue.name, "district": venue.district, "city": venue.city, "id": venue.id}
+
+
+def _venue(option: Mapping[str, str]) -> Venue:
+    return Venue(option["id"], option["name"], option.get("district", ""), option.get("city", ""))

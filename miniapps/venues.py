@@ -1,0 +1,262 @@
+"""Where venues are looked up: a port, the small sample that is always there, and Nominatim where one is configured."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import structlog
+from rapidfuzz.distance import OSA
+
+log = structlog.get_logger()
+
+MAX_QUERY = 200
+MAX_NAME = 100
+# The usage policy of OpenStreetMap's Nominatim: no more than one request a second, and a User-Agent of one's own.
+REQUEST_INTERVAL_SECONDS = 1.0
+MAX_WAIT_SECONDS = 4.0
+REQUEST_TIMEOUT_SECONDS = 5.0
+# Nominatim's address details, the first that an address has.
+DISTRICTS = "suburb city_district borough quarter neighbourhood hamlet county".split()
+CITIES = "city town village municipality state country".split()
+
+SMALL_WORDS = frozenset("the a an in at on of near by and to de".split())
+LETTERS = re.compile(r"[^\W_]+")
+
+# Well-known public places: name, district, city.
+SAMPLE = """
+Shake Shack | Shibuya | Tokyo
+Shake Shack | Shinjuku | Tokyo
+Shake Shack | Harajuku | Tokyo
+Ichiran | Shibuya | Tokyo
+Ichiran | Asakusa | Tokyo
+Tokyo Tower | Minato | Tokyo
+Tokyo Skytree | Sumida | Tokyo
+Senso-ji | Asakusa | Tokyo
+Meiji Shrine | Harajuku | Tokyo
+Shibuya Crossing | Shibuya | Tokyo
+Ueno Park | Ueno | Tokyo
+Tokyo National Museum | Ueno | Tokyo
+Tsukiji Outer Market | Tsukiji | Tokyo
+Shinjuku Gyoen | Shinjuku | Tokyo
+Fushimi Inari Shrine | Fushimi | Kyoto
+Kinkaku-ji | Kita | Kyoto
+Nishiki Market | Nakagyo | Kyoto
+Eiffel Tower | Champ de Mars | Paris
+Louvre Museum | Palais-Royal | Paris
+Notre-Dame Cathedral | Île de la Cité | Paris
+Musée d'Orsay | Saint-Germain | Paris
+Sacré-Cœur | Montmartre | Paris
+British Museum | Bloomsbury | London
+Tower Bridge | Southwark | London
+Borough Market | Southwark | London
+Hyde Park | Westminster | London
+Central Park | Manhattan | New York
+Brooklyn Bridge | Brooklyn | New York
+Katz's Delicatessen | Lower East Side | New York
+Times Square | Manhattan | New York
+Brandenburg Gate | Mitte | Berlin
+Museum Island | Mitte | Berlin
+Tempelhofer Feld | Tempelhof | Berlin
+Sagrada Família | Eixample | Barcelona
+Park Güell | Gràcia | Barcelona
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Venue:
+    """A place. id: unique in the look-up that it is from; district and city: empty where they are not known."""
+
+    id: str
+    name: str
+    district: str = ""
+    city: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it is called among others of its name: "Shake Shack Shibuya"."""
+        is_told = self.district.casefold() in self.name.casefold()
+        return self.name if is_told else f"{self.name} {self.district}"
+
+
+class VenueProblem(Enum):
+    """Why nothing could be looked up, in words for the user."""
+
+    UNREACHABLE = "the look-up of places cannot be reached just now"
+    BUSY = "the look-up of places has too much to do just now"
+
+
+class VenueLookup(Protocol):
+    """Finds venues by name. source: where they are from, as users read it behind "in"."""
+
+    @property
+    def source(self) -> str: ...
+
+    async def find(self, query: str, limit: int) -> Sequence[Venue] | VenueProblem: ...
+
+
+class SampleVenues:
+    """The small sample of places that is bundled."""
+
+    source = "the small sample of places that I come with"
+
+    async def find(self, query: str, limit: int) -> Sequence[Venue]:
+        return matching(query, SAMPLE_VENUES)[:limit]
+
+
+class NominatimVenues:
+    """OpenStreetMap's places by a Nominatim server, asked once a second at most.
+
+    url: of the server, `https://nominatim.openstreetmap.org` for the public one; user_agent: names the application, as
+    its policy asks. Raises ValueError for an address that is none.
+    """
+
+    source = "OpenStreetMap (© its contributors)"
+
+    def __init__(self, url: str, user_agent: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise ValueError(f"{url!r} is no address of a Nominatim server: it begins with https:// or http://.")
+        self._scheme, self._domain = parts.scheme, parts.netloc + parts.path
+        self._user_agent = user_agent
+        self._free_at = 0.0
+
+    async def find(self, query: str, limit: int) -> Sequence[Venue] | VenueProblem:
+        from geopy.exc import GeopyError  # type: ignore[import-untyped]  # noqa: PLC0415 - only with a server
+
+        now = asyncio.get_running_loop().time()
+        start = max(now, self._free_at)
+        if start - now > MAX_WAIT_SECONDS:
+            return VenueProblem.BUSY
+        self._free_at = start + REQUEST_INTERVAL_SECONDS
+        await asyncio.sleep(start - now)
+        try:
+            return _read(await self._places(query[:MAX_QUERY], limit))
+        except (GeopyError, TypeError, ValueError, LookupError, AttributeError) as error:  # it may answer anything
+            log.warning("venue_lookup_failed", error=type(error).__name__, detail=str(error)[:200])
+            return VenueProblem.UNREACHABLE
+
+    async def _places(self, query: str, limit: int) -> list[Mapping[str, Any]]:
+        """What the server knows, by a session of its own: so rare a request needs none that is kept and closed."""
+        from geopy.adapters import AioHTTPAdapter  # type: ignore[import-untyped]  # noqa: PLC0415
+        from geopy.geocoders import Nominatim  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        async with Nominatim(
+            scheme=self._scheme,
+            domain=self._domain,
+            user_agent=self._user_agent,
+            timeout=REQUEST_TIMEOUT_SECONDS,
+            adapter_factory=AioHTTPAdapter,
+        ) as nominatim:
+            found = await nominatim.geocode(query, exactly_one=False, limit=limit, addressdetails=True, language="en")
+            return [place.raw for place in found or ()]
+
+
+def clean(text: str, limit: int = MAX_NAME) -> str:
+    """A text on one line, without invisible characters, of so many characters at most."""
+    line = " ".join("".join(c for c in text if c.isprintable() or c.isspace() or c == "\u200d").split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def matching(query: str, venues: Sequence[Venue]) -> list[Venue]:
+    """The venues that a query names, whole or in part: where some are named whole, only these.
+
+    Each word of the query resembles one of the name, the district or the city, and at least one is of the name.
+    Accents, case and small words do not count; in a word of 4 letters one, of 8 two typing errors are forgiven.
+    """
+    words = _words(query[:MAX_QUERY])
+    known = [(venue, _known_by(venue)) for venue in venues]
+    whole = [venue for venue, by in known if _names(words, by)]
+    return whole or [venue for venue, by in known if _names_in_part(words, by)]
+
+
+def is_known(text: str) -> bool:
+    """Whether a text is a whole name in the sample, with or without the place."""
+    words = _words(text[:MAX_QUERY])
+    return any(_names(words, by) for by in SAMPLE_KNOWN_BY)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is a name in the sample, alone or with its district, letter by letter."""
+    return "".join(_words(text[:MAX_QUERY])) in NAMES
+
+
+def is_chain(text: str) -> bool:
+    """Whether a text is the bare name of several places in the sample."""
+    return "".join(_words(text[:MAX_QUERY])) in CHAINS
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownBy:
+    """The words of a venue's name, these as one, and all that it may be called by: district and city, too."""
+
+    name: Sequence[str]
+    joined: str
+    all: Sequence[str]
+
+
+def _known_by(venue: Venue) -> _KnownBy:
+    name = _words(venue.name)
+    return _KnownBy(name, "".join(name), (*name, *_words(venue.district), *_words(venue.city)))
+
+
+def _names(words: Sequence[str], by: _KnownBy) -> bool:
+    if _resembles("".join(words), by.joined):
+        return True
+    return _names_in_part(words, by) and all(any(_resembles(word, part) for word in words) for part in by.name)
+
+
+def _names_in_part(words: Sequence[str], by: _KnownBy) -> bool:
+    is_named = any(_resembles(word, part) for word in words for part in by.name)
+    return is_named and all(any(_resembles(word, part) for part in by.all) for word in words)
+
+
+def _resembles(word: str, other: str) -> bool:
+    allowed = min(len(word) // 4, 2)
+    if abs(len(word) - len(other)) > allowed:
+        return False
+    return word == other or (allowed > 0 and OSA.distance(word, other, score_cutoff=allowed) <= allowed)
+
+
+def _words(text: str) -> list[str]:
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+    words = LETTERS.findall(re.sub(r"['’](?=s\b)", "", plain.replace("œ", "oe")))
+    return [word for word in words if word not in SMALL_WORDS] or words
+
+
+def _read(places: Sequence[Mapping[str, Any]]) -> list[Venue]:
+    """The venues that Nominatim gives; those alike in name, district and city are told apart by road, or are one."""
+    venues = [_venue_of(place) for place in places]
+    count = Counter(map(_key, venues))
+    roads = [str(place.get("address", {}).get("road", "")) for place in places]
+    for index, (venue, road) in enumerate(zip(venues, roads, strict=True)):
+        if road and count[_key(venue)] > 1:
+            venues[index] = replace(venue, district=f"{road}, {venue.district}".removesuffix(", "))
+    return list({_key(venue): venue for venue in reversed(venues)}.values())[::-1]
+
+
+def _key(venue: Venue) -> tuple[str, str, str]:
+    return venue.name, venue.district, venue.city
+
+
+def _venue_of(place: Mapping[str, Any]) -> Venue:
+    address = place.get("address", {})
+    name = place.get("name") or place["display_name"].partition(",")[0]
+    district, city = (next((address[kind] for kind in kinds if kind in address), "") for kinds in (DISTRICTS, CITIES))
+    return Venue(f"{place['osm_type']}-{place['osm_id']}", *(clean(part) for part in (name, district, city)))
+
+
+SAMPLE_VENUES = tuple(
+    Venue(f"sample-{number}", *(part.strip() for part in line.split("|")))
+    for number, line in enumerate(SAMPLE.strip().splitlines(), 1)
+)
+SAMPLE_KNOWN_BY = tuple(map(_known_by, SAMPLE_VENUES))
+NAMES = frozenset("".join(_words(name)) for venue in SAMPLE_VENUES for name in (venue.name, venue.title))
+CHAINS = frozenset(name for name, count in Counter(by.joined for by in SAMPLE_KNOWN_BY).items() if count > 1)

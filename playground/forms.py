@@ -1,0 +1,103 @@
+"""Forms of text inputs, checked against Discord's limits, and what people write into them (Discord: modals)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from playground.errors import Form, invalid_form
+from playground.model import Wire
+
+_ROW, _TEXT_INPUT, _TEXT, _LABEL = 1, 4, 10, 18
+_MAX_TITLE = _MAX_LABEL = 45
+_MAX_ID = _MAX_PLACEHOLDER = _MAX_DESCRIPTION = 100
+_MAX_PARTS, _MAX_TEXT = 5, 4_000
+
+
+def checked(payload: Wire) -> Wire:
+    """The form as it is shown. ApiError 50035 with every wrong field; other inputs than text are refused too."""
+    form = Form()
+    _check_length(form, "data.title", payload.get("title"), 1, _MAX_TITLE)
+    _check_length(form, "data.custom_id", payload.get("custom_id"), 1, _MAX_ID)
+    parts = payload.get("components")
+    if isinstance(parts, list) and 1 <= len(parts) <= _MAX_PARTS:
+        for number, part in enumerate(parts):
+            _check_part(form, f"data.components.{number}", part)
+        _check_names(form, parts)
+    else:
+        form.wrong("data.components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_PARTS} in length.")
+    form.check()
+    return payload
+
+
+def _check_part(form: Form, path: str, part: Any) -> None:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind == _TEXT:
+        _check_length(form, f"{path}.content", part.get("content"), 1, _MAX_TEXT)
+        return
+    box = _input(part)
+    if box is None:
+        form.wrong(f"{path}.type", "UNION_TYPE_CHOICES", "A part is a text, or a label or row with one text input.")
+        return
+    if kind == _LABEL:
+        _check_length(form, f"{path}.description", part.get("description") or "", 0, _MAX_DESCRIPTION)
+    _check_length(form, f"{path}.label", (part if kind == _LABEL else box).get("label"), 1, _MAX_LABEL)
+    _check_input(form, f"{path}.component", box)
+
+
+def _check_input(form: Form, path: str, box: Wire) -> None:
+    _check_length(form, f"{path}.custom_id", box.get("custom_id"), 1, _MAX_ID)
+    _check_length(form, f"{path}.placeholder", box.get("placeholder") or "", 0, _MAX_PLACEHOLDER)
+    _check_length(form, f"{path}.value", box.get("value") or "", 0, _MAX_TEXT)
+    if box.get("style") not in (1, 2):
+        form.wrong(f"{path}.style", "BASE_TYPE_CHOICES", "Value must be one of {1, 2}.")
+    for name, least, default in (("min_length", 0, 0), ("max_length", 1, _MAX_TEXT)):
+        limit = box.get(name, default)
+        if not isinstance(limit, int) or not least <= limit <= _MAX_TEXT:
+            form.wrong(f"{path}.{name}", "NUMBER_TYPE_MAX", f"Must be between {least} and {_MAX_TEXT}.")
+
+
+def _check_length(form: Form, path: str, text: Any, least: int, most: int) -> None:
+    if not isinstance(text, str) or not least <= len(text) <= most:
+        form.wrong(path, "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
+
+
+def _check_names(form: Form, parts: Sequence[Any]) -> None:
+    names = [str(box.get("custom_id")) for part in parts if (box := _input(part))]
+    if len(set(names)) < len(names):
+        form.wrong("data.components", "COMPONENT_CUSTOM_ID_DUPLICATED", "Component custom id cannot be duplicated")
+
+
+def _input(part: Any) -> Wire | None:
+    """The text input in a label or row; None for a part that holds none."""
+    if not isinstance(part, dict):
+        return None
+    inside = part.get("components") if part.get("type") == _ROW else [part.get("component")]
+    if part.get("type") not in (_ROW, _LABEL) or not isinstance(inside, list) or len(inside) != 1:
+        return None
+    box = inside[0]
+    return box if isinstance(box, dict) and box.get("type") == _TEXT_INPUT else None
+
+
+def filled(form: Wire, values: Mapping[str, str]) -> list[Wire]:
+    """A person's {custom_id: text} as the components of a modal submit. ApiError 50035 for a text that does not fit."""
+    boxes = [box for part in form["components"] if (box := _input(part))]
+    for name in values.keys() - {box["custom_id"] for box in boxes}:
+        raise invalid_form("values", "COMPONENT_UNKNOWN", f"There is no input {name}.")
+    for box in boxes:
+        _check_value(box, values.get(box["custom_id"], ""))
+    return [_answered(part, values) for part in form["components"]]
+
+
+def _check_value(box: Wire, text: Any) -> None:
+    least = max(box.get("min_length") or 0, 1)
+    most = box.get("max_length") or _MAX_TEXT
+    left_out = text == "" and box.get("required") is False
+    if not left_out and not (isinstance(text, str) and least <= len(text) <= most):
+        raise invalid_form("values", "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
+
+
+def _answered(part: Wire, values: Mapping[str, str]) -> Wire:
+    box = _input(part)
+    if box is None:
+        return {"type": _TEXT}
+    text: Wire = {"type": _TEXT_INPUT, "custom_id": box["custom_id"], "value": values.get(box["custom_id"], "")}
+    return {"type": _ROW, "components": [text]} if part["type"] == _ROW else {"type": _LABEL, "component": text}

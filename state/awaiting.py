@@ -1,0 +1,412 @@
+"""What we wait for in each channel, and where a message goes: the document "Conversation State Manager".
+
+Three priorities: an open prompt that the message resolves, then soft context that is attached, then an incomplete query
+that is completed. A prompt belongs to one channel and one user, or, opened so, to anyone in the channel. Its one
+deadline is extended while its user is at it, up to a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from enum import Enum, StrEnum
+from time import perf_counter
+from typing import Any
+from uuid import uuid4
+
+from state.enrichment import enrich
+from state.prompts import Ask, ResolutionType, read_state
+from state.resolution import Resolution, resolve
+
+TYPING_SECONDS = 15.0  # Discord shows typing for 10 s; the message still has to arrive
+MISSES_BEFORE_ASKING_AGAIN = 2
+NOTHING: Mapping[str, Any] = {}
+
+ChatGuid = int | str
+"""A channel's id."""
+
+
+class RouteTarget(StrEnum):
+    """Who answers. GPT5 is the document's name for the agent."""
+
+    MINIAPP = "miniapp"
+    AGENT = "agent"
+    GPT5 = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A question of ours that awaits a reply. user_id: who may answer, None: anyone. deadline: aware.
+
+    miniapp_id: who asked; None: the agent. question: as it stands in the channel; guild_id and message_id: where;
+    source_id: the message that led to it. misses: messages of its user's that were answered without resolving it.
+    """
+
+    id: str
+    chat_guid: ChatGuid
+    user_id: int | None
+    ask: Ask
+    miniapp_id: str | None
+    opened_at: datetime
+    deadline: datetime
+    question: str = ""
+    guild_id: int = 0
+    message_id: int | None = None
+    source_id: int = 0
+    misses: int = 0
+
+
+class Miss(Enum):
+    """What becomes of a prompt that a message did not resolve, though the message was answered."""
+
+    STAYS_OPEN = "stays_open"
+    ASKS_AGAIN = "asks_again"
+    LETS_GO = "lets_go"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessingResult:
+    """Where a message goes, and with what.
+
+    query: the message; enriched_query: what it means in full, as far as that is sure; incomplete: it cannot be
+    understood alone. prompt: the one that it resolves, which stays open until it is cleared (a cancel clears it at
+    once).
+    """
+
+    route_to: RouteTarget
+    miniapp_id: str | None = None
+    resolution_type: ResolutionType | None = None
+    resolution_data: Mapping[str, Any] | None = None
+    enriched_query: str = ""
+    soft_context: Mapping[str, Any] = field(default_factory=dict)
+    incomplete: bool = False
+    prompt: Prompt | None = None
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _SoftContext:
+    content: Mapping[str, Any]
+    expires: datetime
+
+
+@dataclass(slots=True)
+class _Chat:
+    """What is kept of a channel. Mutable; changed by the manager only."""
+
+    used: datetime
+    prompts: dict[int | None, Prompt] = field(default_factory=dict)
+    soft_context: _SoftContext | None = None
+
+
+@dataclass(slots=True)
+class _Counts:
+    total_processed: int = 0
+    routed_to_miniapp: int = 0
+    awaiting_resolutions: int = 0
+    soft_context_hits: int = 0
+    queries_enriched: int = 0
+    cache_hits: int = 0
+    seconds: float = 0.0
+
+
+class ConversationStateManager:
+    """The state of all channels; none is kept longer than it can matter.
+
+    clock: gives the time as an aware datetime. The TTLs are seconds: of a prompt, of soft context, and of what is kept
+    of an idle channel, which also bounds how far a prompt's deadline is ever extended. wants: whether a text, given the
+    soft context, asks for a flow of its own: it is then no free answer to a prompt.
+    """
+
+    AWAITING_TTL_SECONDS = 120.0
+    SOFT_CONTEXT_TTL_SECONDS = 300.0
+    CACHE_TTL_SECONDS = 600.0
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        awaiting_ttl_seconds: float = AWAITING_TTL_SECONDS,
+        soft_context_ttl_seconds: float = SOFT_CONTEXT_TTL_SECONDS,
+        cache_ttl_seconds: float = CACHE_TTL_SECONDS,
+        wants: Callable[[str, Mapping[str, Any]], bool] = lambda _text, _soft_context: False,
+    ) -> None:
+        self._clock = clock
+        self._awaiting_ttl = timedelta(seconds=awaiting_ttl_seconds)
+        self._soft_ttl = timedelta(seconds=soft_context_ttl_seconds)
+        self._cache_ttl = timedelta(seconds=cache_ttl_seconds)
+        self._wants = wants
+        self._chats: dict[ChatGuid, _Chat] = {}
+        self._counts = _Counts()
+
+    def __len__(self) -> int:
+        return len(self._chats)
+
+    # What a message means
+
+    def process_message(
+        self,
+        message: str,
+        chat_guid: ChatGuid,
+        recent_messages: Sequence[Mapping[str, Any]] = (),
+        *,
+        user_id: int | None = None,
+        is_direct: bool = False,
+        is_for_others: bool = False,
+    ) -> ProcessingResult:
+        """Where a message goes. Without user_id only prompts open to anyone resolve.
+
+        recent_messages: what was said before, oldest first, as {"role", "content"}. is_direct: the message mentions the
+        bot or replies to it; is_for_others: it names or replies to somebody else, and so resolves nothing.
+        """
+        started = perf_counter()
+        result = self._process(message, chat_guid, recent_messages, user_id, is_direct, is_for_others)
+        counts = self._counts
+        counts.total_processed += 1
+        counts.routed_to_miniapp += result.route_to is RouteTarget.MINIAPP
+        counts.awaiting_resolutions += result.resolution_type is not None
+        counts.soft_context_hits += bool(result.soft_context)
+        counts.queries_enriched += result.enriched_query != message
+        counts.seconds += perf_counter() - started
+        return result
+
+    def _process(
+        self,
+        message: str,
+        chat_guid: ChatGuid,
+        recent_messages: Sequence[Mapping[str, Any]],
+        user_id: int | None,
+        is_direct: bool,
+        is_for_others: bool,
+    ) -> ProcessingResult:
+        chat = self._chats.get(chat_guid)
+        self._counts.cache_hits += chat is not None
+        soft_context = self._alive(chat)
+        if not is_for_others:
+            for prompt in self._open(chat, user_id):
+                if resolution := self._resolve(message, prompt, soft_context, is_direct=is_direct):
+                    return self._resolved(message, prompt, resolution, soft_context)
+        found = enrich(message, recent_messages)
+        return ProcessingResult(
+            RouteTarget.AGENT,
+            enriched_query=found.query,
+            incomplete=found.incomplete,
+            soft_context=soft_context,
+            query=message,
+        )
+
+    def _resolve(
+        self, message: str, prompt: Prompt, soft_context: Mapping[str, Any], *, is_direct: bool
+    ) -> Resolution | None:
+        found = resolve(message, prompt.ask, prompt.question, is_direct=is_direct)
+        is_free = found is not None and found.type in (ResolutionType.INPUT, ResolutionType.METADATA)
+        return None if is_free and self._wants(message, soft_context) else found
+
+    def _resolved(
+        self, message: str, prompt: Prompt, resolution: Resolution, soft_context: Mapping[str, Any]
+    ) -> ProcessingResult:
+        is_cancel = resolution.type is ResolutionType.CANCEL
+        if is_cancel:
+            self.clear_prompt(prompt)
+        return ProcessingResult(
+            RouteTarget.AGENT if is_cancel or prompt.miniapp_id is None else RouteTarget.MINIAPP,
+            miniapp_id=prompt.miniapp_id,
+            resolution_type=resolution.type,
+            resolution_data=resolution.data,
+            enriched_query=message,
+            soft_context=soft_context,
+            prompt=prompt,
+            query=message,
+        )
+
+    # Prompts
+
+    def set_awaiting(
+        self,
+        chat_guid: ChatGuid,
+        conversation_state: Mapping[str, Any] | Ask,
+        *,
+        user_id: int | None = None,
+        source_miniapp_id: str | None = None,
+        question: str = "",
+        guild_id: int = 0,
+        source_id: int = 0,
+    ) -> Prompt:
+        """Opens a prompt, in place of one of the same user's, and sets the soft context that came with it.
+
+        user_id None: anyone may answer. source_miniapp_id: where the answer goes; None: to the mini-app that
+        source_handler names before its dot, or to the agent. source_id: the message that led to the question.
+        Raises ConversationStateError.
+        """
+        soft_context = NOTHING
+        if not isinstance(conversation_state, Ask):
+            conversation_state, soft_context = read_state(conversation_state, source_miniapp_id or "a mini-app")
+        ask, now = conversation_state, self._clock()
+        handler = ask.source_handler.partition(".")[0]
+        prompt = Prompt(
+            id=uuid4().hex,
+            chat_guid=chat_guid,
+            user_id=None if ask.anyone else user_id,
+            ask=ask,
+            miniapp_id=source_miniapp_id or (None if handler == RouteTarget.AGENT else handler),
+            opened_at=now,
+            deadline=now + self._awaiting_ttl,
+            question=question,
+            guild_id=guild_id,
+            source_id=source_id,
+        )
+        self._touch(chat_guid).prompts[prompt.user_id] = prompt
+        if soft_context:
+            self.set_soft_context(chat_guid, soft_context, source_miniapp_id or handler)
+        return prompt
+
+    def clear_awaiting(self, chat_guid: ChatGuid, user_id: int | None = None) -> None:
+        """Drops a user's prompt in a channel, or, without user_id, all of the channel's."""
+        for prompt in self.prompts(chat_guid):
+            if user_id in (None, prompt.user_id):
+                self.clear_prompt(prompt)
+
+    def clear_prompt(self, prompt: Prompt) -> bool:
+        """Drops this very prompt; False if it was resolved, replaced or dropped before."""
+        if self.find(prompt.chat_guid, prompt.id) is None:
+            return False
+        del self._chats[prompt.chat_guid].prompts[prompt.user_id]
+        return True
+
+    def find(self, chat_guid: ChatGuid, prompt_id: str) -> Prompt | None:
+        """The prompt as it stands now, expired or not; None once it was resolved, replaced or dropped."""
+        return next((p for p in self.prompts(chat_guid) if p.id == prompt_id), None)
+
+    def prompts(self, chat_guid: ChatGuid) -> list[Prompt]:
+        """The channel's prompts, those past their deadline too as long as nobody expired them."""
+        chat = self._chats.get(chat_guid)
+        return list(chat.prompts.values()) if chat else []
+
+    def is_open(self, prompt: Prompt) -> bool:
+        """Whether a prompt that find() gave can still be answered."""
+        return self._clock() < prompt.deadline
+
+    def awaited_of(self, chat_guid: ChatGuid, user_id: int | None) -> Prompt | None:
+        """The open prompt that this user may answer: their own before one open to anyone."""
+        return next(self._open(self._chats.get(chat_guid), user_id), None)
+
+    def is_awaiting(self, chat_guid: ChatGuid) -> bool:
+        """Whether anything is awaited in the channel."""
+        chat = self._chats.get(chat_guid)
+        return chat is not None and any(map(self.is_open, chat.prompts.values()))
+
+    def shown(self, prompt: Prompt, message_id: int, question: str) -> None:
+        """Notes which message of ours shows a prompt, with which text."""
+        self._replace(prompt, message_id=message_id, question=question)
+
+    def extend(self, chat_guid: ChatGuid, user_id: int, seconds: float = TYPING_SECONDS) -> Prompt | None:
+        """Their own prompt, which stays open for so long at least: the user is typing or has a form open."""
+        chat = self._chats.get(chat_guid)
+        prompt = chat.prompts.get(user_id) if chat else None
+        if prompt is None or not self.is_open(prompt):
+            return None
+        until = min(self._clock() + timedelta(seconds=seconds), prompt.opened_at + self._cache_ttl)
+        return self._replace(prompt, deadline=max(prompt.deadline, until))
+
+    def missed(self, chat_guid: ChatGuid, user_id: int) -> tuple[Prompt, Miss] | None:
+        """Counts a message of the user's that was answered without resolving their prompt, which keeps it open.
+
+        The second has the prompt ask once more; with the next one it lets go.
+        """
+        prompt = self.extend(chat_guid, user_id, self._awaiting_ttl.total_seconds())
+        if prompt is None:
+            return None
+        prompt = self._replace(prompt, misses=prompt.misses + 1)
+        if prompt.misses > MISSES_BEFORE_ASKING_AGAIN:
+            self.clear_prompt(prompt)
+            return prompt, Miss.LETS_GO
+        return prompt, Miss.ASKS_AGAIN if prompt.misses == MISSES_BEFORE_ASKING_AGAIN else Miss.STAYS_OPEN
+
+    def expire(self) -> list[Prompt]:
+        """Drops the prompts past their deadline, and gives them back."""
+        due = [p for chat in self._chats.values() for p in chat.prompts.values() if not self.is_open(p)]
+        for prompt in due:
+            self.clear_prompt(prompt)
+        return due
+
+    def next_deadline(self) -> datetime | None:
+        """When the next prompt expires."""
+        return min((p.deadline for chat in self._chats.values() for p in chat.prompts.values()), default=None)
+
+    # Soft context
+
+    def set_soft_context(
+        self, chat_guid: ChatGuid, context: Mapping[str, Any], source_miniapp_id: str | None = None
+    ) -> None:
+        """What the channel's conversation is about from now on, as far as a mini-app knows; it goes with messages."""
+        source = {"source_miniapp_id": source_miniapp_id} if source_miniapp_id else {}
+        chat = self._touch(chat_guid)
+        chat.soft_context = _SoftContext({**context, **source}, self._clock() + self._soft_ttl)
+
+    def soft_context(self, chat_guid: ChatGuid) -> Mapping[str, Any]:
+        return self._alive(self._chats.get(chat_guid))
+
+    # The whole
+
+    def forget(self, chat_guid: ChatGuid, user_id: int | None) -> list[Prompt]:
+        """Drops a user's prompt, or with None all of the channel's, and the soft context. Gives the prompts."""
+        dropped = [p for p in self.prompts(chat_guid) if user_id is None or p.user_id == user_id]
+        for prompt in dropped:
+            self.clear_prompt(prompt)
+        if chat := self._chats.get(chat_guid):
+            chat.soft_context = None
+        return dropped
+
+    def sweep(self) -> None:
+        """Drops what is kept of channels in which nothing was asked or set for the cache's TTL."""
+        oldest = self._clock() - self._cache_ttl
+        self._chats = {guid: chat for guid, chat in self._chats.items() if chat.prompts or chat.used > oldest}
+
+    def get_metrics(self) -> dict[str, int | float | str]:
+        """The document's twelve figures, `routed_to_gpt5` as `routed_to_agent`. A hit: the channel was known."""
+        counts = self._counts
+        total = counts.total_processed
+        return {
+            "total_processed": total,
+            "routed_to_miniapp": counts.routed_to_miniapp,
+            "routed_to_agent": total - counts.routed_to_miniapp,
+            "awaiting_resolutions": counts.awaiting_resolutions,
+            "soft_context_hits": counts.soft_context_hits,
+            "queries_enriched": counts.queries_enriched,
+            "cache_hits": counts.cache_hits,
+            "cache_misses": total - counts.cache_hits,
+            "avg_processing_time_ms": 1000 * counts.seconds / total if total else 0.0,
+            "miniapp_route_rate": _rate(counts.routed_to_miniapp, total),
+            "enrichment_rate": _rate(counts.queries_enriched, total),
+            "cache_hit_rate": _rate(counts.cache_hits, total),
+        }
+
+    def _touch(self, chat_guid: ChatGuid) -> _Chat:
+        chat = self._chats.setdefault(chat_guid, _Chat(self._clock()))
+        chat.used = self._clock()
+        return chat
+
+    def _open(self, chat: _Chat | None, user_id: int | None) -> Iterator[Prompt]:
+        """The open prompts that a user may answer, their own first."""
+        if chat is None:
+            return
+        for owner in dict.fromkeys((user_id, None)):
+            prompt = chat.prompts.get(owner)
+            if prompt and self.is_open(prompt):
+                yield prompt
+
+    def _alive(self, chat: _Chat | None) -> Mapping[str, Any]:
+        soft = chat.soft_context if chat else None
+        return soft.content if soft and self._clock() < soft.expires else NOTHING
+
+    def _replace(self, prompt: Prompt, **changes: Any) -> Prompt:
+        """The prompt, changed where it is still kept."""
+        changed = replace(prompt, **changes)
+        if self.find(prompt.chat_guid, prompt.id):
+            self._chats[prompt.chat_guid].prompts[prompt.user_id] = changed
+        return changed
+
+
+def _rate(part: int, whole: int) -> str:
+    return f"{100 * part / whole if whole else 0:.1f}%"

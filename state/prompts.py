@@ -1,0 +1,142 @@
+"""What we ask of somebody, as a value: which kind of answer is awaited, among which options.
+
+The kinds, the names and the form of `conversation_state` are those of the document "Conversation State Manager".
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+MAX_OPTIONS = 100  # typed answers still find one of so many; buttons and menus end at 25
+
+Option = str | Mapping[str, Any]
+"""What can be chosen: a name, or a mapping with a "name" and attributes that tell equal names apart."""
+
+
+class AwaitingType(StrEnum):
+    """What kind of answer a prompt awaits."""
+
+    SELECTION = "awaiting_selection"
+    METADATA = "awaiting_metadata"
+    CONFIRMATION = "awaiting_confirmation"
+    INPUT = "awaiting_input"
+
+
+class ResolutionType(StrEnum):
+    """How a reply resolved a prompt."""
+
+    SELECTION = "selection"
+    METADATA = "metadata"
+    CONFIRMATION = "confirmation"
+    INPUT = "input"
+    CANCEL = "cancel"
+
+
+class ConversationStateError(ValueError):
+    """A conversation state that cannot be awaited. Its text is one sentence that names who asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is awaited once a message of ours is posted.
+
+    context: whatever the asker wants back with the answer. source_handler: who asked, "mini-app.handler".
+    anyone: whether everybody in the channel may answer, and not only whoever was asked.
+    """
+
+    awaiting_type: AwaitingType
+    options: tuple[Option, ...] = ()
+    context: Mapping[str, Any] = field(default_factory=dict)
+    source_handler: str = ""
+    anyone: bool = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The options as they are shown, none like another unless the options are alike in all."""
+        return labels_of(self.options)
+
+
+class ConversationState(BaseModel):
+    """The mapping by which a response says what it awaits, and what the conversation is about from now on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    awaiting_type: AwaitingType
+    options: list[str | dict[str, Any]] = Field(default_factory=list, max_length=MAX_OPTIONS)
+    context: dict[str, Any] = Field(default_factory=dict)
+    source_handler: str = ""
+    soft_context: dict[str, Any] = Field(default_factory=dict)
+    anyone: bool = False
+
+
+def read_state(state: Mapping[str, Any], asker: str) -> tuple[Ask, Mapping[str, Any]]:
+    """What a `conversation_state` asks for, and the soft context in it.
+
+    asker: who set it, for errors; its own source_handler, if there is one, is named instead.
+    Raises ConversationStateError for an unknown awaiting_type, an unknown key, options that are missing, unnamed or
+    more than 100, or options where none can be chosen.
+    """
+    asker = str(state.get("source_handler") or asker)
+    try:
+        read = ConversationState.model_validate(dict(state))
+    except ValidationError as error:
+        raise ConversationStateError(_sentence(error, asker)) from None
+    if bool(read.options) != (read.awaiting_type is AwaitingType.SELECTION):
+        need = "needs at least one option" if not read.options else f"takes no options, {AwaitingType.SELECTION} does"
+        raise ConversationStateError(f"{asker}: {read.awaiting_type} {need}.")
+    if not all(_name(option).strip() for option in read.options):
+        raise ConversationStateError(f'{asker}: an option has no name: use text, or a mapping with a "name".')
+    ask = Ask(read.awaiting_type, tuple(read.options), read.context, read.source_handler or asker, read.anyone)
+    return ask, read.soft_context
+
+
+def modernised(focus_state: Mapping[str, Any]) -> dict[str, Any]:
+    """The `conversation_state` that an old `focus_state` stands for. Warns that the old form is deprecated."""
+    warnings.warn(
+        "focus_state is deprecated: use conversation_state, with awaiting_type and options at its top level.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    context = dict(focus_state.get("context") or {})
+    new = {"awaiting_type" if key == "focus_type" else key: value for key, value in focus_state.items()}
+    return {**new, "options": context.pop("options", []), "context": context}
+
+
+def labels_of(options: Sequence[Option]) -> tuple[str, ...]:
+    """How options are shown: by name, and where names are equal also by what else tells them apart.
+
+    Attributes count that are text and differ among the options of that name: "Shake Shack (Shibuya)".
+    """
+    count = Counter(map(_name, options))
+    return tuple(_name(o) if count[_name(o)] == 1 else _told_apart(o, options) for o in options)
+
+
+def _told_apart(option: Option, options: Sequence[Option]) -> str:
+    if isinstance(option, str):
+        return option
+    alike = [other for other in options if not isinstance(other, str) and _name(other) == _name(option)]
+    differing = [
+        value
+        for key, value in option.items()
+        if isinstance(value, str) and value and key != "id" and any(other.get(key) != value for other in alike)
+    ]
+    return f"{_name(option)} ({', '.join(differing)})" if differing else _name(option)
+
+
+def _name(option: Option) -> str:
+    return option if isinstance(option, str) else str(option.get("name") or "")
+
+
+def _sentence(error: ValidationError, asker: str) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    given = "" if first["type"] == "missing" else f" {str(first['input'])[:80]!r}"
+    remedy = f": use one of {', '.join(AwaitingType)}" if where == "awaiting_type" else f" ({first['msg'].lower()})"
+    return f"{asker}: {where}{given} cannot be used{remedy}."

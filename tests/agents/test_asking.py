@@ -1,0 +1,443 @@
+"""agents/asking.py and general.py, over real HTTP: the agent asks somebody, waits, and goes on with what they said."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from pydantic_ai import Tool
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import FunctionModel
+
+from agents import gateway
+from agents.asking import CALLED_OFF, REFUSED
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
+from agents.general import MAX_REQUESTS, GeneralAgent
+from agents.models import build_model
+from conversation import MessageRecord
+from state.prompts import AwaitingType, ResolutionType
+from tests.support.clock import NOON
+from tests.support.people import ANNA, BEN, said
+from tests.support.stub_model import Body, Call, Reply, StubModel, texts
+
+PLACE = Place("Parley", "The Guild", "general")
+IMAGE = "https://cdn.example/cat.png"
+WHICH = json.dumps({"question": "Which tea?", "options": ["green", "black"]})
+
+FORGOTTEN = [ModelRequest(parts=[UserPromptPart("Anna: tea\n")]), ModelResponse(parts=[TextPart("(forgotten)")])]
+
+
+@pytest.fixture
+async def model(stub: StubModel) -> AsyncIterator[Model]:
+    assert stub.url
+    async with build_model("MODEL", "openai-chat:main") as model:
+        yield model
+
+
+class Cellar:
+    """An owner's tools, and what they did."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.tools = [Tool(self.count, name="count"), Tool(self.empty, name="empty", requires_approval=True)]
+
+    async def count(self, shelf: int) -> int:
+        """Counts the bottles on a shelf."""
+        self.done.append(f"count {shelf}")
+        return 7 * shelf
+
+    async def empty(self, shelf: int) -> str:
+        """Empties a shelf."""
+        self.done.append(f"empty {shelf}")
+        return f"shelf {shelf} is empty"
+
+
+def request(*transcript: MessageRecord, history: Sequence[ModelMessage] = (), **more: Any) -> AgentRequest:
+    return AgentRequest(history, transcript, transcript[-1:], PLACE, NOON, **more)
+
+
+async def answer(agent: GeneralAgent, turn: AgentRequest, shown: list[str] | None = None) -> Answer:
+    outcome = await agent.respond(turn, (shown if shown is not None else []).append)
+    assert isinstance(outcome, Answer), outcome
+    return outcome
+
+
+async def asked(agent: GeneralAgent, stub: StubModel, *calls: Call, text: str = "") -> Answer:
+    """Anna's question, which the model answers by these calls."""
+    stub.replies.append(Reply(text, calls=calls))
+    first = await answer(agent, request(said(ANNA, "make tea")))
+    assert first.ask
+    return first
+
+
+def resolved(
+    asking: Answer,
+    kind: ResolutionType,
+    word: str = "that one",
+    *,
+    history: Sequence[ModelMessage] | None = None,
+    images: tuple[str, ...] = (),
+    **data: Any,
+) -> AgentRequest:
+    """Anna's reply to what was asked. history: where it is not the one of the question."""
+    assert asking.ask
+    reply = gateway.Reply(asking.ask.context["ask_id"], kind, data)
+    before = asking.history if history is None else history
+    return request(said(ANNA, word, images=images), history=before, reply=reply)
+
+
+def chosen(asking: Answer, option: str, word: str = "that one", **more: Any) -> AgentRequest:
+    return resolved(asking, ResolutionType.SELECTION, word, selected_option=option, selection_index=1, **more)
+
+
+def results(body: Body) -> list[tuple[str, str]]:
+    """What a request tells the model of its calls: id and result."""
+    return [(m["tool_call_id"], m["content"]) for m in body["messages"] if m["role"] == "tool"]
+
+
+def roles(body: Body) -> list[str]:
+    return [m["role"] for m in body["messages"]]
+
+
+# Asking
+
+
+async def test_a_choice_is_asked_in_words_that_anybody_can_answer(stub: StubModel, model: Model) -> None:
+    stub.replies.append(Reply("Gladly.", calls=(Call("ask_choice", WHICH),)))
+    shown: list[str] = []
+    asking = await answer(GeneralAgent(model), request(said(ANNA, "make tea")), shown)
+    assert asking.text == "Gladly.\n\nWhich tea?\n\n1. green\n2. black"
+    assert shown == ["Gladly.", asking.text]
+    assert asking.ask
+    assert (asking.ask.awaiting_type, asking.ask.options) == (AwaitingType.SELECTION, ("green", "black"))
+    assert (asking.ask.source_handler, asking.ask.anyone) == ("agent", False)
+    assert (asking.tokens, len(stub.requests)) == (15, 1)
+
+
+@pytest.mark.parametrize(
+    ("tool", "awaiting"),
+    [("ask_confirmation", AwaitingType.CONFIRMATION), ("ask_text", AwaitingType.INPUT)],
+)
+async def test_a_yes_or_words_can_be_asked_for(
+    stub: StubModel, model: Model, tool: str, awaiting: AwaitingType
+) -> None:
+    asking = await asked(GeneralAgent(model), stub, Call(tool, '{"question": " With milk? "}'))
+    assert asking.text == "With milk?"
+    assert asking.ask
+    assert (asking.ask.awaiting_type, asking.ask.options) == (awaiting, ())
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("ask_choice", {"question": "Which?"}),
+        ("ask_choice", {"question": "Which?", "options": []}),
+        ("ask_choice", {"question": "Which?", "options": ["tea"]}),
+        ("ask_choice", {"question": "Which?", "options": [f"tea {n}" for n in range(26)]}),
+        ("ask_choice", {"question": "Which?", "options": ["tea", "Tea "]}),
+        ("ask_choice", {"question": "Which?", "options": ["tea", " "]}),
+        ("ask_choice", {"question": "  ", "options": ["tea", "mate"]}),
+        ("ask_text", {"question": "\n"}),
+        ("ask_confirmation", {}),
+        ("ask_nobody", {"question": "Why?"}),
+    ],
+)
+async def test_a_question_that_cannot_be_asked_goes_back_to_the_model(
+    stub: StubModel, model: Model, tool: str, arguments: dict[str, Any]
+) -> None:
+    stub.replies += [Reply(calls=(Call(tool, json.dumps(arguments)),)), Reply("Black it is.")]
+    outcome = await answer(GeneralAgent(model), request(said(ANNA, "make tea")))
+    assert (outcome.text, outcome.ask, outcome.tokens) == ("Black it is.", None, 30)
+    assert [call for call, _ in results(stub.requests[1])] == ["call-1"]
+
+
+async def test_a_model_that_never_stops_calling_is_stopped(stub: StubModel, model: Model) -> None:
+    stub.default = lambda _body: Reply(calls=(Call("ask_text", "{}"),))
+    outcome = await GeneralAgent(model).respond(request(said(ANNA)), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert outcome.kind is FailureKind.EMPTY
+    assert len(stub.requests) == MAX_REQUESTS
+    assert outcome.tokens >= 15 * MAX_REQUESTS
+
+
+# While the question is open
+
+
+async def test_others_are_answered_meanwhile_by_any_provider(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    asking = await asked(agent, stub, Call("ask_choice", WHICH))
+    other = await answer(agent, request(said(BEN, "what time is it?"), history=asking.history))
+    body = stub.requests[-1]
+    assert roles(body) == ["system", "user", "assistant", "user"]
+    assert body["messages"][2] == {"role": "assistant", "content": asking.text}
+    assert other.history[:2] == asking.history
+
+
+async def test_the_history_can_be_stored_as_json_and_taken_up_again(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    asking = await asked(agent, stub, Call("ask_choice", WHICH))
+    stored = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(asking.history))
+    assert stored == asking.history
+    await answer(agent, chosen(asking, "green", history=stored))
+    assert results(stub.requests[-1]) == [("call-1", "green")]
+
+
+# Going on
+
+
+async def test_the_run_goes_on_with_the_choice_and_with_what_was_said_since(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    asking = await asked(agent, stub, Call("ask_choice", WHICH), text="Gladly.")
+    stub.replies.append(Reply("It is noon."))
+    other = await answer(agent, request(said(BEN, "what time is it?"), history=asking.history))
+    stub.replies.append(Reply("Green tea, then."))
+    final = await answer(agent, chosen(asking, "green", "the first", history=other.history))
+    body = stub.requests[-1]
+    assert roles(body) == ["system", "user", "assistant", "tool", "user"]
+    assert body["messages"][2]["content"] == "Gladly."
+    assert body["messages"][2]["tool_calls"][0]["function"]["name"] == "ask_choice"
+    assert results(body) == [("call-1", "green")]
+    since = texts(body)[-1]
+    assert since.index("Ben: what time") < since.index("Parley (you): It is noon.") < since.index("Anna: the first")
+    assert since.endswith('Now answer "Anna".')
+    assert (final.text, final.ask) == ("Green tea, then.", None)
+
+
+async def test_what_is_kept_afterwards_are_the_words_alone(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    asking = await asked(agent, stub, Call("ask_choice", WHICH))
+    stub.replies.append(Reply("Green tea, then."))
+    final = await answer(agent, chosen(asking, "green"))
+    responses = [m for m in final.history if isinstance(m, ModelResponse)]
+    assert [m.parts for m in responses] == [[TextPart(asking.text)], [TextPart("Green tea, then.")]]
+    assert [m.metadata for m in responses] == [None, None]
+    assert len(final.history) == 4
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind", "data", "told"),
+    [
+        ("ask_confirmation", ResolutionType.CONFIRMATION, {"confirmed": True}, "true"),
+        ("ask_confirmation", ResolutionType.CONFIRMATION, {"confirmed": False}, "false"),
+        ("ask_confirmation", ResolutionType.CANCEL, {}, CALLED_OFF),
+        ("ask_text", ResolutionType.INPUT, {"content": "two spoons"}, "two spoons"),
+        ("ask_text", ResolutionType.CANCEL, {}, CALLED_OFF),
+    ],
+)
+async def test_the_model_is_told_what_they_said(
+    stub: StubModel, model: Model, tool: str, kind: ResolutionType, data: dict[str, Any], told: str
+) -> None:
+    agent = GeneralAgent(model)
+    asking = await asked(agent, stub, Call(tool, '{"question": "Sugar?"}'))
+    stub.replies.append(Reply("Right."))
+    assert (await answer(agent, resolved(asking, kind, **data))).text == "Right."
+    assert results(stub.requests[-1]) == [("call-1", told)]
+
+
+async def test_the_run_can_ask_again(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    first = await asked(agent, stub, Call("ask_choice", WHICH))
+    stub.replies.append(Reply(calls=(Call("ask_text", '{"question": "How strong?"}', "call-2"),)))
+    second = await answer(agent, chosen(first, "green"))
+    assert second.text == "How strong?"
+    assert first.ask
+    assert second.ask
+    assert second.ask.context != first.ask.context
+    stub.replies.append(Reply("Done."))
+    final = await answer(agent, resolved(second, ResolutionType.INPUT, content="very"))
+    assert results(stub.requests[-1]) == [("call-1", "green"), ("call-2", "very")]
+    assert roles(stub.requests[-1])[-5:] == ["assistant", "tool", "assistant", "tool", "user"]
+    assert (final.text, len(final.history)) == ("Done.", 6)
+
+
+async def test_what_people_said_stands_in_the_history_once_where_they_can_be_deleted(
+    stub: StubModel, model: Model
+) -> None:
+    agent = GeneralAgent(model)
+    first = await asked(agent, stub, Call("ask_choice", WHICH))
+    stub.replies.append(Reply(calls=(Call("ask_text", '{"question": "How strong?"}', "call-2"),)))
+    second = await answer(agent, chosen(first, "green", "the first, I am parched"))
+    assert ModelMessagesTypeAdapter.dump_json(second.history).count(b"parched") == 1
+
+
+async def test_several_questions_are_asked_one_after_the_other(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    sugar = Call("ask_confirmation", '{"question": "Sugar?"}', "call-2")
+    first = await asked(agent, stub, Call("ask_choice", WHICH), sugar)
+    shown: list[str] = []
+    second = await answer(agent, chosen(first, "green"), shown)
+    assert (second.text, second.tokens, shown) == ("Sugar?", 0, ["Sugar?"])
+    assert len(stub.requests) == 1
+    stub.replies.append(Reply("Sweet."))
+    final = await answer(agent, resolved(second, ResolutionType.CONFIRMATION, confirmed=True))
+    assert results(stub.requests[-1]) == [("call-1", "green"), ("call-2", "true")]
+    assert final.text == "Sweet."
+
+
+async def test_who_calls_one_question_off_is_asked_none_of_the_others(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    sugar = Call("ask_confirmation", '{"question": "Sugar?"}', "call-2")
+    first = await asked(agent, stub, Call("ask_choice", WHICH), sugar)
+    stub.replies.append(Reply("As you like."))
+    assert (await answer(agent, resolved(first, ResolutionType.CANCEL))).text == "As you like."
+    assert results(stub.requests[-1]) == [("call-1", CALLED_OFF), ("call-2", CALLED_OFF)]
+
+
+@pytest.mark.parametrize("left", [[], FORGOTTEN])
+async def test_a_question_that_was_trimmed_or_forgotten_makes_an_ordinary_turn(
+    stub: StubModel, model: Model, left: list[ModelMessage]
+) -> None:
+    agent = GeneralAgent(model)
+    asking = await asked(agent, stub, Call("ask_choice", WHICH))
+    stub.replies.append(Reply("The first of what?"))
+    outcome = await answer(agent, chosen(asking, "green", history=left))
+    assert outcome.text == "The first of what?"
+    assert results(stub.requests[-1]) == []
+    assert "Anna: that one" in texts(stub.requests[-1])[-1]
+    assert outcome.history[:-2] == left
+
+
+async def test_a_resumed_answer_that_was_stopped_is_not_resumed_again(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    asking = await asked(agent, stub, Call("ask_choice", WHICH))
+    partial = agent.interrupted(chosen(asking, "green"), "Green tea is")
+    assert [m.metadata for m in partial.history if isinstance(m, ModelResponse)] == [None, None]
+
+
+# The owner's tools
+
+
+async def test_an_owners_tool_is_run_and_its_result_told(stub: StubModel, model: Model) -> None:
+    cellar = Cellar()
+    stub.replies += [Reply("Let me see.", calls=(Call("count", '{"shelf": 2}'),)), Reply("There are 14.")]
+    shown: list[str] = []
+    outcome = await answer(GeneralAgent(model, tools=cellar.tools), request(said(ANNA, "how many?")), shown)
+    assert outcome.text == shown[-1] == "Let me see.\n\nThere are 14."
+    assert outcome.tokens == 30
+    assert results(stub.requests[1]) == [("call-1", "14")]
+    assert [m.parts for m in outcome.history if isinstance(m, ModelResponse)] == [[TextPart(outcome.text)]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "told", "done"),
+    [
+        (ResolutionType.CONFIRMATION, {"confirmed": True}, "shelf 3 is empty", ["empty 3"]),
+        (ResolutionType.CONFIRMATION, {"confirmed": False}, REFUSED, []),
+        (ResolutionType.CANCEL, {}, CALLED_OFF, []),
+    ],
+)
+async def test_a_tool_that_needs_approval_runs_after_a_yes_only(
+    stub: StubModel, model: Model, kind: ResolutionType, data: dict[str, Any], told: str, done: list[str]
+) -> None:
+    cellar = Cellar()
+    agent = GeneralAgent(model, tools=cellar.tools)
+    asking = await asked(agent, stub, Call("empty", '{"shelf": 3}'))
+    assert asking.text == 'May I run `empty` with `{"shelf": 3}`?'
+    assert asking.ask
+    assert asking.ask.awaiting_type is AwaitingType.CONFIRMATION
+    assert cellar.done == []
+    stub.replies.append(Reply("So be it."))
+    await answer(agent, resolved(asking, kind, **data))
+    assert results(stub.requests[-1]) == [("call-1", told)]
+    assert cellar.done == done
+
+
+async def test_what_is_called_beside_a_question_runs_once(stub: StubModel, model: Model) -> None:
+    cellar = Cellar()
+    agent = GeneralAgent(model, tools=cellar.tools)
+    asking = await asked(
+        agent,
+        stub,
+        Call("ask_choice", WHICH),
+        Call("count", '{"shelf": 1}', "call-2"),
+        Call("empty", '{"shelf": 1}', "call-3"),
+    )
+    second = await answer(agent, chosen(asking, "green"))
+    assert second.text.startswith("May I run `empty`")
+    stub.replies.append(Reply("Done."))
+    await answer(agent, resolved(second, ResolutionType.CONFIRMATION, confirmed=True))
+    assert cellar.done == ["count 1", "empty 1"]
+    assert dict(results(stub.requests[-1])) == {"call-1": "green", "call-2": "7", "call-3": "shelf 1 is empty"}
+    assert roles(stub.requests[-1])[-5:] == ["assistant", "tool", "tool", "tool", "user"]
+
+
+async def test_requests_and_responses_take_turns_whatever_ran_when(stub: StubModel, model: Model) -> None:
+    cellar = Cellar()
+    calls = (Call("ask_choice", WHICH), Call("count", '{"shelf": 1}', "call-2"))
+    asking = await asked(GeneralAgent(model, tools=cellar.tools), stub, *calls)
+    kinds: list[str] = []
+
+    async def look(messages: list[ModelMessage], _info: object) -> AsyncIterator[str]:
+        kinds.extend(message.kind for message in messages)
+        yield "Done."
+
+    await answer(GeneralAgent(FunctionModel(stream_function=look), tools=cellar.tools), chosen(asking, "green"))
+    assert kinds == ["request", "response", "request"]
+
+
+async def test_an_approved_tool_runs_once_though_the_model_takes_no_pictures(stub: StubModel, model: Model) -> None:
+    cellar = Cellar()
+    agent = GeneralAgent(model, tools=cellar.tools)
+    asking = await asked(agent, stub, Call("empty", '{"shelf": 3}'))
+    turn = resolved(asking, ResolutionType.CONFIRMATION, "yes, like this", images=(IMAGE,), confirmed=True)
+    stub.default = lambda body: Reply(status=400) if "[image]" in "".join(texts(body)) else Reply("It is empty.")
+    assert (await answer(agent, turn)).text == "It is empty."
+    assert cellar.done == ["empty 3"]
+    assert results(stub.requests[-1]) == [("call-1", "shelf 3 is empty")]
+    assert "Anna: yes, like this" in texts(stub.requests[-1])[-1]
+
+
+async def test_a_tool_that_hangs_makes_the_answer_late(stub: StubModel, model: Model) -> None:
+    async def wait_for_ever() -> None:
+        """Waits."""
+        await asyncio.Event().wait()
+
+    stub.replies.append(Reply("One moment.", calls=(Call("wait_for_ever", "{}"),)))
+    agent = GeneralAgent(model, tools=[Tool(wait_for_ever)], stall_seconds=0.1)
+    outcome = await agent.respond(request(said(ANNA)), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert (outcome.kind, outcome.text) == (FailureKind.LATE, "One moment.")
+    assert outcome.tokens > 15
+
+
+async def test_a_failure_after_a_tool_costs_what_was_used_before_it(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model, tools=Cellar().tools)
+    stub.replies += [Reply(calls=(Call("count", '{"shelf": 2}'),), tokens=100), Reply(status=401)]
+    outcome = await agent.respond(request(said(ANNA)), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert (outcome.kind, outcome.tokens) == (FailureKind.MISCONFIGURED, 100)
+
+
+# Without tools
+
+
+async def test_a_model_that_takes_no_tools_answers_without_them(stub: StubModel, model: Model) -> None:
+    stub.default = lambda body: (
+        Reply(status=400, words="main does not support tools") if body.get("tools") else Reply("Just words.")
+    )
+    assert (await answer(GeneralAgent(model), request(said(ANNA)))).text == "Just words."
+    assert [bool(body.get("tools")) for body in stub.requests] == [True, False]
+
+
+# Notes
+
+
+async def test_notes_are_shown_to_the_model_and_not_kept(stub: StubModel, model: Model) -> None:
+    notes = ['Read in full, the last message of "Anna" is: and the tea?', "two\nlines"]
+    outcome = await answer(GeneralAgent(model), request(said(ANNA, "and?"), notes=notes))
+    assert texts(stub.requests[0])[-1].endswith(
+        'Anna: and?\n(Note: Read in full, the last message of "Anna" is: and the tea?)\n'
+        '(Note: two\n    lines)\nNow answer "Anna".'
+    )
+    assert b"Note" not in ModelMessagesTypeAdapter.dump_json(outcome.history)

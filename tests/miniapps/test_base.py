@@ -1,0 +1,104 @@
+"""miniapps/base.py: a response is checked at once, and what it asks for is read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from miniapps.base import MiniAppResponse
+from state.prompts import Ask, AwaitingType, ConversationStateError
+
+OPTIONS = [{"name": "Shake Shack", "district": "Shibuya"}, {"name": "Shake Shack", "district": "Shinjuku"}]
+SELECTION: Mapping[str, Any] = {
+    "awaiting_type": "awaiting_selection",
+    "options": OPTIONS,
+    "context": {"original_query": "Shake Shack", "selection_type": "venue"},
+    "source_handler": "trip_planner._add_single_venue",
+}
+
+
+def test_a_response_offers_what_it_asks_for() -> None:
+    response = MiniAppResponse(message="Which one?\n1. Shibuya\n2. Shinjuku", conversation_state=SELECTION)
+    assert response.ask == Ask(
+        AwaitingType.SELECTION, tuple(OPTIONS), SELECTION["context"], "trip_planner._add_single_venue"
+    )
+    assert response.ask.labels == ("Shake Shack (Shibuya)", "Shake Shack (Shinjuku)")
+    assert response.conversation_state == SELECTION
+    assert response.soft_context == {}
+
+
+def test_a_bare_message_asks_for_nothing() -> None:
+    response = MiniAppResponse("Done.")
+    assert (response.ask, response.conversation_state, response.soft_context) == (None, None, {})
+
+
+def test_soft_context_is_that_within_the_state_and_over_it_the_one_given_by_itself() -> None:
+    state = {"awaiting_type": "awaiting_input", "soft_context": {"last_action": "asked", "kept": 1}}
+    response = MiniAppResponse("Your name?", conversation_state=state, soft_context={"last_action": "renamed"})
+    assert response.soft_context == {"last_action": "renamed", "kept": 1}
+
+
+def test_the_old_focus_state_means_the_same_and_warns_once_where_it_was_written() -> None:
+    old = {
+        "focus_type": "awaiting_selection",
+        "context": {"options": OPTIONS, "original_query": "Shake Shack", "selection_type": "venue"},
+        "source_handler": "trip_planner._add_single_venue",
+    }
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        response = MiniAppResponse("Which one?", focus_state=old)
+    assert response.ask == MiniAppResponse("Which one?", conversation_state=SELECTION).ask
+    assert response.conversation_state == SELECTION
+    assert [(w.category, w.filename) for w in caught] == [(DeprecationWarning, __file__)]
+
+
+def test_old_and_new_state_together_are_refused() -> None:
+    with pytest.raises(ConversationStateError, match="not both"):
+        MiniAppResponse("Which one?", conversation_state=SELECTION, focus_state={"focus_type": "awaiting_input"})
+
+
+@pytest.mark.parametrize("message", ["", "  \n", None, 7])
+def test_a_message_without_text_is_refused(message: Any) -> None:
+    with pytest.raises(ValueError, match="needs text"):
+        MiniAppResponse(message)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"awaiting_type": "awaiting_miracle"}, "awaiting_type 'awaiting_miracle' cannot be used: use one of"),
+        ({"awaiting_type": None}, "awaiting_type"),
+        ({"options": []}, "needs at least one option"),
+        ({"options": [{"district": "Shibuya"}]}, "an option has no name"),
+        ({"options": ["one", " "]}, "an option has no name"),
+        ({"options": [str(number) for number in range(101)]}, "options"),
+        ({"awaiting_type": "awaiting_input"}, "takes no options"),
+        ({"timeout": 5}, "timeout"),
+    ],
+)
+def test_a_state_that_cannot_be_awaited_is_refused_at_once_naming_the_handler(
+    change: Mapping[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ConversationStateError, match=complaint) as error:
+        MiniAppResponse("Which one?", conversation_state={**SELECTION, **change})
+    assert str(error.value).startswith("trip_planner._add_single_venue: ")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["one"], ["same", "same"], [f"number {number}" for number in range(26)], ["x" * 81, "y" * 500]],
+    ids=["one", "equal", "over 25", "over 80 characters"],
+)
+def test_unusual_options_can_be_awaited(options: list[str]) -> None:
+    response = MiniAppResponse("Which one?", conversation_state={**SELECTION, "options": options})
+    assert response.ask
+    assert response.ask.options == tuple(options)
+
+
+def test_a_response_cannot_be_changed() -> None:
+    response = MiniAppResponse("Done.")
+    with pytest.raises(AttributeError):
+        response.message = "Not done."  # type: ignore[misc]

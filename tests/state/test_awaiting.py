@@ -1,0 +1,356 @@
+"""The conversation state manager: document 000's flows, and what holds beyond it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from state import AwaitingType, ConversationStateManager, ProcessingResult, ResolutionType, RouteTarget
+from state.awaiting import Miss, Prompt
+from tests.support.clock import FakeClock
+from tests.support.people import ANNA, BEN
+
+CHAT = "chat_123"
+WHICH = {
+    "awaiting_type": "awaiting_selection",
+    "options": [{"name": "Shake Shack", "district": "Shibuya"}, {"name": "Shake Shack", "district": "Shinjuku"}],
+    "context": {"original_query": "Shake Shack", "selection_type": "venue"},
+    "source_handler": "trip_planner._add_single_venue",
+}
+ANY_TIPS = {
+    "awaiting_type": "awaiting_metadata",
+    "context": {"target_item_id": "v_abc123", "target_item_name": "Shake Shack"},
+    "source_handler": "trip_planner._finalize_venue_add",
+    "soft_context": {"last_action": "added_venue", "last_item_id": "v_abc123", "last_item_name": "Shake Shack"},
+}
+DELETE_ALL = {"awaiting_type": "awaiting_confirmation", "source_handler": "trip_planner._delete_all"}
+TRIP_NAME = {"awaiting_type": "awaiting_input", "source_handler": "trip_planner._create"}
+
+
+class Stage:
+    def __init__(self, **how: Any) -> None:
+        self.clock = FakeClock()
+        self.manager = ConversationStateManager(clock=self.clock, **how)
+
+    def ask(self, state: dict[str, Any] = WHICH, user: int | None = ANNA, chat: str = CHAT) -> Prompt:
+        return self.manager.set_awaiting(chat, state, user_id=user)
+
+    def say(self, text: str, user: int | None = ANNA, chat: str = CHAT, **how: Any) -> ProcessingResult:
+        return self.manager.process_message(text, chat, how.pop("recent", ()), user_id=user, **how)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_it_needs_no_argument() -> None:
+    assert ConversationStateManager().process_message("hello", "chat").route_to is RouteTarget.AGENT
+    assert RouteTarget["GPT5"] is RouteTarget.AGENT
+
+
+# Document 000's flows
+
+
+def test_flow_1_a_venue_is_selected_by_a_refinement_then_noted_on(stage: Stage) -> None:
+    prompt = stage.ask()
+    chosen = stage.say("in Shibuya")
+    assert chosen.route_to is RouteTarget.MINIAPP
+    assert chosen.miniapp_id == "trip_planner"
+    assert chosen.resolution_type is ResolutionType.SELECTION
+    assert chosen.resolution_data == {
+        "type": "selection",
+        "selection_index": 1,
+        "selected_option": {"name": "Shake Shack", "district": "Shibuya"},
+    }
+    stage.manager.clear_awaiting(CHAT, ANNA)
+    assert not stage.manager.clear_prompt(prompt)
+    stage.ask(ANY_TIPS)
+    noted = stage.say("get the shroom burger")
+    assert (noted.route_to, noted.resolution_type) == (RouteTarget.MINIAPP, ResolutionType.METADATA)
+    assert noted.resolution_data
+    assert noted.resolution_data["metadata_type"] == "must_try"
+    assert noted.resolution_data["target_item_id"] == "v_abc123"
+    assert noted.soft_context["last_action"] == "added_venue"
+
+
+def test_flow_2_an_incomplete_query_is_completed(stage: Stage) -> None:
+    first = stage.say("What's the weather in Tokyo?")
+    assert (first.route_to, first.enriched_query) == (RouteTarget.AGENT, "What's the weather in Tokyo?")
+    assert not first.incomplete
+    recent = [
+        {"role": "user", "content": "What's the weather in Tokyo?"},
+        {"role": "assistant", "content": "Sunny, 21 degrees."},
+    ]
+    second = stage.say("And tomorrow?", recent=recent)
+    assert (second.route_to, second.enriched_query) == (RouteTarget.AGENT, "What's the weather in Tokyo tomorrow?")
+    assert second.incomplete
+    assert second.query == "And tomorrow?"
+
+
+def test_flow_3_a_cancel_clears_the_prompt_and_goes_to_the_agent(stage: Stage) -> None:
+    stage.ask()
+    result = stage.say("nevermind")
+    assert (result.route_to, result.resolution_type) == (RouteTarget.AGENT, ResolutionType.CANCEL)
+    assert stage.say("2").resolution_type is None
+
+
+# Whose prompt it is
+
+
+def test_another_users_reply_never_resolves_it(stage: Stage) -> None:
+    stage.ask(DELETE_ALL)
+    assert stage.say("yes", BEN).resolution_type is None
+    assert stage.say("yes", None).resolution_type is None
+    assert stage.say("yes").resolution_data == {"type": "confirmation", "confirmed": True}
+
+
+def test_several_users_each_have_one_open_in_a_channel(stage: Stage) -> None:
+    stage.ask(user=ANNA)
+    stage.ask(DELETE_ALL, user=BEN)
+    assert stage.say("yes", ANNA).resolution_type is None
+    assert stage.say("2", BEN).resolution_type is None
+    assert stage.say("2", ANNA).resolution_type is ResolutionType.SELECTION
+    assert stage.say("no", BEN).resolution_data == {"type": "confirmation", "confirmed": False}
+
+
+def test_a_prompt_belongs_to_one_channel(stage: Stage) -> None:
+    stage.ask()
+    assert stage.say("2", chat="elsewhere").resolution_type is None
+
+
+def test_one_opened_to_anyone_is_resolved_by_anyone(stage: Stage) -> None:
+    stage.ask({**WHICH, "anyone": True})
+    assert stage.say("2", BEN).resolution_type is ResolutionType.SELECTION
+    assert stage.say("2", None).resolution_type is ResolutionType.SELECTION
+
+
+def test_ones_own_comes_before_one_open_to_anyone(stage: Stage) -> None:
+    stage.ask(DELETE_ALL, user=None)
+    stage.ask(WHICH, user=ANNA)
+    assert stage.say("2").resolution_type is ResolutionType.SELECTION
+    assert stage.say("yes").resolution_type is ResolutionType.CONFIRMATION
+
+
+def test_a_new_question_takes_the_place_of_the_same_users_last(stage: Stage) -> None:
+    first = stage.ask(DELETE_ALL)
+    second = stage.ask(WHICH)
+    assert stage.say("yes").resolution_type is None
+    assert stage.manager.find(CHAT, first.id) is None
+    assert stage.manager.find(CHAT, second.id) == second
+
+
+def test_a_message_for_others_resolves_nothing(stage: Stage) -> None:
+    stage.ask(TRIP_NAME)
+    assert stage.say("Tokyo Trip 2024", is_for_others=True).resolution_type is None
+    assert stage.say("Tokyo Trip 2024").resolution_data == {"type": "input", "content": "Tokyo Trip 2024"}
+
+
+def test_what_asks_for_a_flow_of_its_own_is_no_free_answer() -> None:
+    stage = Stage(wants=lambda text, _: text.startswith("add "))
+    for state in (TRIP_NAME, ANY_TIPS):
+        stage.ask(state)
+        assert stage.say("add a place I must try").resolution_type is None
+    stage.ask(WHICH)
+    assert stage.say("add the second one").resolution_type is ResolutionType.SELECTION
+
+
+def test_the_agents_own_prompt_goes_back_to_the_agent(stage: Stage) -> None:
+    stage.ask({"awaiting_type": "awaiting_confirmation", "source_handler": "agent"})
+    result = stage.say("yes")
+    assert (result.route_to, result.miniapp_id) == (RouteTarget.AGENT, None)
+    assert result.resolution_type is ResolutionType.CONFIRMATION
+
+
+# Exactly once
+
+
+def test_a_prompt_is_cleared_once(stage: Stage) -> None:
+    prompt = stage.ask()
+    assert stage.manager.clear_prompt(prompt)
+    assert not stage.manager.clear_prompt(prompt)
+    assert stage.say("2").resolution_type is None
+
+
+def test_clearing_one_users_leaves_the_others(stage: Stage) -> None:
+    stage.ask(user=ANNA)
+    stage.ask(user=BEN)
+    stage.manager.clear_awaiting(CHAT, ANNA)
+    assert stage.say("2", ANNA).resolution_type is None
+    assert stage.say("2", BEN).resolution_type is ResolutionType.SELECTION
+    stage.manager.clear_awaiting(CHAT)
+    assert stage.say("2", BEN).resolution_type is None
+
+
+# Its one deadline
+
+
+def test_a_prompt_is_open_for_two_minutes(stage: Stage) -> None:
+    prompt = stage.ask()
+    stage.clock.advance(119)
+    assert stage.manager.is_awaiting(CHAT)
+    stage.clock.advance(1)
+    assert not stage.manager.is_awaiting(CHAT)
+    assert stage.say("2").resolution_type is None
+    assert stage.manager.expire() == [prompt]
+    assert stage.manager.expire() == []
+    assert stage.manager.next_deadline() is None
+
+
+def test_typing_extends_it_but_does_not_shorten_it(stage: Stage) -> None:
+    prompt = stage.ask()
+    stage.manager.extend(CHAT, ANNA)
+    assert stage.manager.next_deadline() == prompt.deadline
+    stage.clock.advance(115)
+    stage.manager.extend(CHAT, BEN)
+    assert stage.manager.next_deadline() == prompt.deadline
+    stage.manager.extend(CHAT, ANNA)
+    stage.clock.advance(10)
+    assert stage.say("2").resolution_type is ResolutionType.SELECTION
+
+
+def test_nobody_can_keep_it_open_for_ever(stage: Stage) -> None:
+    stage.ask()
+    for _ in range(100):
+        stage.clock.advance(10)
+        stage.manager.extend(CHAT, ANNA)
+    assert not stage.manager.is_awaiting(CHAT)
+
+
+def test_an_expired_prompt_cannot_be_extended(stage: Stage) -> None:
+    stage.ask()
+    stage.clock.advance(121)
+    stage.manager.extend(CHAT, ANNA)
+    assert not stage.manager.is_awaiting(CHAT)
+
+
+def test_the_ttls_are_settings() -> None:
+    stage = Stage(awaiting_ttl_seconds=5, soft_context_ttl_seconds=7)
+    stage.ask(ANY_TIPS)
+    stage.clock.advance(6)
+    result = stage.say("get the fries")
+    assert result.resolution_type is None
+    assert result.soft_context
+    stage.clock.advance(1)
+    assert not stage.say("get the fries").soft_context
+
+
+# Misses
+
+
+def test_after_two_misses_it_asks_again_then_lets_go(stage: Stage) -> None:
+    stage.ask()
+    outcomes = [stage.manager.missed(CHAT, ANNA) for _ in range(4)]
+    assert [found and found[1] for found in outcomes] == [Miss.STAYS_OPEN, Miss.ASKS_AGAIN, Miss.LETS_GO, None]
+    assert stage.say("2").resolution_type is None
+
+
+def test_a_miss_keeps_the_prompt_open_for_its_whole_time_again(stage: Stage) -> None:
+    stage.ask()
+    stage.clock.advance(100)
+    stage.manager.missed(CHAT, ANNA)
+    stage.clock.advance(100)
+    assert stage.say("2").resolution_type is ResolutionType.SELECTION
+
+
+def test_others_miss_nothing(stage: Stage) -> None:
+    stage.ask()
+    assert stage.manager.missed(CHAT, BEN) is None
+    assert stage.manager.missed("elsewhere", ANNA) is None
+
+
+# Soft context
+
+
+def test_soft_context_outlives_the_prompt_and_overrides_nothing(stage: Stage) -> None:
+    context = {"last_action": "added_venue", "last_item_id": "v_abc123", "last_item_name": "Shake Shack"}
+    stage.manager.set_soft_context(chat_guid=CHAT, context=context, source_miniapp_id="trip_planner")
+    stage.clock.advance(299)
+    result = stage.say("what else is there?")
+    assert result.route_to is RouteTarget.AGENT
+    assert result.soft_context == {**context, "source_miniapp_id": "trip_planner"}
+    stage.clock.advance(1)
+    assert not stage.say("what else is there?").soft_context
+
+
+# Metrics and bounds
+
+
+def test_the_metrics_are_the_documents_twelve(stage: Stage) -> None:
+    stage.ask(ANY_TIPS)
+    stage.say("get the fries")
+    stage.manager.clear_awaiting(CHAT)
+    stage.say("And tomorrow?", recent=[{"role": "user", "content": "What's the weather in Tokyo?"}])
+    stage.say("hello", chat="elsewhere")
+    metrics = stage.manager.get_metrics()
+    assert float(metrics.pop("avg_processing_time_ms")) > 0
+    assert metrics == {
+        "total_processed": 3,
+        "routed_to_miniapp": 1,
+        "routed_to_agent": 2,
+        "awaiting_resolutions": 1,
+        "soft_context_hits": 2,
+        "queries_enriched": 1,
+        "cache_hits": 2,
+        "cache_misses": 1,
+        "miniapp_route_rate": "33.3%",
+        "enrichment_rate": "33.3%",
+        "cache_hit_rate": "66.7%",
+    }
+
+
+def test_metrics_of_nothing_are_zero() -> None:
+    metrics = ConversationStateManager().get_metrics()
+    assert len(metrics) == 12
+    assert metrics["miniapp_route_rate"] == "0.0%"
+    assert metrics["avg_processing_time_ms"] == 0
+
+
+def test_a_message_leaves_nothing_behind(stage: Stage) -> None:
+    for number in range(100):
+        stage.say("hello", chat=f"chat {number}")
+    assert len(stage.manager) == 0
+
+
+def test_idle_channels_are_dropped_after_ten_minutes(stage: Stage) -> None:
+    for number in range(10_000):
+        stage.ask(ANY_TIPS, chat=f"chat {number}")
+    stage.clock.advance(601)
+    stage.manager.expire()
+    stage.manager.sweep()
+    assert len(stage.manager) == 0
+
+
+def test_a_channel_with_an_open_prompt_is_not_swept(stage: Stage) -> None:
+    stage.ask()
+    stage.manager.sweep()
+    assert stage.say("2").resolution_type is ResolutionType.SELECTION
+
+
+def test_forgetting_a_person_drops_their_prompt_and_the_soft_context(stage: Stage) -> None:
+    annas, bens = stage.ask(ANY_TIPS), stage.ask(user=BEN)
+    assert stage.manager.forget(CHAT, ANNA) == [annas]
+    assert not stage.say("hm", ANNA).soft_context
+    assert stage.manager.forget(CHAT, None) == [bens]
+
+
+def test_it_knows_which_message_shows_a_prompt(stage: Stage) -> None:
+    prompt = stage.ask()
+    stage.manager.shown(prompt, 77, "Which one?")
+    found = stage.manager.find(CHAT, prompt.id)
+    assert found
+    assert (found.message_id, found.question) == (77, "Which one?")
+    stage.manager.clear_prompt(prompt)
+    stage.manager.shown(prompt, 78, "Which one?")
+    assert stage.manager.find(CHAT, prompt.id) is None
+
+
+def test_the_four_kinds_are_document_000s() -> None:
+    assert [kind.removeprefix("awaiting_") for kind in AwaitingType] == [
+        "selection",
+        "metadata",
+        "confirmation",
+        "input",
+    ]
+    assert list(ResolutionType) == ["selection", "metadata", "confirmation", "input", "cancel"]

@@ -1,0 +1,81 @@
+"""What can be asked, and how a response says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from state.prompts import AwaitingType, ConversationStateError, labels_of, modernised, read_state
+
+SHACKS = [
+    {"id": "v1", "name": "Shake Shack", "district": "Shibuya"},
+    {"id": "v2", "name": "Shake Shack", "district": "Shinjuku"},
+]
+
+
+def state(**changes: Any) -> dict[str, Any]:
+    return {
+        "awaiting_type": "awaiting_selection",
+        "options": SHACKS,
+        "context": {"original_query": "Shake Shack", "selection_type": "venue"},
+        "source_handler": "trip_planner._add_single_venue",
+        **changes,
+    }
+
+
+def test_a_conversation_state_is_read_with_all_its_parts() -> None:
+    ask, soft_context = read_state(state(soft_context={"last_action": "searched"}), "trip_planner")
+    assert ask.awaiting_type is AwaitingType.SELECTION
+    assert list(ask.options) == SHACKS
+    assert ask.context["selection_type"] == "venue"
+    assert ask.source_handler == "trip_planner._add_single_venue"
+    assert soft_context == {"last_action": "searched"}
+    assert not ask.anyone
+
+
+def test_equal_names_are_told_apart_by_what_differs() -> None:
+    assert labels_of(SHACKS) == ("Shake Shack (Shibuya)", "Shake Shack (Shinjuku)")
+    assert labels_of([*SHACKS, {"name": "Ramen Bar", "district": "Ebisu"}])[2] == "Ramen Bar"
+
+
+def test_equal_options_keep_their_name() -> None:
+    assert labels_of(["tea", "tea"]) == ("tea", "tea")
+    assert labels_of([{"name": "tea"}, {"name": "tea"}]) == ("tea", "tea")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"awaiting_type": "awaiting_magic"}, "use one of awaiting_selection, awaiting_metadata"),
+        ({"awaiting_type": None}, "use one of awaiting_selection"),
+        ({"options": []}, "needs at least one option"),
+        ({"options": ["tea", " "]}, "an option has no name"),
+        ({"options": [{"district": "Shibuya"}]}, "an option has no name"),
+        ({"options": ["tea"] * 101}, "at most 100"),
+        ({"awaiting_type": "awaiting_confirmation"}, "takes no options"),
+        ({"optoins": []}, "optoins"),
+    ],
+)
+def test_what_cannot_be_awaited_is_refused_and_names_who_asked(changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(ConversationStateError, match=why) as refused:
+        read_state(state(**changes), "trip_planner")
+    assert str(refused.value).startswith("trip_planner._add_single_venue: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_the_asker_is_named_where_no_handler_is() -> None:
+    with pytest.raises(ConversationStateError, match=r"^dice: "):
+        read_state({"awaiting_type": "soon"}, "dice")
+
+
+def test_the_old_focus_state_still_says_the_same_with_a_warning() -> None:
+    old = {
+        "focus_type": "awaiting_selection",
+        "context": {"options": SHACKS, "original_query": "Shake Shack"},
+        "source_handler": "trip_planner.x",
+    }
+    with pytest.warns(DeprecationWarning, match="conversation_state"):
+        ask, _ = read_state(modernised(old), "trip_planner")
+    assert list(ask.options) == SHACKS
+    assert ask.context == {"original_query": "Shake Shack"}

@@ -1,0 +1,64 @@
+"""A real browser, for what the chat page shows and takes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+FLAGS = (
+    "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --disable-quic --disable-dev-shm-usage --window-size=1280,900"
+)
+PATIENCE_SECONDS = 10.0
+# Tells once the condition holds: asked now and each time the page has changed.
+WHEN = """
+const done = arguments[arguments.length - 1];
+const holds = () => %s;
+if (holds()) { done(true); return; }
+const watch = new MutationObserver(() => { if (holds()) { watch.disconnect(); done(true); } });
+watch.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+"""
+# The newest message on the page.
+LAST = "[...document.querySelectorAll('#messages .message')].at(-1)"
+
+needs_browser = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
+
+
+@contextmanager
+def open_browser(profile: Path) -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM or ""
+    for flag in (*FLAGS.split(), f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(service=Service(DRIVER), options=options)
+    browser.set_script_timeout(PATIENCE_SECONDS)
+    try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+def when(browser: webdriver.Chrome, condition: str) -> None:
+    """Waits until a JavaScript expression holds."""
+    assert browser.execute_async_script(WHEN % condition)
+
+
+def write(browser: webdriver.Chrome, text: str) -> None:
+    """Writes into the message box as a person does, and sends it."""
+    browser.find_element(By.ID, "composer").send_keys(text, Keys.ENTER)
+
+
+def console_errors(browser: webdriver.Chrome) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = browser.get_log("browser")  # type: ignore[no-untyped-call]
+    return [entry for entry in entries if entry["level"] == "SEVERE"]

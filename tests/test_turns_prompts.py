@@ -1,0 +1,315 @@
+"""turns/: what asks, and what comes back. Time skips."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import structlog
+
+from delivery.post import Problem
+from delivery.prompts import CALLED_OFF, EXPIRED
+from miniapps.base import MiniApp, MiniAppContext, MiniAppResponse
+from miniapps.router import BROKEN, LATE
+from state.awaiting import ProcessingResult, Prompt, RouteTarget
+from state.prompts import Ask, AwaitingType, ResolutionType
+from tests.support.fake_agent import Script
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD
+from tests.support.turns_bench import Bench
+from tests.support.virtual_time import until
+from turns.intake import Intake
+from turns.turn import Question
+from turns.wording import UNPOSTABLE
+
+pytestmark = pytest.mark.virtual_time
+
+OTHER = CHANNEL + 1
+COLOUR = {"awaiting_type": "awaiting_selection", "options": ["red", "blue"], "source_handler": "paint.colour"}
+WANTS_SOAP = Ask(AwaitingType.CONFIRMATION, context={"ask_id": "call-1"}, source_handler="agent")
+
+
+class Paint(MiniApp):
+    """Asks for a colour; behaves as it is told."""
+
+    id = "paint"
+
+    def __init__(self) -> None:
+        self.seen: list[MiniAppContext] = []
+        self.does: list[Exception | asyncio.Event | MiniAppResponse] = []
+
+    def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:  # noqa: ARG002
+        return float("paint" in text)
+
+    async def handle(self, context: MiniAppContext) -> MiniAppResponse:
+        self.seen.append(context)
+        match self.does.pop(0) if self.does else None:
+            case Exception() as error:
+                raise error
+            case asyncio.Event() as gate:
+                await gate.wait()
+            case MiniAppResponse() as response:
+                return response
+        if context.focus_resolution:
+            return MiniAppResponse("Painted.", soft_context={"last_action": "painted"})
+        return MiniAppResponse("Which colour?", conversation_state=COLOUR)
+
+
+class Stage(Bench):
+    """Turns with a mini-app, and messages taken in as the bot does."""
+
+    def __init__(self) -> None:
+        self.paint = Paint()
+        super().__init__(self.paint)
+        self.intake = Intake(
+            conversations=self.conversations,
+            states=self.states,
+            prompts=self.prompts,
+            miniapps=self.miniapps,
+            turns=self.turns,
+            bot=lambda: ("Parley", BOT),
+        )
+
+    def take_in(self, text: str, author: int = ANNA, *, channel: int = CHANNEL) -> Question:
+        message = self.say(author, text, channel=channel)
+        question = self.question(message, channel)
+        conversation = self.conversations.get(channel)
+        assert conversation
+        meaning = self.intake.resolves(message, conversation)
+        if meaning:
+            self.intake.resolve(question, meaning)
+            self.intake.settle(meaning)
+        else:
+            self.intake.submit(question)
+        return question
+
+    async def prompt(self, text: str = "paint it") -> Prompt:
+        self.take_in(text)
+        await self.idle()
+        [prompt] = self.states.prompts(CHANNEL)
+        return prompt
+
+
+@pytest.fixture
+async def stage() -> Stage:
+    return Stage()
+
+
+async def test_a_mini_app_takes_the_turn_it_wants_and_its_question_gets_a_card(stage: Stage) -> None:
+    prompt = await stage.prompt()
+    [call] = stage.wire.done("send")
+    assert call.text == "Which colour?"
+    assert call.card
+    assert (call.card.prompt_id, call.card.labels) == (prompt.id, ("red", "blue"))
+    assert (prompt.message_id, prompt.question) == (call.message_id, "Which colour?")
+    assert (prompt.user_id, prompt.miniapp_id) == (ANNA, "paint")
+    assert not stage.agent.requests
+    assert stage.spent == [0]
+
+
+async def test_the_resolution_reaches_the_handler_and_the_card_shows_it(stage: Stage) -> None:
+    prompt = await stage.prompt()
+    stage.take_in("blue")
+    await stage.idle()
+    context = stage.paint.seen[-1]
+    assert context.focus_resolution == {"type": "selection", "selection_index": 2, "selected_option": "blue"}
+    assert (context.text, context.source_handler, context.user_name) == ("blue", "paint.colour", "Anna")
+    assert prompt.message_id
+    assert stage.wire.standing[prompt.message_id] == "Which colour?\n\n-# ✓ blue"
+    assert prompt.message_id not in stage.wire.cards
+    assert stage.wire.texts[-1] == "Painted."
+    assert stage.states.soft_context(CHANNEL) == {"last_action": "painted", "source_miniapp_id": "paint"}
+    assert not stage.states.prompts(CHANNEL)
+
+
+@pytest.mark.parametrize("text", ["Parley, blue", "hey parley blue", "<@1> blue", "<@!1>, Blue", "@Parley blue"])
+async def test_calling_the_bot_is_no_part_of_the_answer(stage: Stage, text: str) -> None:
+    await stage.prompt()
+    stage.take_in(text)
+    await stage.idle()
+    assert stage.wire.texts[-1] == "Painted."
+
+
+async def test_an_answer_typed_while_the_question_is_still_being_posted_counts(stage: Stage) -> None:
+    stage.wire.gate = asyncio.Event()
+    stage.take_in("paint it")
+    await until(lambda: stage.states.prompts(CHANNEL))
+    stage.take_in("blue")
+    stage.wire.gate.set()
+    await stage.idle()
+    assert stage.wire.texts == ["Which colour?\n\n-# ✓ blue", "Painted."]
+    assert not stage.wire.cards
+
+
+async def test_what_the_mini_app_said_is_told_the_model_later(stage: Stage) -> None:
+    await stage.prompt()
+    stage.take_in("what did you just ask?", BEN)
+    await stage.idle()
+    told = [(m.author, m.content) for m in stage.agent.requests[-1].transcript]
+    assert told == [("Anna", "paint it"), ("Parley", "Which colour?"), ("Ben", "what did you just ask?")]
+
+
+async def test_a_question_that_stands_alone_is_not_taken_together_with_others(stage: Stage) -> None:
+    gate = asyncio.Event()
+    stage.script(Script(gate=gate))
+    stage.take_in("one")
+    await until(lambda: stage.agent.requests)
+    for text in ("two", "three", "paint it", "four", "five"):
+        stage.take_in(text, BEN)
+    gate.set()
+    await stage.idle()
+    asked = [[message.content for message in request.questions] for request in stage.agent.requests]
+    assert asked == [["one"], ["two", "three"], ["four", "five"]]
+    assert [context.text for context in stage.paint.seen] == ["paint it"]
+
+
+@pytest.mark.parametrize("trouble", ["raises", "hangs"])
+async def test_a_mini_app_in_trouble_costs_one_sentence_and_releases_the_prompt(stage: Stage, trouble: str) -> None:
+    await stage.prompt()
+    stage.paint.does = [ValueError("secret") if trouble == "raises" else asyncio.Event()]
+    with structlog.testing.capture_logs() as logs:
+        stage.take_in("blue")
+        stage.ask(BEN, "hello", channel=OTHER)
+        await until(lambda: OTHER in stage.wires and stage.wires[OTHER].texts == ["the answer"])
+        await stage.idle()
+    assert stage.wire.texts[-1] == (BROKEN if trouble == "raises" else LATE)
+    assert not stage.states.prompts(CHANNEL)
+    assert any(entry.get("miniapp") == "paint" for entry in logs)
+
+
+async def test_the_budget_does_not_concern_a_mini_app(stage: Stage) -> None:
+    stage.has_budget = False
+    await stage.prompt()
+    assert stage.wire.texts == ["Which colour?"]
+
+
+async def test_a_question_that_cannot_be_posted_awaits_nothing(stage: Stage) -> None:
+    stage.wire.problems["send"].extend([Problem.REJECTED, None])
+    stage.take_in("paint it")
+    await stage.idle()
+    assert stage.wire.texts == [UNPOSTABLE]
+    assert not stage.states.prompts(CHANNEL)
+
+
+async def test_a_question_whose_occasion_is_deleted_while_it_is_posted_awaits_nothing(stage: Stage) -> None:
+    stage.wire.gate = asyncio.Event()
+    question = stage.take_in("paint it")
+    await until(lambda: stage.states.prompts(CHANNEL))
+    gone = question.message.message_id
+    stage.turns.withdraw(CHANNEL, lambda message: message.message_id == gone)
+    stage.prompts.messages_gone(CHANNEL, [gone])
+    stage.wire.gate.set()
+    await stage.idle()
+    assert stage.wire.texts == []
+    assert not stage.states.prompts(CHANNEL)
+
+
+# The agent's own questions
+
+
+async def test_the_agent_asks_and_is_told_the_answer(stage: Stage) -> None:
+    stage.script(Script("May I?", ask=WANTS_SOAP), Script("Done."))
+    stage.take_in("wash it")
+    await stage.idle()
+    [prompt] = stage.states.prompts(CHANNEL)
+    assert prompt.miniapp_id is None
+    stage.take_in("yes")
+    await stage.idle()
+    reply = stage.agent.requests[-1].reply
+    assert reply
+    assert (reply.ask_id, reply.type) == ("call-1", ResolutionType.CONFIRMATION)
+    assert reply.data["confirmed"] is True
+    assert stage.wire.texts == ["May I?\n\n-# ✓ Yes", "Done."]
+
+
+async def test_the_agent_is_told_that_its_question_was_called_off(stage: Stage) -> None:
+    stage.script(Script("May I?", ask=WANTS_SOAP), Script("Fine."))
+    stage.take_in("wash it")
+    await stage.idle()
+    stage.take_in("forget it")
+    await stage.idle()
+    reply = stage.agent.requests[-1].reply
+    assert reply
+    assert reply.type is ResolutionType.CANCEL
+    assert stage.wire.texts[0] == f"May I?\n\n-# {CALLED_OFF}"
+
+
+async def test_the_agent_knows_which_question_of_a_mini_app_was_called_off(stage: Stage) -> None:
+    await stage.prompt()
+    stage.take_in("never mind")
+    await stage.idle()
+    request = stage.agent.requests[-1]
+    assert request.reply is None
+    assert any("Which colour?" in note for note in request.notes)
+
+
+async def test_an_incomplete_query_goes_to_the_agent_in_full_beside_the_words(stage: Stage) -> None:
+    stage.script(Script("Sunny."))
+    stage.take_in("What's the weather in Tokyo?")
+    await stage.idle()
+    stage.take_in("And tomorrow?")
+    await stage.idle()
+    request = stage.agent.requests[-1]
+    assert request.questions[0].content == "And tomorrow?"
+    assert any("What's the weather in Tokyo tomorrow?" in note for note in request.notes)
+    assert not stage.agent.requests[0].notes
+
+
+async def test_soft_context_goes_with_the_question(stage: Stage) -> None:
+    stage.states.set_soft_context(CHANNEL, {"last_action": "added_venue", "last_item_name": "Shake Shack"})
+    stage.take_in("is it any good?")
+    await stage.idle()
+    assert any("added_venue" in note and "Shake Shack" in note for note in stage.agent.requests[-1].notes)
+
+
+# The rewriting model
+
+
+async def test_what_the_rules_leave_incomplete_the_rewriting_model_completes(stage: Stage) -> None:
+    asked = []
+
+    async def rewrite(message: Any, before: Any) -> str:
+        asked.append((message.content, [m.content for m in before]))
+        return "Why is the sky blue?"
+
+    stage.answering._rewrite = rewrite
+    meaning = ProcessingResult(RouteTarget.AGENT, query="why?", enriched_query="why?", incomplete=True)
+    message = stage.say(ANNA, "why?")
+    stage.turns.submit(replace(stage.question(message), meaning=meaning))
+    await stage.idle()
+    assert asked == [("why?", [])]
+    assert any("Why is the sky blue?" in note for note in stage.agent.requests[-1].notes)
+    stage.has_budget = False
+    stage.turns.submit(replace(stage.question(stage.say(ANNA, "why?")), meaning=meaning))
+    await stage.idle()
+    assert len(asked) == 1
+
+
+# Time
+
+
+async def test_a_card_expires_at_its_deadline(stage: Stage) -> None:
+    keeper = asyncio.create_task(stage.prompts.keep())
+    prompt = await stage.prompt()
+    stage.clock.advance(119)
+    await asyncio.sleep(119)
+    assert stage.states.is_awaiting(CHANNEL)
+    stage.clock.advance(1)
+    await asyncio.sleep(2)
+    assert not stage.states.prompts(CHANNEL)
+    assert stage.wire.standing[prompt.message_id or 0] == f"Which colour?\n\n-# {EXPIRED}"
+    keeper.cancel()
+
+
+async def test_a_card_that_cannot_be_changed_costs_nothing_else(stage: Stage) -> None:
+    await stage.prompt()
+    stage.wire.problems["settle"].append(Problem.FORBIDDEN)
+    stage.take_in("blue")
+    await stage.idle()
+    assert stage.wire.texts == ["Which colour?", "Painted."]
+
+
+async def test_the_guild_is_kept_for_the_card(stage: Stage) -> None:
+    assert (await stage.prompt()).guild_id == GUILD

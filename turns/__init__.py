@@ -1,0 +1,1 @@
+"""One answer in the making: a queue per channel, taken together, answered, cancelled, drained."""

@@ -1,0 +1,84 @@
+"""What a turn is made of: the questions that it answers together, and how far it has come."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agents.gateway import AgentRequest, Answer, Failure, Place
+from conversation import MessageRecord
+from state.awaiting import ProcessingResult, Prompt, RouteTarget
+
+TO_THE_AGENT = ProcessingResult(RouteTarget.AGENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A message that wants an answer, and where. starts_conversation: what was said before it is not known yet.
+
+    meaning: who answers it, what of ours it resolves, and what it means in full. card_id: of a click, the message it
+    was made on. asks_again: a prompt that is put once more, below the answer.
+    """
+
+    message: MessageRecord
+    guild_id: int
+    channel_id: int
+    place: Place
+    starts_conversation: bool = False
+    meaning: ProcessingResult = TO_THE_AGENT
+    card_id: int | None = None
+    asks_again: Prompt | None = None
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it has a turn of its own: what it answers is nobody else's question."""
+        return self.meaning.prompt is not None or self.by_miniapp
+
+    @property
+    def by_miniapp(self) -> bool:
+        """Whether a mini-app answers it, which needs no model."""
+        return self.meaning.route_to is RouteTarget.MINIAPP
+
+    @property
+    def reply_to(self) -> int:
+        return self.card_id or self.message.message_id
+
+
+class Cancel(StrEnum):
+    """Why a turn ended before its time."""
+
+    STOPPED = "stopped"
+    WITHDRAWN = "withdrawn"
+    SHUTDOWN = "shutdown"
+    UNDELIVERABLE = "undeliverable"
+    OVER_BUDGET = "over_budget"
+
+
+@dataclass(slots=True)
+class Turn:
+    questions: list[Question]
+    request: AgentRequest | None = None
+    text: str = ""
+    cancel: Cancel | None = None
+    work: asyncio.Task[Answer | Failure | Cancel] | None = None
+
+    @property
+    def by_miniapp(self) -> bool:
+        return any(question.by_miniapp for question in self.questions)
+
+    def stop(self, author_id: int) -> bool:
+        """Ends it if it is made for this person alone; others who asked with them still get their answer."""
+        others = [q for q in self.questions if q.message.author_id != author_id]
+        if len(others) == len(self.questions) or (self.work and self.work.done()):
+            return False
+        if others:
+            self.questions[:] = others
+        else:
+            self.end(Cancel.STOPPED)
+        return True
+
+    def end(self, why: Cancel) -> None:
+        self.cancel = self.cancel or why
+        if self.work:
+            self.work.cancel()
