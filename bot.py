@@ -201,25 +201,20 @@ class Parley(discord.Client):
             return
         started = perf_counter()
         record = to_record(message, me)
-        decision, meaning = await self._decide(message, record)
+        decision = await self._decide(message, record)
         is_news = is_active or decision not in (NOTHING, NOT_LISTED)
         note = self.decisions.add if is_news else self.decisions.add_ignored
         note(message.id, channel_id, message.author.id, decision)
         log_decision(log.info if is_news else log.debug, message, decision, perf_counter() - started)
         self._learn(record, _guild_id(message), channel_id, decision)
         if decision.respond:
-            question = self._question(message, record, starts_conversation=not is_active)
-            if meaning:
-                self.intake.resolve(question, meaning)
-                self.intake.settle(meaning)
-            else:
-                self.intake.submit(question)
+            self.intake.submit(self._question(message, record, starts_conversation=not is_active))
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         await self.clicks.answer(interaction)
 
     async def on_raw_typing(self, payload: discord.RawTypingEvent) -> None:
-        self.states.extend(payload.channel_id, payload.user_id)
+        self.states.typing(payload.channel_id, payload.user_id)
 
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
         message, channel_id, me = payload.message, payload.channel_id, self._me()[1]
@@ -280,28 +275,25 @@ class Parley(discord.Client):
 
     # From a message to a decision
 
-    async def _decide(
-        self, message: discord.Message, record: MessageRecord
-    ) -> tuple[Decision, ProcessingResult | None]:
-        """The decision on a message, and what it means where it resolves a prompt of ours."""
+    async def _decide(self, message: discord.Message, record: MessageRecord) -> Decision:
         channel_id, me = message.channel.id, self._me()[1]
         if self._channels and channel_id not in self._channels:
-            return NOT_LISTED, None
+            return NOT_LISTED
         conversation = self.conversations.get(channel_id)
         if conversation is None:
-            decision = self._permit(message, self.decider.should_start_conversation(record, me))
+            decision = self._permit(message, record, self.decider.should_start_conversation(record, me))
             if decision.respond:
                 self.conversations.start(channel_id, [record])
-            return decision, None
+            return decision
         self._record(conversation, record)
         if self.turns.stop(record, channel_id):
-            return Decision(False, Reason.STOP), None
-        if (meaning := self.intake.resolves(record, conversation)) and meaning.prompt:
-            return self._permit(message, AWAITED, costs_tokens=meaning.prompt.miniapp_id is None), meaning
+            return Decision(False, Reason.STOP)
+        if self.intake.resolves(record, conversation):
+            return self._permit(message, record, AWAITED)
         decision = await self.decider.should_respond(record, conversation, me)
         if conversation.is_deleted(record.message_id):
-            return Decision(False, Reason.DELETED), None
-        return self._permit(message, decision), None
+            return Decision(False, Reason.DELETED)
+        return self._permit(message, record, decision)
 
     def _learn(self, record: MessageRecord, guild_id: int, channel_id: int, decision: Decision) -> None:
         conversation = self.conversations.get(channel_id)
@@ -318,7 +310,7 @@ class Parley(discord.Client):
         if conversation.engagement.standing(record.author_id).told_off and not was_told_off:
             self.learning.told_off(conversation.channel_id, record.timestamp)
 
-    def _permit(self, message: discord.Message, decision: Decision, *, costs_tokens: bool = True) -> Decision:
+    def _permit(self, message: discord.Message, record: MessageRecord, decision: Decision) -> Decision:
         """The decision, unless something outside the conversation forbids to answer."""
         if not decision.respond:
             return decision
@@ -327,7 +319,11 @@ class Parley(discord.Client):
         allowed = _permissions(message)
         explicit = decision.reason in (Reason.EXPLICIT_TRIGGER, Reason.AWAITED)
         refusal = self.limits.admit(
-            message.author.id, message.channel.id, explicit=explicit, now=_now(), costs_tokens=costs_tokens
+            message.author.id,
+            message.channel.id,
+            explicit=explicit,
+            now=_now(),
+            costs_tokens=self.intake.needs_model(record, message.channel.id),
         )
         if not allowed.send_messages:
             if allowed.add_reactions and not refusal:
@@ -361,10 +357,7 @@ class Parley(discord.Client):
         """Queues what somebody clicked, as if they had said it in reply to the card."""
         channel_id = interaction.channel_id or 0
         record = clicked_record(interaction, meaning.query, self._me()[1])
-        if self.conversations.get(channel_id):
-            self.conversations.record_message(channel_id, record)
-        else:
-            self.conversations.start(channel_id, [record])
+        self.conversations.record_message(channel_id, record)
         place = Place(
             self._me()[0], interaction.guild.name if interaction.guild else "", getattr(interaction.channel, "name", "")
         )
@@ -429,9 +422,18 @@ class Parley(discord.Client):
         return [r for r in records if not self._is_forgotten(question.channel_id, r)]
 
     def _is_forgotten(self, channel_id: int, record: MessageRecord) -> bool:
-        """Whether its author, whom it answers, or the whole channel was forgotten since: it must not come back."""
-        marks = (self._forgotten.get((channel_id, who)) for who in (None, record.author_id, *record.addressees))
-        return any(mark and record.message_id <= mark for mark in marks)
+        """Whether its author, whom it answers, or the whole channel was forgotten since: it must not come back.
+
+        Our answer to a click replies to our own card: whom it answers is not known, so any who was forgotten counts.
+        """
+        who = {None, record.author_id, *record.addressees}
+        answers_ourselves = record.is_bot and record.addressees <= {record.author_id}
+        marks = (
+            at
+            for (channel, whose), at in self._forgotten.items()
+            if channel == channel_id and (answers_ourselves or whose in who)
+        )
+        return any(record.message_id <= at for at in marks)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)

@@ -6,6 +6,7 @@ All answers are ephemeral, but for a card, which shows what was answered.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import aiohttp
 import discord
@@ -97,16 +98,16 @@ class Clicks:
             return
         prompt = self._states.find(interaction.channel_id or 0, click.prompt_id)
         if prompt is None or not self._states.is_open(prompt):
-            await whisper(interaction, _too_late(click))
+            await whisper(interaction, _with_words(TOO_LATE, click))
         elif prompt.user_id not in (None, click.user_id):
             await whisper(interaction, NOT_YOURS)
         elif click.action is Press.OPEN_FORM and prompt.ask.awaiting_type in FORM_TITLES:
-            self._states.extend(prompt.chat_guid, click.user_id, FORM_SECONDS)
+            self._states.extend(prompt, FORM_SECONDS)
             await show_form(interaction, prompt.id, FORM_TITLES[prompt.ask.awaiting_type], prompt.question)
         elif (resolution := resolution_of(click, prompt.ask)) is None:
             await whisper(interaction, DOES_NOT_FIT)
         elif refusal := self._refuse(interaction, prompt):
-            await whisper(interaction, refusal)
+            await whisper(interaction, _with_words(refusal, click))
         else:
             await self._resolve(interaction, prompt, resolution, click)
 
@@ -118,13 +119,18 @@ class Clicks:
         else:
             self._submit(interaction, _meaning(prompt, resolution, click))
         ending = ending_of(resolution.data, prompt.ask)
-        if not await settle(interaction, settled(prompt, ending)):
-            self._prompts.settle([prompt], ending)
+        card = interaction.message
+        self._prompts.settle([prompt], ending, but=card.id if card else None)
+        if card:
+            # Its own text, since a card can be clicked before the record knows how it was posted.
+            here = replace(prompt, message_id=card.id, question=card.content)
+            if not await settle(interaction, settled(here, ending)):
+                self._prompts.settle([here], ending)
 
 
-def _too_late(click: Click) -> str:
+def _with_words(sentence: str, click: Click) -> str:
     """What was written into a form is given back: nobody likes to write it twice."""
-    return f"{TOO_LATE} You wrote:\n{click.action.text}" if isinstance(click.action, Written) else TOO_LATE
+    return f"{sentence} You wrote:\n{click.action.text}" if isinstance(click.action, Written) else sentence
 
 
 def resolution_of(click: Click, ask: Ask) -> Resolution | None:

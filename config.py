@@ -133,6 +133,8 @@ class Settings(BaseSettings):
     @field_validator("nominatim_url")
     @classmethod
     def _nominatim_url(cls, value: str | None) -> str | None:
+        if value and re.search(r"[\s?#]", value):
+            raise ValueError("more than an address")
         return value and _refuse_eavesdropping(value.rstrip("/"), secure="https", loopback="http")
 
     @field_validator("model", "judge_model", "rewrite_model")

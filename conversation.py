@@ -75,6 +75,7 @@ class ChannelConversation:
     own: set[int] = field(default_factory=set)
     revisions: Changes = field(default_factory=dict)
     unsaid: set[int] = field(default_factory=set)
+    taken_back: set[int] = field(default_factory=set)
     size: int = 0
 
     def __post_init__(self) -> None:
@@ -152,9 +153,9 @@ class ChannelConversation:
     def remove(self, message_ids: Collection[int]) -> None:
         """Drops messages for good: from the record, from replies that quote them, and from what the model is told.
 
-        With a message of the bot's own goes what the model is told that it said.
+        With one that the model said goes what the model is told that it said.
         """
-        own = (m.reply_to_id for m in self.messages if m.is_bot and m.message_id in message_ids)
+        own = (m.reply_to_id for m in self.messages if m.message_id in self.own and m.message_id in message_ids)
         self._unsay({question for question in own if question is not None})
         count = len(self.messages)
         self._change(dict.fromkeys(message_ids))
@@ -164,6 +165,7 @@ class ChannelConversation:
     def forget(self, author_id: int) -> None:
         """Drops all that one person said, what others' replies quote of it, and what was answered to them."""
         told_of = {tag["message_id"] for tag in _tags(self.llm_history) if tag["author_id"] == author_id}
+        told_of |= {message_id for m in self.llm_history for message_id, author in _words_of(m) if author == author_id}
         quoting = {tag["message_id"] for tag in _tags(self.llm_history) if tag["reply_to_author_id"] == author_id}
         changes: Changes = dict.fromkeys(quoting)
         changes |= {i: None for i, m in self.revisions.items() if m and m.author_id == author_id}
@@ -186,10 +188,17 @@ class ChannelConversation:
             if m.reply_to_id in changes and (changed := changes[m.reply_to_id]) is not m
         }
         changes = {**quoting, **changes}
+        taken_back = {i for i, new in changes.items() if not (new and self._has_words_of(new))}
         self._keep([new for m in self.messages if (new := changes.get(m.message_id, m))])
-        self.llm_history = _reworded(self.llm_history, changes)
         # A turn that runs was told the old words, and brings them back in its history.
         self.revisions = dict([*self.revisions.items(), *changes.items()][-MAX_REVISIONS:])
+        self.taken_back = (self.taken_back | taken_back) & self.revisions.keys()
+        self.llm_history = _without_words(_reworded(self.llm_history, changes), self.taken_back)
+
+    def _has_words_of(self, message: MessageRecord) -> bool:
+        """Whether the message is recorded with these words, and differs by an unfurled link or a quotation at most."""
+        recorded = self.find(message.message_id)
+        return recorded is not None and recorded.content == message.content
 
     def trim(self, max_messages: int, max_characters: int) -> None:
         """Drops the oldest messages once a cap is passed, down to three quarters of it, so that this is rare."""
@@ -206,7 +215,7 @@ class ChannelConversation:
 
     def answered(self, llm_history: list[ModelMessage]) -> None:
         """Takes over what the model was told and said, less what was deleted or edited while it spoke."""
-        current = _reworded(_unsaid(llm_history, self.unsaid), self.revisions)
+        current = _without_words(_reworded(_unsaid(llm_history, self.unsaid), self.revisions), self.taken_back)
         self.llm_history = trim_history(current, HISTORY_TOKENS)
         self.unsaid = set()
         self.told_through = max([self.told_through, *(tag["message_id"] for tag in _tags(llm_history))])
@@ -429,6 +438,25 @@ def _reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMe
         else message
         for message in history
     ]
+
+
+def _without_words(history: Sequence[ModelMessage], taken_back: Collection[int]) -> list[ModelMessage]:
+    """The history without the words of these messages in what the agent keeps for itself.
+
+    That is a response's metadata. Whose words it holds, it says by its key "words_of"; it goes as soon as one of these
+    messages is edited or deleted.
+    """
+    return [
+        replace(message, metadata=None)
+        if any(message_id in taken_back for message_id, _ in _words_of(message))
+        else message
+        for message in history
+    ]
+
+
+def _words_of(message: ModelMessage) -> Sequence[tuple[int, int]]:
+    """The messages whose words a response's metadata holds: their ids, each with its author's."""
+    return (message.metadata or {}).get("words_of", ()) if isinstance(message, ModelResponse) else ()
 
 
 def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:

@@ -1,7 +1,8 @@
 """How the agent asks people: its tools, the prompt that each call opens, and the run that waits for the answer.
 
 The history keeps what people read, as the model's own plain words: any provider takes that while the question is open,
-in the turns of others too. What the run needs to go on stands in the metadata of that response.
+in the turns of others too. What the run needs to go on stands in the metadata of that response, until somebody edits
+or deletes words that it holds: conversation.py then drops it, and the reply makes an ordinary turn.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from pydantic_ai import CallDeferred, DeferredToolRequests, DeferredToolResults,
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 
 from agents.gateway import Reply
+from conversation import MessageRecord
+from delivery.split import clipped, is_blank
 from state.prompts import Ask, AwaitingType, ResolutionType
 
 MAX_OPTIONS = 25  # what Discord's buttons and menus take
 SOURCE = "agent"
 CALLED_OFF = "They called this off, and do not want to be asked again."
 REFUSED = "They said no."
-SUSPENDED = "suspended"
+MAX_QUESTIONS = 5  # at once
+TOO_MANY = f"Not asked: ask at most {MAX_QUESTIONS} questions at once."
+MAX_ARGUMENTS = 1_000  # characters of a tool's arguments that people are shown
 
 Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
 Choice = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
@@ -39,6 +44,7 @@ async def ask_choice(question: Question, options: Options) -> str:
     """
     if len({option.casefold() for option in options}) < len(options):
         raise ModelRetry("The options must differ from each other.")
+    _check(question, *options)
     shown = "\n".join([question, "", *(f"{number}. {option}" for number, option in enumerate(options, 1))])
     raise CallDeferred({"text": shown, "awaiting": AwaitingType.SELECTION, "options": options})
 
@@ -49,6 +55,7 @@ async def ask_confirmation(question: Question) -> bool:
     Args:
         question: What people read. Do not say it in your text as well.
     """
+    _check(question)
     raise CallDeferred({"text": question, "awaiting": AwaitingType.CONFIRMATION})
 
 
@@ -58,7 +65,14 @@ async def ask_text(question: Question) -> str:
     Args:
         question: What people read. Do not say it in your text as well.
     """
+    _check(question)
     raise CallDeferred({"text": question, "awaiting": AwaitingType.INPUT})
+
+
+def _check(*texts: str) -> None:
+    """Raises ModelRetry for texts of which nothing would be seen."""
+    if any(map(is_blank, texts)):
+        raise ModelRetry("The question and each option need visible characters.")
 
 
 ASKING: Sequence[Tool[None]] = (Tool(ask_choice), Tool(ask_confirmation), Tool(ask_text))
@@ -92,20 +106,26 @@ class OpenCall(BaseModel):
 
 class Suspended(BaseModel):
     """A run that waits. said: its messages since the prompt, less what people said; calls: what it asks, in this order;
-    results: what came of the first of them, by the call's id."""
+    results: what came of the first of them, by the call's id; words_of: the messages by which people resolved calls,
+    whose words stand in said and in results, as (id, author's id): the key by which conversation.py knows them."""
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
 
     said: list[ModelMessage]
     calls: list[OpenCall]
     results: dict[str, Any] = {}
+    words_of: list[tuple[int, int]] = []
     ask_id: str = Field(default_factory=lambda: uuid4().hex)
 
     @classmethod
-    def of(cls, messages: Sequence[ModelMessage], requests: DeferredToolRequests) -> Self:
+    def of(
+        cls, messages: Sequence[ModelMessage], requests: DeferredToolRequests, words_of: list[tuple[int, int]]
+    ) -> Self:
         """The run that made these messages, and whose calls these are."""
         asked = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
-        return cls(said=[_without_prompts(m) for m in messages], calls=[*asked, *map(_approval, requests.approvals)])
+        calls = [*asked, *map(_approval, requests.approvals)]
+        said, too_many = [_without_prompts(m) for m in messages], {c.call_id: TOO_MANY for c in calls[MAX_QUESTIONS:]}
+        return cls(said=said, calls=calls, results=too_many, words_of=words_of)
 
     @property
     def open(self) -> Sequence[OpenCall]:
@@ -118,13 +138,15 @@ class Suspended(BaseModel):
 
     def response(self, text: str) -> ModelResponse:
         """What the history keeps. text: all that people read."""
-        return ModelResponse(parts=[TextPart(text)], metadata={SUSPENDED: self.model_dump(mode="json")})
+        return ModelResponse(parts=[TextPart(text)], metadata=self.model_dump(mode="json"))
 
-    def after(self, reply: Reply) -> Self:
-        """The run with the call resolved that was being asked; with all of them where they called it off."""
+    def after(self, reply: Reply, words: Sequence[MessageRecord]) -> Self:
+        """The run with the call resolved that was being asked, by these words; with all of them where they called it
+        off."""
         done = self.open if reply.type is ResolutionType.CANCEL else self.open[:1]
         results = {call.call_id: call.result(reply) for call in done}
-        return type(self)(said=self.said, calls=self.calls, results=self.results | results)
+        words_of = [*self.words_of, *((m.message_id, m.author_id) for m in words)]
+        return type(self)(said=self.said, calls=self.calls, results=self.results | results, words_of=words_of)
 
     def deferred_results(self) -> DeferredToolResults:
         """What pydantic-ai goes on with."""
@@ -139,10 +161,10 @@ class Suspended(BaseModel):
 
 
 def find(history: Sequence[ModelMessage], ask_id: str) -> tuple[int, Suspended] | None:
-    """Where in the history the run waits that asked this; None where it was trimmed or forgotten."""
+    """Where in the history the run waits that asked this; None where it was trimmed, forgotten or outdated."""
     for position, message in enumerate(history):
-        if _asked(message) == ask_id and message.metadata:
-            return position, Suspended.model_validate(message.metadata[SUSPENDED])
+        if _asked(message) == ask_id:
+            return position, Suspended.model_validate(message.metadata)
     return None
 
 
@@ -152,13 +174,12 @@ def settled(history: Sequence[ModelMessage], ask_id: str) -> list[ModelMessage]:
 
 
 def _asked(message: ModelMessage) -> str | None:
-    suspended = (message.metadata or {}).get(SUSPENDED) if isinstance(message, ModelResponse) else None
-    return suspended["ask_id"] if suspended else None
+    return (message.metadata or {}).get("ask_id") if isinstance(message, ModelResponse) else None
 
 
 def _approval(call: ToolCallPart) -> OpenCall:
     arguments = json.dumps(call.args_as_dict(), ensure_ascii=False).replace("`", "'")
-    given = "" if arguments == "{}" else f" with `{arguments}`"
+    given = "" if arguments == "{}" else f" with `{clipped(arguments, MAX_ARGUMENTS)}`"
     text = f"May I run `{call.tool_name}`{given}?"
     return OpenCall(call_id=call.tool_call_id, text=text, awaiting=AwaitingType.CONFIRMATION, is_approval=True)
 

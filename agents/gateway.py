@@ -36,7 +36,7 @@ class Reply:
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class AgentRequest:
     """One turn. history: what the model was told and said so far; transcript: what was said since, oldest first,
     the questions among it; questions: the messages that want an answer. now: aware.
@@ -100,5 +100,5 @@ class AgentGateway(Protocol):
         ...
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
-        """The answer as far as it came when somebody stopped it."""
+        """The answer as far as it came when somebody stopped it; tokens: what respond() used for this request."""
         ...

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
+import structlog
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import (
@@ -45,6 +47,8 @@ from agents.models import SETTINGS
 from conversation import CHARACTERS_PER_TOKEN, MessageRecord, indented, told
 from delivery.split import is_blank
 
+log = structlog.get_logger()
+
 INSTRUCTIONS = Path(__file__).with_name("general.md").read_text(encoding="utf-8")
 STALL_SECONDS = 60.0
 TOTAL_SECONDS = 180.0
@@ -77,7 +81,7 @@ class GeneralAgent:
     """Answers from the conversation, and may ask those it answers. instructions: the owner's, added to ours.
 
     tools: the owner's, with fixed definitions; one that requires approval asks the person who is answered before it
-    runs. What a tool raises ends the run.
+    runs. What a tool raises ends the run, and is logged.
     """
 
     def __init__(
@@ -96,25 +100,30 @@ class GeneralAgent:
         self._toolbox = Agent(model, tools=all_tools, output_type=[str, DeferredToolRequests])
         self._stall = stall_seconds
         self._total = total_seconds
+        self._used: WeakKeyDictionary[AgentRequest, int] = WeakKeyDictionary()
 
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Answer | Failure:
         waited = find(request.history, request.reply.ask_id) if request.reply else None
         if not (request.reply and waited):
             return await self._respond(request, self._begin(request, show))
-        position, suspended = waited[0], waited[1].after(request.reply)
+        position, suspended = waited[0], waited[1].after(request.reply, request.questions)
         if suspended.open:
             return _asking(request, suspended, _Run(show))
         return await self._respond(request, self._resume(request, show, position, suspended))
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
-        return Answer(text, _history(request, ModelResponse(parts=[TextPart(text)])), _estimated_tokens(request, text))
+        return Answer(text, _history(request, ModelResponse(parts=[TextPart(text)])), self._used.get(request, 0))
 
     async def _respond(self, request: AgentRequest, run: _Run) -> Answer | Failure:
-        outcome = await self._attempt(request, run)
-        if isinstance(outcome, Failure) and outcome.kind is FailureKind.REJECTED and run.simplify(outcome.detail):
-            # Not every model takes pictures, or tools: better an answer without them than none.
-            return await self._attempt(request, run)
-        return outcome
+        try:
+            outcome = await self._attempt(request, run)
+            if isinstance(outcome, Failure) and outcome.kind is FailureKind.REJECTED and run.simplify(outcome.detail):
+                # Not every model takes pictures, or tools: better an answer without them than none.
+                return await self._attempt(request, run)
+            return outcome
+        except asyncio.CancelledError:
+            self._used[request] = run.used
+            raise
 
     async def _attempt(self, request: AgentRequest, run: _Run) -> Answer | Failure:
         try:
@@ -125,9 +134,12 @@ class GeneralAgent:
             kind, detail = _kind(group.exceptions[-1]), "; ".join(_describe(error) for error in group.exceptions)
         except AgentRunError as error:
             kind, detail = _kind(error), _describe(error)
+        except Exception as error:
+            # A tool may raise anything, and what the model used is to be paid all the same.
+            log.exception("run_failed")
+            kind, detail = FailureKind.INTERNAL, _describe(error)
         was_billed = bool(run.text) or kind in (FailureKind.LATE, FailureKind.EMPTY)
-        estimated = _estimated_tokens(request, run.text) if was_billed else 0
-        return Failure(kind, detail, run.text, run.tokens + estimated)
+        return Failure(kind, detail, run.text, run.used if was_billed else run.tokens)
 
     async def _run(self, request: AgentRequest, run: _Run) -> Answer | Failure:
         clock = asyncio.get_running_loop().time
@@ -141,7 +153,7 @@ class GeneralAgent:
                 if run.results is None and not await self._say(request, run, go_on):
                     return self._answer(request, run)
                 if deferred := await self._use_tools(run):
-                    return _asking(request, Suspended.of(run.messages[run.began :], deferred), run)
+                    return _asking(request, Suspended.of(run.messages[run.began :], deferred, run.words_of), run)
         raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
 
     async def _say(self, request: AgentRequest, run: _Run, go_on: Callable[[], None]) -> bool:
@@ -154,6 +166,7 @@ class GeneralAgent:
             instruction_parts=[InstructionPart(self._rules(request.place))],
         )
         run.begin_paragraph()
+        run.is_asking = True
         async with model_request_stream(
             self._model, run.messages, model_settings=SETTINGS, model_request_parameters=parameters
         ) as stream:
@@ -163,7 +176,8 @@ class GeneralAgent:
                 if run.was_cut:
                     break
             used = 0 if run.was_cut else stream.usage.total_tokens
-            run.tokens += used or _estimated_tokens(request, run.text)
+            run.tokens = run.tokens + used if used else run.used
+            run.is_asking = False
             response = stream.get()
         run.messages.append(response)
         return bool(response.tool_calls) and not run.was_cut
@@ -205,6 +219,7 @@ class GeneralAgent:
             began=len(before),
             prompt=_flat([TextContent(since), *_prompt(request)]),
             results=suspended.deferred_results(),
+            words_of=suspended.words_of,
         )
 
     def _rules(self, place: Place) -> str:
@@ -218,21 +233,32 @@ class GeneralAgent:
 @dataclass(slots=True)
 class _Run:
     """One answer in the making. messages: what the model is sent, of which it made those from `began` on; prompt and
-    results: what a run that waited goes on with."""
+    results: what a run that waited goes on with, by words_of. tokens: what the requests took that have ended;
+    is_asking: whether one has not."""
 
     show: Callable[[str], None]
     messages: list[ModelMessage] = field(default_factory=list)
     began: int = 0
     prompt: str | Sequence[UserContent] | None = None
     results: DeferredToolResults | None = None
+    words_of: list[tuple[int, int]] = field(default_factory=list)
     may_use_tools: bool = True
     text: str = ""
     tokens: int = 0
+    is_asking: bool = False
     gap: str = ""
 
     @property
     def was_cut(self) -> bool:
         return len(self.text) > MAX_ANSWER_CHARACTERS
+
+    @property
+    def used(self) -> int:
+        """The tokens so far, estimated for a request of which the provider has not said what it took."""
+        if not self.is_asking:
+            return self.tokens
+        characters = sum(len(str(part)) for message in self.messages for part in message.parts)
+        return self.tokens + (characters + len(self.text) + len(INSTRUCTIONS)) // CHARACTERS_PER_TOKEN
 
     def begin_paragraph(self) -> None:
         """What comes next does not run into what was said before a tool was called."""
@@ -266,14 +292,16 @@ def _prompt(request: AgentRequest) -> list[UserContent]:
     said = _newest(request.transcript, {m.message_id for m in request.questions})
     left_out = len(request.transcript) - len(said)
     gap = f"{left_out} earlier messages are left out. " if left_out else ""
-    names = ", ".join(f'"{name}"' for name in dict.fromkeys(question.author for question in request.questions))
+    names = list(dict.fromkeys(f'"{question.author}"' for question in request.questions))
+    # Of several, who asked last is the one whose answer is awaited.
+    whose = f'What you ask by a tool goes to "{request.questions[-1].author}". ' if len(names) > 1 else ""
     images = [image for message in said for image in message.images][-MAX_PROMPT_IMAGES:]
     said = [replace(message, images=tuple(i for i in message.images if i in images)) for message in said]
     return [
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
         *(piece for message in said for piece in told(message)),
         *(TextContent(f"(Note: {indented(note)})\n") for note in request.notes),
-        TextContent(f"Now answer {names}."),
+        TextContent(f"{whose}Now answer {', '.join(names)}."),
     ]
 
 
@@ -309,13 +337,6 @@ def _kind(error: Exception) -> FailureKind:
 
 def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-
-
-def _estimated_tokens(request: AgentRequest, text: str) -> int:
-    """For a run that ended before the provider said what it used."""
-    characters = sum(len(str(part)) for message in request.history for part in message.parts)
-    characters += sum(message.size for message in request.transcript) + len(text) + len(INSTRUCTIONS)
-    return characters // CHARACTERS_PER_TOKEN
 
 
 def _history(request: AgentRequest, said: ModelResponse) -> list[ModelMessage]:

@@ -15,13 +15,14 @@ from conversation import MessageRecord
 from delivery.card import Card
 from delivery.post import PostError, Wire
 from delivery.split import MAX_LENGTH, clipped, length
-from state.awaiting import ConversationStateManager, Prompt
+from state.awaiting import ConversationStateManager, Miss, Prompt
 from state.prompts import Ask, AwaitingType
 
 log = structlog.get_logger()
 
 EXPIRED = "I waited, and let it go. Ask me again if you still want this."
 CALLED_OFF = "Called off."
+ANSWERED = "✓ Answered."
 REPLACED = "Overtaken by another question."
 ASKED_AGAIN = "Asked again below."
 LET_GO = "I let this go."
@@ -43,56 +44,65 @@ class Prompts:
         self._clock = clock
         self._opened = asyncio.Event()
         self._edits: set[asyncio.Task[None]] = set()
-        self._endings: dict[str, str] = {}
+        self._being_posted: dict[str, str] = {}
 
     def open(
         self, ask: Ask, source: MessageRecord, *, guild_id: int, channel_id: int, miniapp_id: str | None
     ) -> Prompt:
-        """Awaits an answer of whoever wrote the source, from now on: it can come while the question is posted."""
+        """Awaits an answer of whoever wrote the source, from now on; shown() must follow."""
         owner = None if ask.anyone else source.author_id
         before = [p for p in self._states.prompts(channel_id) if p.user_id == owner]
         prompt = self._states.set_awaiting(
             channel_id,
             ask,
-            user_id=owner,
+            user_id=source.author_id,
             source_miniapp_id=miniapp_id,
             guild_id=guild_id,
             source_id=source.message_id,
         )
         self.settle(before, REPLACED)
+        self._being_posted[prompt.id] = ""
         self._opened.set()
         return prompt
 
+    def missed(self, channel_id: int, user_id: int) -> Prompt | None:
+        """Something else of theirs is being answered. Gives their prompt if it is to be put once more below the answer.
+
+        shown() must then follow.
+        """
+        match self._states.missed(channel_id, user_id):
+            case (prompt, Miss.ASKS_AGAIN):
+                self._being_posted[prompt.id] = ""
+                return prompt
+            case (prompt, Miss.LETS_GO):
+                self.settle([prompt], LET_GO)
+        return None
+
     def shown(self, prompt: Prompt, message_id: int | None, question: str) -> None:
         """The prompt stands in the channel, in this message of ours; None: it could not be posted."""
-        ending = self._endings.pop(prompt.id, None)
+        ending = self._being_posted.pop(prompt.id, "")
+        current = self._states.find(prompt.chat_guid, prompt.id)
         if message_id is None:
-            self._states.clear_prompt(prompt)
-            return
-        if ending is None and (current := self.find(prompt)):
-            self._move(current, message_id, question)
-        elif ending is not None:
-            self._close(replace(prompt, message_id=message_id, question=question), ending)
-
-    def _move(self, prompt: Prompt, message_id: int, question: str) -> None:
-        if prompt.message_id not in (None, message_id):
-            self.settle([prompt], ASKED_AGAIN)
-        self._states.shown(prompt, message_id, question)
-
-    def find(self, prompt: Prompt) -> Prompt | None:
-        """The prompt as it stands now; None once it is over."""
-        return self._states.find(prompt.chat_guid, prompt.id)
-
-    def settle(self, prompts: Iterable[Prompt], ending: str) -> None:
-        """The cards of prompts that are over say so, and lose their buttons."""
-        for prompt in prompts:
             if prompt.message_id is None:
-                self._endings[prompt.id] = ending  # it is being posted right now
-            else:
+                self._states.clear_prompt(prompt)
+        elif current is None:
+            self._close(replace(prompt, message_id=message_id, question=question), ending or LET_GO)
+        else:
+            if current.message_id not in (None, message_id):
+                self._close(current, ASKED_AGAIN)
+            self._states.shown(current, message_id, question)
+
+    def settle(self, prompts: Iterable[Prompt], ending: str, *, but: int | None = None) -> None:
+        """The cards of prompts that are over say so, and lose their buttons. but: the message that says so already."""
+        for prompt in prompts:
+            if prompt.id in self._being_posted:
+                self._being_posted[prompt.id] = ending
+            if prompt.message_id not in (None, but):
                 self._close(prompt, ending)
 
     def messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
-        """Prompts whose cards, or whose occasions, were deleted are over."""
+        """Prompts whose cards, or whose occasions, were deleted are over. Soft context may come from any of them."""
+        self._states.drop_soft_context(channel_id)
         for prompt in self._states.prompts(channel_id):
             if {prompt.source_id, prompt.message_id} & set(message_ids) and self._states.clear_prompt(prompt):
                 self.settle([prompt] if prompt.message_id not in message_ids else [], WITHDRAWN)
@@ -149,6 +159,8 @@ def in_words(data: Mapping[str, Any], ask: Ask) -> str:
 
 
 def ending_of(data: Mapping[str, Any], ask: Ask) -> str:
-    """What the card shows of the answer, in one line."""
-    line = " ".join(in_words(data, ask).split())
-    return line if data["type"] == "cancel" else f"✓ {clipped(line, MAX_SHOWN)}"
+    """What the card shows of the answer: not what somebody wrote, which they may delete."""
+    is_free = ask.awaiting_type in (AwaitingType.INPUT, AwaitingType.METADATA)
+    if data["type"] == "cancel":
+        return CALLED_OFF
+    return ANSWERED if is_free else f"✓ {clipped(' '.join(in_words(data, ask).split()), MAX_SHOWN)}"

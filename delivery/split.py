@@ -54,6 +54,16 @@ def clipped(text: str, limit: int) -> str:
     return text if length(text) <= limit else text[: _index_at(text, limit - 1)].rstrip() + "…"
 
 
+def ending(text: str, limit: int) -> str:
+    """The text, or as much of its end as fits in limit characters, from a line or a word on, behind an ellipsis."""
+    text = text.rstrip()
+    if length(text) <= limit:
+        return text
+    lead = "… "
+    tail = text[len(text) - _index_at(text[::-1], limit - len(lead)) :]
+    return lead + next((rest for mark in ("\n", " ") if (rest := tail.partition(mark)[2].strip())), tail)
+
+
 def _cut(opening: str, text: str, limit: int) -> int:
     """How much of the text goes into one message that begins with this opening line, its code block closed."""
     whole = opening + text

@@ -7,7 +7,7 @@ from typing import Any
 import discord
 
 from delivery.card import MAX_CHOICES, Card, Press
-from delivery.split import clipped, length
+from delivery.split import clipped, ending, length
 from state.prompts import AwaitingType
 
 PREFIX = "parley:prompt:"
@@ -48,13 +48,16 @@ def view_of(card: Card) -> discord.ui.View | None:
 
 
 def form_of(prompt_id: str, title: str, question: str) -> discord.ui.Modal:
-    """A form with one input for up to 1,000 characters. The library does not keep it either."""
+    """A form with one input for up to 1,000 characters. The library does not keep it either.
+
+    Of a long text it shows the end, where the question is.
+    """
     form = discord.ui.Modal(title=clipped(title, MAX_TITLE), custom_id=custom_id(prompt_id, FORM))
     box = discord.ui.TextInput[Any](style=discord.TextStyle.paragraph, custom_id=FORM, max_length=MAX_WRITTEN)
     if length(question) <= MAX_FORM_LABEL:
         label = discord.ui.Label[Any](text=question, component=box)
     else:
-        label = discord.ui.Label(text="Answer", description=clipped(question, MAX_FORM_DESCRIPTION), component=box)
+        label = discord.ui.Label(text="Answer", description=ending(question, MAX_FORM_DESCRIPTION), component=box)
     form.add_item(label)
     form.stop()
     return form

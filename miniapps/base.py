@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
-from state.prompts import Ask, ConversationStateError, modernised, read_state
+from delivery.split import is_blank
+from state.prompts import Ask, ConversationStateError, check_soft_context, modernised, read_state
 
 ChatGuid = int | str
 """A channel's id."""
+
+running: ContextVar[str] = ContextVar("running", default="a mini-app")
+"""The id of the mini-app whose turn it is, by which errors of its responses name it."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -39,20 +44,32 @@ class MiniAppResponse:
     ) -> None:
         """focus_state is the old form, and deprecated.
 
-        Raises ValueError for a message without text, and ConversationStateError, which is one, for a state that cannot
-        be awaited.
+        Raises ValueError for a message without visible text, and ConversationStateError, which is one, for a state that
+        cannot be awaited and for a soft context of more than 20 keys or 200 characters in one.
         """
-        if not isinstance(message, str) or not message.strip():
-            raise ValueError(f"A mini-app's message needs text: {message!r} has none.")
+        app = running.get()
+        if not isinstance(message, str) or is_blank(message):
+            raise ValueError(f"{app}: a message needs text: {message!r:.80} has none.")
+        _check_mapping("conversation_state", conversation_state)
+        _check_mapping("soft_context", soft_context)
         if focus_state is not None:
+            _check_mapping("focus_state", focus_state)
+            _check_mapping("the context of focus_state", focus_state.get("context"))
             if conversation_state is not None:
-                raise ConversationStateError("A response has conversation_state or focus_state, not both.")
+                raise ConversationStateError(f"{app}: a response has conversation_state or focus_state, not both.")
             conversation_state = modernised(focus_state)
-        ask, within = (None, {}) if conversation_state is None else read_state(conversation_state, "a mini-app")
+        ask, within = (None, {}) if conversation_state is None else read_state(conversation_state, app)
+        known = {**within, **(soft_context or {})}
+        check_soft_context(known, ask.source_handler if ask else app)
         object.__setattr__(self, "message", message)
         object.__setattr__(self, "conversation_state", conversation_state)
-        object.__setattr__(self, "soft_context", {**within, **(soft_context or {})})
+        object.__setattr__(self, "soft_context", known)
         object.__setattr__(self, "ask", ask)
+
+
+def _check_mapping(name: str, given: object) -> None:
+    if given is not None and not isinstance(given, Mapping):
+        raise ConversationStateError(f"{running.get()}: {name} must be a mapping, and {given!r:.80} is none.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +109,7 @@ class MiniApp(ABC):
 
     @abstractmethod
     async def handle(self, context: MiniAppContext) -> MiniAppResponse:
-        """Takes a turn. It has 10 s; what it raises the user never sees."""
+        """Takes a turn. It has 10 s; what it raises the user never sees, nor what it says beyond 12,000 characters."""
 
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:  # noqa: B027 - most keep nothing
         """Drops what one person said there, or, with None, everybody."""

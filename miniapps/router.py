@@ -5,22 +5,29 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, TypeGuard
 
 import structlog
 
-from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
+from delivery.split import clipped, closed, length
+from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse, running
 
 log = structlog.get_logger()
 
 GROUP = "parley.miniapps"
 TIMEOUT_SECONDS = 10.0
+MAX_ABANDONED = 5  # turns of one mini-app that swallowed their cancellation and still run
+MAX_MESSAGE = 12_000  # characters: six messages of Discord's, as much as the agent says
 ID = re.compile(r"(?!agent$)[a-z][a-z0-9_]{0,39}")  # what asks under the name "agent" is no mini-app
+
+# What a mini-app may raise where nobody awaits it: there a cancellation is its own, and sys.exit() would end the bot.
+FAULTS = (Exception, SystemExit, asyncio.CancelledError)
 
 BROKEN = "Something went wrong there on my side. Please try it again."
 LATE = "That took too long on my side. Please try it again in a moment."
+CUT = "\n\n-# That is as much as I say in one go."
 UNKNOWN = "What asked you that is no longer here, so I cannot go on with it."
 
 
@@ -38,7 +45,7 @@ class MiniAppRouter:
     def __init__(self, apps: Iterable[MiniApp], *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._apps: dict[str, MiniApp] = {}
         self._timeout = timeout_seconds
-        self._abandoned: set[asyncio.Task[Any]] = set()
+        self._abandoned: dict[asyncio.Task[Any], str] = {}
         for app in apps:
             if self._apps.setdefault(app.id, app) is not app:
                 log.error("miniapp_left_out", miniapp=app.id, why="another one has this id")
@@ -58,7 +65,8 @@ class MiniAppRouter:
         """What the forced mini-app answers, else the one that wants the text; None where none does.
 
         Whatever a mini-app raises, returns or waits for, this returns in time: one that swallows its cancellation goes
-        on by itself. One that blocks the event loop cannot be helped. Being cancelled cancels the mini-app.
+        on by itself, and while five such turns do it gets no other. One that blocks the event loop cannot be helped.
+        Being cancelled cancels the mini-app. A message of more than 12,000 characters is cut, and says so.
         """
         if focus_resolution is not None:
             context = replace(context, focus_resolution=focus_resolution)
@@ -70,6 +78,8 @@ class MiniAppRouter:
         return await self._run(app, context)
 
     async def _run(self, app: MiniApp, context: MiniAppContext) -> MiniAppResponse | MiniAppFailure:
+        if [*self._abandoned.values()].count(app.id) >= MAX_ABANDONED:
+            return _failure(app.id, LATE, "too many turns of it go on uncancelled")
         task = asyncio.create_task(_handled(app, context))
         try:
             await asyncio.wait({task}, timeout=self._timeout)
@@ -80,20 +90,17 @@ class MiniAppRouter:
             return _failure(app.id, LATE, "late")
         if task.cancelled():
             return _failure(app.id, BROKEN, "cancelled itself")
-        if error := task.exception():
+        if (error := task.exception()) is not None:  # an error may be falsy
             return _failure(app.id, BROKEN, "raised", error)
-        response = task.result()
-        if not isinstance(response, MiniAppResponse):
-            return _failure(app.id, BROKEN, f"returned {type(response).__name__}, not a MiniAppResponse")
-        return response
+        return task.result()
 
     def _abandon(self, app: MiniApp, task: asyncio.Task[Any]) -> None:
         def ended(task: asyncio.Task[Any]) -> None:
-            self._abandoned.discard(task)
-            if not task.cancelled() and (error := task.exception()):
+            del self._abandoned[task]
+            if not task.cancelled() and (error := task.exception()) is not None:
                 log.warning("miniapp_failed_late", miniapp=app.id, exc_info=error)
 
-        self._abandoned.add(task)  # the event loop itself keeps no task alive
+        self._abandoned[task] = app.id  # the event loop itself keeps no task alive
         task.add_done_callback(ended)
         task.cancel()
 
@@ -102,7 +109,7 @@ class MiniAppRouter:
         for app in self._apps.values():
             try:
                 app.forget(chat_guid, author_id)
-            except Exception:
+            except FAULTS:
                 log.exception("miniapp_failed", miniapp=app.id, problem="forget raised")
 
     def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:
@@ -110,7 +117,7 @@ class MiniAppRouter:
         for app in self._apps.values():
             try:
                 app.retract(chat_guid, message_ids)
-            except Exception:
+            except FAULTS:
                 log.exception("miniapp_failed", miniapp=app.id, problem="retract raised")
 
 
@@ -127,7 +134,7 @@ def _discovered() -> Iterator[MiniApp]:
     for entry in entry_points(group=GROUP):
         try:
             yield _made(entry)
-        except Exception:
+        except FAULTS:
             log.exception("miniapp_left_out", miniapp=entry.name, entry_point=entry.value)
 
 
@@ -140,8 +147,21 @@ def _made(entry: EntryPoint) -> MiniApp:
     return app
 
 
-async def _handled(app: MiniApp, context: MiniAppContext) -> object:
-    return await app.handle(context)
+async def _handled(app: MiniApp, context: MiniAppContext) -> MiniAppResponse:
+    """In a task of its own, where `running` is this mini-app alone."""
+    running.set(app.id)
+    try:
+        response: object = await app.handle(context)
+    except SystemExit as error:  # which a task passes on to the event loop
+        raise RuntimeError(f"{app.id} called sys.exit()") from error
+    if not _is_response(response):
+        raise TypeError(f"{app.id} returned {type(response).__name__}, not a MiniAppResponse")
+    return _cut(app, response)
+
+
+def _is_response(response: object) -> TypeGuard[MiniAppResponse]:
+    """Whether it is one that has all its fields: a subclass may skip `__init__`."""
+    return isinstance(response, MiniAppResponse) and all(hasattr(response, f.name) for f in fields(MiniAppResponse))
 
 
 def _score(app: MiniApp, text: str, soft_context: Mapping[str, Any]) -> float:
@@ -151,9 +171,17 @@ def _score(app: MiniApp, text: str, soft_context: Mapping[str, Any]) -> float:
         if not 0 <= score <= 1:
             raise ValueError(f"{score} is not from 0 to 1")
         return score if score >= app.threshold else 0.0
-    except Exception:
+    except FAULTS:
         log.exception("miniapp_failed", miniapp=app.id, problem="wants gave no score")
         return 0.0
+
+
+def _cut(app: MiniApp, response: MiniAppResponse) -> MiniAppResponse:
+    if length(response.message) <= MAX_MESSAGE:
+        return response
+    log.warning("miniapp_cut", miniapp=app.id, characters=len(response.message))
+    message = closed(clipped(response.message, MAX_MESSAGE)) + CUT
+    return MiniAppResponse(message, response.conversation_state, response.soft_context)
 
 
 def _failure(miniapp_id: str, sentence: str, problem: str, error: BaseException | None = None) -> MiniAppFailure:

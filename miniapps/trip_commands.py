@@ -61,6 +61,12 @@ NAME = r"(?P<name>\S.*?)"
 SO_FAR = r"(?:\s+(?:so\s+far|now|again))?"
 NEW_TRIP = r"(?:(?:a|an|another|our|my|us|me)\s+)*(?:new\s+)?trip"
 
+# Behind "call the trip": "off", "a success"; "you liked most", a clause; "insurance", whom one rings up.
+NO_TRIP_NAME = (
+    r"(?:off|an?|that|which|where|i|you|we|they|he|she|advis[eo]rs?|insurance|insurers?|agents?|agency|company|guides?"
+    r"|organi[sz]ers?|operators?|managers?|leaders?|planners?|providers?|hotline)"
+)
+
 CLEAR_PATTERNS = (
     (CommandKind.CREATE, rf"(?:start|create|begin|plan|make|set\s+up|open|add|new)\s+{NEW_TRIP}"),
     (CommandKind.CREATE, r"(?:a\s+)?new\s+trip"),
@@ -71,7 +77,7 @@ CLEAR_PATTERNS = (
     ),
     (CommandKind.CREATE, rf"(?:start|create|begin|plan|set\s+up|new)\s+{NEW_TRIP}\s+to\s+(?P<place>\S.*)"),
     (CommandKind.RENAME, rf"(?:rename|retitle)\s+{TRIP}(?:\s+(?:to|as|into)\s+{NAME})?"),
-    (CommandKind.RENAME, rf"(?:call|name)\s+{TRIP}\s+(?!off\b|that\b|which\b|an?\b){NAME}"),
+    (CommandKind.RENAME, rf"(?:call|name)\s+{TRIP}\s+(?!{NO_TRIP_NAME}\b){NAME}"),
     (CommandKind.RENAME, rf"change\s+(?:the\s+name\s+of\s+{TRIP}|{THE}?trip(?:['’]?s)?\s+name)\s+to\s+{NAME}"),
     (CommandKind.CLEAR, rf"{DELETE}\s+(?:all\s+|every\s+){VENUES}(?:\s+(?:from|on|in|of)\s+(?:{TRIP}|{LIST}))?"),
     (CommandKind.CLEAR, rf"{DELETE}\s+(?:all|everything)\s+(?:from|on|in|off)\s+{TRIP}"),
@@ -89,7 +95,8 @@ CLEAR_PATTERNS = (
     ),
     (CommandKind.LIST, rf"{THE}?trip\s+(?:list|venues|places|stops)"),
     (CommandKind.EXPORT, rf"(?:export|copy)\s+(?:{TRIP}|{VENUES})(?:\s+(?:as|to|in)\s+(?:a\s+)?[\w ]{{1,20}})?"),
-    (CommandKind.ADD, rf"(?:add|put|include|save)\s+{NAME}\s+(?:to|on|in|into|onto)\s+{TRIP}"),
+    (CommandKind.ADD, rf"(?:add|put|include)\s+{NAME}\s+(?:to|on|in|into|onto)\s+{TRIP}"),
+    (CommandKind.ADD, rf"save\s+{NAME}\s+(?:to|in|into)\s+{TRIP}"),  # "save money on the trip" is none
     (CommandKind.REMOVE, rf"(?:remove|delete|drop|take|cross|scratch)\s+{NAME}\s+(?:from|off|out\s+of)\s+{TRIP}"),
 )
 VAGUE_PATTERNS = (
@@ -135,7 +142,8 @@ LEAD = re.compile(
     rf"|[^\W\d_]+[,:](?=\s*{VERB})",  # "Parley, add ..."
     re.IGNORECASE,
 )
-TRAIL = re.compile(r"(?:[\s,.!?]|\b(?:please|pls|thanks|thank\s+you|thx|too|as\s+well)(?=[\s,.!?]*$))+$", re.IGNORECASE)
+TRAIL = re.compile(r"\b(?:please|pls|thanks|thank you|thx|too|as well)$", re.IGNORECASE)
+MARKS = " ,.!?"
 
 # What a venue's name does not begin with, in words said to a bot.
 NO_NAME = re.compile(
@@ -156,7 +164,8 @@ THINGS = re.compile(
     r"|errors?|bugs?|features?|emojis?|roles?|channels?|servers?|bots?|users?|reminders?|events?|messages?|texts?|words?"
     r"|sentences?|details?|info|information|paragraphs?|examples?|variables?|loops?|imports?|query|queries|tables?"
     r"|database|sum|total|background|subtitles|photos?|pictures?|images?|support|mode|dependency|dependencies|types?"
-    r"|docstrings?|spaces|duplicates?|account|history|step|steps|context)\b",
+    r"|docstrings?|spaces|cookies|cache|semicolons?|commas?|brackets?|headers?|folders?"
+    r"|duplicates?|account|history|step|steps|context)\b",
     re.IGNORECASE,
 )
 NOT_A_DESTINATION = re.compile(
@@ -166,9 +175,9 @@ MAX_DESTINATION_WORDS = 4
 
 
 def plain(text: str) -> str:
-    """A text on one line, without mentions and without what stands around a command: "please", "can you", marks."""
-    line = " ".join(MENTIONS.sub(" ", text).split())
-    return TRAIL.sub("", line)
+    """A text on one line, without mentions and what ends a command: "please", marks. 500 characters of it count."""
+    line = " ".join(MENTIONS.sub(" ", text[:MAX_COMMAND]).split())
+    return TRAIL.sub("", line.rstrip(MARKS)).rstrip(MARKS)
 
 
 def read_command(text: str) -> Command | None:
@@ -187,10 +196,13 @@ def certainty(text: str, soft_context: Mapping[str, Any]) -> float:
 
     Surest: a command that names the trip. Then, while the channel's soft context is ours, any command; without it one
     about a place of the sample. Last a bare name: of such a place in our context, elsewhere of one with several places.
+    A text of more than 500 characters is conversation.
     """
+    if len(text) > MAX_COMMAND:
+        return 0.0
     command, is_ours = read_command(text), _is_ours(soft_context)
     if command is None:
-        name = plain(text[:MAX_COMMAND])
+        name = plain(text)
         return BARE_NAME if (is_name(name) if is_ours else is_chain(name)) else 0.0
     if command.is_clear:
         return NAMES_TRIP

@@ -198,8 +198,8 @@ class TripPlanner(MiniApp):
         """What follows an "Added ...": document 000 has "get the shroom burger" noted as "the shroom burger"."""
         stop = self._trip(context).find(resolution.get("target_item_id") or context.asked.get("target_item_id"))
         if stop is None:
-            name = escaped(str(context.asked.get("target_item_name", "That")))
-            return MiniAppResponse(f"{name} is no longer on the list, so I noted nothing.")
+            # Not by its name: whoever typed that may have deleted it.
+            return MiniAppResponse("That venue is no longer on the list, so I noted nothing.")
         content, kind = str(resolution["content"]), str(resolution.get("metadata_type") or "note")
         if kind == "must_try" and re.search(rf"\bthe\s+{re.escape(content)}", context.text, re.IGNORECASE):
             content = f"the {content}"

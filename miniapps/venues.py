@@ -23,6 +23,7 @@ MAX_NAME = 100
 REQUEST_INTERVAL_SECONDS = 1.0
 MAX_WAIT_SECONDS = 4.0
 REQUEST_TIMEOUT_SECONDS = 5.0
+MAX_BODY_BYTES = 1_000_000
 # Nominatim's address details, the first that an address has.
 DISTRICTS = "suburb city_district borough quarter neighbourhood hamlet county".split()
 CITIES = "city town village municipality state country".split()
@@ -138,22 +139,24 @@ class NominatimVenues:
         self._free_at = start + REQUEST_INTERVAL_SECONDS
         await asyncio.sleep(start - now)
         try:
-            return _read(await self._places(query[:MAX_QUERY], limit))
+            venues = _read(await self._places(query[:MAX_QUERY], limit))
+            return [venue for venue in venues if venue.name][:limit]
         except (GeopyError, TypeError, ValueError, LookupError, AttributeError) as error:  # it may answer anything
             log.warning("venue_lookup_failed", error=type(error).__name__, detail=str(error)[:200])
             return VenueProblem.UNREACHABLE
 
     async def _places(self, query: str, limit: int) -> list[Mapping[str, Any]]:
         """What the server knows, by a session of its own: so rare a request needs none that is kept and closed."""
-        from geopy.adapters import AioHTTPAdapter  # type: ignore[import-untyped]  # noqa: PLC0415
-        from geopy.geocoders import Nominatim  # type: ignore[import-untyped]  # noqa: PLC0415
+        from geopy.geocoders import Nominatim  # type: ignore[import-untyped]  # noqa: PLC0415 - only with a server
+
+        from miniapps.bounded_http import BoundedAdapter  # noqa: PLC0415 - as above
 
         async with Nominatim(
             scheme=self._scheme,
             domain=self._domain,
             user_agent=self._user_agent,
             timeout=REQUEST_TIMEOUT_SECONDS,
-            adapter_factory=AioHTTPAdapter,
+            adapter_factory=lambda **how: BoundedAdapter(MAX_BODY_BYTES, **how),
         ) as nominatim:
             found = await nominatim.geocode(query, exactly_one=False, limit=limit, addressdetails=True, language="en")
             return [place.raw for place in found or ()]
@@ -250,7 +253,7 @@ def _venue_of(place: Mapping[str, Any]) -> Venue:
     address = place.get("address", {})
     name = place.get("name") or place["display_name"].partition(",")[0]
     district, city = (next((address[kind] for kind in kinds if kind in address), "") for kinds in (DISTRICTS, CITIES))
-    return Venue(f"{place['osm_type']}-{place['osm_id']}", *(clean(part) for part in (name, district, city)))
+    return Venue(*map(clean, (f"{place['osm_type']}-{place['osm_id']}", name, district, city)))
 
 
 SAMPLE_VENUES = tuple(

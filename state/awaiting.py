@@ -16,8 +16,8 @@ from typing import Any
 from uuid import uuid4
 
 from state.enrichment import enrich
-from state.prompts import Ask, ResolutionType, read_state
-from state.resolution import Resolution, resolve
+from state.prompts import Ask, AwaitingType, ResolutionType, read_state
+from state.resolution import resolve
 
 TYPING_SECONDS = 15.0  # Discord shows typing for 10 s; the message still has to arrive
 MISSES_BEFORE_ASKING_AGAIN = 2
@@ -40,7 +40,8 @@ class Prompt:
     """A question of ours that awaits a reply. user_id: who may answer, None: anyone. deadline: aware.
 
     miniapp_id: who asked; None: the agent. question: as it stands in the channel; guild_id and message_id: where;
-    source_id: the message that led to it. misses: messages of its user's that were answered without resolving it.
+    source_id and source_user_id: the message that led to it, and whose it is. misses: messages of its user's that were
+    answered without resolving it.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Prompt:
     guild_id: int = 0
     message_id: int | None = None
     source_id: int = 0
+    source_user_id: int | None = None
     misses: int = 0
 
 
@@ -70,8 +72,7 @@ class ProcessingResult:
     """Where a message goes, and with what.
 
     query: the message; enriched_query: what it means in full, as far as that is sure; incomplete: it cannot be
-    understood alone. prompt: the one that it resolves, which stays open until it is cleared (a cancel clears it at
-    once).
+    understood alone. prompt: the one that it resolves, which stays open until it is cleared.
     """
 
     route_to: RouteTarget
@@ -155,65 +156,80 @@ class ConversationStateManager:
         is_direct: bool = False,
         is_for_others: bool = False,
     ) -> ProcessingResult:
-        """Where a message goes. Without user_id only prompts open to anyone resolve.
+        """Where a message goes, counted; a cancel clears the prompt. The arguments are those of understand()."""
+        result = self.understand(
+            message,
+            chat_guid,
+            recent_messages,
+            user_id=user_id,
+            is_direct=is_direct,
+            is_for_others=is_for_others,
+        )
+        self.count(result, chat_guid)
+        if result.prompt and result.resolution_type is ResolutionType.CANCEL:
+            self.clear_prompt(result.prompt)
+        return result
 
-        recent_messages: what was said before, oldest first, as {"role", "content"}. is_direct: the message mentions the
-        bot or replies to it; is_for_others: it names or replies to somebody else, and so resolves nothing.
+    def understand(
+        self,
+        message: str,
+        chat_guid: ChatGuid,
+        recent_messages: Sequence[Mapping[str, Any]] = (),
+        *,
+        user_id: int | None = None,
+        message_id: int | None = None,
+        is_direct: bool = False,
+        is_for_others: bool = False,
+    ) -> ProcessingResult:
+        """What a message means; nothing changes by that. Without user_id only prompts open to anyone resolve.
+
+        recent_messages: what was said before, oldest first, as {"role", "content"}. message_id: a prompt that is shown
+        by a later message is not answered by this one. is_direct: the message mentions the bot or replies to it;
+        is_for_others: it names or replies to somebody else, and so resolves nothing.
         """
         started = perf_counter()
-        result = self._process(message, chat_guid, recent_messages, user_id, is_direct, is_for_others)
+        chat = self._chats.get(chat_guid)
+        soft_context = self._alive(chat)
+        result = None
+        if not is_for_others:
+            prompts = (p for p in self._open(chat, user_id) if _can_be_known(p, message_id))
+            found = (self._resolved(message, p, soft_context, is_direct=is_direct) for p in prompts)
+            result = next(filter(None, found), None)
+        if result is None:
+            whole = enrich(message, recent_messages)
+            result = ProcessingResult(
+                RouteTarget.AGENT,
+                enriched_query=whole.query,
+                incomplete=whole.incomplete,
+                soft_context=soft_context,
+                query=message,
+            )
+        self._counts.seconds += perf_counter() - started
+        return result
+
+    def count(self, result: ProcessingResult, chat_guid: ChatGuid) -> None:
+        """Counts a message that went where the result says."""
         counts = self._counts
         counts.total_processed += 1
         counts.routed_to_miniapp += result.route_to is RouteTarget.MINIAPP
         counts.awaiting_resolutions += result.resolution_type is not None
         counts.soft_context_hits += bool(result.soft_context)
-        counts.queries_enriched += result.enriched_query != message
-        counts.seconds += perf_counter() - started
-        return result
-
-    def _process(
-        self,
-        message: str,
-        chat_guid: ChatGuid,
-        recent_messages: Sequence[Mapping[str, Any]],
-        user_id: int | None,
-        is_direct: bool,
-        is_for_others: bool,
-    ) -> ProcessingResult:
-        chat = self._chats.get(chat_guid)
-        self._counts.cache_hits += chat is not None
-        soft_context = self._alive(chat)
-        if not is_for_others:
-            for prompt in self._open(chat, user_id):
-                if resolution := self._resolve(message, prompt, soft_context, is_direct=is_direct):
-                    return self._resolved(message, prompt, resolution, soft_context)
-        found = enrich(message, recent_messages)
-        return ProcessingResult(
-            RouteTarget.AGENT,
-            enriched_query=found.query,
-            incomplete=found.incomplete,
-            soft_context=soft_context,
-            query=message,
-        )
-
-    def _resolve(
-        self, message: str, prompt: Prompt, soft_context: Mapping[str, Any], *, is_direct: bool
-    ) -> Resolution | None:
-        found = resolve(message, prompt.ask, prompt.question, is_direct=is_direct)
-        is_free = found is not None and found.type in (ResolutionType.INPUT, ResolutionType.METADATA)
-        return None if is_free and self._wants(message, soft_context) else found
+        counts.queries_enriched += result.enriched_query != result.query
+        counts.cache_hits += chat_guid in self._chats
 
     def _resolved(
-        self, message: str, prompt: Prompt, resolution: Resolution, soft_context: Mapping[str, Any]
-    ) -> ProcessingResult:
-        is_cancel = resolution.type is ResolutionType.CANCEL
-        if is_cancel:
-            self.clear_prompt(prompt)
+        self, message: str, prompt: Prompt, soft_context: Mapping[str, Any], *, is_direct: bool
+    ) -> ProcessingResult | None:
+        found = resolve(message, prompt.ask, prompt.question, is_direct=is_direct)
+        is_free = found is not None and found.type in (ResolutionType.INPUT, ResolutionType.METADATA)
+        if found is None or (is_free and self._wants(message, soft_context)):
+            return None
+        to_agent = found.type is ResolutionType.CANCEL or prompt.miniapp_id is None
         return ProcessingResult(
-            RouteTarget.AGENT if is_cancel or prompt.miniapp_id is None else RouteTarget.MINIAPP,
+            RouteTarget.AGENT if to_agent else RouteTarget.MINIAPP,
             miniapp_id=prompt.miniapp_id,
-            resolution_type=resolution.type,
-            resolution_data=resolution.data,
+            resolution_type=found.type,
+            resolution_data=found.data,
             enriched_query=message,
             soft_context=soft_context,
             prompt=prompt,
@@ -251,10 +267,11 @@ class ConversationStateManager:
             ask=ask,
             miniapp_id=source_miniapp_id or (None if handler == RouteTarget.AGENT else handler),
             opened_at=now,
-            deadline=now + self._awaiting_ttl,
+            deadline=now + min(self._awaiting_ttl, self._cache_ttl),
             question=question,
             guild_id=guild_id,
             source_id=source_id,
+            source_user_id=user_id,
         )
         self._touch(chat_guid).prompts[prompt.user_id] = prompt
         if soft_context:
@@ -300,12 +317,13 @@ class ConversationStateManager:
         """Notes which message of ours shows a prompt, with which text."""
         self._replace(prompt, message_id=message_id, question=question)
 
-    def extend(self, chat_guid: ChatGuid, user_id: int, seconds: float = TYPING_SECONDS) -> Prompt | None:
-        """Their own prompt, which stays open for so long at least: the user is typing or has a form open."""
-        chat = self._chats.get(chat_guid)
-        prompt = chat.prompts.get(user_id) if chat else None
-        if prompt is None or not self.is_open(prompt):
-            return None
+    def typing(self, chat_guid: ChatGuid, user_id: int) -> None:
+        """What this user may answer stays open for as long as it takes to type."""
+        for prompt in list(self._open(self._chats.get(chat_guid), user_id)):
+            self.extend(prompt, TYPING_SECONDS)
+
+    def extend(self, prompt: Prompt, seconds: float) -> Prompt:
+        """The prompt stays open for so long at least, within the cache's TTL since it was opened."""
         until = min(self._clock() + timedelta(seconds=seconds), prompt.opened_at + self._cache_ttl)
         return self._replace(prompt, deadline=max(prompt.deadline, until))
 
@@ -314,9 +332,11 @@ class ConversationStateManager:
 
         The second has the prompt ask once more; with the next one it lets go.
         """
-        prompt = self.extend(chat_guid, user_id, self._awaiting_ttl.total_seconds())
-        if prompt is None:
+        chat = self._chats.get(chat_guid)
+        prompt = chat.prompts.get(user_id) if chat else None
+        if prompt is None or not self.is_open(prompt):
             return None
+        prompt = self.extend(prompt, self._awaiting_ttl.total_seconds())
         prompt = self._replace(prompt, misses=prompt.misses + 1)
         if prompt.misses > MISSES_BEFORE_ASKING_AGAIN:
             self.clear_prompt(prompt)
@@ -347,15 +367,18 @@ class ConversationStateManager:
     def soft_context(self, chat_guid: ChatGuid) -> Mapping[str, Any]:
         return self._alive(self._chats.get(chat_guid))
 
+    def drop_soft_context(self, chat_guid: ChatGuid) -> None:
+        if chat := self._chats.get(chat_guid):
+            chat.soft_context = None
+
     # The whole
 
     def forget(self, chat_guid: ChatGuid, user_id: int | None) -> list[Prompt]:
-        """Drops a user's prompt, or with None all of the channel's, and the soft context. Gives the prompts."""
-        dropped = [p for p in self.prompts(chat_guid) if user_id is None or p.user_id == user_id]
+        """Drops a user's prompts and those they led to, or with None all, and soft context. Gives the prompts."""
+        dropped = [p for p in self.prompts(chat_guid) if user_id in (None, p.user_id, p.source_user_id)]
         for prompt in dropped:
             self.clear_prompt(prompt)
-        if chat := self._chats.get(chat_guid):
-            chat.soft_context = None
+        self.drop_soft_context(chat_guid)
         return dropped
 
     def sweep(self) -> None:
@@ -406,6 +429,15 @@ class ConversationStateManager:
         if self.find(prompt.chat_guid, prompt.id):
             self._chats[prompt.chat_guid].prompts[prompt.user_id] = changed
         return changed
+
+
+def _can_be_known(prompt: Prompt, message_id: int | None) -> bool:
+    """Whether the author of a message could have read the question. Of a yes one must be sure."""
+    if message_id is None:
+        return True
+    if prompt.message_id is None:
+        return prompt.ask.awaiting_type is not AwaitingType.CONFIRMATION  # it is being posted right now
+    return message_id > prompt.message_id
 
 
 def _rate(part: int, whole: int) -> str:

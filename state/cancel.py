@@ -97,15 +97,21 @@ OTHER_WAYS = one_of(rf"""
     (?:leave|let) (?:it|that|me|us) (?:be|go|alone)|leave it
     (?:thats|thatll be|(?:that|this|it) (?:is|will be|would be)) all(?: i (?:need|want|needed|wanted))?
     (?:im|am|were|are|its) (?:done|finished|through|over)(?: (?:with (?:{IT}|you)))?
-    (?:i |ive )?(?:gotta|got to|have to) go|(?:talk|speak) to (?:you|ya)(?: (?:later|soon|tomorrow))?(?: on)?
-    see (?:you|ya)(?: (?:later|soon|tomorrow))?|good ?bye|bye(?: bye)?|good ?night
+    (?:talk|speak) to (?:you|ya)(?: (?:later|soon|tomorrow))?(?: on)?
     never ?mind(?: (?:me|(?:about )?(?:{IT}|all that)))?|nvm
     no thanks?|no thank you|no thx|actually no|nah|nope|not interested
 """)
 REMARKS = one_of(r"""
+    (?:i |ive )?(?:gotta|got to|have to) go(?: now)?|see (?:you|ya)(?: (?:later|soon|tomorrow))?
+    good ?bye|bye(?: bye)?|good ?night
     (?:im|i am) (?:good|fine|ok|okay)|(?:on second thought|you know what|my bad|very much|so much)s?
     i (?:already |just )?(?:know|knew|found|figured|got|did|remember|remembered|see|saw|solved|forgot)\b.*
 """)  # that may stand beside it
+
+REQUESTING = one_of(r"(?:can|could|may|would|will) (?:i|we|you|u)|please")
+ASKING_WHETHER = one_of(r"(?:should|shall|must|might) (?:i|we)")
+TAKING_BACK = frozenset("yes yeah ahead".split())
+NODS = str.maketrans(dict.fromkeys(PICTURES["yes"], ", "))  # "never mind 👍" takes nothing back
 
 GREETINGS = frozenset("hey hi hello ok okay please".split())
 BEFORE_A_NAME = frozenset("it please now talking speaking up quiet all enough later you".split())
@@ -116,13 +122,28 @@ def calls_off(reply: str) -> bool:
     """Whether a reply calls the flow off.
 
     It does when one of its clauses does and no other says anything: "ok, never mind, thanks". A reply that goes on to
-    something else calls nothing off. All cancel patterns of the document "Conversation State Manager" do.
+    something else, takes it back or asks whether to do it calls nothing off; nor does a goodbye alone. All cancel
+    patterns of the document "Conversation State Manager" do.
     """
     if len(reply) > MAX_LENGTH:
         return False
-    said = [clause.words for clause in clauses(plain(reply))]
-    off = [ends(words) for words in said]
-    return any(off) and all(is_off or _says_nothing(said, i) for i, is_off in enumerate(off))
+    cut = clauses(plain(reply.translate(NODS)))
+    said = [clause.words for clause in cut]
+    off = [ends(clause.words) and not _asks(clause) for clause in cut]
+    if not any(off) or _takes_back(said, off):
+        return False
+    return all(is_off or _says_nothing(said, i) for i, is_off in enumerate(off))
+
+
+def _asks(clause: Clause) -> bool:
+    """Whether it asks and requests nothing: "should I cancel", "cancel?"; but "can you stop?" is a request."""
+    return ASKING_WHETHER.search(clause.words) is not None or (clause.asks and not REQUESTING.search(clause.words))
+
+
+def _takes_back(said: Sequence[str], off: Sequence[bool]) -> bool:
+    """Whether a yes follows the calling off: "never mind, yes", "forget it, go ahead"."""
+    last = max(i for i, is_off in enumerate(off) if is_off)
+    return any(not TAKING_BACK.isdisjoint(words.split()) for words in said[last + 1 :])
 
 
 def ends(words: str) -> bool:

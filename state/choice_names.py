@@ -13,6 +13,8 @@ from state.choice_words import (
     LINKS,
     MONTHS,
     NAMING,
+    PARTICLES,
+    PHRASAL,
     POLITE,
     PREPOSITIONS,
     PRONOUNS,
@@ -114,6 +116,8 @@ def _needed(phrase: Phrase) -> int:
 
 
 def _mention(run: Run, count: int) -> Mention | None:
+    if _is_particle(run):
+        return None
     if run.phrase.bare:
         return _bare(run)
     if all(cardinal(word) is not None or ordinal(word) is not None for word in run.said):
@@ -121,6 +125,11 @@ def _mention(run: Run, count: int) -> Mention | None:
     if _is_sure(run):
         return Mention(run.start, run.end, run.options)
     return _part(run)
+
+
+def _is_particle(run: Run) -> bool:
+    """Whether it belongs to the verb before it: "give up" does not name the film "Up"."""
+    return run.before in PHRASAL and PARTICLES.issuperset(run.said)
 
 
 def _bare(run: Run) -> Mention | None:

@@ -13,6 +13,7 @@ from state.choice_words import (
     COUNTED,
     COUNTING,
     ENDS,
+    FRAME,
     MARKED,
     MIDDLE,
     NO_THINGS,
@@ -84,9 +85,12 @@ def _from_end(words: Sequence[str], count: int) -> Iterator[Mention]:
 
 
 def _ordinal(words: Sequence[str], at: int, count: int) -> Mention | None:
-    """ "The second one" in any company, "the second" among words of choosing; "the first two" are none."""
+    """ "The second one" in any company, "the second" among words of choosing; "the first two" are none.
+
+    Nor is "I second that".
+    """
     place = _place(words[at], count)
-    if place is None:
+    if place is None or _is_seconding(words, at):
         return None
     following = words[at + 1] if at + 1 < len(words) else ""
     before = words[at - 1] if at else ""
@@ -98,6 +102,11 @@ def _ordinal(words: Sequence[str], at: int, count: int) -> Mention | None:
     if before in NOT_BEFORE_PLACES or following in UNCOUNTED or is_date:
         return None
     return Mention(at, at + 1, _option(place, count), PLACING, alone=before not in ("the", "option", "number"))
+
+
+def _is_seconding(words: Sequence[str], at: int) -> bool:
+    is_verb = words[at] == "2th" and words[at - 1 : at] != ["the"] and words[at + 1 : at + 2] in (["that"], ["this"])
+    return is_verb and POLITE.issuperset(words[at + 2 :])
 
 
 def _place(word: str, count: int) -> int | None:
@@ -127,12 +136,17 @@ def _cardinal(words: Sequence[str], at: int, count: int) -> Mention | None:
     chosen = _option(number - 1 if number else count, count)
     before = words[at - 1] if at else ""
     if before in MARKED:
-        return Mention(at - 1, at + 1, chosen, COUNTING if before == "#" else None)
+        return Mention(at - 1, at + 1, chosen, COUNTING if before == "#" else _company(before, number))
     if before == "for" and words[max(at - 2, 0)] not in ("go", "going", "vote"):
         return None
     if before in BEFORE_QUANTITIES or _is_quantity(words, at):
         return None
     return Mention(at, at + 1, chosen, COUNTING, is_bare=True)
+
+
+def _company(mark: str, number: int) -> frozenset[str] | None:
+    """What may stand beside a marked number: any words, but "number one" is praise as well ("my number one fan")."""
+    return FRAME if mark == "number" and number == 1 else None
 
 
 def _one(words: Sequence[str], at: int) -> Mention | None:
@@ -141,5 +155,5 @@ def _one(words: Sequence[str], at: int) -> Mention | None:
     if words[at] != "one" or (before and before not in POLITE and before not in MARKED):
         return None
     if before in MARKED:
-        return Mention(at - 1, at + 1, frozenset({0}))
+        return Mention(at - 1, at + 1, frozenset({0}), _company(before, 1))
     return Mention(at, at + 1, frozenset({0}), POLITE, alone=True)

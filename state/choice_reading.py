@@ -23,6 +23,7 @@ TOKEN = re.compile(
     r"|[$€£]?\d+(?:[.:,]\d+)+%?|[$€£]\d+|\d+%"
     r"|\d[^\W_\u3040-\u30ff\u3400-\u9fff]*"
     r"|[\u3040-\u30ff\u3400-\u9fff]"  # a character of these scripts is taken for a word
+    r"|(?<=\d)[+*×÷=](?=\d)|(?<=\d )[-+*/×÷=](?= \d)"  # an operator between numbers
     r"|[.,;:!?()\n#]"
 )
 MARKS = frozenset(".,;:!?()\n")

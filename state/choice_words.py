@@ -29,7 +29,8 @@ CHOOSING = (
     )
 )
 COUNTING = CHOOSING - QUANTIFYING
-GRAMMAR = TOO_COMMON | {"little", "la", "le", "de"}
+OPERATORS = frozenset("+-*/×÷=")  # between numbers
+GRAMMAR = TOO_COMMON | OPERATORS | {"little", "la", "le", "de"}
 ANOTHER = frozenset(
     "any some other others another else more most different such than these those no not never nothing".split()
 )
@@ -74,6 +75,8 @@ ENDS = frozenset("last final end bottom penultimate antepenultimate".split())
 PLACE_WORDS = MIDDLE | PLACES.keys() | ENDS | {"one"}
 
 # Names.
+PHRASAL = frozenset("give go going get look looks work works do use".split())  # as in "give up", "go on"
+PARTICLES = frozenset("up down out off on in over away back".split())
 LINKS = frozenset({"the", "of", "a"})  # at the head of a name, may be left out
 PRONOUNS = frozenset("i me you it he him she her we us they them this that these those one all any".split())
 
@@ -85,8 +88,13 @@ NEGATORS = frozenset(
 ELIMINATING = frozenset({"not", "except"})
 SEVERAL = frozenset("both neither none either whichever whatever".split())
 TOLD = frozenset(
-    "was were did went saw seen been had already yesterday watched tried ate visited didn't haven't never".split()
+    "was were did went saw seen been had already yesterday watched tried ate visited didn't haven't never says".split()
 )
+REPORTERS = frozenset("i we he she they you".split())  # before a past tense
+DECIDED = frozenset(  # end in "ed" and choose
+    "need wanted liked loved preferred picked selected decided voted settled hoped agreed asked".split()
+)
+GROUPS = frozenset("us you them".split())
 LEADING = frozenset(
     "ok okay yes yeah no nope well so and oh hmm hm um great good sure thanks hey hi also please".split()
 )

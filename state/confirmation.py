@@ -43,7 +43,7 @@ IDIOM = one_of(r"""
     (?P<fine>oke?[yi]e? doke?[yi]e?|all right|not an? (?:problem|issue)|nothing wrong(?: with (?:it|that|this))?|no (?:\
 problem|worries|prob|issues?|objections?|complaints?|doubt|mistakes?|errors?))
     (?P<unsure>no (?:idea|clue|preference|opinion|matter|difference|importance)|(?:yes|no) (?:or|and) (?:yes|no)\
-|yeah right(?=\W*$))
+|yeah right(?=\W*$)|yes[ -]m[ae]n(?=\W*$))
     (?P<yes>of course(?! not)|by all means|for sure|sure thing|you bet|uh.?huh|m+.?hm+|roger that|^please(?=\W*$)\
 |(?:hell|heck|why) (?:yes|yeah)|(?:i )?couldnt agree more)
     (?P<now>right (?:now|here|there|away))
@@ -86,6 +86,12 @@ ASKING = one_of(r"""
 NOT_SAYING = one_of(r"""
     (?:know|tell|decide|ask|see|say|answer) (?:you |me |it )?later|(?:cant|cannot) (?:\w+ )?(?:answer|say|tell|decide)
 """)
+AT_A_TIME = one_of(r"""
+    (?:only )?(?:when|once|after|before|until|till|as soon as)\
+ (?!(?:is|are|was|were|do|does|did|will|would|can|could|should|shall|has|have)\b)\w+.*
+    (?:(?:on|by|next|this) )?(?:tomorrow|tonight|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|weekend|month|year)
+    in (?:an?|\w+) (?:minutes?|hours?|days?|weeks?|months?|years?)
+""")
 LATER = one_of(r"""
     later(?<!\ba later)(?<!\bor later)(?! (?:time|date|than|flight|train|bus|show))|at a later|now not
     (?:not|cant|dont|cannot|wont|never) (?:\w+ ){0,4}(?:yet|now|today|tonight|at (?:the|this) (?:moment|time|point))
@@ -97,9 +103,9 @@ UNSURE = one_of(r"""
     maybe|perhaps|possibl[ey]|probably|unsure|uncertain|undecided|deciding|idk|dunno|depend(?:s|ing)|n?either|might
     whatever|whichever|wait|doubt|doubtful|i wish|indifferent|unclear|unlikely|likely|suppose|guess|hopefully
     anything|anyone|any one|one or the other|both|all (?:of (?:them|these) )?are|up to you|50 50|(?:kind|sort) of
-    you (?:can )?(?:choose|decide|pick)|let me (?:think|see|check|look)|think about|get back to you|(?:hold|hang) on
+    you (?:can )?(?:choose|decide|pick)|let me (?:think|see|check|look)|think(?:ing)? about|get back to you
     (?:hard|difficult|tough|impossible) to (?:say|tell)|who knows|on the fence|(?:some|is a|theres a) chance
-    could (?:\w+ )?be
+    could (?:\w+ )?be|in (?:theory|principle)|theoretically|(?:hold|hang) on|hate|dislike
     not (?:\w+ ){0,2}(?:sure|certain|positive|decided|convinced)(?! (?:when|where|how|who|which|why)\b)
     (?:(?<!you )(?:dont|do not|didnt|doesnt|does not|wouldnt|would not|cant|cannot|could not|couldnt|havent|have not)\
 |not able to|unable to) (?:\w+ ){0,3}(?:know|care|mind|say|tell|decided?|remember|answer|sure|matter|certain|clue\
@@ -210,19 +216,21 @@ def confirm(reply: str, prompt: str = "") -> bool | None:
 def _kinds(reply: str, asked: str) -> Iterator[Kind]:
     """The kinds of the clauses. A word for yes or no that begins one is a clause of its own.
 
-    A "no" further on may only say which: "and no sugar". What a "but" adds to an answer limits it.
+    A "no" further on may only say which: "and no sugar". What a "but" adds to an answer limits it, said or unsaid; a
+    "though" at the end adds nothing.
     """
     is_first = True
     for clause in clauses(IDIOM.sub(lambda idiom: MEANINGS[idiom.lastgroup or ""], plain(reply))):
         words = clause.words.split()
         has_reservation = words[0] in RESERVATIONS
+        is_unsaid = has_reservation and len(words) == 1 and words[0] != "though"
         words = _without_courtesy(words[has_reservation:])
         if _is_lead(words) and (lead := _kind_of_word(words[0])) and (is_first or lead is not Kind.NO):
             yield lead
             words = words[1:]
         is_first = False
         kind = _kind_of_question(" ".join(words)) if clause.asks else _kind(words, asked)
-        yield Kind.LIMITS if has_reservation and kind in (Kind.OTHER, Kind.WISH) else kind
+        yield Kind.LIMITS if is_unsaid or (has_reservation and kind in (Kind.OTHER, Kind.WISH)) else kind
 
 
 def _without_courtesy(words: list[str]) -> list[str]:
@@ -259,7 +267,7 @@ def _kind_of_question(text: str) -> Kind:
 def _kind(words: list[str], asked: str) -> Kind:
     """Emphasis does not count; after "actually" a yes or no does, and all else is a change."""
     if len(words) < 2:
-        return _kind_of_one(words[0]) if words else Kind.NOTHING
+        return _kind_of_one(words[0], asked) if words else Kind.NOTHING
     if words[0] in EMPHATIC:
         return _kind(words[1:], asked)
     if words[0] == "actually":
@@ -271,7 +279,7 @@ def _kind(words: list[str], asked: str) -> Kind:
     return _praise(text) or _stated(text, asked)
 
 
-def _kind_of_one(word: str) -> Kind:
+def _kind_of_one(word: str, asked: str) -> Kind:
     """Some words answer alone that do not beside others: "exactly", but not "exactly how much"."""
     if word in EMPHATIC:
         return Kind.YES
@@ -279,7 +287,7 @@ def _kind_of_one(word: str) -> Kind:
         return Kind.REVISES
     if kind := ALONE.get(word) or _kind_of_word(word) or _praise(word):
         return kind
-    return Kind.NOTHING if word in COURTESY else _stated(word, "")
+    return Kind.NOTHING if word in COURTESY else _stated(word, asked)
 
 
 NO_PRAISE = (ASKING.match, UNSURE.search, DONE.fullmatch)  # though made of its words
@@ -298,11 +306,13 @@ def _praise(text: str) -> Kind | None:
 def _stated(text: str, asked: str) -> Kind:
     """To repeat the verb of the question is a yes; else the first of the kinds that finds its words.
 
-    Those that take back come before those that assent.
+    Those that take back come before those that assent. A time that the question did not name puts off.
     """
     repeated = REPEATING.fullmatch(text)
     if repeated and repeated[1] in WORD.findall(asked):
         return Kind.OTHER if ends(text) else Kind.YES
+    if AT_A_TIME.fullmatch(text) and not set(text.split()).issubset(WORD.findall(asked)):
+        return Kind.LIMITS
     return next((kind for kind, says in STATED if says(text)), Kind.OTHER)
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+MAX_KEYS = 20  # of soft context, which goes with each message
+MAX_KNOWN = 200  # characters of each key and of each value as text
 MAX_OPTIONS = 100  # typed answers still find one of so many; buttons and menus end at 25
 
 Option = str | Mapping[str, Any]
@@ -80,8 +82,8 @@ def read_state(state: Mapping[str, Any], asker: str) -> tuple[Ask, Mapping[str, 
     """What a `conversation_state` asks for, and the soft context in it.
 
     asker: who set it, for errors; its own source_handler, if there is one, is named instead.
-    Raises ConversationStateError for an unknown awaiting_type, an unknown key, options that are missing, unnamed or
-    more than 100, or options where none can be chosen.
+    Raises ConversationStateError for an unknown awaiting_type, an unknown key, options that are missing, unnamed, not
+    named by text or more than 100, options where none can be chosen, and as check_soft_context does.
     """
     asker = str(state.get("source_handler") or asker)
     try:
@@ -91,10 +93,20 @@ def read_state(state: Mapping[str, Any], asker: str) -> tuple[Ask, Mapping[str, 
     if bool(read.options) != (read.awaiting_type is AwaitingType.SELECTION):
         need = "needs at least one option" if not read.options else f"takes no options, {AwaitingType.SELECTION} does"
         raise ConversationStateError(f"{asker}: {read.awaiting_type} {need}.")
-    if not all(_name(option).strip() for option in read.options):
-        raise ConversationStateError(f'{asker}: an option has no name: use text, or a mapping with a "name".')
+    if not all(map(_is_named, read.options)):
+        raise ConversationStateError(f'{asker}: an option has no name: use text, or a mapping with a "name" of text.')
+    check_soft_context(read.soft_context, asker)
     ask = Ask(read.awaiting_type, tuple(read.options), read.context, read.source_handler or asker, read.anyone)
     return ask, read.soft_context
+
+
+def check_soft_context(soft_context: Mapping[str, Any], asker: str) -> None:
+    """Raises ConversationStateError for more than 20 keys, or more than 200 characters in one or in its value."""
+    if len(soft_context) > MAX_KEYS:
+        raise ConversationStateError(f"{asker}: soft_context has {len(soft_context)} keys: {MAX_KEYS} are kept.")
+    for key, value in soft_context.items():
+        if max(len(str(key)), len(str(value))) > MAX_KNOWN:
+            raise ConversationStateError(f"{asker}: soft_context {str(key)[:80]!r} is over {MAX_KNOWN} characters.")
 
 
 def modernised(focus_state: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,6 +140,11 @@ def _told_apart(option: Option, options: Sequence[Option]) -> str:
         if isinstance(value, str) and value and key != "id" and any(other.get(key) != value for other in alike)
     ]
     return f"{_name(option)} ({', '.join(differing)})" if differing else _name(option)
+
+
+def _is_named(option: Option) -> bool:
+    name = option if isinstance(option, str) else option.get("name")
+    return isinstance(name, str) and bool(name.strip())
 
 
 def _name(option: Option) -> str:

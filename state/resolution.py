@@ -6,8 +6,9 @@ Lexical: no model, no network, deterministic. What is not sure resolves nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from state.cancel import calls_off
@@ -15,27 +16,56 @@ from state.confirmation import confirm
 from state.prompts import Ask, AwaitingType, ResolutionType
 from state.remarks import bare_remark
 from state.selection import choose
-from state.wording import read
+from state.wording import CUES_OF, read, words_of
 
 NOTE = "note"
 MAX_CONTENT = 1_000  # characters of a free answer that are taken
 
+BE = r"(?:it['’]?s|it\s+is|they['’]?re|they\s+are|place\s+is)"
+CLAUSE_START = re.compile(r"^\W{0,5}|[^\w\s]\s{1,3}", re.MULTILINE)
+# What may come before a tip. No other person does: "I have a meeting" is none.
+BEFORE = rf"""(?:(?:
+    and|but|so|also|then|oh|ok|okay|yes|yeah|well|btw|fyi|just|definitely|absolutely|totally|seriously|really|very|super
+    |always|please|must|a|{BE}|(?:the|this|that)(?=\s+place)|(?:make|be)\s+sure\s+to
+    |(?:you|one|everyone|people)\s+(?:should|must|have\s+to|need\s+to|gotta)
+    )\s+){{0,6}}"""
+
 # Document 000's patterns; what stands behind the words that tell the kind is the content. "best for" is looked for
-# before "vibe", whose "it's ..." would otherwise take "it's great for families".
+# before "vibe", whose "it's ..." would otherwise take "it's great for families". "Have" alone needs a "the", since
+# "have fun" and "you must have forgotten" are no tips.
 METADATA_PATTERNS: Mapping[str, tuple[re.Pattern[str], ...]] = {
-    kind: tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+    kind: tuple(re.compile(BEFORE + pattern, re.IGNORECASE | re.VERBOSE) for pattern in patterns)
     for kind, patterns in {
         "must_try": (
-            r"\b(?:must have|get|try|order|have)\s+(?:the\s+)?(?P<content>\S.*)",
-            r"\b(?:don['’]?t\s+miss|can['’]?t\s+skip)\s+(?:the\s+)?(?P<content>\S.*)",
+            r"(?:must\s+have|get|try|order|have(?=\s+the\b))\s+(?P<the>the\s+)?(?P<content>\S.*)",
+            r"(?:don['’]?t\s+miss|can['’]?t\s+skip)\s+(?P<the>the\s+)?(?P<content>\S.*)",
         ),
-        "best_for": (r"\b(?:great|good|perfect|best|ideal)\s+(?:for|with)\s+(?P<content>\S.*)",),
+        "best_for": (r"(?:great|good|perfect|best|ideal)\s+(?:for|with)\s+(?P<content>\S.*)",),
         "vibe": (
-            r"\b(?:it['’]?s?|they['’]?re?|place is)\s+(?P<content>(?:very\s+)?\w.*)",
-            r"(?P<content>.*\b(?:cozy|romantic|lively|quiet|chill|fancy|casual)\b.*)",
+            rf"{BE}\s+(?P<content>\w.*)",
+            r"(?P<content>(?:cozy|romantic|lively|quiet|chill|fancy|casual)\b(?!\s+(?:out|down|an?|some|please)\b).*)",
         ),
     }.items()
 }
+
+# A content that begins with one of these is talk: "get it", "good for him", "it's not ...", "it's what I said".
+TALK = frozenset("question asking you me going_on pointing yes_no denial report modal request preposition".split())
+ELSEWHERE = "up down out off over away back again here there home later lost ready rid well been gone him her".split()
+NO_CONTENT = frozenset({word for word, cues in CUES_OF.items() if cues & TALK}.union(ELSEWHERE))
+ADVERBS = frozenset("very really quite pretty super so too also".split())
+NO_VIBE = frozenset(
+    """late early time noon midnight today tonight tomorrow yesterday monday tuesday wednesday thursday friday saturday
+    sunday now again already all just only like almost fine""".split()
+)
+VERB = re.compile(r"\w*[aeiouy]\w*ing")  # "restarting", but neither "king" nor "spring"
+
+# What only asks for patience, as words with a space before each.
+PATIENCE = r"""
+    h+m+|u+m+|u+h+|e+r+m?|wait|(?:hold|hang)\ on|hold\ up|(?:i'll\ )?be\ right\ back
+    |(?:(?:just|give\ me|gimme)\ )?(?:a|one|1)\ (?:sec|second|moment)|(?:just|give\ me|gimme)\ (?:a|one|1)\ min(?:ute)?
+    |(?:let\ me|lemme)\ (?:think|see|check)(?:\ about\ (?:it|that))?|ok|okay|oh|well|so|please|sorry
+"""
+PUTS_OFF = re.compile(rf"\ (?:brb|bbl|afk|gtg|g2g)\b.*|(?:\ (?:{PATIENCE}))+", re.VERBOSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +94,7 @@ def resolve(reply: str, ask: Ask, question: str = "", *, is_direct: bool = False
         case AwaitingType.METADATA:
             return _metadata(reply, ask, is_direct=is_direct)
         case AwaitingType.INPUT:
-            return None if _starts_something_else(reply) else given(ask, reply)
+            return None if _starts_something_else(reply) or _puts_off(reply) else given(ask, reply)
     return found or (CALLED_OFF if calls_off(reply) else None)
 
 
@@ -99,7 +129,7 @@ def _confirmation(reply: str, question: str) -> Resolution | None:
 
 
 def _metadata(reply: str, ask: Ask, *, is_direct: bool) -> Resolution | None:
-    """A note by one of the patterns; in words said to the bot directly, any statement."""
+    """A note by one of the patterns, at the start of a clause; in words said to the bot directly, any statement."""
     if _starts_something_else(reply):
         return None
     if found := _kind_of_note(reply.strip()[:MAX_CONTENT]):
@@ -108,11 +138,27 @@ def _metadata(reply: str, ask: Ask, *, is_direct: bool) -> Resolution | None:
 
 
 def _kind_of_note(text: str) -> tuple[str, str] | None:
+    """The kind and the content, where a pattern stands at the start of the text or of one of its clauses."""
+    starts = [match.end() for match in CLAUSE_START.finditer(text)]
     for kind, patterns in METADATA_PATTERNS.items():
-        for pattern in patterns:
-            if match := pattern.search(text):
+        for pattern, start in product(patterns, starts):
+            match = pattern.match(text, start)
+            if match and (match.groupdict().get("the") or not _is_talk(kind, words_of(match["content"]))):
                 return kind, match["content"].strip()
     return None
+
+
+def _is_talk(kind: str, words: Sequence[str]) -> bool:
+    """Whether a content names nothing lasting.
+
+    It begins with a pronoun and the like, or with a verb in -ing ("try restarting it"), which people may be best at; a
+    vibe is no time either, nor does it end in one ("it's down now"). What has no words at all is a picture.
+    """
+    first = next((word for word in words if word not in ADVERBS), "")
+    if not words or first in NO_CONTENT or kind == "best_for":
+        return first in NO_CONTENT
+    is_time = kind == "vibe" and (not first[:1].isalpha() or first in NO_VIBE or words[-1] in NO_VIBE)
+    return is_time or VERB.fullmatch(words[0]) is not None
 
 
 def _noted(ask: Ask, kind: str, content: str) -> Resolution:
@@ -130,3 +176,8 @@ def _starts_something_else(reply: str) -> bool:
     wording = read(reply)
     is_question = wording.asks or "question" in wording.first
     return not reply.strip() or is_question or wording.is_command or bare_remark(reply) is not None
+
+
+def _puts_off(reply: str) -> bool:
+    """Whether a reply only asks to wait: "brb ...", or nothing but "one sec", "hold on", "hm" and the like."""
+    return PUTS_OFF.fullmatch("".join(f" {word}" for word in words_of(reply))) is not None

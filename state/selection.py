@@ -23,16 +23,19 @@ from state.choice_words import (
     ASKING,
     BEFORE_VERBS,
     CHOOSING,
+    DECIDED,
     ELIMINATING,
     ENQUIRING,
     FRAME,
     FRAME_OF_PART,
+    GROUPS,
     HAVING_IN_MIND,
     INVERTED,
     LEADING,
     NEGATORS,
     PERSONS,
     PREPOSITIONS,
+    REPORTERS,
     REQUESTS,
     SEVERAL,
     SUBJECTS,
@@ -42,7 +45,9 @@ from state.prompts import Option
 
 MAX_LENGTH = 600  # whoever writes more tells something, and does not choose
 CORRECTING = ("wait", "scratch", "mean", "sorry", "rather", "actually", "make")  # of every correction a word
-CORRECTION = re.compile(r"\b(?:wait|scratch that|i meant?|sorry|or rather|actually|make that)\b[,:]?")
+CORRECTION = re.compile(
+    r"\b(?:(?:(?<=no )|(?<=[,.;!?] ))wait|wait(?=[,:])|scratch that|i meant?|sorry|or rather|actually|make that)\b[,:]?"
+)
 TAKING_IT = re.compile(
     r"\b(?:(?:that|this) one|(?:take|choose|pick|want|do|get|have|see|watch|try|with|for) (?:it|that|this))\b"
 )
@@ -148,9 +153,14 @@ class _View:
         return others <= mention.company
 
     def is_told(self, mention: Mention) -> bool:
-        """Whether a mention is told of: "I was in Shibuya"; but "I was thinking of Shibuya" chooses."""
+        """Whether a mention is told of: "I was in Shibuya", "I missed Shibuya", "see you in Shibuya", "out of coffee".
+
+        But "I was thinking of Shibuya" chooses.
+        """
         around = self.around[self.reply.clauses[mention.first]]
-        return not TOLD.isdisjoint(around) and HAVING_IN_MIND.isdisjoint(around)
+        before = [word for word in self.reply.words[max(mention.first - 3, 0) : mention.first] if word != "the"]
+        is_told = not TOLD.isdisjoint(around) or any(map(_is_past_or_leave, around, around[1:]))
+        return before[-2:] == ["out", "of"] or (is_told and HAVING_IN_MIND.isdisjoint(around))
 
     @cached_property
     def negators(self) -> list[int]:
@@ -171,6 +181,12 @@ class _View:
             return False
         is_last = all(at < mention.end for at in self.covered if clauses[at] == clause)
         return any(at < mention.first or (is_last and self.reply.words[at] != "except") for at in negators)
+
+
+def _is_past_or_leave(word: str, following: str) -> bool:
+    """ "I spilled", unless it says a choice ("I picked"), and "see you"."""
+    is_past = word in REPORTERS and following.endswith("ed") and following not in DECIDED
+    return is_past or (word == "see" and following in ("you", "ya", "u"))
 
 
 def _moods(around: Sequence[Sequence[str]], marks: Sequence[str]) -> list[Mood]:
@@ -203,7 +219,7 @@ def _verdict(reply: Reply, mentions: Sequence[Mention], count: int) -> int | Non
     if not mentions:
         return None
     view = _View(reply, mentions)
-    if not SEVERAL.isdisjoint(view.others):
+    if not SEVERAL.isdisjoint(view.others) or _speaks_for_some(reply.words):
         return None
     asked = [mention for mention in mentions if view.mood(mention) is Mood.ASKED]
     told = [mention for mention in mentions if view.is_told(mention)]
@@ -218,6 +234,12 @@ def _verdict(reply: Reply, mentions: Sequence[Mention], count: int) -> int | Non
         return _only(frozenset(range(count)) - gone) if _eliminates(view) else None
     taken = only_named if _points(view) else asked if _agrees(view, asked) else ()
     return _only(frozenset.intersection(*(mention.options for mention in taken))) if taken else None
+
+
+def _speaks_for_some(words: Sequence[str]) -> bool:
+    """Whether it tells of so many of a group: "2 of us like it"."""
+    triples = zip(words, words[1:], words[2:], strict=False)
+    return any(number.isdecimal() and of == "of" and group in GROUPS for number, of, group in triples)
 
 
 def _only(options: frozenset[int]) -> int | None:

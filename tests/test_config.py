@@ -114,6 +114,9 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         ("SOFT_CONTEXT_TTL_SECONDS", "-1", "a number of seconds above 0"),
         ("CACHE_TTL_SECONDS", "long", "such as 600"),
         ("NOMINATIM_URL", "http://nominatim.example.org", "an https:// address"),
+        ("NOMINATIM_URL", "https://nominatim.example.org/?key=1", "an https:// address"),
+        ("NOMINATIM_URL", "https://nominatim.example.org#here", "an https:// address"),
+        ("NOMINATIM_URL", "https://nominatim.example.org/ geo", "an https:// address"),
     ],
 )
 def test_a_wrong_value_costs_one_sentence_with_variable_value_and_remedy(

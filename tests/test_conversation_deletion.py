@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from pydantic_ai.messages import TextPart
+from pydantic_ai.messages import ModelResponse, TextPart
 
 from conversation import FORGOTTEN, ChannelConversation, ConversationManager, MessageRecord
 from tests.support.clock import FakeClock
@@ -147,6 +147,59 @@ def test_with_the_bots_own_message_goes_what_the_model_is_told_that_it_said(
     manager.record_message(CHANNEL, replace(answer, reply_to_id=secret.message_id))
     manager.forget_messages(CHANNEL, {answer.message_id})
     assert answers(conversation) == [FORGOTTEN]
+
+
+def test_with_a_mini_apps_message_goes_no_answer_of_the_models(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    card = replace(replied(ANNA), reply_to_id=secret.message_id)
+    manager.record_message(CHANNEL, card, by_model=False)
+    manager.forget_messages(CHANNEL, {card.message_id})
+    assert answers(conversation) == ["yes"]
+
+
+def held(conversation: ChannelConversation) -> list[object]:
+    """What the agent keeps for itself."""
+    return [m.metadata for m in conversation.llm_history if isinstance(m, ModelResponse)]
+
+
+def keep_words_of(manager: ConversationManager, message: MessageRecord) -> dict[str, object]:
+    """The agent answers Ben, and keeps words of the message for itself."""
+    metadata: dict[str, object] = {"words_of": [[message.message_id, message.author_id]], "so": message.content}
+    manager.record_message(CHANNEL, asked := said(BEN, "next"))
+    prompt, response = turn(asked)
+    manager.record_bot_response(CHANNEL, [prompt, replace(response, metadata=metadata)])  # the older turn is trimmed
+    return metadata
+
+
+def test_what_the_agent_keeps_goes_with_whose_words_it_holds_though_they_are_trimmed(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    keep_words_of(manager, secret)
+    for _ in range(4):
+        manager.record_message(CHANNEL, said(BEN))
+    manager.forget_author(CHANNEL, ANNA)
+    assert held(conversation) == [None]
+
+
+def test_what_the_agent_keeps_stays_where_others_words_change(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    other = said(BEN, "hm", reply_to_id=secret.message_id, reply_to_author_id=ANNA, reply_to_author="Anna")
+    manager.record_message(CHANNEL, other)
+    metadata = keep_words_of(manager, other)
+    manager.revise(CHANNEL, replace(secret, content="harmless"))
+    assert held(conversation) == [metadata]
+    manager.revise(CHANNEL, replace(other, content="hmm"))
+    assert held(conversation) == [None]
+
+
+def test_an_edit_before_the_turn_was_made_counts_too(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    manager.revise(CHANNEL, replace(secret, content="harmless"))
+    keep_words_of(manager, secret)
+    assert held(conversation) == [None]
 
 
 def test_forgetting_a_person_reaches_others_replies_that_quote_them(manager: ConversationManager) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import structlog
 
+from agents.gateway import FailureKind
 from delivery.post import Problem
 from delivery.prompts import CALLED_OFF, EXPIRED
 from miniapps.base import MiniApp, MiniAppContext, MiniAppResponse
 from miniapps.router import BROKEN, LATE
-from state.awaiting import ProcessingResult, Prompt, RouteTarget
+from state.awaiting import Prompt
 from state.prompts import Ask, AwaitingType, ResolutionType
 from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD
@@ -75,14 +75,7 @@ class Stage(Bench):
     def take_in(self, text: str, author: int = ANNA, *, channel: int = CHANNEL) -> Question:
         message = self.say(author, text, channel=channel)
         question = self.question(message, channel)
-        conversation = self.conversations.get(channel)
-        assert conversation
-        meaning = self.intake.resolves(message, conversation)
-        if meaning:
-            self.intake.resolve(question, meaning)
-            self.intake.settle(meaning)
-        else:
-            self.intake.submit(question)
+        self.intake.submit(question)
         return question
 
     async def prompt(self, text: str = "paint it") -> Prompt:
@@ -275,16 +268,144 @@ async def test_what_the_rules_leave_incomplete_the_rewriting_model_completes(sta
         return "Why is the sky blue?"
 
     stage.answering._rewrite = rewrite
-    meaning = ProcessingResult(RouteTarget.AGENT, query="why?", enriched_query="why?", incomplete=True)
-    message = stage.say(ANNA, "why?")
-    stage.turns.submit(replace(stage.question(message), meaning=meaning))
+    stage.script(Script("The sky is blue today."))
+    stage.take_in("look up")
     await stage.idle()
-    assert asked == [("why?", [])]
+    stage.take_in("why?")
+    await stage.idle()
+    assert asked == [("why?", ["look up", "The sky is blue today."])]
     assert any("Why is the sky blue?" in note for note in stage.agent.requests[-1].notes)
-    stage.has_budget = False
-    stage.turns.submit(replace(stage.question(stage.say(ANNA, "why?")), meaning=meaning))
+
+
+async def test_without_budget_no_model_rewrites(stage: Stage) -> None:
+    asked = []
+
+    async def rewrite(message: Any, _before: Any) -> None:
+        asked.append(message)
+        stage.has_budget = True
+
+    stage.answering._rewrite = rewrite
+    stage.answering._has_budget = lambda: False
+    stage.take_in("why?")
     await stage.idle()
-    assert len(asked) == 1
+    assert not asked
+
+
+async def test_rewrites_run_at_once_and_those_of_withdrawn_questions_are_dropped(stage: Stage) -> None:
+    gate, texts = asyncio.Event(), []
+
+    async def rewrite(message: Any, _before: Any) -> str:
+        texts.append(message.content)
+        await gate.wait()
+        return f"{message.content} in full"
+
+    stage.answering._rewrite = rewrite
+    stage.take_in("look up")
+    await stage.idle()
+    first = stage.take_in("why?")
+    stage.take_in("where?", BEN)
+    await until(lambda: len(texts) == 2)
+    gone = first.message.message_id
+    stage.turns.withdraw(CHANNEL, lambda message: message.message_id == gone)
+    stage.conversations.forget_messages(CHANNEL, [gone])
+    gate.set()
+    await stage.idle()
+    assert [note for note in stage.agent.requests[-1].notes if "in full" in note] == [
+        'Read in full, the last message of "Ben" is: where? in full'
+    ]
+
+
+async def test_a_query_is_completed_from_what_still_stands(stage: Stage) -> None:
+    gate = asyncio.Event()
+    stage.script(Script(gate=gate))
+    weather = stage.take_in("What's the weather in Tokyo?")
+    await until(lambda: stage.agent.requests)
+    stage.take_in("And tomorrow?")
+    stage.conversations.forget_messages(CHANNEL, [weather.message.message_id])
+    gate.set()
+    await stage.idle()
+    assert not any("Tokyo" in note for note in stage.agent.requests[-1].notes)
+
+
+# Records and screens
+
+
+async def test_whoever_is_still_waiting_is_asked(stage: Stage) -> None:
+    gate = asyncio.Event()
+    stage.script(Script(), Script("May I?", gate=gate, ask=WANTS_SOAP))
+    stage.take_in("zero", BEN)
+    await until(lambda: stage.agent.requests)
+    stage.take_in("wash it", ANNA)
+    bens = stage.take_in("and mine", BEN).message.message_id
+    await until(lambda: len(stage.agent.requests) == 2)
+    stage.turns.withdraw(CHANNEL, lambda message: message.message_id == bens)
+    gate.set()
+    await stage.idle()
+    assert [prompt.user_id for prompt in stage.states.prompts(CHANNEL)] == [ANNA]
+
+
+async def test_a_prompt_that_is_answered_while_it_is_put_again_leaves_no_live_card(stage: Stage) -> None:
+    await stage.prompt()
+    stage.take_in("hello")
+    await stage.idle()
+    stage.take_in("how are you")
+    stage.wire.gate = asyncio.Event()
+    await until(lambda: len(stage.agent.requests) == 2)
+    await asyncio.sleep(0.5)
+    stage.take_in("blue")
+    stage.wire.gate.set()
+    await stage.idle()
+    assert not stage.wire.cards
+    assert stage.wire.texts[-1] == "Painted."
+
+
+async def test_misses_count_as_they_are_answered(stage: Stage) -> None:
+    await stage.prompt()
+    gate = asyncio.Event()
+    stage.script(Script(gate=gate), Script(), Script(failure=FailureKind.BUSY), Script())
+    stage.take_in("hello")
+    await until(lambda: stage.agent.requests)
+    for text in ("how are you", "lovely weather", "and warm"):
+        stage.take_in(text)
+    gate.set()
+    await stage.idle()
+    assert len(stage.states.prompts(CHANNEL)) == 1
+    assert stage.wire.texts[-1].endswith("Which colour?")
+    stage.take_in("my cat sleeps")
+    await stage.idle()
+    assert len(stage.states.prompts(CHANNEL)) == 1
+    stage.take_in("now it eats")
+    await stage.idle()
+    assert not stage.states.prompts(CHANNEL)
+
+
+async def test_a_prompt_that_opens_while_it_is_decided_is_resolved_all_the_same(stage: Stage) -> None:
+    prompt = await stage.prompt()
+    message = stage.say(ANNA, "blue")
+    stage.intake.submit(stage.question(message))
+    await stage.idle()
+    assert not stage.states.prompts(CHANNEL)
+    assert prompt.message_id not in stage.wire.cards
+    assert len(stage.paint.seen) == 2
+
+
+async def test_soft_context_is_that_of_the_moment_of_the_turn(stage: Stage) -> None:
+    gate = asyncio.Event()
+    stage.script(Script(gate=gate))
+    stage.states.set_soft_context(CHANNEL, {"last_item_name": "old"})
+    stage.take_in("one")
+    await until(lambda: stage.agent.requests)
+    stage.take_in("paint it")
+    stage.states.set_soft_context(CHANNEL, {"last_item_name": "new"})
+    gate.set()
+    await stage.idle()
+    assert stage.paint.seen[0].soft_context == {"last_item_name": "new"}
+
+
+async def test_a_deletion_drops_the_soft_context(stage: Stage) -> None:
+    stage.states.set_soft_context(CHANNEL, {"last_item_name": "secret"})
+    stage.prompts.messages_gone(CHANNEL, [5])
+    assert not stage.states.soft_context(CHANNEL)
 
 
 # Time

@@ -9,16 +9,19 @@ from datetime import datetime
 import structlog
 
 from agents.gateway import AgentGateway, AgentRequest, Answer, Failure, FailureKind, Reply
-from conversation import ChannelConversation, MessageRecord, indented
+from conversation import ChannelConversation, MessageRecord
+from delivery.split import clipped
 from miniapps.base import MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from state.awaiting import ConversationStateManager
+from state.enrichment import enrich
 from state.prompts import ResolutionType
-from turns.turn import Cancel, Question, Turn
+from turns.turn import Cancel, Question, Turn, said_before
 
 log = structlog.get_logger()
 
 HISTORY_DEADLINE_SECONDS = 1.5
+MAX_NOTE = 500  # characters of soft context that the agent is told
 RECENT_MESSAGES = 12  # what the rewriting model is shown
 
 Rewrite = Callable[[MessageRecord, Sequence[MessageRecord]], Awaitable[str | None]]
@@ -69,13 +72,13 @@ class Answering:
         message, meaning = question.message, question.meaning
         ask = meaning.prompt.ask if meaning.prompt else None
         context = MiniAppContext(
-            text=meaning.enriched_query,
+            text=meaning.query,
             chat_guid=question.channel_id,
             user_id=message.author_id,
             user_name=message.author,
             message_id=message.message_id,
             now=self._clock(),
-            soft_context=meaning.soft_context,
+            soft_context=self._states.soft_context(question.channel_id),
             source_handler=ask.source_handler if ask else "",
             asked=ask.context if ask else {},
         )
@@ -93,7 +96,7 @@ class Answering:
         self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]
     ) -> Answer | Failure | Cancel:
         await self._recall(turn, conversation)
-        notes = [note for question in turn.questions for note in await self._notes(question, conversation)]
+        notes = await self._notes(turn, conversation)
         # One that was trimmed meanwhile is asked all the same.
         pending = [q.message for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
         questions = [conversation.find(message.message_id) or message for message in pending]
@@ -109,7 +112,7 @@ class Answering:
             place=turn.questions[-1].place,
             now=self._clock(),
             notes=notes,
-            reply=_reply(turn.questions[-1]),
+            reply=_reply(turn.questions[-1], conversation) if turn.questions else None,
         )
 
         return await self._agent.respond(turn.request, show)
@@ -125,35 +128,52 @@ class Answering:
         except TimeoutError:
             log.info("history_late", channel=conversation.channel_id)
 
-    async def _notes(self, question: Question, conversation: ChannelConversation) -> list[str]:
-        """What the agent is told of a question beside its words."""
-        message, meaning = question.message, question.meaning
+    async def _notes(self, turn: Turn, conversation: ChannelConversation) -> list[str]:
+        """What the agent is told beside the words of the questions that are still there when all is known."""
+        questions = list(turn.questions)
+        full = await asyncio.gather(*(self._in_full(question, conversation) for question in questions))
         notes = []
-        if meaning.prompt and meaning.resolution_type is ResolutionType.CANCEL and meaning.prompt.miniapp_id:
-            asked = indented(meaning.prompt.question)
-            notes.append(f'"{message.author}" has just called this question of yours off: {asked}')
-        if full := await self._in_full(question, conversation):
-            notes.append(f'Read in full, the last message of "{message.author}" is: {full}')
-        if meaning.soft_context:
-            known = ", ".join(f"{key}: {value}" for key, value in meaning.soft_context.items())
-            notes.append(f"What was last done in this channel: {indented(known)}")
+        for question, query in zip(questions, full, strict=True):
+            if question in turn.questions:
+                notes += _called_off(question)
+                if query and conversation.find(question.message.message_id) in (question.message, None):
+                    notes.append(f'Read in full, the last message of "{question.message.author}" is: {query}')
+        if soft_context := self._states.soft_context(conversation.channel_id):
+            known = ", ".join(f"{key}: {value}" for key, value in soft_context.items())
+            notes.append(f"What was last done in this channel: {_printable(known)}")
         return notes
 
     async def _in_full(self, question: Question, conversation: ChannelConversation) -> str | None:
-        """What an incomplete query means; None where it is complete, where nobody is sure, or where it was edited."""
+        """What an incomplete query means by what is said before it now; None where it is complete or nobody is sure."""
         message, meaning = question.message, question.meaning
-        if not meaning.incomplete or conversation.find(message.message_id) not in (message, None):
+        if not meaning.incomplete:
             return None
-        if meaning.enriched_query != meaning.query:
-            return meaning.enriched_query
+        query = enrich(meaning.query, said_before(message, conversation)).query
+        if query != meaning.query:
+            return query
         before = [m for m in conversation.messages if m.message_id < message.message_id][-RECENT_MESSAGES:]
         return await self._rewrite(message, before) if self._rewrite and self._has_budget() else None
 
 
-def _reply(question: Question) -> Reply | None:
-    """How the question resolves what the agent had asked, if it does."""
+def _printable(text: str) -> str:
+    """Clipped, and without half characters, which no provider takes."""
+    return clipped(text, MAX_NOTE).encode(errors="replace").decode()
+
+
+def _called_off(question: Question) -> list[str]:
+    """That the question calls off what a mini-app asked; the agent's own run is told by its reply."""
+    meaning = question.meaning
+    if not (meaning.prompt and meaning.prompt.miniapp_id and meaning.resolution_type is ResolutionType.CANCEL):
+        return []
+    return [f'"{question.message.author}" has just called this question of yours off: {meaning.prompt.question}']
+
+
+def _reply(question: Question, conversation: ChannelConversation) -> Reply | None:
+    """How the question resolves what the agent had asked, if it does; what was edited since is read by the agent."""
     meaning = question.meaning
     if meaning.prompt is None or meaning.prompt.miniapp_id or meaning.resolution_type is None:
+        return None
+    if conversation.find(question.message.message_id) not in (question.message, None):
         return None
     ask_id = str(meaning.prompt.ask.context.get("ask_id"))
     return Reply(ask_id, meaning.resolution_type, meaning.resolution_data or {})

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import addresses_others, is_explicit_trigger, names_others
-from delivery.prompts import LET_GO, Prompts, ending_of
+from delivery.prompts import Prompts, ending_of
 from miniapps.router import MiniAppRouter
-from state.awaiting import ConversationStateManager, Miss, ProcessingResult, Prompt, RouteTarget
+from state.awaiting import ConversationStateManager, ProcessingResult, RouteTarget
 from state.message import without_call
 from turns.lanes import Turns
-from turns.turn import Question
-
-MESSAGES_BEFORE = 10  # among which an incomplete query's missing words are looked for
+from turns.turn import Question, said_before
 
 
 class Intake:
@@ -44,55 +42,55 @@ class Intake:
         meaning = self._meaning(message, conversation)
         return meaning if meaning.prompt else None
 
-    def resolve(self, question: Question, meaning: ProcessingResult) -> None:
-        """Queues a message or a click that resolves a prompt, which is over with this."""
-        if meaning.prompt:
-            self._states.clear_prompt(meaning.prompt)
-        self._turns.submit(replace(question, meaning=meaning))
+    def needs_model(self, message: MessageRecord, channel_id: int) -> bool:
+        """Whether a message that wants an answer is for the agent, and not for a mini-app."""
+        conversation = self._conversations.get(channel_id)
+        meaning = self.resolves(message, conversation) if conversation else None
+        if meaning:
+            return meaning.route_to is RouteTarget.AGENT
+        return self._miniapps.pick(self._words(message), self._states.soft_context(channel_id)) is None
 
     def submit(self, question: Question) -> None:
-        """Queues any other message, for the mini-app that wants it or for the agent."""
+        """Queues a message, for the prompt that it resolves, the mini-app that wants it, or the agent."""
         conversation = self._conversations.get(question.channel_id)
-        if conversation:
-            question = replace(question, meaning=self._routed(self._meaning(question.message, conversation)))
-        self._turns.submit(replace(question, asks_again=self._missed(question)))
+        meaning = self._meaning(question.message, conversation) if conversation else question.meaning
+        if meaning.prompt:
+            self.resolve(question, meaning)
+            self._settle(meaning)
+        else:
+            self._queue(question, self._routed(meaning))
 
-    def settle(self, meaning: ProcessingResult) -> None:
+    def resolve(self, question: Question, meaning: ProcessingResult) -> None:
+        """Queues a message or a click that resolves a prompt, which is over with this."""
+        self._queue(question, meaning)
+        if meaning.prompt:
+            self._states.clear_prompt(meaning.prompt)
+
+    def _queue(self, question: Question, meaning: ProcessingResult) -> None:
+        self._states.count(meaning, question.channel_id)
+        self._turns.submit(replace(question, meaning=meaning))
+
+    def _settle(self, meaning: ProcessingResult) -> None:
         """The card of the prompt that was resolved shows how."""
         if meaning.prompt and meaning.resolution_data:
             self._prompts.settle([meaning.prompt], ending_of(meaning.resolution_data, meaning.prompt.ask))
 
     def _meaning(self, message: MessageRecord, conversation: ChannelConversation) -> ProcessingResult:
-        name, me = self._bot()
-        return self._states.process_message(
-            without_call(message.content, me, name),
+        me = self._bot()[1]
+        return self._states.understand(
+            self._words(message),
             conversation.channel_id,
-            _said_before(message, conversation),
+            said_before(message, conversation),
             user_id=message.author_id,
+            message_id=message.message_id,
             is_direct=is_explicit_trigger(message, me),
             is_for_others=addresses_others(message, me) or names_others(message, conversation, me),
         )
 
+    def _words(self, message: MessageRecord) -> str:
+        name, me = self._bot()
+        return without_call(message.content, me, name)
+
     def _routed(self, meaning: ProcessingResult) -> ProcessingResult:
         app = self._miniapps.pick(meaning.query, meaning.soft_context)
         return replace(meaning, route_to=RouteTarget.MINIAPP, miniapp_id=app) if app else meaning
-
-    def _missed(self, question: Question) -> Prompt | None:
-        """The prompt of its author's that is to be put once more below the answer, since this did not resolve it."""
-        match self._states.missed(question.channel_id, question.message.author_id):
-            case (prompt, Miss.ASKS_AGAIN):
-                return prompt
-            case (prompt, Miss.LETS_GO):
-                self._prompts.settle([prompt], LET_GO)
-        return None
-
-
-def _said_before(message: MessageRecord, conversation: ChannelConversation) -> list[Mapping[str, str]]:
-    """What the author and the bot said before this, and what the bot answered, oldest first."""
-    before = conversation.before(message, MESSAGES_BEFORE)
-    answered = {m.reply_to_id for m in before if m.is_bot}
-    return [
-        {"role": "assistant" if m.is_bot else "user", "content": m.content}
-        for m in before
-        if m.is_bot or m.author_id == message.author_id or m.message_id in answered
-    ]

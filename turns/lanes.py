@@ -226,9 +226,9 @@ class Turns:
         """Makes the outcome visible and remembers it. Returns it in a word."""
         if isinstance(outcome, Failure):
             log.error("agent_failed", channel=newest.channel_id, kind=outcome.kind, detail=outcome.detail)
-        prompt = self._prompt(turn, newest, outcome)
+        prompt = self._prompt(turn, outcome)
         text = final_text(turn, outcome)
-        if prompt and prompt.message_id:
+        if prompt and prompt.question:
             text = f"{closed(text)}\n\n{prompt.question}"
         try:
             card_id = await post.finish(text, card_of(prompt) if prompt else None)
@@ -246,24 +246,31 @@ class Turns:
             self._remember(turn, conversation, outcome)
         return outcome if isinstance(outcome, Cancel) else getattr(outcome, "kind", "answered")
 
-    def _prompt(self, turn: Turn, newest: Question, outcome: Answer | Failure | Cancel) -> Prompt | None:
+    def _prompt(self, turn: Turn, outcome: Answer | Failure | Cancel) -> Prompt | None:
         """What is awaited from this answer on: something it asks, or what was asked before and is put once more."""
-        if not isinstance(outcome, Answer):
+        if not isinstance(outcome, Answer) or not turn.questions:
             return None
-        if outcome.ask:
-            return self._prompts.open(
-                outcome.ask,
-                newest.message,
-                guild_id=newest.guild_id,
-                channel_id=newest.channel_id,
-                miniapp_id=newest.meaning.miniapp_id if newest.by_miniapp else None,
-            )
-        again = next((q.asks_again for q in turn.questions if q.asks_again), None)
-        return self._prompts.find(again) if again else None
+        if outcome.ask is None:
+            return self._asked_again(turn)
+        newest = turn.questions[-1]  # others may have been withdrawn meanwhile
+        return self._prompts.open(
+            outcome.ask,
+            newest.message,
+            guild_id=newest.guild_id,
+            channel_id=newest.channel_id,
+            miniapp_id=newest.meaning.miniapp_id if newest.by_miniapp else None,
+        )
+
+    def _asked_again(self, turn: Turn) -> Prompt | None:
+        """The prompt that this turn's questions missed often enough; one for each answer."""
+        for author_id, question in {q.message.author_id: q for q in turn.questions if not q.meaning.prompt}.items():
+            if again := self._prompts.missed(question.channel_id, author_id):
+                return again
+        return None
 
     def _show(self, prompt: Prompt | None, card_id: int | None, text: str) -> None:
-        if prompt and (card_id or prompt.message_id is None):
-            self._prompts.shown(prompt, card_id, split(text)[-1])
+        if prompt:
+            self._prompts.shown(prompt, card_id, "".join(split(text)[-1:]))
 
     def _remember(self, turn: Turn, conversation: ChannelConversation, outcome: Answer | Failure | Cancel) -> None:
         match outcome:

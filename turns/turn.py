@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from agents.gateway import AgentRequest, Answer, Failure, Place
-from conversation import MessageRecord
-from state.awaiting import ProcessingResult, Prompt, RouteTarget
+from conversation import ChannelConversation, MessageRecord
+from state.awaiting import ProcessingResult, RouteTarget
 
+MESSAGES_BEFORE = 10
 TO_THE_AGENT = ProcessingResult(RouteTarget.AGENT)
 
 
@@ -18,7 +20,7 @@ class Question:
     """A message that wants an answer, and where. starts_conversation: what was said before it is not known yet.
 
     meaning: who answers it, what of ours it resolves, and what it means in full. card_id: of a click, the message it
-    was made on. asks_again: a prompt that is put once more, below the answer.
+    was made on.
     """
 
     message: MessageRecord
@@ -28,7 +30,6 @@ class Question:
     starts_conversation: bool = False
     meaning: ProcessingResult = TO_THE_AGENT
     card_id: int | None = None
-    asks_again: Prompt | None = None
 
     @property
     def stands_alone(self) -> bool:
@@ -82,3 +83,18 @@ class Turn:
         self.cancel = self.cancel or why
         if self.work:
             self.work.cancel()
+
+
+def said_before(message: MessageRecord, conversation: ChannelConversation) -> list[Mapping[str, str]]:
+    """What the author and the bot said before a message, and what the bot answered, oldest first.
+
+    In the form in which an incomplete query's missing words are looked for.
+    """
+    latest = conversation.messages[-3 * MESSAGES_BEFORE :]
+    before = [m for m in latest if m.message_id < message.message_id][-MESSAGES_BEFORE:]
+    answered = {m.reply_to_id for m in before if m.is_bot}
+    return [
+        {"role": "assistant" if m.is_bot else "user", "content": m.content}
+        for m in before
+        if m.is_bot or m.author_id == message.author_id or m.message_id in answered
+    ]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
+import structlog
 from pydantic_ai import Tool
 from pydantic_ai.messages import (
     ModelMessage,
@@ -21,14 +24,14 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import FunctionModel
 
 from agents import gateway
-from agents.asking import CALLED_OFF, REFUSED
+from agents.asking import CALLED_OFF, MAX_ARGUMENTS, MAX_QUESTIONS, REFUSED, TOO_MANY
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
 from agents.general import MAX_REQUESTS, GeneralAgent
 from agents.models import build_model
-from conversation import MessageRecord
+from conversation import ChannelConversation, MessageRecord
 from state.prompts import AwaitingType, ResolutionType
 from tests.support.clock import NOON
-from tests.support.people import ANNA, BEN, said
+from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.stub_model import Body, Call, Reply, StubModel, texts
 
 PLACE = Place("Parley", "The Guild", "general")
@@ -149,6 +152,9 @@ async def test_a_yes_or_words_can_be_asked_for(
         ("ask_choice", {"question": "Which?", "options": ["tea", " "]}),
         ("ask_choice", {"question": "  ", "options": ["tea", "mate"]}),
         ("ask_text", {"question": "\n"}),
+        ("ask_text", {"question": "\u200b"}),
+        ("ask_confirmation", {"question": "\u2060"}),
+        ("ask_choice", {"question": "Which?", "options": ["tea", "\u200b"]}),
         ("ask_confirmation", {}),
         ("ask_nobody", {"question": "Why?"}),
     ],
@@ -285,6 +291,28 @@ async def test_several_questions_are_asked_one_after_the_other(stub: StubModel, 
     assert final.text == "Sweet."
 
 
+async def test_more_than_five_questions_at_once_are_not_asked(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    calls = [Call("ask_text", json.dumps({"question": f"{n}?"}), f"call-{n}") for n in range(7)]
+    asking = await asked(agent, stub, *calls)
+    for number in range(1, MAX_QUESTIONS):
+        asking = await answer(agent, resolved(asking, ResolutionType.INPUT, content="so"))
+        assert asking.text == f"{number}?"
+    stub.replies.append(Reply("Enough."))
+    final = await answer(agent, resolved(asking, ResolutionType.INPUT, content="so"))
+    assert final.text == "Enough."
+    assert [told for _, told in results(stub.requests[-1])] == ["so"] * MAX_QUESTIONS + [TOO_MANY] * 2
+
+
+async def test_an_approval_shows_no_more_than_the_beginning_of_long_arguments(stub: StubModel, model: Model) -> None:
+    async def write(text: str) -> str:
+        return text
+
+    agent = GeneralAgent(model, tools=[Tool(write, requires_approval=True)])
+    asking = await asked(agent, stub, Call("write", json.dumps({"text": "x" * 60_000})))
+    assert len(asking.text) < MAX_ARGUMENTS + 100
+
+
 async def test_who_calls_one_question_off_is_asked_none_of_the_others(stub: StubModel, model: Model) -> None:
     agent = GeneralAgent(model)
     sugar = Call("ask_confirmation", '{"question": "Sugar?"}', "call-2")
@@ -313,6 +341,117 @@ async def test_a_resumed_answer_that_was_stopped_is_not_resumed_again(stub: Stub
     asking = await asked(agent, stub, Call("ask_choice", WHICH))
     partial = agent.interrupted(chosen(asking, "green"), "Green tea is")
     assert [m.metadata for m in partial.history if isinstance(m, ModelResponse)] == [None, None]
+
+
+# What is edited or deleted meanwhile
+
+
+@pytest.fixture
+def conversation() -> ChannelConversation:
+    return ChannelConversation(CHANNEL, NOON, NOON)
+
+
+NAME, DATE = (Call("ask_text", json.dumps({"question": question}), question) for question in ("Name?", "Date?"))
+
+
+async def take(
+    agent: GeneralAgent, conversation: ChannelConversation, message: MessageRecord, asking: Answer | None = None
+) -> Answer:
+    """A turn as the channel makes it. asking: what the message replies to."""
+    conversation.add(message)
+    reply = None
+    if asking and asking.ask:
+        data = {"content": message.content}
+        reply = gateway.Reply(asking.ask.context["ask_id"], ResolutionType.INPUT, data)
+    outcome = await answer(agent, request(message, history=conversation.llm_history, reply=reply))
+    conversation.answered(outcome.history)
+    return outcome
+
+
+Going = tuple[GeneralAgent, MessageRecord, Answer]
+
+
+@pytest.fixture(params=["one after the other", "at once"])
+async def half_answered(
+    stub: StubModel, model: Model, conversation: ChannelConversation, request: pytest.FixtureRequest
+) -> Going:
+    """The agent has asked two questions, the first is answered: that answer, and the agent's second question."""
+    at_once = request.param == "at once"
+    agent, name = GeneralAgent(model), said(ANNA, "bluebell")
+    stub.replies.append(Reply(calls=(NAME, DATE) if at_once else (NAME,)))
+    first = await take(agent, conversation, said(ANNA, "plan a trip"))
+    if not at_once:
+        stub.replies.append(Reply(calls=(DATE,)))
+    return agent, name, await take(agent, conversation, name, first)
+
+
+async def test_a_run_goes_on_though_something_else_was_deleted(
+    stub: StubModel, conversation: ChannelConversation, half_answered: Going
+) -> None:
+    agent, name, second = half_answered
+    conversation.add(other := said(BEN, "hello"))
+    conversation.remove({other.message_id})
+    # Discord sends an edit for each link that it unfurls.
+    conversation.revise(replace(name, readable="bluebell (a picture of a flower)"))
+    await take(agent, conversation, said(ANNA, "in May"), second)
+    assert results(stub.requests[-1]) == [("Name?", "bluebell"), ("Date?", "in May")]
+
+
+@pytest.mark.parametrize("how", ["deleted", "edited", "forgotten"])
+async def test_an_answer_that_is_taken_back_is_told_no_more(
+    stub: StubModel, conversation: ChannelConversation, half_answered: Going, how: str
+) -> None:
+    agent, name, second = half_answered
+    if how == "deleted":
+        conversation.remove({name.message_id})
+    elif how == "edited":
+        conversation.revise(replace(name, content="cowslip"))
+    else:
+        conversation.forget(ANNA)
+    stub.replies.append(Reply("In May."))
+    final = await take(agent, conversation, said(ANNA, "in May"), second)
+    body = json.dumps(stub.requests[-1])
+    assert "bluebell" not in body
+    assert ("cowslip" in body) is (how == "edited")
+    assert "Anna: in May" in body
+    assert final.text == "In May."
+    assert b"bluebell" not in ModelMessagesTypeAdapter.dump_json(conversation.llm_history)
+
+
+async def test_an_answer_that_is_taken_back_two_questions_later_is_told_no_more(
+    stub: StubModel, conversation: ChannelConversation, half_answered: Going
+) -> None:
+    agent, name, second = half_answered
+    stub.replies.append(Reply(calls=(Call("ask_text", '{"question": "Where?"}', "Where?"),)))
+    third = await take(agent, conversation, said(ANNA, "in May"), second)
+    conversation.remove({name.message_id})
+    await take(agent, conversation, said(ANNA, "Rome"), third)
+    assert results(stub.requests[-1]) == []
+    assert "bluebell" not in json.dumps(stub.requests[-1])
+
+
+async def test_an_answer_that_is_taken_back_while_the_run_goes_on_is_told_no_more(
+    stub: StubModel, model: Model, conversation: ChannelConversation
+) -> None:
+    agent, name = GeneralAgent(model), said(ANNA, "bluebell")
+    stub.replies += [Reply(calls=(NAME,)), Reply(calls=(DATE,))]
+    first = await take(agent, conversation, said(ANNA, "plan a trip"))
+    stub.on_request = lambda: conversation.remove({name.message_id})
+    await take(agent, conversation, name, first)
+    assert b"bluebell" not in ModelMessagesTypeAdapter.dump_json(conversation.llm_history)
+
+
+async def test_a_question_that_nobody_has_answered_stays_whatever_is_deleted(
+    stub: StubModel, model: Model, conversation: ChannelConversation
+) -> None:
+    agent, wish = GeneralAgent(model), said(ANNA, "plan a trip")
+    stub.replies.append(Reply(calls=(NAME,)))
+    first = await take(agent, conversation, wish)
+    conversation.add(other := said(BEN, "hello"))
+    conversation.remove({other.message_id, wish.message_id})
+    conversation.forget(BEN)
+    await take(agent, conversation, said(ANNA, "bluebell"), first)
+    assert results(stub.requests[-1]) == [("Name?", "bluebell")]
 
 
 # The owner's tools
@@ -408,7 +547,60 @@ async def test_a_tool_that_hangs_makes_the_answer_late(stub: StubModel, model: M
     outcome = await agent.respond(request(said(ANNA)), lambda _: None)
     assert isinstance(outcome, Failure)
     assert (outcome.kind, outcome.text) == (FailureKind.LATE, "One moment.")
-    assert outcome.tokens > 15
+    assert outcome.tokens == 15
+
+
+async def test_a_tool_that_raises_ends_the_answer_which_costs_what_it_cost(stub: StubModel, model: Model) -> None:
+    async def spill() -> None:
+        """Spills."""
+        raise RuntimeError("all over the floor")
+
+    stub.replies.append(Reply("One moment.", calls=(Call("spill", "{}"),), tokens=100))
+    with structlog.testing.capture_logs() as logs:
+        outcome = await GeneralAgent(model, tools=[Tool(spill)]).respond(request(said(ANNA)), lambda _: None)
+    assert outcome == Failure(FailureKind.INTERNAL, "RuntimeError: all over the floor", "One moment.", 100)
+    assert [(entry["event"], entry["exc_info"]) for entry in logs] == [("run_failed", True)]
+
+
+async def stopped(agent: GeneralAgent, turn: AgentRequest, when: asyncio.Event) -> int:
+    """The tokens of an answer that is stopped then."""
+    running = asyncio.create_task(agent.respond(turn, lambda _: None))
+    await when.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    return agent.interrupted(turn, "").tokens
+
+
+async def test_an_answer_stopped_in_its_third_request_costs_all_three(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model, tools=Cellar().tools)
+    arrived = asyncio.Event()
+    stub.on_request = lambda: arrived.set() if len(stub.requests) == 3 else None
+    count = Reply(calls=(Call("count", '{"shelf": 2}'),), tokens=10_000)
+    stub.replies += [count, count, Reply(before=asyncio.Event())]
+    tokens = await stopped(agent, request(said(ANNA, "x" * 8_000)), arrived)
+    assert 22_000 < tokens < 24_000
+
+
+async def test_an_answer_stopped_while_a_tool_runs_costs_its_requests_alone(stub: StubModel, model: Model) -> None:
+    began = asyncio.Event()
+
+    async def wait_for_ever() -> None:
+        """Waits."""
+        began.set()
+        await asyncio.Event().wait()
+
+    stub.replies.append(Reply(calls=(Call("wait_for_ever", "{}"),), tokens=10_000))
+    agent = GeneralAgent(model, tools=[Tool(wait_for_ever)])
+    assert await stopped(agent, request(said(ANNA)), began) == 10_000
+
+
+async def test_a_stopped_answer_is_not_kept_for_ever(stub: StubModel, model: Model) -> None:
+    agent = GeneralAgent(model)
+    stub.replies.append(Reply(before=asyncio.Event()))
+    assert await stopped(agent, request(said(ANNA)), stub.arrived)
+    gc.collect()
+    assert not agent._used
 
 
 async def test_a_failure_after_a_tool_costs_what_was_used_before_it(stub: StubModel, model: Model) -> None:

@@ -91,6 +91,16 @@ async def test_several_who_asked_are_all_named_once(stub: StubModel, model: Mode
     assert texts(stub.requests[0])[-1].endswith('Now answer "Anna", "Ben".')
 
 
+async def test_of_several_the_model_knows_who_gets_to_answer_what_it_asks(stub: StubModel, model: Model) -> None:
+    asked = [said(ANNA, "one"), said(BEN, "two")]
+    await answer(model, replace(request(*asked), questions=asked))
+    assert texts(stub.requests[0])[-1].splitlines()[-1] == (
+        'What you ask by a tool goes to "Ben". Now answer "Anna", "Ben".'
+    )
+    await answer(model, request(*asked))
+    assert "by a tool" not in texts(stub.requests[1])[-1]
+
+
 async def test_the_history_of_one_turn_is_the_beginning_of_the_next(stub: StubModel, model: Model) -> None:
     first = await answer(model, request(said(ANNA, "I like teal")))
     second = await answer(model, request(said(BEN, "what does Anna like?"), history=first.history))
@@ -151,12 +161,18 @@ async def test_an_endless_answer_is_cut_and_remembered_as_far_as_it_came(stub: S
 
 
 async def test_an_interrupted_answer_is_given_back_to_the_model_as_its_own(stub: StubModel, model: Model) -> None:
-    agent = GeneralAgent(model)
-    partial = agent.interrupted(request(said(ANNA, "tell me")), "Once upon")
+    agent, turn, shown = GeneralAgent(model), request(said(ANNA, "tell me")), asyncio.Event()
+    stub.replies.append(Reply("Once upon a time", chunk=9, gate=asyncio.Event()))
+    running = asyncio.create_task(agent.respond(turn, lambda _text: shown.set()))
+    await shown.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    partial = agent.interrupted(turn, "Once upon")
     assert partial.text == "Once upon"
     assert partial.tokens > 0
     await answer(model, request(said(ANNA, "go on"), history=partial.history))
-    roles = [(m["role"], text) for m, text in zip(stub.requests[0]["messages"], texts(stub.requests[0]), strict=True)]
+    body = stub.requests[-1]
+    roles = [(m["role"], text) for m, text in zip(body["messages"], texts(body), strict=True)]
     assert roles[2] == ("assistant", "Once upon")
     assert "Anna: tell me" in roles[1][1]
 

@@ -74,11 +74,36 @@ async def test_custom_ids_differ_and_fit(kind: AwaitingType) -> None:
     assert all(len(one) <= 100 for one in ids)
 
 
-async def test_a_form_asks_in_what_room_there_is() -> None:
+def described(question: str) -> str:
+    [label] = form_of(PROMPT, "Title", question).to_dict()["components"]
+    assert label["label"] == "Answer"
+    return str(label["description"])
+
+
+async def test_a_form_fits_and_takes_long_answers() -> None:
     form = form_of(PROMPT, "Title " * 20, "What should it be called, and why? " * 9).to_dict()
     [label] = form["components"]
-    assert (len(form["title"]), label["label"], len(label["description"])) == (45, "Answer", 100)
+    assert len(form["title"]) == 45
     assert (label["component"]["style"], label["component"]["max_length"]) == (2, 1_000)
+
+
+async def test_a_form_shows_the_question_behind_what_was_said_before_it() -> None:
+    before = "Here is what I know so far about it. " * 4
+    assert described(f"{before}\n\nWhich drink?\n") == "… Which drink?"
+    assert described(f"{before}Which drink?").endswith("so far about it. Which drink?")
+
+
+@pytest.mark.parametrize("text", ["word " * 60, "x" * 300, "😀" * 300, "👩‍👩‍👧" * 60, f"{'x' * 60}\n{'y' * 300}"])
+async def test_the_end_of_a_long_question_is_cut_at_a_word_where_there_is_one(text: str) -> None:
+    shown = described(text)
+    assert 85 < length(shown) <= 100
+    assert shown.startswith("… ")
+    assert text.rstrip().endswith(shown.removeprefix("… "))
+    assert not text.startswith("word") or shown.startswith("… word ")
+
+
+async def test_a_question_that_just_fits_stays_whole() -> None:
+    assert described("x" * 100) == "x" * 100
 
 
 async def test_a_form_says_a_short_question_once() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import discord
 import pytest
 
 from commands import NOT_YOURS, TOO_LATE
 from decider import Reason
-from delivery.prompts import ASKED_AGAIN, EXPIRED, LET_GO, REPLACED, WITHDRAWN
+from delivery.prompts import ANSWERED, ASKED_AGAIN, EXPIRED, LET_GO, REPLACED, WITHDRAWN
 from playground.interactions import Interaction
 from playground.model import Message
 from tests.support.scene import Scene, choices, open_scene
@@ -72,7 +73,7 @@ async def test_the_whole_trip_clicked(scene: Scene) -> None:
     form = await scene.until(lambda: opener.form)
     assert form
     scene.pg.submit(opener, {"text": "Tokyo Trip 2024"})
-    await scene.shows("✓ Tokyo Trip 2024")
+    await scene.shows(ANSWERED)
     await scene.at_rest()
     card = await asked_which(scene)
     scene.press("Ada", card, "1.")
@@ -107,7 +108,7 @@ async def test_two_people_have_a_prompt_each_in_one_channel(scene: Scene) -> Non
     bens = await scene.card("What's your trip name?")
     assert await whisper(scene, scene.press("Ben", adas, "1.")) == NOT_YOURS
     scene.say("Ben", "Kyoto in spring")
-    await current(scene, bens, "✓ Kyoto in spring")
+    await current(scene, bens, ANSWERED)
     scene.say("Ada", "the Harajuku one")
     await scene.shows("Added Shake Shack Harajuku! ✓")
 
@@ -158,6 +159,37 @@ async def test_a_click_while_the_bot_shuts_down_is_told(scene: Scene) -> None:
     card = await asked_which(scene)
     scene.bot.turns.draining = True
     assert await whisper(scene, scene.press("Ada", card, "1.")) == RESTARTING
+
+
+async def test_a_cancel_that_is_refused_leaves_the_question_open(stub: StubModel) -> None:
+    async with open_scene(stub, turns_per_user_minute=1) as scene:
+        card = await asked_which(scene)
+        refused = scene.say("Ada", "nevermind")
+        assert (await scene.decision(refused)).reason is Reason.USER_CAP
+        assert scene.bot.states.prompts(card.channel_id)
+
+
+async def test_what_was_clicked_or_written_does_not_come_back_after_forget(scene: Scene) -> None:
+    scene.press("Ada", await asked_which(scene), "1.")
+    opener = scene.press("Ada", await scene.card(ADDED), "Add a note")
+    await scene.until(lambda: opener.form)
+    scene.pg.submit(opener, {"text": "hunter2 is the secret"})
+    newest = await scene.shows("noted")
+    await scene.at_rest()
+    scene.bot.forget(newest.channel_id, scene.pg.person("Ada"), newest.id)
+    scene.bot.conversations.end(newest.channel_id)
+    await scene.ask("Ben", "what did we plan?")
+    assert "hunter2" not in scene.told()
+
+
+async def test_a_flow_goes_on_when_the_days_tokens_are_spent(stub: StubModel) -> None:
+    async with open_scene(stub, daily_tokens=10) as scene:
+        scene.bot.limits.spend(10, discord.utils.utcnow())
+        card = await asked_which(scene)
+        scene.say("Ada", "2")
+        await current(scene, card, "✓ Shake Shack (Shinjuku)")
+        called_off = scene.say("Ada", "nevermind")
+        assert (await scene.decision(called_off)).reason is Reason.DAILY_CAP
 
 
 async def test_a_card_that_expires_says_so(stub: StubModel) -> None:

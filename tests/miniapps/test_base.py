@@ -60,7 +60,7 @@ def test_old_and_new_state_together_are_refused() -> None:
         MiniAppResponse("Which one?", conversation_state=SELECTION, focus_state={"focus_type": "awaiting_input"})
 
 
-@pytest.mark.parametrize("message", ["", "  \n", None, 7])
+@pytest.mark.parametrize("message", ["", "  \n", "\u200b", "\ufeff", "\n\u2060\u200d", None, 7])
 def test_a_message_without_text_is_refused(message: Any) -> None:
     with pytest.raises(ValueError, match="needs text"):
         MiniAppResponse(message)
@@ -74,6 +74,8 @@ def test_a_message_without_text_is_refused(message: Any) -> None:
         ({"options": []}, "needs at least one option"),
         ({"options": [{"district": "Shibuya"}]}, "an option has no name"),
         ({"options": ["one", " "]}, "an option has no name"),
+        ({"options": [{"name": 5}]}, "an option has no name"),
+        ({"soft_context": {"last_item_name": "x" * 201}}, "over 200 characters"),
         ({"options": [str(number) for number in range(101)]}, "options"),
         ({"awaiting_type": "awaiting_input"}, "takes no options"),
         ({"timeout": 5}, "timeout"),
@@ -98,7 +100,38 @@ def test_unusual_options_can_be_awaited(options: list[str]) -> None:
     assert response.ask.options == tuple(options)
 
 
+@pytest.mark.parametrize("soft_context", [{f"key {number}": 1 for number in range(21)}, {"last_item_name": "x" * 201}])
+def test_soft_context_beyond_its_bounds_is_refused(soft_context: Mapping[str, Any]) -> None:
+    with pytest.raises(ConversationStateError, match=r"^trip_planner\._add_single_venue: soft_context"):
+        MiniAppResponse("Which one?", conversation_state=SELECTION, soft_context=soft_context)
+    with pytest.raises(ConversationStateError, match=r"^a mini-app: soft_context"):
+        MiniAppResponse("Done.", soft_context=soft_context)
+
+
+def test_soft_context_within_and_beside_the_state_is_bounded_together() -> None:
+    state = {**SELECTION, "soft_context": {f"key {number}": 1 for number in range(20)}}
+    assert MiniAppResponse("Which one?", state, {"key 1": 2}).soft_context["key 1"] == 2
+    with pytest.raises(ConversationStateError, match="21 keys"):
+        MiniAppResponse("Which one?", state, {"one more": 2})
+
+
 def test_a_response_cannot_be_changed() -> None:
     response = MiniAppResponse("Done.")
     with pytest.raises(AttributeError):
         response.message = "Not done."  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"conversation_state": "awaiting_input"}, "conversation_state"),
+        ({"conversation_state": ["awaiting_input"]}, "conversation_state"),
+        ({"soft_context": "listed"}, "soft_context"),
+        ({"focus_state": "awaiting_input"}, "focus_state"),
+        ({"focus_state": {"focus_type": "awaiting_input", "context": "abc"}}, "the context of focus_state"),
+        ({"focus_state": {"focus_type": "awaiting_input", "context": [1]}}, "the context of focus_state"),
+    ],
+)
+def test_what_is_no_mapping_is_refused_in_one_sentence_naming_the_mini_app(given: Any, name: str) -> None:
+    with pytest.raises(ConversationStateError, match=rf"^a mini-app: {name} must be a mapping, and .* is none\.$"):
+        MiniAppResponse("Well?", **given)

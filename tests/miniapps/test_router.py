@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -10,9 +11,20 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from delivery.split import length
 from miniapps import router as router_module
 from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
-from miniapps.router import BROKEN, LATE, UNKNOWN, MiniAppFailure, MiniAppRouter, discover
+from miniapps.router import (
+    BROKEN,
+    CUT,
+    LATE,
+    MAX_ABANDONED,
+    MAX_MESSAGE,
+    UNKNOWN,
+    MiniAppFailure,
+    MiniAppRouter,
+    discover,
+)
 from miniapps.trip_planner import TripPlanner
 from tests.miniapps.support import told
 from tests.support.virtual_time import settle, until
@@ -35,7 +47,7 @@ class Scripted(MiniApp):
         self.told: list[object] = []
 
     def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:  # noqa: ARG002 - the script knows
-        if isinstance(self.score, Exception):
+        if isinstance(self.score, BaseException):
             raise self.score
         return self.score  # type: ignore[no-any-return]
 
@@ -52,11 +64,13 @@ class Scripted(MiniApp):
 class Deaf(Scripted):
     """Raises where it is told to forget."""
 
+    error: type[BaseException] = RuntimeError
+
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
-        raise RuntimeError("cannot forget", chat_guid, author_id)
+        raise self.error("cannot forget", chat_guid, author_id)
 
     def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:
-        raise RuntimeError("cannot retract", chat_guid, message_ids)
+        raise self.error("cannot retract", chat_guid, message_ids)
 
 
 async def routed(*apps: MiniApp, **how: Any) -> MiniAppResponse | MiniAppFailure | None:
@@ -80,7 +94,10 @@ def test_none_is_picked_below_its_threshold() -> None:
     assert MiniAppRouter([]).pick("hello", {}) is None
 
 
-@pytest.mark.parametrize("score", [RuntimeError("no"), None, "high", float("nan"), 1.1, -1, [1]])
+@pytest.mark.parametrize(
+    "score",
+    [RuntimeError("no"), SystemExit(3), asyncio.CancelledError(), None, "high", float("nan"), 1.1, -1, [1]],
+)
 def test_a_mini_app_without_a_sound_score_is_passed_over_and_logged(score: object) -> None:
     with capture_logs() as logs:
         assert MiniAppRouter([Scripted("odd", score=score), Scripted("sound", score=0.6)]).pick("x", {}) == "sound"
@@ -136,6 +153,18 @@ async def says_nothing(_context: MiniAppContext) -> MiniAppResponse:
     return MiniAppResponse(" ")
 
 
+async def says_nothing_visible(_context: MiniAppContext) -> MiniAppResponse:
+    return MiniAppResponse("\u200b", {"awaiting_type": "awaiting_input"})
+
+
+async def keeps_too_much(_context: MiniAppContext) -> MiniAppResponse:
+    return MiniAppResponse("Done.", soft_context={"all": "x" * 201})
+
+
+async def asks_two_ways(_context: MiniAppContext) -> MiniAppResponse:
+    return MiniAppResponse("Well?", {"awaiting_type": "awaiting_input"}, focus_state={})
+
+
 async def returns_text(_context: MiniAppContext) -> Any:
     return "hello"
 
@@ -144,11 +173,96 @@ async def cancels_itself(_context: MiniAppContext) -> MiniAppResponse:
     raise asyncio.CancelledError
 
 
-@pytest.mark.parametrize("handler", [raises, asks_nonsense, says_nothing, returns_text, cancels_itself])
+class Falsy(Exception):  # noqa: N818 - no error to its own mind
+    def __bool__(self) -> bool:
+        return False
+
+
+async def raises_a_falsy_error(_context: MiniAppContext) -> MiniAppResponse:
+    raise Falsy
+
+
+async def exits(_context: MiniAppContext) -> MiniAppResponse:
+    sys.exit(3)
+
+
+class Hollow(MiniAppResponse):
+    def __init__(self) -> None:
+        """Fills no field."""
+
+
+async def returns_a_hollow_response(_context: MiniAppContext) -> MiniAppResponse:
+    return Hollow()
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        raises,
+        asks_nonsense,
+        says_nothing,
+        returns_text,
+        cancels_itself,
+        raises_a_falsy_error,
+        exits,
+        returns_a_hollow_response,
+    ],
+)
 async def test_one_that_breaks_costs_one_sentence_and_is_logged_by_name(handler: Handler) -> None:
     with capture_logs() as logs:
         assert await routed(Scripted("broken", handler=handler)) == MiniAppFailure("broken", BROKEN)
     assert [(entry["log_level"], entry["miniapp"]) for entry in logs] == [("error", "broken")]
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        asks_nonsense,
+        says_nothing,
+        says_nothing_visible,
+        keeps_too_much,
+        asks_two_ways,
+        returns_text,
+        exits,
+        returns_a_hollow_response,
+    ],
+)
+async def test_the_error_of_a_response_without_a_handler_names_the_mini_app(handler: Handler) -> None:
+    with capture_logs() as logs:
+        await routed(Scripted("broken", handler=handler))
+    assert str(logs[0]["exc_info"]).startswith("broken")
+
+
+async def test_what_is_asked_without_a_handler_is_asked_by_the_mini_app() -> None:
+    async def asks(_context: MiniAppContext) -> MiniAppResponse:
+        return MiniAppResponse("Well?" * 5_000, {"awaiting_type": "awaiting_input"}, {"kept": 1})
+
+    response = await routed(Scripted("dice", handler=asks))
+    assert isinstance(response, MiniAppResponse)
+    assert response.ask
+    assert (response.ask.source_handler, response.soft_context) == ("dice", {"kept": 1})
+
+
+@pytest.mark.parametrize("text", ["word " * 40_000, "😀" * 12_001, "```\n" + "code\n" * 3_000 + "```"])
+async def test_a_message_without_end_is_cut_says_so_and_is_logged_by_name(text: str) -> None:
+    async def goes_on(_context: MiniAppContext) -> MiniAppResponse:
+        return MiniAppResponse(text)
+
+    with capture_logs() as logs:
+        response = await routed(Scripted("chatty", handler=goes_on))
+    assert isinstance(response, MiniAppResponse)
+    body = response.message.removesuffix(CUT)
+    assert body != response.message
+    assert MAX_MESSAGE - 10 < length(body) <= MAX_MESSAGE + len("\n```")
+    assert body.count("```") % 2 == 0
+    assert [(entry["log_level"], entry["miniapp"]) for entry in logs] == [("warning", "chatty")]
+
+
+async def test_a_message_that_just_fits_stays_whole() -> None:
+    async def fills(_context: MiniAppContext) -> MiniAppResponse:
+        return MiniAppResponse("x" * MAX_MESSAGE)
+
+    assert await routed(Scripted(handler=fills)) == MiniAppResponse("x" * MAX_MESSAGE)
 
 
 async def test_one_whose_handler_is_not_even_async_costs_one_sentence() -> None:
@@ -200,6 +314,35 @@ async def test_one_that_swallows_its_cancellation_holds_nobody() -> None:
     ]
 
 
+async def test_one_that_swallows_cancellation_gets_no_sixth_turn_until_one_has_ended() -> None:
+    gate = asyncio.Event()
+
+    async def clings(_context: MiniAppContext) -> MiniAppResponse:
+        while not gate.is_set():
+            try:
+                await gate.wait()
+            except asyncio.CancelledError:
+                continue
+        return MiniAppResponse("at last")
+
+    router, clock = MiniAppRouter([Scripted("clinging", handler=clings), Scripted("sound")]), asyncio.get_running_loop()
+    for _ in range(MAX_ABANDONED):
+        await router.route_to_miniapp_if_applicable(told(), force_miniapp_id="clinging")
+    started = clock.time()
+    with capture_logs() as logs:
+        failure = await router.route_to_miniapp_if_applicable(told(), force_miniapp_id="clinging")
+    assert (failure, clock.time(), len(router._abandoned)) == (MiniAppFailure("clinging", LATE), started, MAX_ABANDONED)
+    assert [(entry["log_level"], entry["miniapp"]) for entry in logs] == [("error", "clinging")]
+    assert await router.route_to_miniapp_if_applicable(told("hi"), force_miniapp_id="sound") == MiniAppResponse(
+        "You said hi."
+    )
+    gate.set()
+    await until(lambda: not router._abandoned)
+    assert await router.route_to_miniapp_if_applicable(told(), force_miniapp_id="clinging") == MiniAppResponse(
+        "at last"
+    )
+
+
 async def test_one_that_hangs_holds_no_other_channel() -> None:
     async def hangs_there(context: MiniAppContext) -> MiniAppResponse:
         if context.chat_guid == 1:
@@ -231,9 +374,11 @@ async def test_being_cancelled_cancels_the_mini_app() -> None:
     assert ended == [True]
 
 
-def test_all_are_told_to_forget_whatever_one_of_them_raises() -> None:
-    app = Scripted("listening")
-    router = MiniAppRouter([Deaf("deaf"), app])
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit, asyncio.CancelledError])
+def test_all_are_told_to_forget_whatever_one_of_them_raises(error: type[BaseException]) -> None:
+    deaf, app = Deaf("deaf"), Scripted("listening")
+    deaf.error = error
+    router = MiniAppRouter([deaf, app])
     with capture_logs() as logs:
         router.forget(700, 11)
         router.forget(700, None)
@@ -275,6 +420,10 @@ def explodes() -> MiniApp:
     raise RuntimeError("at start")
 
 
+def exits_at_start() -> MiniApp:
+    sys.exit(3)
+
+
 def installed(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     entries = [EntryPoint(name.rpartition(":")[2], name, "parley.miniapps") for name in names]
     monkeypatch.setattr(router_module, "entry_points", lambda *, group: [e for e in entries if e.group == group])
@@ -285,7 +434,9 @@ def test_classes_and_functions_behind_entry_points_are_found(monkeypatch: pytest
     assert [type(app) for app in discover()] == [TripPlanner, Scripted]
 
 
-@pytest.mark.parametrize("name", ["NoApp", "Nameless", "agent", "dotted", "explodes", "NOT_CALLABLE", "missing"])
+@pytest.mark.parametrize(
+    "name", ["NoApp", "Nameless", "agent", "dotted", "explodes", "exits_at_start", "NOT_CALLABLE", "missing"]
+)
 def test_what_cannot_be_used_is_left_out_and_logged_by_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, f"{__name__}:{name}", f"{__name__}:recipes")
     with capture_logs() as logs:

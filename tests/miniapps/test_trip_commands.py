@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from miniapps.trip_commands import Command, CommandKind, certainty, read_command
+from miniapps.trip_commands import MAX_COMMAND, Command, CommandKind, certainty, plain, read_command
 from miniapps.trip_planner import TripPlanner
 
 THRESHOLD = TripPlanner.threshold
@@ -22,6 +22,7 @@ new trip: Hamburg in May
 start another trip named Easter
 rename the trip to Kyoto 2025
 call our trip The Big One
+save the old mill to our trip
 change the trip name to Spring
 add shake shack
 Add Shake Shack!
@@ -136,6 +137,12 @@ did you add shake shack?
 I had a great trip
 the trip was long
 call the trip off
+call the trip advisor
+call my trip insurance about the delay
+name the trip you liked most
+save money on the trip
+take a train trip
+take a break from the trip
 call our trip a success
 add lunch to the itinerary
 remove the last paragraph from the itinerary
@@ -175,6 +182,8 @@ can you add logging to this function
 add a comment to every line
 add more details please
 add sugar to the coffee
+delete cookies
+add semicolons
 delete all my messages
 remove the background from this picture
 list the prime numbers
@@ -273,3 +282,19 @@ def test_a_command_is_read_with_the_users_words(text: str, command: Command) -> 
 def test_long_and_hostile_texts_are_no_commands(text: str) -> None:
     assert read_command(text) is None
     assert certainty(text, IN_TRIP) == 0
+
+
+@pytest.mark.parametrize("text", ["shake shack" + "!" * 490, "shake shack" + " " * 490 + "and an egg"])
+def test_a_long_text_is_conversation_whatever_it_begins_with(text: str) -> None:
+    assert certainty(text, IN_TRIP) == 0
+
+
+@pytest.mark.parametrize("text", ["shake shack" + " ," * 200_000 + "x", "please " * 60_000, "<@" * 200_000])
+def test_of_a_text_without_end_only_the_beginning_is_read(text: str) -> None:
+    assert len(plain(text)) <= MAX_COMMAND
+
+
+def test_marks_and_politeness_around_a_command_are_dropped() -> None:
+    assert plain("  add the inn , thank \n you !?") == "add the inn"
+    assert plain("add the inn, as well.") == "add the inn"
+    assert plain("add tattoo") == "add tattoo"

@@ -229,6 +229,8 @@ async def test_what_is_not_there_is_no_problem(nominatim: NominatimVenues) -> No
         [{**place(1, "Odd"), "address": "here"}],
         [{**place(1, "Odd"), "lat": "north"}],
         [{**place(1, "Odd"), "address": {"city": 7}}],
+        web.Response(text="[" * 100_000, content_type="application/json"),
+        web.Response(body=b"\xff\xfe[]", content_type="application/json"),
     ],
     ids=str,
 )
@@ -239,6 +241,41 @@ async def test_a_server_that_fails_or_talks_nonsense_is_a_problem_and_is_logged(
     with capture_logs() as logs:
         assert await nominatim.find("shake shack", 10) is VenueProblem.UNREACHABLE
     assert [entry["event"] for entry in logs] == ["venue_lookup_failed"]
+
+
+async def test_no_more_places_come_than_were_asked_for_each_with_a_name_and_a_short_id(
+    server: Server, nominatim: NominatimVenues
+) -> None:
+    server.answer = [place(0, "\u200b"), *(place(10**200 + number, f"Cafe {number}") for number in range(50))]
+    found = await nominatim.find("cafe", 3)
+    assert not isinstance(found, VenueProblem)
+    assert [venue.name for venue in found] == ["Cafe 0", "Cafe 1", "Cafe 2"]
+    assert all(len(venue.id) <= 100 for venue in found)
+
+
+async def test_an_answer_without_end_is_a_problem_after_a_million_bytes(unused_tcp_port: int) -> None:
+    cut_off = asyncio.Event()
+
+    async def flood(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b" " * 100_000)
+        finally:
+            cut_off.set()
+
+    app = web.Application()
+    app.router.add_get("/search", flood)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", unused_tcp_port).start()
+    with capture_logs() as logs:
+        found = await NominatimVenues(f"http://127.0.0.1:{unused_tcp_port}", "parley-tests").find("cafe", 3)
+    assert found is VenueProblem.UNREACHABLE
+    assert "more than 1000000 bytes" in logs[0]["detail"]
+    await cut_off.wait()
+    await runner.cleanup()
 
 
 async def test_a_server_that_is_not_there_is_a_problem(unused_tcp_port: int) -> None:

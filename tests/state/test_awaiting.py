@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -163,6 +164,26 @@ def test_the_agents_own_prompt_goes_back_to_the_agent(stage: Stage) -> None:
     assert result.resolution_type is ResolutionType.CONFIRMATION
 
 
+def test_a_message_from_before_the_question_could_be_read_answers_nothing(stage: Stage) -> None:
+    def means(text: str, message_id: int) -> ResolutionType | None:
+        return stage.manager.understand(text, CHAT, user_id=ANNA, message_id=message_id).resolution_type
+
+    prompt = stage.ask(DELETE_ALL)
+    assert means("yes", 70) is None
+    stage.manager.shown(prompt, 77, "Delete all?")
+    assert means("yes", 76) is None
+    assert means("yes", 78) is ResolutionType.CONFIRMATION
+    stage.ask(WHICH)
+    assert means("2", 79) is ResolutionType.SELECTION
+
+
+def test_understanding_changes_nothing(stage: Stage) -> None:
+    stage.ask()
+    assert stage.manager.understand("nevermind", CHAT, user_id=ANNA).resolution_type is ResolutionType.CANCEL
+    assert stage.say("2").resolution_type is ResolutionType.SELECTION
+    assert stage.manager.get_metrics()["total_processed"] == 1
+
+
 # Exactly once
 
 
@@ -200,12 +221,12 @@ def test_a_prompt_is_open_for_two_minutes(stage: Stage) -> None:
 
 def test_typing_extends_it_but_does_not_shorten_it(stage: Stage) -> None:
     prompt = stage.ask()
-    stage.manager.extend(CHAT, ANNA)
+    stage.manager.typing(CHAT, ANNA)
     assert stage.manager.next_deadline() == prompt.deadline
     stage.clock.advance(115)
-    stage.manager.extend(CHAT, BEN)
+    stage.manager.typing(CHAT, BEN)
     assert stage.manager.next_deadline() == prompt.deadline
-    stage.manager.extend(CHAT, ANNA)
+    stage.manager.typing(CHAT, ANNA)
     stage.clock.advance(10)
     assert stage.say("2").resolution_type is ResolutionType.SELECTION
 
@@ -214,15 +235,27 @@ def test_nobody_can_keep_it_open_for_ever(stage: Stage) -> None:
     stage.ask()
     for _ in range(100):
         stage.clock.advance(10)
-        stage.manager.extend(CHAT, ANNA)
+        stage.manager.typing(CHAT, ANNA)
     assert not stage.manager.is_awaiting(CHAT)
 
 
 def test_an_expired_prompt_cannot_be_extended(stage: Stage) -> None:
     stage.ask()
     stage.clock.advance(121)
-    stage.manager.extend(CHAT, ANNA)
+    stage.manager.typing(CHAT, ANNA)
     assert not stage.manager.is_awaiting(CHAT)
+
+
+def test_whoever_may_answer_extends_a_prompt_open_to_anyone(stage: Stage) -> None:
+    prompt = stage.ask({**WHICH, "anyone": True})
+    stage.clock.advance(110)
+    stage.manager.typing(CHAT, BEN)
+    assert stage.manager.next_deadline() == prompt.deadline + timedelta(seconds=5)
+
+
+def test_no_prompt_is_open_for_longer_than_the_caches_ttl() -> None:
+    stage = Stage(awaiting_ttl_seconds=60, cache_ttl_seconds=30)
+    assert stage.ask().deadline == stage.clock.now + timedelta(seconds=30)
 
 
 def test_the_ttls_are_settings() -> None:
@@ -333,6 +366,12 @@ def test_forgetting_a_person_drops_their_prompt_and_the_soft_context(stage: Stag
     assert stage.manager.forget(CHAT, ANNA) == [annas]
     assert not stage.say("hm", ANNA).soft_context
     assert stage.manager.forget(CHAT, None) == [bens]
+
+
+def test_forgetting_a_person_drops_what_they_led_to_though_anyone_may_answer_it(stage: Stage) -> None:
+    prompt = stage.ask({**WHICH, "anyone": True}, user=ANNA)
+    assert stage.manager.forget(CHAT, BEN) == []
+    assert stage.manager.forget(CHAT, ANNA) == [prompt]
 
 
 def test_it_knows_which_message_shows_a_prompt(stage: Stage) -> None:

@@ -57,6 +57,13 @@ def test_every_pattern_of_the_document_calls_off(reply: str, form: str) -> None:
         "robo please stop",
         "shut up robo",
         "hey robo would you stop it",
+        "may we stop?",
+        "forget it, ok?",
+        "never mind 👍",
+        "nvm, gotta go",
+        "cancel, bye",
+        "stop. yes, stop",
+        "yes, cancel",
     ],
 )
 def test_calling_off_as_people_say_it(reply: str) -> None:
@@ -103,6 +110,18 @@ def test_calling_off_as_people_say_it(reply: str) -> None:
         "thanks",
         "",
         "?!",
+        "abort?",
+        "should I quit?",
+        "should we stop here",
+        "do I cancel?",
+        "never mind?",
+        "forget it, yes",
+        "no thanks, oh well, yes",
+        "nvm, go ahead",
+        "no no no hello goodbye",
+        "gotta go, bye",
+        "I have to go, see you tomorrow",
+        "good night",
     ],
 )
 def test_what_only_sounds_like_it_calls_nothing_off(reply: str) -> None:

@@ -332,3 +332,37 @@ def test_any_text_has_one_of_three_answers_and_always_the_same(reply: str, quest
 def test_whatever_takes_back_a_yes_leaves_none(reservation: str) -> None:
     assert confirm(f"yes {reservation}") is not True
     assert confirm(f"sounds good, {reservation}") is not True
+
+
+@pytest.mark.parametrize("question", ["", DELETE, READ_BACK, OFFER])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "yes, but",
+        "sure, but...",
+        "ok however",
+        "yes, after the meeting",
+        "yes before lunch",
+        "yes when it snows in July",
+        "sure, once Ann agrees",
+        "ok, as soon as the rain stops",
+        "yes, tomorrow",
+        "yes on Monday",
+        "yep, in two hours",
+        "yes in principle",
+        "in theory, yes",
+        "ok, still thinking about it",
+        "yes, we hate that",
+        "yes man",
+        "a yes-man",
+    ],
+)
+def test_a_yes_that_is_left_open_or_put_off_is_none(reply: str, question: str) -> None:
+    assert confirm(reply, question) is None
+
+
+@pytest.mark.parametrize(
+    "reply", ["yes, Friday", "yes, on Friday", "yeah man", "yes, man", "good though", "yes, when is that?", "yes now"]
+)
+def test_a_yes_with_the_time_that_was_asked_or_none_stays_one(reply: str) -> None:
+    assert confirm(reply, READ_BACK) is True

@@ -52,6 +52,12 @@ def test_equal_options_keep_their_name() -> None:
         ({"options": []}, "needs at least one option"),
         ({"options": ["tea", " "]}, "an option has no name"),
         ({"options": [{"district": "Shibuya"}]}, "an option has no name"),
+        ({"options": ["tea", {"name": 5}]}, "an option has no name"),
+        ({"options": [{"name": ["x"]}]}, "an option has no name"),
+        ({"soft_context": {str(number): 1 for number in range(21)}}, "soft_context has 21 keys: 20 are kept"),
+        ({"soft_context": {"short": 1, "long": "x" * 201}}, "soft_context 'long' is over 200 characters"),
+        ({"soft_context": {"list": list(range(100))}}, "soft_context 'list' is over 200"),
+        ({"soft_context": {"k" * 201: 1}}, "is over 200"),
         ({"options": ["tea"] * 101}, "at most 100"),
         ({"awaiting_type": "awaiting_confirmation"}, "takes no options"),
         ({"optoins": []}, "optoins"),
@@ -62,6 +68,16 @@ def test_what_cannot_be_awaited_is_refused_and_names_who_asked(changes: dict[str
         read_state(state(**changes), "trip_planner")
     assert str(refused.value).startswith("trip_planner._add_single_venue: ")
     assert "\n" not in str(refused.value)
+
+
+def test_what_stands_beside_an_options_name_may_be_anything() -> None:
+    ask, _ = read_state(state(options=[{"name": "tea", "price": 5, "tags": ["hot"]}]), "trip_planner")
+    assert ask.labels == ("tea",)
+
+
+def test_soft_context_up_to_its_bounds_is_taken() -> None:
+    full = {f"key {number}": "x" * 200 for number in range(20)}
+    assert read_state(state(soft_context=full), "trip_planner")[1] == full
 
 
 def test_the_asker_is_named_where_no_handler_is() -> None:

@@ -64,6 +64,17 @@ def test_an_option_that_is_called_cancel_can_be_chosen() -> None:
         ("romantic, candles everywhere", "vibe", "romantic, candles everywhere"),
         ("perfect for a first date", "best_for", "a first date"),
         ("it's great for groups", "best_for", "groups"),
+        ("you should definitely try the ramen", "must_try", "ramen"),
+        ("and order the soup", "must_try", "soup"),
+        ("must have dumplings", "must_try", "dumplings"),
+        ("try spring rolls", "must_try", "spring rolls"),
+        ("get 🍔", "must_try", "🍔"),
+        ("it was raining, but don't miss the view", "must_try", "view"),
+        ("we loved it! get the pie", "must_try", "pie"),
+        ("this place is really good with kids", "best_for", "kids"),
+        ("the place is quiet", "vibe", "quiet"),
+        ("they are so charming", "vibe", "so charming"),
+        ("it is a hidden gem", "vibe", "a hidden gem"),
     ],
 )
 def test_metadata_is_known_by_its_pattern(reply: str, kind: str, content: str) -> None:
@@ -76,6 +87,79 @@ def test_other_words_are_a_note_only_when_said_to_the_bot_directly() -> None:
     found = data("closed on Mondays", NOTE, is_direct=True)
     assert found
     assert (found["metadata_type"], found["content"]) == ("note", "closed on Mondays")
+
+
+TALK = """
+I have a meeting at 3
+we get the keys at noon
+I'll try later
+he can order the book
+they have the wrong address
+She said it's cozy
+I went home and have the kids today
+it's raining again
+they’re closing the office
+it's 5 already
+it's late
+It's Friday
+they're down now
+it's not my fault
+it's what I said
+it's fine
+it's so
+it works
+just try restarting the server
+try again
+try it
+get well soon
+have fun
+sorry, have a meeting
+you must have forgotten
+you have the wrong branch
+don't get the fries
+don't miss it
+good for him
+great, good with that
+chill out
+pre-order the book
+https://example.org/get the
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("reply", TALK)
+def test_talk_is_no_note_unless_it_is_said_to_the_bot_directly(reply: str) -> None:
+    assert resolve(reply, NOTE) is None
+    found = data(reply, NOTE, is_direct=True)
+    assert found
+    assert (found["metadata_type"], found["content"]) == ("note", reply)
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *(
+            "brb phone",
+            "AFK",
+            "one sec",
+            "just a moment please",
+            "gimme a minute",
+            "hold on",
+            "Wait...",
+            "<@13> hang on",
+        ),
+        *("hmmm", "hm, let me think about it", "lemme check", "I'll be right back"),
+    ],
+)
+def test_who_only_asks_for_patience_gives_no_input(reply: str, is_direct: bool) -> None:
+    assert resolve(reply, FREE, is_direct=is_direct) is None
+
+
+@pytest.mark.parametrize(
+    "reply", ["Wait for Spring", "Hold On Tight", "2 minutes", "one minute", "I don't know", "Umbria"]
+)
+def test_an_input_that_resembles_it_is_taken(reply: str) -> None:
+    assert data(reply, FREE) == {"type": "input", "content": reply}
 
 
 @pytest.mark.parametrize("ask", [NOTE, FREE], ids=lambda ask: ask.awaiting_type)

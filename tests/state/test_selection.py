@@ -557,3 +557,45 @@ def test_any_mix_of_telling_words_is_read(words: list[str]) -> None:
 def test_every_place_is_chosen_by_its_number(number: int) -> None:
     assert choose(str(number), THIRTY) == number - 1
     assert choose(f"option {number}", THIRTY) == number - 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *("1 + 1", "1+1", "3 - 2", "4 / 2", "2 * 1", "2 = 2"),
+        *("wait 2", "ok wait 1", "number one hit", "she is my number 1 fan", "I second that", "second this, thanks"),
+        *("the two of us want Harajuku", "2 of them like Shibuya", "Ann says Harajuku", "everybody says Shibuya"),
+        *("out of Shibuya", "we are out of the Harajuku", "I missed Shibuya", "they walked to Shinjuku"),
+        *("see you in Shinjuku", "see ya Shibuya"),
+    ],
+)
+def test_what_counts_waits_or_tells_chooses_nothing(reply: str) -> None:
+    assert choose(reply, BURGERS) is None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *("wait, the second one", "no wait, 2", "1, no wait 2", "the second, that one", "second, that looks good"),
+        *("I wanted Shinjuku", "I need Shinjuku", "I say Shinjuku", "out of these, Shinjuku", "go with Shinjuku"),
+    ],
+)
+def test_what_is_near_to_counting_waiting_and_telling_still_chooses(reply: str) -> None:
+    assert choose(reply, BURGERS) == 1
+
+
+@pytest.mark.parametrize("reply", ["number one", "number 1 please", "let's do number one"])
+def test_number_one_is_a_place(reply: str) -> None:
+    assert choose(reply, BURGERS) == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "chosen"), [("I give up", None), ("let's go on", None), ("let's watch Up", 0), ("On", 1)]
+)
+def test_the_particle_of_a_verb_is_no_name(reply: str, chosen: int | None) -> None:
+    assert choose(reply, ["Up", "On"]) == chosen
+
+
+@pytest.mark.parametrize(("reply", "chosen"), [("2 + 1", 0), ("2 1", 0), ("9 - 10", 1), ("9 to 10", 1)])
+def test_an_operator_may_be_part_of_a_name(reply: str, chosen: int) -> None:
+    assert choose(reply, ["2 + 1", "9 - 10"]) == chosen

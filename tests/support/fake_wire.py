@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 from delivery.card import Card
 from delivery.post import Posted, PostError, Problem
@@ -30,10 +32,11 @@ class FakeWire:
     """Keeps what stands in the channel, texts and cards, and every call.
 
     problems: what the next calls fail with; None: they succeed. seconds_per_call: how long Discord takes. gate: while
-    it is there and not set, sends wait for it.
+    it is there and not set, sends wait for it. ids: of the messages, in their order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ids: Iterator[int] | None = None) -> None:
+        self._ids = ids or count(9_000)
         self.calls: list[Call] = []
         self.standing: dict[int, str] = {}
         self.cards: dict[int, Card] = {}
@@ -53,7 +56,7 @@ class FakeWire:
     async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted:
         if self.gate:
             await self.gate.wait()
-        message_id = 9_000 + len(self.calls)
+        message_id = next(self._ids)
         await self._call(Call("send", _now(), message_id, text, nonce, reply_to, card))
         self._put(message_id, text, card)
         return Posted(message_id, NOON)

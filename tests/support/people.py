@@ -13,7 +13,7 @@ BOT, ANNA, BEN, CLEO, DAN, EVE = 1, 11, 12, 13, 14, 15
 NAMES = {BOT: "Parley", ANNA: "Anna", BEN: "Ben", CLEO: "Cleo", DAN: "Dan", EVE: "Eve"}
 CHANNEL, GUILD = 700, 70
 
-_ids = count(1_000)
+IDS = count(1_000)
 
 
 def said(author_id: int, content: str = "hello", at: datetime = NOON, **more: Any) -> MessageRecord:
@@ -25,7 +25,7 @@ def said(author_id: int, content: str = "hello", at: datetime = NOON, **more: An
             "content": content,
             "timestamp": at,
             "is_bot": author_id == BOT,
-            "message_id": next(_ids),
+            "message_id": next(IDS),
             **more,
         }
     )

@@ -16,7 +16,7 @@ from state.awaiting import ConversationStateManager
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import FakeAgent, Script
 from tests.support.fake_wire import FakeWire
-from tests.support.people import ANNA, BOT, CHANNEL, GUILD, said
+from tests.support.people import ANNA, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.virtual_time import until
 from turns.answering import Answering
 from turns.lanes import Turns
@@ -62,7 +62,7 @@ class Bench:
         return self.wires.setdefault(CHANNEL, FakeWire())
 
     def _open_wire(self, _guild: int, channel: int) -> FakeWire:
-        return self.wires.setdefault(channel, FakeWire())
+        return self.wires.setdefault(channel, FakeWire(IDS))
 
     def ask(
         self, author: int = ANNA, text: str = "what?", *, channel: int = CHANNEL, starts: bool = False
