@@ -1,8 +1,8 @@
 """`python -m evals.train_incompleteness ROWS.jsonl`: the weights of state/incompleteness.py, learned from rows.
 
-ROWS: rows as those of `incomplete.jsonl`. Beside them it learns from complete queries made of them (see
-`made_samples`). Prints BIAS and WEIGHTS as they stand in the module, and on stderr what precision and recall they reach
-on conversations that they were not learned from (10 folds). Needs scikit-learn.
+ROWS: rows as those of `incomplete.jsonl`. Beside them it learns from complete queries made of them (see `made_samples`)
+and from small talk. Prints BIAS and WEIGHTS as they stand in the module, and on stderr what precision and recall they
+reach on conversations that they were not learned from (10 folds). Needs scikit-learn.
 """
 
 from __future__ import annotations
@@ -23,7 +23,30 @@ from state.incompleteness import CERTAIN, COMPLETE, evidence, read_query, read_s
 
 INVERSE_REGULARISATION = 1.0
 MADE_WEIGHT = 0.2  # of a made sample, beside a row's 1: they outnumber the complete rows
+CHAT_WEIGHT = 0.012  # of a made sample of small talk: each comes after every history without an announced topic
 FOLDS = 10
+SMALL_TALK = (
+    "can you dance?",
+    "do you play any instruments?",
+    "are you a robot?",
+    "may I make a suggestion?",
+    "could someone lend me a charger?",
+    "would you proofread my letter?",
+    "can you teach me chess?",
+    "what's your favourite season?",
+    "where do you live?",
+    "who invented the bicycle?",
+    "how big is the galaxy?",
+    "how does the immune system work?",
+    "what does the owl say?",
+    "what's the easiest way to learn the violin?",
+    "what are the symptoms of the measles?",
+    "what are the rules of chess?",
+    "what's the most popular sport?",
+    "which weighs more, the whale or the elephant?",
+    "tell me a riddle",
+    "do you mind if people swear?",
+)  # complete wherever they are said: they address somebody, or ask about what there is one of in the world
 NEGLIGIBLE = 5  # hundredths: a weight below is not worth a line
 
 
@@ -64,6 +87,12 @@ def made_samples(rows: Sequence[dict[str, Any]]) -> list[Sample]:
         queries = {rewrite} if opening["role"] == "topic" else {rewrite, opening["text"]}
         samples += [replace(sample(query, history, weight=MADE_WEIGHT), fold=fold) for query in sorted(queries)]
     return samples
+
+
+def small_talk(rows: Sequence[dict[str, Any]]) -> list[Sample]:
+    """Complete questions of a chat, after the histories of rows without an announced topic."""
+    histories = [row["history"] for row in rows if row["history"][0]["role"] != "topic"]
+    return [sample(query, history, weight=CHAT_WEIGHT) for query in SMALL_TALK for history in histories]
 
 
 def _may_precede(other: dict[str, Any], row: dict[str, Any]) -> bool:
@@ -110,7 +139,7 @@ def main() -> int:
     parser.add_argument("rows", type=Path)
     rows = [orjson.loads(line) for line in parser.parse_args().rows.read_bytes().splitlines()]
     samples = [sample(row["utterance"], row["history"], incomplete=row["incomplete"]) for row in rows]
-    more = made_samples(rows)
+    more = [*made_samples(rows), *small_talk(rows)]
     precision, recall = cross_validated(samples, more)
     print(f"cross-validated: precision {precision:.3f}, recall {recall:.3f}", file=sys.stderr)
     bias, weights = fit([*samples, *more])

@@ -47,6 +47,15 @@ TIME = re.compile(
 NO_TIME_FITS = re.compile(
     r"\b(?:when|what (?:time|day|date|year)|(?:today|tomorrow|tonight|yesterday)'s)\b", re.IGNORECASE
 )
+PAST_TIME = re.compile(r"\byesterday|\blast ", re.IGNORECASE)
+FUTURE_TIME = re.compile(r"\btomorrow|\btonight|\bnext |\bnow$", re.IGNORECASE)
+PAST = frozenset("was were did had wasn't weren't didn't hadn't".split())
+PRESENT = re.compile(
+    r"(?:[\w-]+ ){0,2}?(?:is|are|am|will|can|could|would|should|do|does)\b|(?:what|how|where|who)'s\b"
+    r"|(?:show|tell|give) me the\b",
+    re.IGNORECASE,
+)
+NEGATION = re.compile(r"\b(?:no|not|never|nothing|nobody|without|dont|cannot|\w+n't)\b", re.IGNORECASE)
 PLACING = "in on at from to near".split()
 NOT_IN_PLACES = frozenset((*PLACING, "of", "for", "with", "and", "or", "that"))
 PLACED = re.compile(rf"({'|'.join(PLACING)}) (.+)", re.IGNORECASE)
@@ -77,6 +86,12 @@ SEVERAL = re.compile(r"[^sui]s$")
 NOT_NAMED = RELATIONS | frozenset("wrong happening funny needed available missing possible broken".split())
 MAX_DEFINED_WORDS = 5
 
+GIVEN: Mapping[str, re.Pattern[str]] = {
+    "when": re.compile(rf"{TIME.pattern}|\d|\b(?:before|after|during|while|since|until)\b", re.IGNORECASE),
+    "where": re.compile(rf"\b(?:{'|'.join(PLACING)}|here|there|into|by)\b", re.IGNORECASE),
+    "why": re.compile(r"\b(?:because|since|due)\b", re.IGNORECASE),
+    "how": re.compile(r"^(?!(?:did|does|do|can|will|should)\b)|\b(?:by|with|using)\b", re.IGNORECASE),
+}
 BARE_QUESTION = re.compile(r"(?:(?:and|but|so|ok|okay) )*(when|where|why|how)(?: exactly)?", re.IGNORECASE)
 DOING = frozenset("do does did will can should".split())
 CONFIRMED = re.compile(r"(?:yes|yeah|yep|correct|indeed)\b", re.IGNORECASE)
@@ -171,22 +186,28 @@ def _bare(text: str) -> str:
 
 
 def joined(query: str, before: Before) -> str:
-    """ "And ...", "what about ..." with a time, a place or a thing: put where the last query had the like of it."""
+    """ "And ...", "what about ..." with a time or a place: put where the last query had the like of it.
+
+    Not a bare name: nothing tells whether "Ben" is a place, or asks for another Apple.
+    """
     match = JOINING.fullmatch(_bare(query))
     if match is None:
         return ""
     part = TRAILING.sub("", match[1])
     words = part.casefold().split()
-    if len(words) > MAX_JOINED_WORDS or not VERBS.union(QUESTION_WORDS).isdisjoint(words):
-        return ""
-    base = SENTENCE_END.split(before.query)[-1]
-    if not _asks(base):
+    base = _last_sentence(before)
+    if len(words) > MAX_JOINED_WORDS or not VERBS.union(QUESTION_WORDS).isdisjoint(words) or not _asks(base):
         return ""
     if TIME.fullmatch(part):
         return _with_time(part, base)
-    if placed := PLACED.fullmatch(part):
-        return _with_place(placed, base)
-    return _with_name(part, base)
+    placed = PLACED.fullmatch(part)
+    return _with_place(placed, base) if placed else ""
+
+
+def _last_sentence(before: Before) -> str:
+    """The last sentence of the last query, or "" if it denies or forbids something: that is not asked anew."""
+    base = SENTENCE_END.split(before.query)[-1]
+    return "" if NEGATION.search(base) else base
 
 
 def _asks(text: str) -> bool:
@@ -197,14 +218,22 @@ def _asks(text: str) -> bool:
 
 
 def _with_time(time: str, base: str) -> str:
-    """A time takes the place of the one time that a query has, or stands at its end if it has none."""
+    """A time takes the place of the one time that a query has, or stands at the end of one in the present tense."""
     found = list(TIME.finditer(base))
-    if len(found) > 1 or NO_TIME_FITS.search(base):
+    if len(found) > 1 or NO_TIME_FITS.search(base) or not _fits_tense(time, base):
         return ""
     if found:
         return base[: found[0].start()] + time + base[found[0].end() :]
+    if not PRESENT.match(base):
+        return ""
     at = len(_bare(base))
     return f"{base[:at]} {time}{base[at:]}"
+
+
+def _fits_tense(time: str, base: str) -> bool:
+    """Whether a query can ask for a time: "yesterday" if it asks what was, "tomorrow" if it does not."""
+    is_past = not PAST.isdisjoint(base.casefold().split())
+    return not (FUTURE_TIME if is_past else PAST_TIME).search(time)
 
 
 def _with_place(placed: re.Match[str], base: str) -> str:
@@ -224,19 +253,11 @@ def _with_place(placed: re.Match[str], base: str) -> str:
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """Whether two phrases may be of one kind: names or not, with an article or without."""
+    """Whether two phrases may be of one kind: both names, or as many words of which none is one."""
+    names = [NAME.fullmatch(phrase) is not None for phrase in (one, other)]
     articles = [phrase.casefold().split()[:1] in (["a"], ["an"], ["the"]) for phrase in (one, other)]
-    return one[:1].isupper() == other[:1].isupper() and articles[0] == articles[1]
-
-
-def _with_name(name: str, base: str) -> str:
-    """A name takes the place of the one name that a query has."""
-    if not NAME.fullmatch(name):
-        return ""
-    found = [match for match in NAME.finditer(base, base.index(" ")) if match[0] != "I"]
-    if len(found) != 1 or found[0][0].casefold() == name.casefold():
-        return ""
-    return base[: found[0].start()] + name + base[found[0].end() :]
+    are_as_long = len(one.split()) == len(other.split())
+    return names[0] == names[1] and articles[0] == articles[1] and (names[0] or are_as_long)
 
 
 def alike(query: str, before: Before) -> str:
@@ -306,14 +327,17 @@ def _is_name(words: Sequence[str]) -> bool:
 def bare_question(query: str, before: Before) -> str:
     """ "Where?" after "When did it open?", or after "Did it open?" that was answered with yes.
 
-    "Why?" after the former asks for the reason of our answer, and so is left.
+    "Why?" after the former asks for the reason of our answer, and so is left. So is what the query gives already, and
+    what comes after "Is there ...".
     """
     match = BARE_QUESTION.fullmatch(_bare(query))
-    base = SENTENCE_END.split(before.query)[-1] if match else ""
+    base = _last_sentence(before)
     if match is None or not base.endswith("?"):
         return ""
     asked = match[1].capitalize()
     first, second, *_ = (base.casefold() + "  ").split(" ")
+    if second == "there" or GIVEN[asked.casefold()].search(base):
+        return ""
     if {first, asked.casefold()} == {"when", "where"} and second in DOING:
         return asked + base[len(first) :]
     if first in AUXILIARIES and CONFIRMED.match(before.answer):

@@ -48,6 +48,7 @@ PREPOSITIONS = _set(
     """of in on at to for from with by about as into onto over under between during than versus vs like after before
     without within against among besides near"""
 )
+OWNERS = _set("my your our")
 DETERMINERS = _set("a an the some any all both each every no my your our")
 COMMANDS = _set(
     """tell give show find send set call play get describe explain compare list pick take add remove put spell define
@@ -56,6 +57,7 @@ COMMANDS = _set(
 )
 COMPARING = _set("other others another else same similar")
 CONTINUING = _set("also too then next afterward afterwards later instead again still")
+SITUATION = _set("channel server chat group room thread message messages sentence question bot emoji emojis")
 TIMES = _set("week weekend month year morning afternoon evening night time day summer winter spring fall season")
 ONE_OF_A_KIND = TIMES | _set("weather date news world sun moon sky earth sea ocean internet web future past country")
 LIGHT = _set(
@@ -94,6 +96,7 @@ DUMMY_IT = re.compile(
     r"(?:rain\w*|snow\w*|true|possible|cold|hot|warm|sunny|humid)\b"
     r"|\bit(?:'s| is| was| takes?| seems| costs?) (?:\w+ ){1,4}(?:to|that)\b"
     r"|\b(?:is|was|isn't) it (?:\w+ ){1,3}(?:to|that|if)\b|\bdoes it (?:take|cost)\b|\bit gets\b"
+    r"|\bit(?:'s| is| was) (?:rain|snow|freez)ing\b|\b(?:like|love|hate|mind) it (?:when|if|that)\b"
 )
 CLOSINGS = (
     *("that's all", "that is all", "that was all", "that will be all", "that's it", "that was it", "that's everything"),
@@ -106,7 +109,7 @@ OPENINGS: Mapping[str, frozenset[str]] = {
     "question_word": QUESTION_WORDS,
 }
 WORDINGS: Mapping[str, re.Pattern[str]] = {
-    "about": re.compile(r"^(?:(?:ok|okay|and|but|so|yes|then|no) ){0,3}(?:what|how) about\b"),
+    "about": re.compile(r"^(?:(?:ok|okay|and|but|so|yes|then|no) ){0,3}(?:what|how) about\b(?! (?:i|you|we) \w)"),
     "bare": re.compile(
         r"^(?:(?:and|but|so|ok|okay|no|then|exactly|please|really) )*(?:"
         r"(?:why|where|when|how|who|what|which)"
@@ -120,6 +123,10 @@ WORDINGS: Mapping[str, re.Pattern[str]] = {
     ),
     "requesting": re.compile(
         r"\b(?:please|(?:i|we) (?:need|want)|i would like|i'd like|looking for|can i have|may i have|can i get)\b"
+    ),
+    "addressing": re.compile(
+        r"\b(?:you|your|yours|someone|somebody|anyone|anybody)\b|\b(?:can|could|may|should|do|am) i\b"
+        rf"|\bth(?:is|ese) (?:{'|'.join(sorted(SITUATION))})\b"
     ),
     "own": re.compile(r"\b(?:my|mine|our|i'm|i've)\b"),
     "superlative": re.compile(r"\b\w{3,}est\b|\bmost\b"),
@@ -155,44 +162,50 @@ NOT_DEFINED = RELATIONS | VERBS | PREPOSITIONS | _set("best most there my your")
 MAX_LOOKS = 8  # at places where a word may stand: a stem within longer words is soon given up
 ENDINGS = (("ies", 5), ("ing", 7), ("ed", 6), ("es", 6), ("s", 5))  # each with the shortest word that it is cut from
 
+UNRELATED = _set("unrelated unrelated_1")
 COMPLETE = _set("closing statement")
 CERTAIN = _set("person it these there about indifferent bare joins")
 REQUESTS = _set("asks commands requesting about indifferent bare joins relation_bare relation_complete one other")
 POINTERS = CERTAIN | _set("that one other pointer_own definite_known definite_new relation_bare lead superlative")
 # In hundredths of log-odds: whole numbers add up to the same in any order.
-BIAS = -72
+BIAS = -32
 WEIGHTS: Mapping[str, int] = {
-    "asked": -70,
-    "asks": 101,
-    "commands": 23,
-    "content_1": 144,
-    "content_2": 145,
-    "content_3": 30,
-    "continuing": 87,
-    "definite_complete": -16,
-    "definite_known": -75,
-    "definite_unique": -42,
-    "definition": -142,
-    "indefinite": -65,
-    "known_2": -84,
-    "lead": 42,
-    "name_new": -117,
-    "new_1": 25,
-    "no_pointer": -56,
-    "one": 75,
-    "other": 108,
-    "own": -81,
-    "pointer_own": 54,
-    "question_word": -41,
-    "reacts": 168,
-    "relation_bare": 70,
-    "relation_complete": -103,
-    "requesting": 14,
-    "superlative": 25,
-    "that": 109,
-    "topic_all": -136,
-    "topic_none": 94,
-    "unrelated": -111,
+    "addressing": -220,
+    "asked": -68,
+    "asks": 97,
+    "commands": 36,
+    "content_1": 80,
+    "content_2": 115,
+    "content_3": 19,
+    "continuing": 107,
+    "definite_complete": -45,
+    "definite_known": -72,
+    "definite_new": -35,
+    "definite_unique": -40,
+    "definition": -119,
+    "indefinite": -93,
+    "known_2": -94,
+    "lead": 51,
+    "name_new": -71,
+    "new_1": 5,
+    "no_pointer": -20,
+    "no_topic": -54,
+    "one": 102,
+    "other": 134,
+    "own": -59,
+    "pointer_own": 56,
+    "question_word": -47,
+    "reacts": 170,
+    "relation_bare": 112,
+    "relation_complete": -83,
+    "requesting": 47,
+    "superlative": 19,
+    "that": 129,
+    "topic_all": -157,
+    "topic_none": 71,
+    "unrelated_1": 33,
+    "unrelated_1_in_chat": -17,
+    "unrelated_in_chat": -144,
 }
 
 
@@ -289,12 +302,16 @@ def evidence(query: Query, said: Said) -> frozenset[str]:
         earlier = sum(map(query.content.__contains__, sentence))
     if "it" in found and DUMMY_IT.search(query.line):
         found.discard("it")
+    if "no_topic" in found:
+        found.update(f"{name}_in_chat" for name in UNRELATED & found)
     if found.isdisjoint(REQUESTS):
         found.add("statement")
     if found.isdisjoint(POINTERS):
         found.add("no_pointer")
         if is_definition(query):
             found.add("definition")
+    else:
+        found.discard("addressing")  # "can you explain that?"
     return frozenset(found)
 
 
@@ -316,14 +333,15 @@ def pointing(sentence: Sequence[str], names: Sequence[str], *, introduced: bool)
 def _points(kind: str, before: str, after: str) -> bool:
     """Whether a word of this kind points between its neighbours.
 
-    "These" does not before a time ("this week"), "that" not after a noun ("a place that sells tea"), "there" not in
+    "These" does not before a time ("this week") or a part of the conversation itself ("this channel"),
+    "that" not between a noun and more ("a place that sells tea"), "there" not in
     "is there", "one" not before a noun ("one ticket").
     """
     match kind:
         case "these":
-            return after not in TIMES
+            return after not in TIMES | SITUATION
         case "that":
-            return before in BEFORE_POINTING_THAT
+            return before in BEFORE_POINTING_THAT or (not after and before not in NOT_POINTED_BY_THAT)
         case "there":
             return before not in BEFORE_EXISTING_THERE and after not in VERBS
         case "one":
@@ -336,7 +354,7 @@ def noun_phrases(sentence: Sequence[str], said: Said) -> Iterator[str]:
     """Nouns of a sentence that lack what they are of, and such as have it.
 
     "The address", "the band" are definite and bare unless "of ...", "in ..." or a clause follows; "price", "author" are
-    always of something, given by what follows ("of tea") or by an owner before ("Ada's").
+    always of something, given by what follows ("of tea") or by an owner before ("Ada's", "your").
     """
     tokens = (*sentence, "", "")
     for index, word in enumerate(sentence):
@@ -348,7 +366,8 @@ def noun_phrases(sentence: Sequence[str], said: Said) -> Iterator[str]:
             if _has_complement(tokens[index + 1], tokens[index + 2]):
                 yield "relation_complete"
             elif not any(
-                before.endswith("'s") and before not in VERBS for before in sentence[max(0, index - 3) : index]
+                before in OWNERS or (before.endswith("'s") and before not in VERBS)
+                for before in sentence[max(0, index - 3) : index]
             ):
                 yield "relation_bare"
 
@@ -407,8 +426,8 @@ def links(query: Query, said: Said) -> Iterator[str]:
         yield "new_1"
     if known > 1:
         yield "known_2"
-    if count > 1 and not known:
-        yield "unrelated"
+    if count and not known:
+        yield "unrelated" if count > 1 else "unrelated_1"
     if not all(is_said(name, said.text) for name in query.names):
         yield "name_new"
 
@@ -417,6 +436,8 @@ def situation(query: Query, said: Said) -> Iterator[str]:
     """What a query comes after: an answer, a question of ours, an announced topic that it names or does not."""
     if said.asks:
         yield "asked"
+    if not said.topic:
+        yield "no_topic"
     if topic := [word for word in TOKEN.findall(said.topic) if word not in GRAMMAR]:
         named = sum(is_said(word, query.line) for word in topic)
         if named in (0, len(topic)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evals.train_incompleteness import fit, judge, made_samples, sample
+from evals.train_incompleteness import SMALL_TALK, fit, judge, made_samples, sample, small_talk
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -55,6 +55,12 @@ def test_made_samples_are_complete_and_stay_in_the_fold_of_their_conversation() 
     folds = {sample(row["utterance"], row["history"]).fold for row in ROWS}
     assert not any(each.incomplete for each in made)
     assert {each.fold for each in made} == folds
+
+
+def test_small_talk_is_complete_after_every_history_without_an_announced_topic() -> None:
+    made = small_talk(ROWS)
+    assert not any(each.incomplete for each in made)
+    assert len(made) == 2 * len(SMALL_TALK)
 
 
 def test_a_sample_is_the_evidence_on_a_query_after_its_history() -> None:

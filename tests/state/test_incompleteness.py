@@ -71,6 +71,18 @@ def test_what_points_back_is_incomplete(query: str, history: tuple[dict[str, str
         "who won the world cup in 2018?",
         "create a trip called Summer 2031",
         "<@42> what is the population of Norway?",
+        "can you teach me some French?",
+        "could you proofread an essay for me?",
+        "may I borrow somebody for a minute?",
+        "do you like jazz?",
+        "how heavy is the moon?",
+        "who invented the bicycle?",
+        "what's the quickest way to learn the flute?",
+        "which rules apply in this channel?",
+        "it's snowing, which boots should I wear?",
+        "do you mind it when people whistle?",
+        "how about we watch a film?",
+        "what do you think about olives?",
     ],
 )
 def test_a_complete_question_or_request_is_left_alone(query: str, history: tuple[dict[str, str], ...]) -> None:
@@ -122,7 +134,12 @@ def test_an_it_that_stands_for_nothing_does_not_point(query: str) -> None:
 
 @pytest.mark.parametrize(
     ("query", "pointer"),
-    [("who plays this week?", "these"), ("is there a bakery?", "there"), ("find a shop that sells tea", "that")],
+    [
+        ("who plays this week?", "these"),
+        ("what is this server for?", "these"),
+        ("is there a bakery?", "there"),
+        ("find a shop that sells tea", "that"),
+    ],
 )
 def test_a_word_that_only_looks_like_a_pointer_is_none(query: str, pointer: str) -> None:
     assert pointer not in found(query)
@@ -132,6 +149,22 @@ def test_a_noun_of_something_is_bare_until_it_is_said_of_what() -> None:
     assert "relation_bare" in found("what is the price?")
     assert "relation_complete" in found("what is the price of saffron?")
     assert not {"relation_bare", "relation_complete"} & found("what is Ada's address?")
+
+
+def test_a_noun_that_one_of_the_talkers_owns_is_not_bare() -> None:
+    assert "relation_bare" not in found("what is your address?")
+
+
+def test_who_is_talked_to_is_seen_to_be_addressed() -> None:
+    assert "addressing" in found("can you dance?")
+    assert "addressing" not in found("can penguins dance?")
+
+
+@pytest.mark.parametrize(
+    "query", ["can you tell me the price?", "could you repeat that?", "do you know their address?"]
+)
+def test_a_question_to_somebody_may_still_point_back(query: str) -> None:
+    assert is_incomplete(query, WEATHER)
 
 
 def test_a_definite_noun_is_known_when_it_was_said_in_any_form() -> None:
