@@ -323,7 +323,8 @@ class Parley(discord.Client):
             message.channel.id,
             explicit=explicit,
             now=_now(),
-            costs_tokens=self.intake.needs_model(record, message.channel.id),
+            # As long as there is budget it does not matter whether a model is needed, and is not found out.
+            costs_tokens=self.limits.may_judge(_now()) or self.intake.needs_model(record, message.channel.id),
         )
         if not allowed.send_messages:
             if allowed.add_reactions and not refusal:
