@@ -251,7 +251,7 @@ async def test_a_prompt_that_was_asked_again_is_answered_where_it_stands_now(sce
     answer = await scene.ask("Ada", "and what is three and three?")
     scene.press("Ada", answer, "1.")
     await scene.shows(ADDED)
-    await current(scene, answer, "✓ Shake Shack (Shibuya)")
+    assert not (await current(scene, answer, "✓ Shake Shack (Shibuya)")).components
 
 
 async def test_never_mind_goes_to_the_agent_which_knows_of_what(scene: Scene) -> None:
