@@ -136,7 +136,7 @@ class GeneralAgent:
             kind, detail = _kind(error), _describe(error)
         except Exception as error:
             # A tool may raise anything, and what the model used is to be paid all the same.
-            log.exception("run_failed")
+            log.exception("run_failed", messages=[question.message_id for question in request.questions])
             kind, detail = FailureKind.INTERNAL, _describe(error)
         was_billed = bool(run.text) or kind in (FailureKind.LATE, FailureKind.EMPTY)
         return Failure(kind, detail, run.text, run.used if was_billed else run.tokens)

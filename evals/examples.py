@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -34,6 +34,7 @@ NAMED = re.compile(r"<@(BOT|U\d+)>")
 Name = Annotated[str, Field(pattern=r"^(BOT|U\d{1,9})$")]
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[int, Field(ge=0, le=10_000_000)]
+Line = TypeVar("Line", bound=BaseModel)
 
 
 class ExampleError(ValueError):
@@ -104,19 +105,24 @@ class Example(_Strict):
 
 
 def read_examples(path: Path) -> Iterator[Example]:
-    """The examples of a file, `.gz` or not. Raises ExampleError where it cannot be read, at the first broken line."""
+    """The examples of a file. Raises ExampleError as read_lines does."""
+    return read_lines(path, Example)
+
+
+def read_lines(path: Path, kind: type[Line]) -> Iterator[Line]:
+    """The lines of a file, `.gz` or not. Raises ExampleError where it cannot be read, at the first broken line."""
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    yield _example(line, f"{path}, line {number}")
+                    yield _checked(line, kind, f"{path}, line {number}")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise ExampleError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
 
 
-def _example(line: str, where: str) -> Example:
+def _checked(line: str, kind: type[Line], where: str) -> Line:
     try:
-        return Example.model_validate_json(line)
+        return kind.model_validate_json(line)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the whole line"

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from evals.examples import ExampleError
+from evals.examples import ExampleError, read_lines
 from state.cancel import calls_off
 from state.confirmation import confirm
 from state.enrichment import enrich
@@ -92,21 +92,8 @@ TASKS: Mapping[str, type[Row]] = {
 
 
 def read_rows(path: Path, task: str) -> list[Row]:
-    """The rows of a file, one JSON object a line. Raises ExampleError where it cannot be read or a line is broken."""
-    try:
-        with path.open(encoding="utf-8") as lines:
-            return [_row(line, TASKS[task], f"{path}, line {i}") for i, line in enumerate(lines, 1) if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ExampleError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-
-
-def _row(line: str, kind: type[Row], where: str) -> Row:
-    try:
-        return kind.model_validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the whole line"
-        raise ExampleError(f"{where}, field {field}: {first['msg']}.") from None
+    """The rows of a file, `.gz` or not. Raises ExampleError where it cannot be read, at the first broken line."""
+    return list(read_lines(path, TASKS[task]))
 
 
 def predict(rows: Iterable[Row]) -> dict[str, Prediction]:
