@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: run test lint format bench eval train train-incompleteness clean
+.PHONY: run test lint format bench kill eval train train-incompleteness clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/python bot.py
@@ -21,6 +21,11 @@ format: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m bench
+
+# Takes some ten minutes.
+KILLS ?= 200
+kill: .venv/dev.stamp
+	$(BIN)/python -m bench.kill --kills $(KILLS)
 
 # Where the examples of decisions and of replies are, which are no part of this repository.
 DECISIONS ?= ../shared/decisions

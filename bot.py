@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -42,15 +44,23 @@ from decider import (
     ResponseDecider,
     TrainedFollowup,
     Verdict,
+    is_explicit_trigger,
 )
+from delivery.backlog import Backlog
 from delivery.discord_wire import DiscordWire
 from delivery.history import read_before
 from delivery.noted_wire import NotedWire
 from delivery.prompts import Prompts
-from delivery.reading import clicked_record, is_persons, is_said_by_people, may_address, to_record
+from delivery.reading import clicked_record, is_persons, is_said_by_people, may_address, replied_to_id, to_record
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from followup.model import Eagerness, ModelFileError, load_model
+from memory.catchup import CatchUp
+from memory.keeper import Keeper
+from memory.layers import CONVERSATION, MINIAPPS, PROMPTS, UNFINISHED, ChannelLayers, as_json, restored
+from memory.lock import InUseError, in_use
+from memory.privacy import FORGOTTEN, OPTED_OUT, Forgotten, Privacy
+from memory.stores import check_stores, open_stores
 from miniapps.base import MiniApp
 from miniapps.router import MiniAppRouter, discover
 from miniapps.trip_planner import TripPlanner
@@ -58,9 +68,12 @@ from miniapps.venues import NominatimVenues, SampleVenues
 from service import INTENTS, RefusedError, playground, serve, shown_in
 from state.awaiting import ConversationStateManager, ProcessingResult, Prompt
 from state.limits import Cap, Limits, Refusal
+from state.optout import OptOut
+from state.store import StoreError, WrongKeyError
 from turns.answering import Answering
 from turns.intake import Intake
 from turns.lanes import Turns
+from turns.ledger import Ledger
 from turns.turn import Question
 from turns.wording import NOT_ALLOWED, RESTARTING
 from web.health import Health
@@ -69,12 +82,18 @@ from web.logs import configure_logging
 log = structlog.get_logger()
 
 NOT_LISTED = Decision(False, Reason.CHANNEL_NOT_LISTED)
+NOT_READ = Decision(False, Reason.OPTED_OUT)
 THUMBS_DOWN = "👎"
 SEEN_IDS = 4_000
 HISTORY_MESSAGES = 20
+ALIVE, LIMITS = "alive", "limits"
 USER_AGENT = "parley (Discord bot)"
 HISTORY_AGE = timedelta(hours=1)
 SWEEP_SECONDS = 15.0
+BEAT_SECONDS = 5.0
+EXPIRE_SECONDS = 3_600.0
+# Discord waits 3 s for the answer to a click.
+CLICK_PATIENCE_SECONDS = 1.5
 DRAIN_SECONDS = 25.0
 
 
@@ -99,33 +118,44 @@ class Parley(discord.Client):
         super().__init__(**{**ours, **client_options})
         self._channels = settings.channels
         self._seen: OrderedDict[int, None] = OrderedDict()
-        self._forgotten: dict[tuple[int, int | None], int] = {}
         self._judging: set[int] = set()
+        self._transcripts: Mapping[int, int] = {}  # the channels that had one at the start, with their guilds
         self._background: set[asyncio.Task[None]] = set()
         self._models = AsyncExitStack()
         self.health = health or Health()
         self._set_up_memory(settings, listener)
         self._set_up_decider(settings, followup)
         self._set_up_turns(settings)
+        self._set_up_keeping(settings)
         self.clicks = Clicks(self.states, self.prompts, refuse=self._refuse_click, submit=self._submit_click)
         self.tree = app_commands.CommandTree(self)
-        add_commands(self.tree, self.decisions, self.forget)
+        add_commands(self.tree, self.decisions, self.privacy)
 
     def _set_up_memory(self, settings: Settings, listener: Callable[[LoggedDecision], None] | None) -> None:
         self.decisions = RecentDecisions(listener=listener)
         self.decision_log = DecisionLog(settings.state_dir, is_on=settings.decision_log != "off")
         self.learning = Learning(self.decision_log, keeps_content=settings.decision_log == "content")
         self.limits = Limits(turns_per_user_minute=settings.turns_per_user_minute, daily_tokens=settings.daily_tokens)
-        self.miniapps = MiniAppRouter(_miniapps(settings))
+        self.opted_out = OptOut()
+        self.forgotten = Forgotten()
+        self.ledger = Ledger(on_change=lambda channel_id: self.keeper.touch(UNFINISHED, channel_id))
+        self.miniapps = MiniAppRouter(
+            # Stored together with the answer, so that a turn that is made anew does not do the same again.
+            _miniapps(settings),
+            on_change=lambda channel_id: self.keeper.mark(MINIAPPS, int(channel_id)),
+        )
         self.states = ConversationStateManager(
             awaiting_ttl_seconds=settings.awaiting_ttl_seconds,
             soft_context_ttl_seconds=settings.soft_context_ttl_seconds,
             cache_ttl_seconds=settings.cache_ttl_seconds,
             wants=lambda text, soft_context: self.miniapps.pick(text, soft_context) is not None,
+            on_change=lambda channel_id: self.keeper.touch(PROMPTS, int(channel_id)),
         )
         self.prompts = Prompts(self.states, self._open_wire, clock=_now)
         self.conversations = ConversationManager(
-            settings.conversation_timeout_seconds, keeps_open=self.states.is_awaiting
+            settings.conversation_timeout_seconds,
+            keeps_open=self.states.is_awaiting,
+            on_change=lambda channel_id: self.keeper.touch(CONVERSATION, channel_id),
         )
 
     def _set_up_decider(self, settings: Settings, followup: FollowupTier | None) -> None:
@@ -157,6 +187,9 @@ class Parley(discord.Client):
             bot=self._me,
             spend=self._spend,
             has_budget=self._has_budget,
+            ledger=self.ledger,
+            settled=self._settled,
+            keep=lambda question, said: self.keeper.said(question.channel_id, question.guild_id, said),
         )
         self.intake = Intake(
             conversations=self.conversations,
@@ -167,19 +200,63 @@ class Parley(discord.Client):
             bot=self._me,
         )
 
+    def _set_up_keeping(self, settings: Settings) -> None:
+        self._retention = timedelta(days=settings.retention_days)
+        self.layers = ChannelLayers(self.conversations, self.states, self.miniapps, self.ledger)
+        self.keeper = Keeper(
+            open_stores(*_where(settings)),
+            channel=self.layers.takes,
+            process={
+                ALIVE: lambda _: as_json(self.catch_up.stored()),
+                LIMITS: lambda _: as_json(self.limits.stored()),
+                OPTED_OUT: lambda _: as_json(self.opted_out.stored()),
+                FORGOTTEN: lambda _: as_json(self.forgotten.stored()),
+            },
+        )
+        self.privacy = Privacy(
+            keeper=self.keeper,
+            conversations=self.conversations,
+            turns=self.turns,
+            prompts=self.prompts,
+            miniapps=self.miniapps,
+            decisions=self.decisions,
+            decision_log=self.decision_log,
+            learning=self.learning,
+            opted_out=self.opted_out,
+            forgotten=self.forgotten,
+            clock=_now,
+            reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
+        )
+        self.catch_up = CatchUp(
+            seconds=settings.catch_up_seconds,
+            backlog=Backlog(self, settings.channels, lambda message: to_record(message, self._me()[1])),
+            conversations=self.conversations,
+            turns=self.turns,
+            ledger=self.ledger,
+            keeper=self.keeper,
+            take=self._take,
+            gone=self._messages_gone,
+            clock=_now,
+        )
+
     # What Discord tells us
 
     async def setup_hook(self) -> None:
+        await self._restore()
         for model in filter(None, (self._model, self._judge_model, self._rewrite_model)):
             await self._models.enter_async_context(model)
         self.decision_log.start()
         self._spawn(self.prompts.keep())
         self._spawn(self._sweep())
+        self._spawn(self._beat())
+        self._spawn(self._expire())
         self._spawn(sync(self.tree))
 
     async def on_ready(self) -> None:
         self.health.gateway_up()
         log.info("ready", bot=str(self.user), guilds=len(self.guilds))
+        self.catch_up.expect()
+        self._spawn(self._catch_up())
 
     async def on_resumed(self) -> None:
         self.health.gateway_up()
@@ -189,6 +266,16 @@ class Parley(discord.Client):
         self.health.gateway_down()
 
     async def on_message(self, message: discord.Message) -> None:
+        if not is_said_by_people(message):
+            if self.user and message.author.id == self.user.id:
+                self.turns.overheard(message.channel.id, message.id, message.content, replied_to_id(message))
+            return
+        if self.catch_up.is_busy(message.channel.id):
+            await self.catch_up.turn_of(message.channel.id)
+        await self._take(message)
+
+    async def _take(self, message: discord.Message) -> None:
+        """A person's message goes its way, once."""
         if not is_said_by_people(message) or not self._is_new(message.id):
             return
         channel_id, me = message.channel.id, self._me()[1]
@@ -200,7 +287,9 @@ class Parley(discord.Client):
                 log_decision(log.debug, message, NOTHING, 0.0)
             return
         started = perf_counter()
-        record = to_record(message, me)
+        record = self.privacy.readable(to_record(message, me))
+        if self.privacy.is_forgotten(channel_id, record):
+            return  # it is taken up after a restart, and was said before somebody had it forgotten
         decision = await self._decide(message, record)
         is_news = is_active or decision not in (NOTHING, NOT_LISTED)
         note = self.decisions.add if is_news else self.decisions.add_ignored
@@ -209,8 +298,13 @@ class Parley(discord.Client):
         self._learn(record, _guild_id(message), channel_id, decision)
         if decision.respond:
             self.intake.submit(self._question(message, record, starts_conversation=not is_active))
+        # Behind the question: whoever finds a message in the transcript after a kill takes it for dealt with.
+        self._keep(message, record)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLICK_PATIENCE_SECONDS):
+                await self.catch_up.turn_of(interaction.channel_id or 0)
         await self.clicks.answer(interaction)
 
     async def on_raw_typing(self, payload: discord.RawTypingEvent) -> None:
@@ -219,10 +313,20 @@ class Parley(discord.Client):
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
         message, channel_id, me = payload.message, payload.channel_id, self._me()[1]
         if message.author.bot:
+            if message.author.id == me:
+                self.turns.overheard(channel_id, message.id, message.content)
             return
-        self.learning.revised(message.id, channel_id, message.author.id, message.content)
-        if self.conversations.get(channel_id):
-            self.conversations.revise(channel_id, to_record(message, me))
+        content = "" if self.privacy.is_opted_out(message.author.id) else message.content
+        self.learning.revised(message.id, channel_id, message.author.id, content, payload.guild_id or 0)
+        conversation = self.conversations.get(channel_id)
+        if not conversation and not self.keeper.may_hold(channel_id, message.id):
+            return
+        record = self.privacy.readable(to_record(message, me))
+        before = conversation.find(message.id) if conversation else None
+        self.conversations.revise(channel_id, record)
+        self.keeper.revised(channel_id, record)
+        if before and before.content != record.content:
+            self.keeper.purge(channel_id)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
         self._messages_gone(payload.channel_id, {payload.message_id})
@@ -236,27 +340,11 @@ class Parley(discord.Client):
             self.learning.disliked(payload.message_id, _now())
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
-        self.forget(channel.id, None, discord.utils.time_snowflake(_now()))
+        await self.privacy.forget_channel(channel.id, discord.utils.time_snowflake(_now()))
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
-        for channel in guild.channels:
-            self.forget(channel.id, None, discord.utils.time_snowflake(_now()))
-
-    def forget(self, channel_id: int, author_id: int | None, at: int) -> None:
-        """Drops what is remembered of one person in a channel, or of the whole conversation.
-
-        at: the id of what asked for it. By ids, as by Discord's own clock, older messages are told from newer ones.
-        """
-        self._forgotten[channel_id, author_id] = at
-        self.learning.forgotten(channel_id, author_id, through=at)
-        self.turns.withdraw(channel_id, lambda message: author_id in (None, message.author_id))
-        self.prompts.forget(channel_id, author_id)
-        self.miniapps.forget(channel_id, author_id)
-        self.decisions.drop(lambda entry: entry.channel_id == channel_id and author_id in (None, entry.author_id))
-        if author_id is None:
-            self.conversations.end(channel_id)
-        else:
-            self.conversations.forget_author(channel_id, author_id)
+        channel_ids = [channel.id for channel in guild.channels]
+        await self.privacy.forget_guild(guild.id, channel_ids, discord.utils.time_snowflake(_now()))
 
     async def shut_down(self) -> None:
         """Finishes what is being answered, tells those cut off, and closes."""
@@ -272,6 +360,7 @@ class Parley(discord.Client):
             await self._models.aclose()
         finally:
             await self.decision_log.close()
+            await self.keeper.close()
 
     # From a message to a decision
 
@@ -286,6 +375,8 @@ class Parley(discord.Client):
                 self.conversations.start(channel_id, [record])
             return decision
         self._record(conversation, record)
+        if self.privacy.is_opted_out(record.author_id) and not is_explicit_trigger(record, me):
+            return NOT_READ
         if self.turns.stop(record, channel_id):
             return Decision(False, Reason.STOP)
         if self.intake.resolves(record, conversation):
@@ -297,12 +388,20 @@ class Parley(discord.Client):
 
     def _learn(self, record: MessageRecord, guild_id: int, channel_id: int, decision: Decision) -> None:
         conversation = self.conversations.get(channel_id)
-        if conversation is None or decision.reason is Reason.DELETED or self._is_forgotten(channel_id, record):
+        if conversation is None or decision.reason is Reason.DELETED or self.privacy.is_opted_out(record.author_id):
+            return
+        if self.privacy.is_forgotten(channel_id, record):
             return
         is_explicit, is_judgement = decision.tier == EXPLICIT.tier, decision.reason not in NOT_JUDGED
         self.learning.decided(
             record, guild_id, conversation, decision, is_explicit=is_explicit, is_judgement=is_judgement
         )
+
+    def _keep(self, message: discord.Message, record: MessageRecord) -> None:
+        """What is recorded in a conversation stands in the channel's transcript."""
+        conversation = self.conversations.get(message.channel.id)
+        if conversation and (current := conversation.find(record.message_id)):
+            self.keeper.said(message.channel.id, _guild_id(message), current)
 
     def _record(self, conversation: ChannelConversation, record: MessageRecord) -> None:
         was_told_off = conversation.engagement.standing(record.author_id).told_off
@@ -343,7 +442,7 @@ class Parley(discord.Client):
 
     def _refuse_click(self, interaction: discord.Interaction, prompt: Prompt) -> str | None:
         """Why a click cannot be taken now, in a sentence."""
-        if self.turns.draining:
+        if self.turns.draining or self.catch_up.is_busy(interaction.channel_id or 0):
             return RESTARTING
         refusal = self.limits.admit(
             interaction.user.id,
@@ -358,12 +457,14 @@ class Parley(discord.Client):
         """Queues what somebody clicked, as if they had said it in reply to the card."""
         channel_id = interaction.channel_id or 0
         record = clicked_record(interaction, meaning.query, self._me()[1])
+        record = self.privacy.readable(record)
         self.conversations.record_message(channel_id, record)
         place = Place(
             self._me()[0], interaction.guild.name if interaction.guild else "", getattr(interaction.channel, "name", "")
         )
         question = Question(record, interaction.guild_id or 0, channel_id, place, card_id=record.reply_to_id)
         self.intake.resolve(question, meaning)
+        self.keeper.said(channel_id, question.guild_id, record)
 
     # Parts for the wiring
 
@@ -383,18 +484,26 @@ class Parley(discord.Client):
         """The bot's name and id."""
         return (self.user.name, self.user.id) if self.user else ("Parley", 0)
 
+    async def _settled(self) -> None:
+        await self.keeper.settled()
+
     def _has_budget(self) -> bool:
         return self.limits.has_budget(_now())
 
     def _spend(self, tokens: int) -> None:
         self.limits.spend(tokens, _now())
+        self.keeper.touch_process(LIMITS)
 
     def _question(
         self, message: discord.Message, record: MessageRecord, *, starts_conversation: bool = False
     ) -> Question:
         guild = message.guild.name if message.guild else ""
         place = Place(self._me()[0], guild, getattr(message.channel, "name", ""))
-        return Question(record, _guild_id(message), message.channel.id, place, starts_conversation)
+        is_private = self.privacy.is_opted_out(message.author.id)
+        asked = to_record(message, self._me()[1]) if is_private else record
+        return Question(
+            asked, _guild_id(message), message.channel.id, place, starts_conversation, is_private=is_private
+        )
 
     def _is_new(self, message_id: int) -> bool:
         """Whether it is seen for the first time: after a RESUME Discord can send one twice."""
@@ -406,11 +515,14 @@ class Parley(discord.Client):
         return True
 
     def _messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
-        self.turns.withdraw(channel_id, lambda message: message.message_id in message_ids)
-        self.prompts.messages_gone(channel_id, message_ids)
-        self.miniapps.retract(channel_id, message_ids)
         self.learning.deleted(message_ids, _now())
-        self.conversations.forget_messages(channel_id, message_ids)
+        self.keeper.removed(channel_id, message_ids)
+        if self.keeper.has(channel_id):
+            self.turns.withdraw(channel_id, lambda message: message.message_id in message_ids)
+            self.prompts.messages_gone(channel_id, message_ids)
+            self.miniapps.retract(channel_id, message_ids)
+            self.conversations.forget_messages(channel_id, message_ids)
+            self.keeper.purge(channel_id)
         for message_id in message_ids:
             self.decisions.discard(message_id)
 
@@ -420,21 +532,7 @@ class Parley(discord.Client):
         earlier = await read_before(self, question.guild_id, question.channel_id, asked.message_id, HISTORY_MESSAGES)
         recent = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE]
         records = [to_record(m, me) for m in recent if m.author.id == me or is_persons(m)]
-        return [r for r in records if not self._is_forgotten(question.channel_id, r)]
-
-    def _is_forgotten(self, channel_id: int, record: MessageRecord) -> bool:
-        """Whether its author, whom it answers, or the whole channel was forgotten since: it must not come back.
-
-        Our answer to a click replies to our own card: whom it answers is not known, so any who was forgotten counts.
-        """
-        who = {None, record.author_id, *record.addressees}
-        answers_ourselves = record.is_bot and record.addressees <= {record.author_id}
-        marks = (
-            at
-            for (channel, whose), at in self._forgotten.items()
-            if channel == channel_id and (answers_ourselves or whose in who)
-        )
-        return any(record.message_id <= at for at in marks)
+        return [self.privacy.readable(r) for r in records if not self.privacy.is_forgotten(question.channel_id, r)]
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -449,9 +547,52 @@ class Parley(discord.Client):
             self.states.sweep()
             self.limits.sweep(now)
             self.learning.outcomes.sweep(now.timestamp())
-            # Older messages are not read from a channel's history anyway.
-            oldest = discord.utils.time_snowflake(now - HISTORY_AGE)
-            self._forgotten = {key: at for key, at in self._forgotten.items() if at > oldest}
+            self.privacy.sweep()
+
+    async def _restore(self) -> None:
+        """Brings back what an earlier process left. Raises StoreError where it cannot be had."""
+        self.catch_up.expect()
+        kept = await self.keeper.load()
+        self._transcripts = kept.transcripts
+        for layer, restore in {
+            ALIVE: self.catch_up.restore,
+            LIMITS: self.limits.restore,
+            OPTED_OUT: self.opted_out.restore,
+            FORGOTTEN: self.forgotten.restore,
+        }.items():
+            restored(restore, kept.process.get(layer), layer=layer)
+        for channel_id, stored in kept.channels.items():
+            conversation = self.layers.restore(channel_id, stored)
+            await self.catch_up.found(channel_id, conversation)
+
+    async def _catch_up(self) -> None:
+        await self.catch_up.run()
+        self.keeper.touch_process(ALIVE)
+        await self._forget_left_guilds()
+
+    async def _forget_left_guilds(self) -> None:
+        """Of servers that we were removed from while we were away nothing stays."""
+        here, transcripts, self._transcripts = {guild.id for guild in self.guilds}, self._transcripts, {}
+        for guild_id in set(transcripts.values()) - here:
+            log.info("guild_left", guild=guild_id)
+            channel_ids = [channel_id for channel_id, guild in transcripts.items() if guild == guild_id]
+            await self.privacy.forget_guild(guild_id, channel_ids, discord.utils.time_snowflake(_now()))
+
+    async def _beat(self) -> None:
+        """Notes every few seconds that all that was said until now has been seen."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            self.keeper.sync()
+            if self.health.problem() is None and not self.turns.draining and self.catch_up.beat():
+                self.keeper.touch_process(ALIVE)
+
+    async def _expire(self) -> None:
+        while True:
+            try:
+                await self.privacy.expire(_now() - self._retention)
+            except OSError as error:
+                log.warning("retention_failed", error=str(error))
+            await asyncio.sleep(EXPIRE_SECONDS)
 
 
 def create_bot(settings: Settings | None = None, **client_options: Any) -> Parley:
@@ -475,14 +616,25 @@ def use_server(api_base: str, gateway_url: str) -> None:
 
 def main() -> int:
     """Runs the bot until it is told to stop. Returns the exit code: 0, 2 for what the owner must mend, 1 otherwise."""
+    for number in (signal.SIGTERM, signal.SIGINT):  # until the bot is in service, which takes them over
+        signal.signal(number, lambda *_: sys.exit(0))
     try:
         settings = load_settings()
+        if settings.discord_token is None:
+            # What it keeps is of a server that lasts as long as the process.
+            settings = settings.model_copy(update={"state_dir": settings.state_dir / "playground"})
         configure_logging(settings.log_level, secrets_of(settings))
         _warn_of(settings)
-        return asyncio.run(run(settings))
-    except (SettingError, UnusableModelError, RefusedError) as error:
+        state_dir, redis_url, _ = _where(settings)
+        with in_use(state_dir, redis_url):
+            check_stores(*_where(settings))
+            return asyncio.run(run(settings))
+    except (SettingError, UnusableModelError, RefusedError, WrongKeyError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    except (InUseError, StoreError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
 
 
 async def run(settings: Settings) -> int:
@@ -495,6 +647,12 @@ async def run(settings: Settings) -> int:
         here = {"discord_api_base": loopback.api_base, "discord_gateway_url": loopback.gateway_url}
         there = settings.model_copy(update=here)
         return await serve(partial(make_bot, there, listener=shown_in(loopback)), loopback.token, settings.port)
+
+
+def _where(settings: Settings) -> tuple[Path, str | None, str | None]:
+    """Where what is kept is stored, and with which keys."""
+    redis_url, keys = (s.get_secret_value() if s else None for s in (settings.redis_url, settings.state_key))
+    return settings.state_dir, redis_url, keys
 
 
 def _followup(settings: Settings) -> FollowupTier:
@@ -515,8 +673,6 @@ def _miniapps(settings: Settings) -> list[MiniApp]:
 def _warn_of(settings: Settings) -> None:
     if settings.model == DEMO:
         log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
-    if settings.redis_url:
-        log.warning("redis_unused", meaning="this version keeps nothing in Redis")
 
 
 def _permissions(message: discord.Message) -> discord.Permissions:

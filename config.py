@@ -75,6 +75,13 @@ class Settings(BaseSettings):
         "on", description="on, off, or content (on, and the text of messages is kept too)"
     )
     redis_url: SecretStr | None = Field(None, description="a redis:// or rediss:// address, or leave it out")
+    state_key: SecretStr | None = Field(
+        None, description="one or two keys made by cryptography's Fernet.generate_key(), separated by a comma"
+    )
+    retention_days: int = Field(30, ge=1, le=36_500, description="a whole number of days from 1 to 36500, such as 30")
+    catch_up_seconds: float = Field(
+        300, ge=0, le=86_400, description="a number of seconds from 0 to 86400, such as 300"
+    )
     port: int | None = Field(
         None, ge=0, le=65_535, description="a port from 0 to 65535, 0 for any free one, or leave it empty for no HTTP"
     )
@@ -163,8 +170,10 @@ def load_settings() -> Settings:
 def secrets_of(settings: Settings) -> frozenset[str]:
     """The values that must never be shown: the token, and every key in the environment by the providers' custom."""
     keys = {value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD"))}
-    fields = {field.get_secret_value() for field in (settings.discord_token, settings.redis_url) if field}
-    return frozenset(value for value in keys | fields if len(value) >= 8)
+    secrets = (settings.discord_token, settings.redis_url, settings.state_key)
+    fields = {field.get_secret_value() for field in secrets if field}
+    state_keys = settings.state_key.get_secret_value().split(",") if settings.state_key else []
+    return frozenset(value for value in keys | fields | {key.strip() for key in state_keys} if len(value) >= 8)
 
 
 def _refuse_eavesdropping(value: str, *, secure: str, loopback: str) -> str:

@@ -13,9 +13,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypedDict
 
+import orjson
+from pydantic import AwareDatetime, TypeAdapter
 from pydantic_ai.messages import (
     ImageUrl,
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     TextContent,
@@ -31,7 +34,9 @@ __all__ = [
     "ChannelConversation",
     "ConversationManager",
     "Engagement",
+    "History",
     "MessageRecord",
+    "StoredConversation",
     "indented",
     "told",
     "trim_history",
@@ -47,6 +52,8 @@ REPLY_EXCERPT = 300  # characters of a replied-to message that the model is show
 
 Changes = dict[int, MessageRecord | None]
 """What became of messages since they were told: the new words, or None where they are gone."""
+History = list[ModelMessage]
+"""What the model was told and said, as it is given back to it."""
 
 
 class Tag(TypedDict):
@@ -58,9 +65,41 @@ class Tag(TypedDict):
     reply_to_author_id: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class StoredConversation:
+    """What its messages do not tell of a conversation.
+
+    since: no message that belongs to it has a lower id; those put in front of it have. own: ids of what the model said.
+    """
+
+    started_at: AwareDatetime
+    last_activity: AwareDatetime
+    since: int
+    told_through: int
+    own: frozenset[int]
+    llm_history: History
+
+    def to_json(self) -> bytes:
+        head = STORED.dump_python(self, mode="json", exclude={"llm_history"})
+        # Its own adapter knows what to do with bytes, wherever they are.
+        history = ModelMessagesTypeAdapter.dump_json(self.llm_history)
+        return orjson.dumps({**head, "llm_history": orjson.Fragment(history)})
+
+    @staticmethod
+    def from_json(text: bytes) -> StoredConversation:
+        """Raises ValueError for what cannot be read."""
+        return STORED.validate_json(text)
+
+
+STORED = TypeAdapter(StoredConversation)
+
+
 @dataclass(slots=True)
 class ChannelConversation:
-    """A channel's active stretch of messages. Mutable; changed through its manager."""
+    """A channel's active stretch of messages. Mutable; changed through its manager.
+
+    since: the id of its first message, not counting those put in front of it.
+    """
 
     channel_id: int
     started_at: datetime
@@ -77,9 +116,11 @@ class ChannelConversation:
     unsaid: set[int] = field(default_factory=set)
     taken_back: set[int] = field(default_factory=set)
     size: int = 0
+    since: int = 0
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
+        self.since = self.since or next((m.message_id for m in self.messages), 0)
 
     def add(self, message: MessageRecord, *, by_model: bool = True) -> None:
         """Appends a message; one that is there already (the bot's own, as it grows) is replaced.
@@ -91,6 +132,7 @@ class ChannelConversation:
             return
         if message.is_bot and by_model:
             self.own.add(message.message_id)
+        self.since = self.since or message.message_id
         self._append(message)
 
     def _append(self, message: MessageRecord) -> None:
@@ -220,6 +262,16 @@ class ChannelConversation:
         self.unsaid = set()
         self.told_through = max([self.told_through, *(tag["message_id"] for tag in _tags(llm_history))])
 
+    def stored(self) -> StoredConversation:
+        return StoredConversation(
+            started_at=self.started_at,
+            last_activity=self.last_activity,
+            since=max(self.since, min((m.message_id for m in self.messages), default=0)),
+            told_through=self.told_through,
+            own=frozenset(self.own),
+            llm_history=self.llm_history,  # which is replaced, and never changed
+        )
+
     def _keep(self, messages: list[MessageRecord]) -> None:
         self.messages = messages
         self.size = sum(m.size for m in messages)
@@ -239,6 +291,7 @@ class ConversationManager:
 
     clock: gives the time as an aware datetime. max_messages, max_characters: what one conversation keeps at most.
     keeps_open: (channel id) -> whether its conversation outlasts the timeout, since an answer is awaited there.
+    on_change: told the channel whose conversation changed by anything but a message that was recorded.
     """
 
     def __init__(
@@ -249,12 +302,14 @@ class ConversationManager:
         max_messages: int = 500,
         max_characters: int = 200_000,
         keeps_open: Callable[[int], bool] = lambda _channel_id: False,
+        on_change: Callable[[int], None] = lambda _channel_id: None,
     ) -> None:
         self.timeout = timeout_seconds
         self._clock = clock
         self._max_messages = max_messages
         self._max_characters = max_characters
         self._keeps_open = keeps_open
+        self._on_change = on_change
         self._conversations: dict[int, ChannelConversation] = {}
         self._holds: Counter[int] = Counter()
 
@@ -273,16 +328,31 @@ class ConversationManager:
         now = self._clock()
         conversation = ChannelConversation(channel_id, now, now, messages=list(initial_messages))
         self._conversations[channel_id] = conversation
+        self._on_change(channel_id)
         return conversation
 
-    def record_message(self, channel_id: int, message: MessageRecord, *, by_model: bool = True) -> None:
-        """Adds a message to the channel's conversation, which lives on from now; without one, nothing."""
+    def is_alive_at(self, channel_id: int, at: datetime) -> bool:
+        """Whether what was said at that time, as late as it is heard of, belongs to the channel's conversation."""
+        conversation = self._conversations.get(channel_id)
+        return (
+            conversation is not None
+            and conversation.started_at - timedelta(seconds=self.timeout) <= at
+            and not self._was_left(conversation, at - conversation.last_activity)
+        )
+
+    def record_message(
+        self, channel_id: int, message: MessageRecord, *, by_model: bool = True, at: datetime | None = None
+    ) -> None:
+        """Adds a message to the channel's conversation, which lives on from now; without one, nothing.
+
+        at: when it was said, where it is heard of late; the conversation then lives on from there.
+        """
         conversation = self.get(channel_id)
         if conversation is None:
             return
         conversation.add(message, by_model=by_model)
         conversation.trim(self._max_messages, self._max_characters)
-        conversation.last_activity = self._clock()
+        conversation.last_activity = self._clock() if at is None else max(conversation.last_activity, at)
 
     def record_bot_response(self, channel_id: int, llm_history: list[ModelMessage]) -> None:
         """Replaces what the model is given back next time."""
@@ -290,24 +360,78 @@ class ConversationManager:
         if conversation is not None:
             conversation.answered(llm_history)
             conversation.last_activity = self._clock()
+            self._on_change(channel_id)
 
     def revise(self, channel_id: int, message: MessageRecord) -> None:
         """Follows an edit of a recorded message."""
-        if conversation := self.get(channel_id):
-            conversation.revise(message)
+        self._change(channel_id, lambda conversation: conversation.revise(message))
 
     def forget_messages(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Follows a deletion."""
-        if conversation := self.get(channel_id):
-            conversation.remove(message_ids)
+        self._change(channel_id, lambda conversation: conversation.remove(message_ids))
 
     def forget_author(self, channel_id: int, author_id: int) -> None:
         """Drops all that one person said in the channel."""
-        if conversation := self.get(channel_id):
-            conversation.forget(author_id)
+        self._change(channel_id, lambda conversation: conversation.forget(author_id))
+
+    def forget_history(self, channel_id: int) -> None:
+        """Drops what the model is given back; the messages stay."""
+        self._change(channel_id, lambda conversation: conversation.answered([]))
+
+    def _change(self, channel_id: int, change: Callable[[ChannelConversation], None]) -> None:
+        if (conversation := self.get(channel_id)) is None:
+            return
+        before = conversation.messages, conversation.llm_history
+        change(conversation)
+        if before != (conversation.messages, conversation.llm_history):
+            self._on_change(channel_id)
+
+    def end_if_silent(self, channel_id: int, until: datetime) -> None:
+        """Ends the channel's conversation if it had expired by then; holds do not count, which are about now."""
+        conversation = self._conversations.get(channel_id)
+        if conversation and self._was_left(conversation, until - conversation.last_activity):
+            self.end(channel_id)
 
     def end(self, channel_id: int) -> None:
-        self._conversations.pop(channel_id, None)
+        if self._conversations.pop(channel_id, None):
+            self._on_change(channel_id)
+
+    def stored(self, channel_id: int) -> StoredConversation | None:
+        """What its messages do not tell of the channel's conversation, for restore(); None where none is alive."""
+        conversation = self._conversations.get(channel_id)
+        return None if conversation is None or self._expired(conversation) else conversation.stored()
+
+    def restore(
+        self,
+        channel_id: int,
+        stored: StoredConversation,
+        messages: Sequence[MessageRecord],
+        *,
+        at: datetime | None = None,
+    ) -> ChannelConversation | None:
+        """Takes up the conversation where it was left, unless the channel has one; None if it has expired since.
+
+        messages: its own, oldest first. at: when it must have been alive, where not now; it then lives on from now.
+        """
+        if there := self.get(channel_id):
+            return there
+        conversation = ChannelConversation(
+            channel_id,
+            stored.started_at,
+            max([stored.last_activity, *(m.timestamp for m in messages)]),
+            messages=list(messages),
+            llm_history=stored.llm_history,
+            told_through=stored.told_through,
+            own=set(stored.own),
+            since=stored.since,
+        )
+        if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):
+            return None
+        if at is not None:
+            conversation.last_activity = self._clock()  # it goes on with what is heard of only now
+        conversation.trim(self._max_messages, self._max_characters)
+        self._conversations[channel_id] = conversation
+        return conversation
 
     @contextmanager
     def hold(self, channel_id: int) -> Iterator[None]:
@@ -329,11 +453,11 @@ class ConversationManager:
         return len(expired)
 
     def _expired(self, conversation: ChannelConversation) -> bool:
-        channel_id = conversation.channel_id
         idle = abs(self._clock() - conversation.last_activity)  # a clock that was set back must not keep it for ever
-        return (
-            idle > timedelta(seconds=self.timeout) and not self._holds[channel_id] and not self._keeps_open(channel_id)
-        )
+        return self._was_left(conversation, idle) and not self._holds[conversation.channel_id]
+
+    def _was_left(self, conversation: ChannelConversation, idle: timedelta) -> bool:
+        return idle > timedelta(seconds=self.timeout) and not self._keeps_open(conversation.channel_id)
 
 
 def told(message: MessageRecord) -> list[UserContent]:

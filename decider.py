@@ -47,6 +47,7 @@ class Reason(StrEnum):
     JUDGE_LATE = "judge_late"
     STOP = "stop"
     DELETED = "deleted"
+    OPTED_OUT = "opted_out"
     CHANNEL_NOT_LISTED = "channel_not_listed"
     MISSING_PERMISSION = "missing_permission"
     USER_CAP = "user_cap"
@@ -69,6 +70,7 @@ IN_WORDS: Mapping[Reason, tuple[str, str]] = {
     Reason.JUDGE_LATE: ("", "I was unsure, and the judge took too long"),
     Reason.STOP: ("", "you told me to stop"),
     Reason.DELETED: ("", "it was deleted while I thought about it"),
+    Reason.OPTED_OUT: ("", "you asked me not to read you, and did not mention me"),
     Reason.CHANNEL_NOT_LISTED: ("", "I am not set up to speak in this channel"),
     Reason.MISSING_PERMISSION: ("", "I am not allowed to write in this channel"),
     Reason.USER_CAP: ("", "you had reached the number of answers per minute"),
@@ -82,6 +84,7 @@ NOT_JUDGED = frozenset(
         Reason.STOP,
         Reason.TOLD_OFF,
         Reason.DELETED,
+        Reason.OPTED_OUT,
         Reason.CHANNEL_NOT_LISTED,
         Reason.MISSING_PERMISSION,
         Reason.USER_CAP,

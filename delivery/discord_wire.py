@@ -78,7 +78,7 @@ class DiscordWire:
             more["view"] = view_of(card)
         message = await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS, **more)
         self._sent[message.id] = message
-        return Posted(message.id, message.created_at)
+        return Posted(message.id, message.created_at, message.content)
 
     def _message(self, message_id: int) -> discord.Message | discord.PartialMessage:
         return self._sent.get(message_id) or self._channel.get_partial_message(message_id)

@@ -1,16 +1,21 @@
-"""What was said in a channel before a message: from the cache or, where that is thin, from Discord."""
+"""What was said in a channel: before a message, from the cache or, where that is thin, from Discord; or since one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 
 import aiohttp
 import discord
 import structlog
 
 from delivery.discord_wire import UNREADABLE, find_channel
+from delivery.post import Posted
 
 log = structlog.get_logger()
+
+# discord.py lets a RuntimeError through where it is being closed.
+FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError, *UNREADABLE)
 
 
 async def read_before(
@@ -23,7 +28,35 @@ async def read_before(
     channel, before = find_channel(client, guild_id, channel_id), discord.Object(message_id)
     try:
         newest_first = [m async for m in channel.history(limit=count, before=before)]
-    except (discord.DiscordException, aiohttp.ClientError, OSError, *UNREADABLE) as error:
+    except FAILURES as error:
         log.info("history_failed", channel=channel_id, detail=str(error))
         return cached
     return newest_first[::-1]
+
+
+async def read_since(
+    client: discord.Client, guild_id: int, channel_id: int, since: datetime | int, limit: int
+) -> list[discord.Message] | None:
+    """The first messages after a moment or after a message's id, oldest first: one request for up to 100 of them.
+
+    None where Discord cannot be asked or refuses.
+    """
+    after = since if isinstance(since, datetime) else discord.Object(since)
+    channel = find_channel(client, guild_id, channel_id)
+    try:
+        return [m async for m in channel.history(limit=limit, after=after, oldest_first=True)]
+    except FAILURES as error:
+        log.info("history_failed", channel=channel_id, detail=str(error))
+        return None
+
+
+def answer_among(messages: Sequence[discord.Message], me: int, reply_to: int, later: Collection[int]) -> list[Posted]:
+    """The messages of ours that make up the answer to a message, the first part first.
+
+    reply_to: the answered message's id. later: the ids that were noted of the answer's parts, in their order; the first
+    part is found without.
+    """
+    ours = {m.id: m for m in messages if m.author.id == me}
+    first = [m.id for m in ours.values() if m.reference and m.reference.message_id == reply_to][:1]
+    parts = [ours[part] for part in dict.fromkeys([*first, *later]) if part in ours]
+    return [Posted(part.id, part.created_at, part.content) for part in parts]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -11,7 +13,8 @@ from typing import NamedTuple, Protocol
 
 from conversation import MessageRecord
 from delivery.card import Card
-from delivery.split import split
+from delivery.said import Said
+from delivery.split import length, split
 
 # Discord allows 5 edits in 5 s for each message; slower reads as well and leaves room for others.
 EDIT_INTERVAL_SECONDS = 1.0
@@ -29,6 +32,8 @@ class Problem(StrEnum):
     REJECTED = "rejected"
     GONE = "gone"
     UNREACHABLE = "unreachable"
+    ELSEWHERE = "elsewhere"
+    """Another process with our token answers it."""
 
 
 class PostError(Exception):
@@ -41,16 +46,18 @@ class PostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A message of ours as it stands in the channel."""
+    """A message of ours as it stands in the channel. content: its text as Discord tells it; empty where it does not."""
 
     message_id: int
     at: datetime
+    content: str = ""
 
 
 class Wire(Protocol):
     """The way into one channel. All but typing and react raise PostError."""
 
-    async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted: ...
+    async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted:
+        """Posts a message; gives the one that stands already, as it does, where the nonce was used minutes ago."""
 
     async def edit(self, message_id: int, text: str, card: Card | None = None) -> None: ...
 
@@ -71,9 +78,12 @@ class _Content(NamedTuple):
 
 @dataclass(slots=True)
 class _Part:
+    """found: it stood already when we came to it, and nothing has been edited since."""
+
     message: Posted
     content: _Content
     next_edit: float
+    found: bool = False
 
 
 class Post:
@@ -81,7 +91,11 @@ class Post:
 
     question: what is answered; the nonces come from its id. reply_to: the id of the message that the first part replies
     to, asked for when it is posted. addressees: ids of those
-    who are answered. record: told of each part as it is posted or edited.
+    who are answered. record: told of each part as it is posted or edited. adopted: None for a new answer; for one that
+    is finished after our process died, what stands of it, the first part first: it is edited in place, not sent again.
+
+    Where another process with our token answers the same question, the one that has said more goes on, and the other
+    leaves what stands as it is: its post is broken by Problem.ELSEWHERE.
     """
 
     def __init__(
@@ -93,6 +107,7 @@ class Post:
         bot: tuple[str, int],
         addressees: frozenset[int],
         record: Callable[[MessageRecord], None],
+        adopted: Sequence[Posted] | None = None,
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
         self._wire = wire
@@ -103,13 +118,18 @@ class Post:
         self._record = record
         self._interval = edit_interval_seconds
         self._parts: list[_Part] = []
+        self._said: defaultdict[int, Said] = defaultdict(Said)
+        self._resumes = adopted is not None
         self._text = ""
         self._card: Card | None = None
-        self.shown = ""
         self._wanted: list[_Content] = []
         self._changed = asyncio.Event()
+        self._gives_way = asyncio.Event()
         self._tries_left = TRIES
         self._final = False
+        for index, message in enumerate(adopted or ()):
+            self._take(index, message, _Content(message.content, None), self._now(), found=True)
+        self.shown = self._text_standing()
         self._typing: asyncio.Task[None] | None = asyncio.create_task(self._type())
         self._publisher = asyncio.create_task(self._publish())
 
@@ -118,10 +138,49 @@ class Post:
         """Done early when posting failed: there is no use in going on."""
         return self._publisher
 
+    @property
+    def standing(self) -> list[MessageRecord]:
+        """The messages of this answer, as they stand in the channel."""
+        return [self._record_of(part.message, part.content.text) for part in self._parts]
+
     def show(self, text: str) -> None:
         """The whole text so far."""
         self._text = text
         self._changed.set()
+
+    def overheard(self, message_id: int, content: str, reply_to: int | None) -> None:
+        """To be told of every message of our own user in this channel that is posted or edited, whoever did it.
+
+        content: the whole text; empty where the event has none. reply_to: what a new message replies to, if anything.
+        """
+        # What is found while resuming may be our own, from before: the nonce of the first part will tell.
+        is_first_move = not self._said and not self._resumes
+        if is_first_move and reply_to is not None and reply_to == self._reply_to():
+            self._give_way()
+        for index, part in enumerate(self._parts):
+            if part.message.message_id == message_id and content not in self._said[index]:
+                self._contest(part, self._said[index], content)
+
+    def _contest(self, part: _Part, said: Said, content: str) -> None:
+        """A part of ours reads as we never wrote it. What we go on with is put right by the next edit."""
+        if part.found:
+            said.add(content)
+        elif said.falls_short_of(content):
+            self._give_way()
+            return
+        else:
+            said.overrule(content)
+        part.content = part.content._replace(text=content)
+        self._changed.set()
+
+    def _give_way(self) -> None:
+        self._stop_typing()
+        self._gives_way.set()
+        self._changed.set()
+
+    def _check(self) -> None:
+        if self._gives_way.is_set():
+            raise PostError(Problem.ELSEWHERE, "another process answers this")
 
     async def finish(self, text: str, card: Card | None = None) -> int | None:
         """Posts what is still to be posted, the card on its last message; an empty text takes back what was posted.
@@ -134,6 +193,7 @@ class Post:
             await self._publisher
             self._wanted = self._contents(text)
             while len(self._parts) > len(self._wanted):
+                self._check()
                 await self._wire.delete(self._parts.pop().message.message_id)
         finally:
             self._stop_typing()
@@ -156,15 +216,31 @@ class Post:
         while True:
             self._changed.clear()
             text = self._text
+            self._check()
             self._wanted = self._contents(text)
-            wait = await self._publish_due()
-            self.shown = text if wait is None else self.shown
+            is_held = self._is_held()
+            wait = None if is_held else await self._publish_due()
             if wait is not None:
-                await asyncio.sleep(wait)
-            elif not self._changed.is_set():
+                await self._pause(wait)
+                continue
+            self.shown = self._text_standing() if is_held else text
+            if not self._changed.is_set():
                 if self._final:
                     return
                 await self._changed.wait()
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._gives_way.wait()
+
+    def _text_standing(self) -> str:
+        return "\n\n".join(part.content.text for part in self._parts)
+
+    def _is_held(self) -> bool:
+        """What stands from before has been read: less of it is not shown while the answer is made once more."""
+        stands = sum(length(part.content.text) for part in self._parts)
+        return self._resumes and not self._final and sum(length(content.text) for content in self._wanted) < stands
 
     async def _publish_due(self) -> float | None:
         """Brings the channel as close to what is wanted as the edit interval, and Discord, allow.
@@ -184,40 +260,62 @@ class Post:
 
     async def _bring(self, index: int, content: _Content) -> float | None:
         """Posts or edits one part; returns the seconds until it may be edited, if it is too early for that."""
+        self._check()
         if index >= len(self._parts):
             await self._send(index, content)
-            return None
         part = self._parts[index]
         wait = part.next_edit - self._now()
         if part.content == content or wait > 0:
             return None if part.content == content else wait
+        stood, part.found = part.content, False
+        self._said[index].add(content.text)
         await self._wire.edit(part.message.message_id, content.text, content.card)
-        part.content, part.next_edit = content, self._now() + self._interval
+        self._stop_typing()
+        part.next_edit = self._now() + self._interval
+        if part.content is stood:  # else it was contested meanwhile, before this edit or behind it
+            part.content = content
         self._note(part.message, content.text)
         return None
 
     async def _send(self, index: int, content: _Content) -> None:
+        """Posts one part, or takes what its nonce gave: ours from an earlier try, or from before our process died."""
         reply_to = self._reply_to() if index == 0 else None
         nonce = f"{self._question.message_id}-{index}"
+        is_new = index not in self._said and not self._resumes
+        said = self._said[index]
+        said.add(content.text)
         message = await self._wire.send(content.text, nonce=nonce, reply_to=reply_to, card=content.card)
+        is_ours = message.content in said
+        if not (is_ours or self._resumes):
+            raise PostError(Problem.ELSEWHERE, "another process has answered this")
         self._stop_typing()
-        self._parts.append(_Part(message, content, self._now() + self._interval))
+        text = content.text if said.ends_with(message.content) else message.content
+        # An earlier try may have had no card, and one of another process another prompt's.
+        stands = _Content(text, content.card if is_new else None)
+        self._take(index, message, stands, self._now() + self._interval, found=not is_ours)
+
+    def _take(self, index: int, message: Posted, content: _Content, next_edit: float, *, found: bool) -> None:
+        """This message is the part from now on."""
+        if found:
+            self._said[index].add(content.text)
+        self._parts.append(_Part(message, content, next_edit, found))
         self._note(message, content.text)
 
     def _note(self, message: Posted, text: str) -> None:
+        self._record(self._record_of(message, text))
+
+    def _record_of(self, message: Posted, text: str) -> MessageRecord:
         name, user_id = self._bot
-        self._record(
-            MessageRecord(
-                author=name,
-                author_id=user_id,
-                content=text,
-                timestamp=message.at,
-                is_bot=True,
-                message_id=message.message_id,
-                mentioned=frozenset(),
-                reply_to_id=self._question.message_id,
-                addressees=self._addressees,
-            )
+        return MessageRecord(
+            author=name,
+            author_id=user_id,
+            content=text,
+            timestamp=message.at,
+            is_bot=True,
+            message_id=message.message_id,
+            mentioned=frozenset(),
+            reply_to_id=self._question.message_id,
+            addressees=self._addressees,
         )
 
     @staticmethod

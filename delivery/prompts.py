@@ -65,6 +65,13 @@ class Prompts:
         self._opened.set()
         return prompt
 
+    def reopen(self, channel_id: int, prompt_id: str) -> Prompt | None:
+        """The prompt that an earlier process opened and may not have posted yet; shown() must follow."""
+        prompt = self._states.find(channel_id, prompt_id)
+        if prompt:
+            self._being_posted[prompt.id] = ""
+        return prompt
+
     def missed(self, channel_id: int, user_id: int) -> Prompt | None:
         """Something else of theirs is being answered. Gives their prompt if it is to be put once more below the answer.
 

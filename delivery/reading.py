@@ -55,7 +55,7 @@ def to_record(message: discord.Message, bot_user_id: int) -> MessageRecord:
         message_id=message.id,
         mentioned=frozenset([user.id for user in message.mentions] + ([bot_user_id] if names_own_role else [])),
         mentions_group=message.mention_everyone or len(message.role_mentions) > names_own_role,
-        reply_to_id=_reply_id(message),
+        reply_to_id=replied_to_id(message),
         reply_to_author_id=reply_author.id if reply_author else None,
         reply_to_author=_name(reply_author) if reply_author else "",
         reply_to_text=replied_to.clean_content[:REPLY_EXCERPT] if replied_to else "",
@@ -83,7 +83,8 @@ def clicked_record(interaction: discord.Interaction, words: str, bot_user_id: in
     )
 
 
-def _reply_id(message: discord.Message) -> int | None:
+def replied_to_id(message: discord.Message) -> int | None:
+    """The id of the message that it replies to."""
     return message.reference.message_id if message.reference and message.type is discord.MessageType.reply else None
 
 

@@ -1,7 +1,7 @@
 """The decision log: what was decided within conversations, and what became of it, in an SQLite file of bounded size.
 
-Whoever notes a change waits for nothing: a thread writes what has come together every few seconds. A kill loses what
-was not written yet; a disk that fails costs one warning, and the oldest of what has to wait for it.
+Whoever notes a change waits for nothing: a thread writes what has come together every few seconds, and what goes at
+once. A kill loses what was not written yet; a disk that fails costs one warning, and the oldest of what has to wait.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, fields
 from errno import EACCES, ENOTDIR
@@ -22,15 +22,18 @@ import structlog
 from pydantic import TypeAdapter
 
 from followup.outcomes import Mark, Outcome
+from followup.removals import Deletion, Erasure, Expiry, Forgetting, GuildForgetting, Removal, Removals
 
 log = structlog.get_logger()
 
 FILE_NAME = "decisions.sqlite3"
+ASIDE = ".damaged-"  # and the Unix time
 SCHEMA_VERSION = 1
 MAX_ROWS = 100_000
 MAX_PENDING = 10_000
 INTERVAL_SECONDS = 5.0
 LOCK_SECONDS = 1.0
+DISCORD_EPOCH_MS = 1_420_070_400_000
 UNUSABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -65,37 +68,16 @@ class Revision:
     channel_id: int
     author_id: int
     content: str | None
+    guild_id: int = 0
+
+    @property
+    def at(self) -> float:
+        """When it was posted, in Unix seconds: Discord's ids tell."""
+        return ((self.message_id >> 22) + DISCORD_EPOCH_MS) / 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """Messages were deleted."""
-
-    message_ids: frozenset[int]
-
-    def covers(self, change: Entry | Revision) -> bool:
-        return change.message_id in self.message_ids
-
-
-@dataclass(frozen=True, slots=True)
-class Forgetting:
-    """What one person said in a channel up to a message, or, where author_id is None, what anybody said there."""
-
-    channel_id: int
-    author_id: int | None
-    through: int
-
-    def covers(self, change: Entry | Revision) -> bool:
-        is_theirs = change.channel_id == self.channel_id and self.author_id in (None, change.author_id)
-        return is_theirs and change.message_id <= self.through
-
-
-@dataclass(frozen=True, slots=True)
-class Erasure:
-    """All goes."""
-
-
-Change = Entry | Mark | Revision | Deletion | Forgetting | Erasure
+Addition = Entry | Mark | Revision
+Change = Addition | Removal
 
 ENTRY = TypeAdapter(Entry)
 COLUMNS = [field.name for field in fields(Entry)]
@@ -113,7 +95,12 @@ INSERT = f"INSERT OR IGNORE INTO decisions ({', '.join(COLUMNS)}) VALUES ({', '.
 MARK = "UPDATE decisions SET outcome = ?, outcome_at = ? WHERE message_id = ? AND outcome IS NULL AND respond = ?"
 REVISE = "UPDATE decisions SET content = ? WHERE message_id = ? AND content IS NOT NULL"
 DELETE = "DELETE FROM decisions WHERE message_id = ?"
-FORGET = "DELETE FROM decisions WHERE channel_id = ? AND author_id = coalesce(?, author_id) AND message_id <= ?"
+FORGET = """
+    DELETE FROM decisions
+    WHERE channel_id = coalesce(?, channel_id) AND author_id = coalesce(?, author_id) AND message_id <= ?
+"""
+FORGET_GUILD = "DELETE FROM decisions WHERE guild_id = ? AND message_id <= ?"
+EXPIRE = "DELETE FROM decisions WHERE at < ?"
 ERASE = "DELETE FROM decisions"
 TRIM = """
     DELETE FROM decisions
@@ -144,8 +131,12 @@ class DecisionFile:
     def write(self, changes: Sequence[Change]) -> Path | None:
         """Carries out all changes, or none. Where there is no file, only an entry makes one.
 
-        An unusable file is moved aside first; returns where to. Raises OSError and sqlite3.Error.
+        An unusable file is moved aside first; returns where to. Such a file goes when all that is in it has expired.
+        Raises OSError and sqlite3.Error.
         """
+        for change in changes:
+            if isinstance(change, Expiry):
+                self._drop_aside(change.before)
         if not self.path.exists() and not any(isinstance(change, Entry) for change in changes):
             return None
         try:
@@ -182,8 +173,13 @@ class DecisionFile:
         return connection
 
     def _move_aside(self) -> Path:
-        aside = self.path.with_name(f"{self.path.name}.damaged-{int(self._clock())}")
-        return self.path.replace(aside)
+        return self.path.replace(self.path.with_name(f"{self.path.name}{ASIDE}{int(self._clock())}"))
+
+    def _drop_aside(self, before: float) -> None:
+        for aside in self.path.parent.glob(f"{self.path.name}{ASIDE}*"):
+            moved_at = aside.name.rpartition("-")[2]
+            if moved_at.isdecimal() and int(moved_at) < before:
+                aside.unlink(missing_ok=True)
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
@@ -208,12 +204,23 @@ def _apply(connection: sqlite3.Connection, change: Change) -> None:
             connection.execute(REVISE, (_storable(change.content), change.message_id))
         case Deletion():
             connection.executemany(DELETE, [(message_id,) for message_id in change.message_ids])
-        case Forgetting():
-            connection.execute(FORGET, (change.channel_id, change.author_id, change.through))
-        case Erasure():
-            connection.execute(ERASE)
         case _:
-            assert_never(change)
+            connection.execute(*_deleting(change))
+
+
+def _deleting(removal: Forgetting | GuildForgetting | Expiry | Erasure) -> tuple[str, tuple[float | None, ...]]:
+    """The statement, and what goes into it."""
+    match removal:
+        case Forgetting(channel_id, author_id, through):
+            return FORGET, (channel_id, author_id, through)
+        case GuildForgetting(guild_id, through):
+            return FORGET_GUILD, (guild_id, through)
+        case Expiry(before):
+            return EXPIRE, (before,)
+        case Erasure():
+            return ERASE, ()
+        case _:
+            assert_never(removal)
 
 
 def _storable(value: Any) -> Any:
@@ -242,7 +249,8 @@ class DecisionLog:
     """Takes changes at once and has them written later. To be used in one event loop.
 
     folder: made where it is missing. is_on: False: nothing is added, but what is there follows deletions still.
-    lost: how many changes had to make room since the disk began to fail.
+    lost: how many changes had to make room since the disk began to fail. max_pending: of what is added or edited;
+    removals have a bound of their own.
     """
 
     def __init__(
@@ -258,7 +266,9 @@ class DecisionLog:
         self._is_on = is_on
         self._max_pending = max_pending
         self._interval = interval_seconds
-        self._pending: dict[int, Change] = {}
+        self._pending: dict[int, Addition] = {}
+        self._removals = Removals()
+        self._leaving: list[Removal] = []
         self._numbers = count()
         self._writing = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -267,19 +277,36 @@ class DecisionLog:
         self.lost = 0
 
     def __len__(self) -> int:
-        return len(self._pending)
+        return len(self._pending) + len(self._removals) + len(self._leaving)
 
     def add(self, change: Change) -> None:
         """Notes a change. What goes is also dropped from what is not written yet."""
-        if not self._is_on and isinstance(change, Entry | Mark):
+        if isinstance(change, Entry | Mark | Revision):
+            self._put(change)
+        else:
+            self._drop(change)
+            self._removals.add(change)
+            self._wake.set()  # what somebody wants gone does not wait
+
+    def _put(self, change: Addition) -> None:
+        if not self._is_on and not isinstance(change, Revision):
             return
-        if isinstance(change, Deletion | Forgetting):
-            self._drop(lambda pending: isinstance(pending, Entry | Revision) and change.covers(pending))
         self._pending[next(self._numbers)] = change
         if len(self._pending) > self._max_pending:
             self._make_room()
-        if isinstance(change, Deletion | Forgetting):
-            self._wake.set()  # what somebody wants gone does not wait
+
+    def _drop(self, removal: Removal) -> None:
+        gone = [n for n, change in self._pending.items() if not isinstance(change, Mark) and removal.covers(change)]
+        for number in gone:
+            del self._pending[number]
+
+    def _make_room(self) -> None:
+        """Drops the oldest quarter. The row of a message that was edited goes too, for it says what was taken back."""
+        for number in list(self._pending)[: max(1, self._max_pending // 4)]:
+            change = self._pending.pop(number)
+            if isinstance(change, Revision):
+                self._removals.add(Deletion(frozenset({change.message_id})))
+            self.lost += 1
 
     def start(self) -> None:
         """Begins to write in the background."""
@@ -291,27 +318,49 @@ class DecisionLog:
         self._wake.set()
         if self._writer:
             await self._writer
-        await self.flush()
+        if not await self.flush() and self._leaving:
+            log.error(
+                "decision_log_not_cleared",
+                file=str(self._file.path),
+                meaning="what people deleted or had forgotten could not be taken out of the decision log",
+                remedy="delete the file",
+            )
 
-    async def flush(self) -> None:
-        """Writes what has come together. Where that fails, it stays for the next time."""
+    async def flush(self) -> bool:
+        """Writes what has come together. Where that fails, it stays for the next time.
+
+        Returns whether nothing is left anywhere of what was to go when it was called.
+        """
         async with self._writing:
-            batch = dict(self._pending)
-            if not batch:
-                return
+            removals, additions = self._take_removals(), dict(self._pending)
+            if not removals and not additions:
+                return True
             try:
-                aside = await asyncio.to_thread(self._file.write, list(batch.values()))
+                # Removals come first: what they mean of the additions was dropped as they came.
+                aside = await asyncio.to_thread(self._file.write, [*removals, *additions.values()])
             except (OSError, sqlite3.Error) as error:
                 self._warn(error)
-                return
-            for number in batch:
+                return not removals
+            self._leaving = []
+            for number in additions:
                 self._pending.pop(number, None)
             if aside:
                 _warn_of_moved(aside)
-            # Without an entry there may have been nothing to write.
-            if self._is_failing and any(isinstance(change, Entry) for change in batch.values()):
-                log.info("decision_log_resumed", lost=self.lost)
-                self._is_failing, self.lost = False, 0
+            self._resume(additions.values())
+            return not (aside and removals)
+
+    def _take_removals(self) -> list[Removal]:
+        """Those that came since, and those of the last batch, if that was not written to its end."""
+        for removal in self._leaving:
+            self._removals.add(removal)
+        self._leaving = self._removals.take()
+        return self._leaving
+
+    def _resume(self, written: Iterable[Addition]) -> None:
+        # Without an entry there may have been nothing to write.
+        if self._is_failing and any(isinstance(change, Entry) for change in written):
+            log.info("decision_log_resumed", lost=self.lost)
+            self._is_failing, self.lost = False, 0
 
     async def _write(self) -> None:
         await self._check()
@@ -340,20 +389,6 @@ class DecisionLog:
                 remedy="make STATE_DIR a folder that can be written, or set DECISION_LOG=off",
             )
         self._is_failing = True
-
-    def _drop(self, gone: Callable[[Change], bool]) -> None:
-        for number in [number for number, change in self._pending.items() if gone(change)]:
-            del self._pending[number]
-
-    def _make_room(self) -> None:
-        """Drops the oldest quarter of what is additional; where there is only what must not be lost, erases all."""
-        additional = [number for number, change in self._pending.items() if isinstance(change, Entry | Mark)]
-        for number in additional[: self._max_pending // 4]:
-            del self._pending[number]
-            self.lost += 1
-        if not additional:
-            # Better no log than one with what somebody deleted.
-            self._pending = {next(self._numbers): Erasure()}
 
 
 def _warn_of_moved(aside: Path) -> None:

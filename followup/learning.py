@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Protocol
 
 from conversation import ChannelConversation, MessageRecord
-from followup.decision_log import DecisionLog, Deletion, Entry, Forgetting, Revision
+from followup.decision_log import DecisionLog, Entry, Revision
 from followup.outcomes import Mark, Outcomes
+from followup.removals import Deletion, Expiry, Forgetting, GuildForgetting
 
 JUDGE_TIER = 3
 
@@ -66,17 +67,25 @@ class Learning:
     def disliked(self, message_id: int, at: datetime) -> None:
         self._mark(self.outcomes.disliked(message_id, at.timestamp()))
 
-    def revised(self, message_id: int, channel_id: int, author_id: int, content: str) -> None:
-        self._log.add(Revision(message_id, channel_id, author_id, content if self._keeps_content else None))
+    def revised(self, message_id: int, channel_id: int, author_id: int, content: str, guild_id: int = 0) -> None:
+        self._log.add(Revision(message_id, channel_id, author_id, content if self._keeps_content else None, guild_id))
 
     def deleted(self, message_ids: Collection[int], at: datetime) -> None:
         self._log.add(Deletion(frozenset(message_ids)))
         for message_id in message_ids:
             self._mark(self.outcomes.deleted(message_id, at.timestamp()))
 
-    def forgotten(self, channel_id: int, author_id: int | None, through: int) -> None:
-        """What a person, or with None everybody, said up to this message id is to be forgotten."""
+    def forgotten(self, channel_id: int | None, author_id: int | None, through: int) -> None:
+        """What was said up to this message id, in a channel (None: everywhere) and by a person (None: by anybody)."""
         self._log.add(Forgetting(channel_id, author_id, through=through))
+
+    def guild_forgotten(self, guild_id: int, through: int) -> None:
+        """What was said in a guild up to this message id."""
+        self._log.add(GuildForgetting(guild_id, through=through))
+
+    def expire(self, before: datetime) -> None:
+        """What was said before."""
+        self._log.add(Expiry(before.timestamp()))
 
     def _entry(
         self, message: MessageRecord, guild_id: int, conversation: ChannelConversation, decision: Decided

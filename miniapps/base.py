@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
+from pydantic import JsonValue
+
 from delivery.split import is_blank
-from state.prompts import Ask, ConversationStateError, check_soft_context, modernised, read_state
+from state.prompts import Ask, ConversationStateError, modernised, read_soft_context, read_state
 
 ChatGuid = int | str
 """A channel's id."""
@@ -45,7 +47,8 @@ class MiniAppResponse:
         """focus_state is the old form, and deprecated.
 
         Raises ValueError for a message without visible text, and ConversationStateError, which is one, for a state that
-        cannot be awaited and for a soft context of more than 20 keys or 200 characters in one.
+        cannot be awaited, for a soft context of more than 20 keys or 200 characters in one, and for values in either
+        that JSON has no form for.
         """
         app = running.get()
         if not isinstance(message, str) or is_blank(message):
@@ -59,8 +62,7 @@ class MiniAppResponse:
                 raise ConversationStateError(f"{app}: a response has conversation_state or focus_state, not both.")
             conversation_state = modernised(focus_state)
         ask, within = (None, {}) if conversation_state is None else read_state(conversation_state, app)
-        known = {**within, **(soft_context or {})}
-        check_soft_context(known, ask.source_handler if ask else app)
+        known = read_soft_context({**within, **(soft_context or {})}, ask.source_handler if ask else app)
         object.__setattr__(self, "message", message)
         object.__setattr__(self, "conversation_state", conversation_state)
         object.__setattr__(self, "soft_context", known)
@@ -116,3 +118,13 @@ class MiniApp(ABC):
 
     def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:  # noqa: B027 - most keep nothing
         """Drops what these messages said: they were deleted in Discord."""
+
+    def expire(self, chat_guid: ChatGuid, before: int) -> None:  # noqa: B027 - most keep nothing
+        """Drops what messages said whose ids are below this one: they are older than anything is kept."""
+
+    def stored(self, chat_guid: ChatGuid) -> JsonValue | None:  # noqa: ARG002 - most keep nothing
+        """What it keeps of a channel, for restore() after a restart; None where it keeps nothing. Asked often."""
+        return None
+
+    def restore(self, chat_guid: ChatGuid, stored: JsonValue) -> None:  # noqa: B027 - most keep nothing
+        """Takes back what stored() gave, perhaps that of an older version. What it raises is logged."""

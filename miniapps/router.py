@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeGuard
 
 import structlog
+from pydantic import JsonValue
 
 from delivery.split import clipped, closed, length
 from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse, running
+from state.prompts import as_json
 
 log = structlog.get_logger()
 
@@ -40,11 +42,21 @@ class MiniAppFailure:
 
 
 class MiniAppRouter:
-    """The mini-apps in their order; of two with one id the first counts, and the other is logged and left out."""
+    """The mini-apps in their order; of two with one id the first counts, and the other is logged and left out.
 
-    def __init__(self, apps: Iterable[MiniApp], *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    on_change: told the channel where a mini-app's turn has ended, however it did, or all were told to drop something.
+    """
+
+    def __init__(
+        self,
+        apps: Iterable[MiniApp],
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        on_change: Callable[[ChatGuid], None] = lambda _chat_guid: None,
+    ) -> None:
         self._apps: dict[str, MiniApp] = {}
         self._timeout = timeout_seconds
+        self._on_change = on_change
         self._abandoned: dict[asyncio.Task[Any], str] = {}
         for app in apps:
             if self._apps.setdefault(app.id, app) is not app:
@@ -81,6 +93,7 @@ class MiniAppRouter:
         if [*self._abandoned.values()].count(app.id) >= MAX_ABANDONED:
             return _failure(app.id, LATE, "too many turns of it go on uncancelled")
         task = asyncio.create_task(_handled(app, context))
+        task.add_done_callback(lambda _task: self._on_change(context.chat_guid))  # that of an abandoned one, too
         try:
             await asyncio.wait({task}, timeout=self._timeout)
         finally:
@@ -106,19 +119,35 @@ class MiniAppRouter:
 
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
         """Has all drop what one person, or with None everybody, said there."""
-        for app in self._apps.values():
-            try:
-                app.forget(chat_guid, author_id)
-            except FAULTS:
-                log.exception("miniapp_failed", miniapp=app.id, problem="forget raised")
+        self._have_all(chat_guid, "forget", lambda app: app.forget(chat_guid, author_id))
 
     def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:
         """Has all drop what messages said that were deleted."""
+        self._have_all(chat_guid, "retract", lambda app: app.retract(chat_guid, message_ids))
+
+    def expire(self, chat_guid: ChatGuid, before: int) -> None:
+        """Has all drop what messages said whose ids are below this one."""
+        self._have_all(chat_guid, "expire", lambda app: app.expire(chat_guid, before))
+
+    def _have_all(self, chat_guid: ChatGuid, what: str, drop: Callable[[MiniApp], None]) -> None:
         for app in self._apps.values():
             try:
-                app.retract(chat_guid, message_ids)
+                drop(app)
             except FAULTS:
-                log.exception("miniapp_failed", miniapp=app.id, problem="retract raised")
+                log.exception("miniapp_failed", miniapp=app.id, problem=f"{what} raised")
+        self._on_change(chat_guid)
+
+    def stored(self, chat_guid: ChatGuid) -> dict[str, JsonValue]:
+        """What the mini-apps keep of a channel, by their ids; what is no JSON is logged and left out."""
+        return {app.id: stored for app in self._apps.values() if (stored := _stored(app, chat_guid)) is not None}
+
+    def restore(self, chat_guid: ChatGuid, stored: Mapping[str, JsonValue]) -> None:
+        """Gives each of them back what is stored of it; what is stored of others is dropped."""
+        for app in (app for app in self._apps.values() if app.id in stored):
+            try:
+                app.restore(chat_guid, stored[app.id])
+            except FAULTS:
+                log.exception("miniapp_failed", miniapp=app.id, problem="restore raised")
 
 
 def discover() -> list[MiniApp]:
@@ -174,6 +203,15 @@ def _score(app: MiniApp, text: str, soft_context: Mapping[str, Any]) -> float:
     except FAULTS:
         log.exception("miniapp_failed", miniapp=app.id, problem="wants gave no score")
         return 0.0
+
+
+def _stored(app: MiniApp, chat_guid: ChatGuid) -> JsonValue | None:
+    """A copy: what the mini-app has may change while it is being written."""
+    try:
+        return as_json(app.stored(chat_guid))
+    except FAULTS:
+        log.exception("miniapp_failed", miniapp=app.id, problem="stored gave no JSON")
+        return None
 
 
 def _cut(app: MiniApp, response: MiniAppResponse) -> MiniAppResponse:

@@ -10,6 +10,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
+from pydantic import JsonValue, TypeAdapter
+
 from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
 from miniapps.trip_commands import ID, Command, CommandKind, LastAction, certainty, plain, read_command
 from miniapps.trips import (
@@ -31,6 +33,7 @@ from state.prompts import AwaitingType
 from state.selection import choose
 
 MAX_TRIPS = 1_000
+STORED = TypeAdapter(Trip)
 MAX_CHOICES = 10
 
 ASK_NAME = "What's your trip name?"
@@ -63,6 +66,18 @@ class TripPlanner(MiniApp):
     def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:
         if trip := self._trips.get(chat_guid):
             self._trips[chat_guid] = trip.without(lambda said: said.message_id in message_ids)
+
+    def expire(self, chat_guid: ChatGuid, before: int) -> None:
+        if trip := self._trips.get(chat_guid):
+            self._trips[chat_guid] = trip.without(lambda said: said.message_id < before)
+
+    def stored(self, chat_guid: ChatGuid) -> JsonValue | None:
+        trip = self._trips.get(chat_guid, Trip())
+        stored: JsonValue | None = None if trip == Trip() else STORED.dump_python(trip, mode="json")
+        return stored
+
+    def restore(self, chat_guid: ChatGuid, stored: JsonValue) -> None:
+        self._keep(chat_guid, STORED.validate_python(stored))
 
     async def handle(self, context: MiniAppContext) -> MiniAppResponse:
         if context.focus_resolution:
@@ -131,7 +146,7 @@ class TripPlanner(MiniApp):
         return self._created(context, trip.named(name, _said(context)))
 
     def _created(self, context: MiniAppContext, trip: Trip) -> MiniAppResponse:
-        self._keep(context, trip)
+        self._keep(context.chat_guid, trip)
         more = f"It keeps the {venues(len(trip.stops))} on it." if trip.stops else "Now add venues to it."
         return MiniAppResponse(
             f"Created {escaped(trip.name)}! ✓ {more} I look places up in {self._lookup.source}.",
@@ -141,7 +156,7 @@ class TripPlanner(MiniApp):
     def _rename_trip(self, context: MiniAppContext, name: str) -> MiniAppResponse:
         if not name:
             return _asking(ASK_NAME, AwaitingType.INPUT, "_rename_trip")
-        self._keep(context, self._trip(context).named(name, _said(context)))
+        self._keep(context.chat_guid, self._trip(context).named(name, _said(context)))
         return self._done(context, f"Your trip is called {escaped(name)} now. ✓", LastAction.CREATED_TRIP)
 
     def _listed(self, context: MiniAppContext, text: str) -> MiniAppResponse:
@@ -183,7 +198,7 @@ class TripPlanner(MiniApp):
             return _about(stop.venue, f"{title} is on the list already.", LastAction.ADDED_VENUE)
         if len(trip.stops) >= MAX_STOPS:
             return MiniAppResponse(f"The list has {venues(MAX_STOPS)}, which is as many as I keep. Remove one first.")
-        self._keep(context, trip.with_stop(Stop(venue, said or _said(context), is_typed)))
+        self._keep(context.chat_guid, trip.with_stop(Stop(venue, said or _said(context), is_typed)))
         return _asking(
             f"Added {title}! ✓",
             AwaitingType.METADATA,
@@ -228,7 +243,7 @@ class TripPlanner(MiniApp):
         if len(stop.notes) >= MAX_NOTES:
             return MiniAppResponse(f"There are {MAX_NOTES} notes on {title} already, which is as many as I keep.")
         note = Note(kind, content, _said(context))
-        self._keep(context, self._trip(context).with_note(stop.venue.id, note))
+        self._keep(context.chat_guid, self._trip(context).with_note(stop.venue.id, note))
         return _about(stop.venue, f"noted - {escaped(str(note))}!", LastAction.ADDED_NOTE)
 
     # Removing
@@ -250,7 +265,7 @@ class TripPlanner(MiniApp):
         trip = self._trip(context)
         if (stop := trip.find(venue_id)) is None:
             return MiniAppResponse("That venue is no longer on the list.")
-        self._keep(context, trip.without_stops({venue_id}))
+        self._keep(context.chat_guid, trip.without_stops({venue_id}))
         return self._done(context, f"Removed {escaped(stop.venue.title)}. ✓", LastAction.REMOVED_VENUE)
 
     def _delete_all(self, context: MiniAppContext) -> MiniAppResponse:
@@ -266,7 +281,7 @@ class TripPlanner(MiniApp):
         after = before.without_stops(context.asked["item_ids"])
         if len(after.stops) == len(before.stops):
             return MiniAppResponse("Those venues are no longer on the list, so there was nothing to delete.")
-        self._keep(context, after)
+        self._keep(context.chat_guid, after)
         rest = f" {venues(len(after.stops))}, added since I asked, I kept." if after.stops else ""
         return self._done(
             context, f"Deleted {venues(len(before.stops) - len(after.stops))}. ✓{rest}", LastAction.REMOVED_VENUE
@@ -280,9 +295,9 @@ class TripPlanner(MiniApp):
         self._trips.move_to_end(context.chat_guid)
         return self._trips[context.chat_guid]
 
-    def _keep(self, context: MiniAppContext, trip: Trip) -> None:
-        self._trips[context.chat_guid] = trip
-        self._trips.move_to_end(context.chat_guid)
+    def _keep(self, chat_guid: ChatGuid, trip: Trip) -> None:
+        self._trips[chat_guid] = trip
+        self._trips.move_to_end(chat_guid)
         if len(self._trips) > MAX_TRIPS:
             self._trips.popitem(last=False)
 

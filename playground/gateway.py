@@ -33,6 +33,8 @@ _KNOWN_INTENTS = (1 << 26) - 1
 _GUILDS = 1 << 0
 # The intent each event needs: in the guild, and in direct messages. 0 needs none.
 _INTENTS = {
+    "GUILD_CREATE": (_GUILDS, 0),
+    "GUILD_DELETE": (_GUILDS, 0),
     "CHANNEL_CREATE": (_GUILDS, 0),
     "CHANNEL_UPDATE": (_GUILDS, 0),
     "MESSAGE_CREATE": (1 << 9, 1 << 12),
@@ -183,6 +185,8 @@ class Gateway:
         needed = _INTENTS[event.name][direct]
         if needed & ~session.intents or session.shard[0] != self._shard_of(session.shard[1], direct=direct):
             return False
+        if not (direct or self._world.bot_is_member or event.name == "GUILD_DELETE"):
+            return False
         return event.name in _ALWAYS_SEEN or self._visible(channel)
 
     def _visible(self, channel: Channel | None) -> bool:
@@ -239,7 +243,8 @@ class Gateway:
         session = Session(secrets.token_hex(16), intents, shard, connection)
         connection.session = self.sessions[session.id] = session
         session.push("READY", orjson.dumps(self._ready(session)))
-        if intents & _GUILDS and shard[0] == self._shard_of(shard[1], direct=False):
+        is_here = self._world.bot_is_member and shard[0] == self._shard_of(shard[1], direct=False)
+        if intents & _GUILDS and is_here:
             session.push("GUILD_CREATE", orjson.dumps(wire.guild_object(self._world)))
         self._connection_changed()
 
@@ -259,7 +264,7 @@ class Gateway:
         return {
             "v": 10,
             "user": wire.user_object(self._world.bot) | {"verified": True, "mfa_enabled": False, "flags": 0},
-            "guilds": [{"id": str(self._world.guild_id), "unavailable": True}],
+            "guilds": [{"id": str(self._world.guild_id), "unavailable": True}] if self._world.bot_is_member else [],
             "session_id": session.id,
             "resume_gateway_url": self.url,
             "shard": session.shard,

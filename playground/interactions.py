@@ -108,6 +108,8 @@ class Interactions:
         self, kind: int, channel_id: int, user_id: int, data: Wire, source: Message | None = None
     ) -> Interaction:
         channel, user = self._world.channel(channel_id), self._world.user(user_id)
+        if channel.type != DM and not self._world.bot_is_member:
+            raise errors.missing_access()
         if not self._world.may(channel, user.id, "use_application_commands"):
             raise errors.missing_permissions()
         token, now = secrets.token_urlsafe(32), self._clock()

@@ -88,6 +88,8 @@ class Page:
             ("POST", "/page/channels/{channel}/commands", self._command),
             ("POST", "/page/channels/{channel}/components", self._click),
             ("POST", "/page/channels/{channel}/forms", self._submit),
+            ("DELETE", "/page/bot", lambda *_: self._people.remove_bot()),
+            ("PUT", "/page/bot", lambda *_: self._people.invite_bot()),
         ]
         return [
             web.get("/", self._file),
@@ -152,14 +154,22 @@ class Page:
             },
             "channels": [{"id": str(one.id), "name": one.name, "topic": one.topic} for one in channels],
             "people": [{"id": str(one.id), "name": one.name, "color": one.color} for one in world.people],
-            "bot": {"id": str(bot.id), "name": bot.name, "connected": self._gateway.connected},
-            "commands": self._people.commands.all(),
+            "bot": {
+                "id": str(bot.id),
+                "name": bot.name,
+                "connected": self._gateway.connected,
+                "member": world.bot_is_member,
+            },
+            "commands": self._commands(),
             "messages": {
                 str(one.id): [wire.message_object(world, message) for message in list(one.messages.values())[-_SHOWN:]]
                 for one in channels
             },
             "annotations": {str(message_id): note for message_id, note in self._annotations.items()},
         }
+
+    def _commands(self) -> list[Wire]:
+        return self._people.commands.all() if self._world.bot_is_member else []
 
     def publish(self, event: Event) -> None:
         """Tell the open pages."""
@@ -183,10 +193,10 @@ class Page:
             case "TYPING_START" if event.channel:
                 return {"type": "typing", "channel_id": str(event.channel.id), "user_id": str(event.user_id)}
             case "COMMANDS":
-                return {"type": "commands", "commands": self._people.commands.all()}
+                return {"type": "commands", "commands": self._commands()}
             case "BOT":
                 return {"type": "bot", "connected": self._gateway.connected}
-            case "CHANNEL_CREATE" | "MESSAGE_DELETE_BULK":
+            case "CHANNEL_CREATE" | "MESSAGE_DELETE_BULK" | "GUILD_CREATE" | "GUILD_DELETE":
                 return self._snapshot()
         return _reactions(event) if event.name.startswith("MESSAGE_REACTION") else self._private_frame(event)
 

@@ -54,6 +54,14 @@ class People:
     def add_person(self, name: str) -> int:
         return self.world.add_person(name).id
 
+    def remove_bot(self) -> None:
+        """Remove the bot from the guild."""
+        self.world.let_bot_in(False)
+
+    def invite_bot(self) -> None:
+        """Let it in again."""
+        self.world.let_bot_in(True)
+
     def dm(self, person_id: int) -> int:
         """The direct-message channel between a person and the bot."""
         return self.world.open_dm(person_id).id

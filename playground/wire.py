@@ -34,7 +34,14 @@ def payload(world: World, event: Event) -> Wire:
             return _placed(world, channel, {"message_id": str(message.id)})
         case "TYPING_START" if channel:
             return _typed(world, event, channel)
-    return event.data or {}
+    return _joined_or_left(world, event) if event.name.startswith("GUILD_") else event.data or {}
+
+
+def _joined_or_left(world: World, event: Event) -> Wire:
+    """Without `unavailable`: by that, Discord tells a guild that is joined or left from one in an outage."""
+    if event.name == "GUILD_DELETE":
+        return {"id": str(world.guild_id)}
+    return {name: value for name, value in guild_object(world).items() if name != "unavailable"}
 
 
 def _placed(world: World, channel: Channel, data: Wire) -> Wire:

@@ -32,6 +32,7 @@ class World:
         self.guild_name = "Playground"
         self.bot_role_id = self.next_id()
         self.bot = User(self.next_id(), bot_name, bot=True, color=_BOT_COLOR)
+        self.bot_is_member = True
         self.created = now()
         self.owner_id = self.bot.id  # until there is a person; the first one owns the guild
         self.users: dict[int, User] = {self.bot.id: self.bot}
@@ -106,6 +107,12 @@ class World:
         self.emit(Event(name="CHANNEL_CREATE", channel=channel))
         return channel
 
+    def let_bot_in(self, is_member: bool) -> None:
+        """Has the bot join the guild or leave it. What it said stays."""
+        if is_member != self.bot_is_member:
+            self.bot_is_member = is_member
+            self.emit(Event(name="GUILD_CREATE" if is_member else "GUILD_DELETE"))
+
     def open_dm(self, user_id: int) -> Channel:
         """The bot's direct-message channel with a person, made when there is none yet."""
         user = self.user(user_id)
@@ -127,9 +134,11 @@ class World:
     # Permissions
 
     def permissions(self, channel: Channel, user_id: int) -> int:
-        """The permission integer of a member in a channel. In direct messages and for the owner, everything."""
+        """The permission integer of a user in a channel. In direct messages and for the owner, everything."""
         if channel.type == DM or user_id == self.owner_id:
             return permissions.ALL
+        if user_id == self.bot.id and not self.bot_is_member:
+            return 0
         roles = (self.guild_id, self.bot_role_id) if user_id == self.bot.id else (self.guild_id,)
         base = permissions.EVERYONE | (permissions.INVITED if user_id == self.bot.id else 0)
         applying = [channel.overwrites[one] for one in (*roles, user_id) if one in channel.overwrites]

@@ -15,6 +15,8 @@ from time import perf_counter
 from typing import Any
 from uuid import uuid4
 
+from pydantic import AwareDatetime, JsonValue, TypeAdapter
+
 from state.enrichment import enrich
 from state.prompts import Ask, AwaitingType, ResolutionType, read_state
 from state.resolution import resolve
@@ -49,8 +51,8 @@ class Prompt:
     user_id: int | None
     ask: Ask
     miniapp_id: str | None
-    opened_at: datetime
-    deadline: datetime
+    opened_at: AwareDatetime
+    deadline: AwareDatetime
     question: str = ""
     guild_id: int = 0
     message_id: int | None = None
@@ -89,7 +91,7 @@ class ProcessingResult:
 @dataclass(frozen=True, slots=True)
 class _SoftContext:
     content: Mapping[str, Any]
-    expires: datetime
+    expires: AwareDatetime
 
 
 @dataclass(slots=True)
@@ -99,6 +101,18 @@ class _Chat:
     used: datetime
     prompts: dict[int | None, Prompt] = field(default_factory=dict)
     soft_context: _SoftContext | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What is stored of a channel."""
+
+    used: AwareDatetime
+    prompts: list[Prompt]
+    soft_context: _SoftContext | None
+
+
+STORED = TypeAdapter(_Stored)
 
 
 @dataclass(slots=True)
@@ -117,7 +131,8 @@ class ConversationStateManager:
 
     clock: gives the time as an aware datetime. The TTLs are seconds: of a prompt, of soft context, and of what is kept
     of an idle channel, which also bounds how far a prompt's deadline is ever extended. wants: whether a text, given the
-    soft context, asks for a flow of its own: it is then no free answer to a prompt.
+    soft context, asks for a flow of its own: it is then no free answer to a prompt. on_change: told the channel whose
+    prompts or soft context have changed.
     """
 
     AWAITING_TTL_SECONDS = 120.0
@@ -132,12 +147,14 @@ class ConversationStateManager:
         soft_context_ttl_seconds: float = SOFT_CONTEXT_TTL_SECONDS,
         cache_ttl_seconds: float = CACHE_TTL_SECONDS,
         wants: Callable[[str, Mapping[str, Any]], bool] = lambda _text, _soft_context: False,
+        on_change: Callable[[ChatGuid], None] = lambda _chat_guid: None,
     ) -> None:
         self._clock = clock
         self._awaiting_ttl = timedelta(seconds=awaiting_ttl_seconds)
         self._soft_ttl = timedelta(seconds=soft_context_ttl_seconds)
         self._cache_ttl = timedelta(seconds=cache_ttl_seconds)
         self._wants = wants
+        self._on_change = on_change
         self._chats: dict[ChatGuid, _Chat] = {}
         self._counts = _Counts()
 
@@ -276,6 +293,7 @@ class ConversationStateManager:
         self._touch(chat_guid).prompts[prompt.user_id] = prompt
         if soft_context:
             self.set_soft_context(chat_guid, soft_context, source_miniapp_id or handler)
+        self._on_change(chat_guid)
         return prompt
 
     def clear_awaiting(self, chat_guid: ChatGuid, user_id: int | None = None) -> None:
@@ -289,6 +307,7 @@ class ConversationStateManager:
         if self.find(prompt.chat_guid, prompt.id) is None:
             return False
         del self._chats[prompt.chat_guid].prompts[prompt.user_id]
+        self._on_change(prompt.chat_guid)
         return True
 
     def find(self, chat_guid: ChatGuid, prompt_id: str) -> Prompt | None:
@@ -363,13 +382,15 @@ class ConversationStateManager:
         source = {"source_miniapp_id": source_miniapp_id} if source_miniapp_id else {}
         chat = self._touch(chat_guid)
         chat.soft_context = _SoftContext({**context, **source}, self._clock() + self._soft_ttl)
+        self._on_change(chat_guid)
 
     def soft_context(self, chat_guid: ChatGuid) -> Mapping[str, Any]:
         return self._alive(self._chats.get(chat_guid))
 
     def drop_soft_context(self, chat_guid: ChatGuid) -> None:
-        if chat := self._chats.get(chat_guid):
+        if (chat := self._chats.get(chat_guid)) and chat.soft_context:
             chat.soft_context = None
+            self._on_change(chat_guid)
 
     # The whole
 
@@ -384,7 +405,29 @@ class ConversationStateManager:
     def sweep(self) -> None:
         """Drops what is kept of channels in which nothing was asked or set for the cache's TTL."""
         oldest = self._clock() - self._cache_ttl
-        self._chats = {guid: chat for guid, chat in self._chats.items() if chat.prompts or chat.used > oldest}
+        idle = [guid for guid, chat in self._chats.items() if not chat.prompts and chat.used <= oldest]
+        for guid in idle:
+            self.drop_soft_context(guid)
+            del self._chats[guid]
+
+    def stored(self, chat_guid: ChatGuid) -> JsonValue | None:
+        """The channel's prompts and soft context, for restore() after a restart; None where there is neither."""
+        chat = self._chats.get(chat_guid)
+        soft_context = chat.soft_context if self._alive(chat) and chat else None
+        if chat is None or not (chat.prompts or soft_context):
+            return None
+        stored: JsonValue = STORED.dump_python(_Stored(chat.used, [*chat.prompts.values()], soft_context), mode="json")
+        return stored
+
+    def restore(self, chat_guid: ChatGuid, stored: JsonValue) -> None:
+        """Takes back what stored() gave, beside what there is already.
+
+        Prompts past their deadline are there for expire() to give. Raises ValueError for what cannot be read.
+        """
+        read = STORED.validate_python(stored)
+        chat = self._chats.setdefault(chat_guid, _Chat(read.used))
+        chat.prompts = {p.user_id: replace(p, chat_guid=chat_guid) for p in read.prompts} | chat.prompts
+        chat.soft_context = chat.soft_context or read.soft_context
 
     def get_metrics(self) -> dict[str, int | float | str]:
         """The document's twelve figures, `routed_to_gpt5` as `routed_to_agent`. A hit: the channel was known."""
@@ -426,8 +469,10 @@ class ConversationStateManager:
     def _replace(self, prompt: Prompt, **changes: Any) -> Prompt:
         """The prompt, changed where it is still kept."""
         changed = replace(prompt, **changes)
-        if self.find(prompt.chat_guid, prompt.id):
+        kept = self.find(prompt.chat_guid, prompt.id)
+        if kept and kept != changed:
             self._chats[prompt.chat_guid].prompts[prompt.user_id] = changed
+            self._on_change(prompt.chat_guid)
         return changed
 
 

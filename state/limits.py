@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import Enum
 
+from pydantic import JsonValue, NonNegativeInt, TypeAdapter
+
 MENTIONS_ONLY_SHARE = 0.8
 MINUTE = timedelta(minutes=1)
 
@@ -32,6 +34,18 @@ class Refusal:
     resets_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What of the limits outlives a restart."""
+
+    day: date | None
+    tokens: NonNegativeInt
+    told_channels: list[int]
+
+
+STORED = TypeAdapter(_Stored)
+
+
 class Limits:
     """Counts answers and tokens. Times are aware datetimes; a day is one of UTC."""
 
@@ -42,6 +56,7 @@ class Limits:
         self._told_users: dict[int, datetime] = {}
         self._told_channels: set[int] = set()
         self._day: date | None = None
+        self._is_restored = False
         self.tokens_today = 0
 
     def admit(
@@ -75,6 +90,17 @@ class Limits:
         for author_id in list(self._taken):
             self._recent(author_id, now)
 
+    def stored(self) -> JsonValue:
+        """The day, its tokens and which channels were told, for restore() after a restart; a minute is not worth it."""
+        told: JsonValue = STORED.dump_python(_Stored(self._day, self.tokens_today, [*self._told_channels]), mode="json")
+        return told
+
+    def restore(self, stored: JsonValue) -> None:
+        """Takes back what stored() gave; on any other day than that one it counts for nothing. Raises ValueError."""
+        read = STORED.validate_python(stored)
+        self._day, self.tokens_today, self._told_channels = read.day, read.tokens, set(read.told_channels)
+        self._is_restored = True
+
     def _over_daily(self, channel_id: int, explicit: bool, now: datetime) -> Refusal | None:
         self._begin_day(now)
         if not _is_over(self.tokens_today, self._tokens, explicit=explicit):
@@ -102,9 +128,12 @@ class Limits:
         return taken
 
     def _begin_day(self, now: datetime) -> None:
-        if self._day is None or now.date() > self._day:
-            self._day, self.tokens_today = now.date(), 0
+        today = now.date()
+        # A clock that is set back renews no budget; but what was stored in the future would be spent for too long.
+        if self._day is None or today > self._day or (self._is_restored and today < self._day):
+            self._day, self.tokens_today = today, 0
             self._told_channels.clear()
+        self._is_restored = False
 
 
 def _is_over(used: int, cap: int | None, *, explicit: bool) -> bool:

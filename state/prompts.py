@@ -10,13 +10,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import orjson
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic_core import PydanticCustomError
 
 MAX_KEYS = 20  # of soft context, which goes with each message
 MAX_KNOWN = 200  # characters of each key and of each value as text
 MAX_OPTIONS = 100  # typed answers still find one of so many; buttons and menus end at 25
+# What orjson has a form for and JSON has none comes back as a text, where the asker expects what it gave.
+JSON_ONLY = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 Option = str | Mapping[str, Any]
 """What can be chosen: a name, or a mapping with a "name" and attributes that tell equal names apart."""
@@ -65,17 +69,37 @@ class Ask:
         return labels_of(self.options)
 
 
+def as_json(value: object) -> JsonValue:
+    """A copy of the value as it would come back from a store: a tuple as a list, the member of an enum as its value.
+
+    Raises ValueError for what JSON has no form for, a key that is no text among it.
+    """
+    try:
+        read: JsonValue = orjson.loads(orjson.dumps(value, option=JSON_ONLY))
+    except TypeError as error:
+        raise PydanticCustomError("json", "it has no form in JSON: {why}", {"why": str(error)}) from None
+    return read
+
+
+JsonOption = Annotated[str | dict[str, Any], AfterValidator(as_json)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(as_json)]
+
+
 class ConversationState(BaseModel):
     """The mapping by which a response says what it awaits, and what the conversation is about from now on."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     awaiting_type: AwaitingType
-    options: list[str | dict[str, Any]] = Field(default_factory=list, max_length=MAX_OPTIONS)
-    context: dict[str, Any] = Field(default_factory=dict)
+    options: list[JsonOption] = Field(default_factory=list, max_length=MAX_OPTIONS)
+    context: JsonObject = Field(default_factory=dict)
     source_handler: str = ""
     soft_context: dict[str, Any] = Field(default_factory=dict)
     anyone: bool = False
+
+
+class _Known(BaseModel):
+    soft_context: JsonObject
 
 
 def read_state(state: Mapping[str, Any], asker: str) -> tuple[Ask, Mapping[str, Any]]:
@@ -83,7 +107,8 @@ def read_state(state: Mapping[str, Any], asker: str) -> tuple[Ask, Mapping[str, 
 
     asker: who set it, for errors; its own source_handler, if there is one, is named instead.
     Raises ConversationStateError for an unknown awaiting_type, an unknown key, options that are missing, unnamed, not
-    named by text or more than 100, options where none can be chosen, and as check_soft_context does.
+    named by text or more than 100, options where none can be chosen, what JSON has no form for, and as
+    read_soft_context does.
     """
     asker = str(state.get("source_handler") or asker)
     try:
@@ -95,18 +120,26 @@ def read_state(state: Mapping[str, Any], asker: str) -> tuple[Ask, Mapping[str, 
         raise ConversationStateError(f"{asker}: {read.awaiting_type} {need}.")
     if not all(map(_is_named, read.options)):
         raise ConversationStateError(f'{asker}: an option has no name: use text, or a mapping with a "name" of text.')
-    check_soft_context(read.soft_context, asker)
+    soft_context = read_soft_context(read.soft_context, asker)
     ask = Ask(read.awaiting_type, tuple(read.options), read.context, read.source_handler or asker, read.anyone)
-    return ask, read.soft_context
+    return ask, soft_context
 
 
-def check_soft_context(soft_context: Mapping[str, Any], asker: str) -> None:
-    """Raises ConversationStateError for more than 20 keys, or more than 200 characters in one or in its value."""
+def read_soft_context(soft_context: Mapping[str, Any], asker: str) -> Mapping[str, Any]:
+    """The soft context as JSON has it.
+
+    Raises ConversationStateError for more than 20 keys, for more than 200 characters in one or in its value, and for
+    what JSON has no form for.
+    """
     if len(soft_context) > MAX_KEYS:
         raise ConversationStateError(f"{asker}: soft_context has {len(soft_context)} keys: {MAX_KEYS} are kept.")
     for key, value in soft_context.items():
         if max(len(str(key)), len(str(value))) > MAX_KNOWN:
             raise ConversationStateError(f"{asker}: soft_context {str(key)[:80]!r} is over {MAX_KNOWN} characters.")
+    try:
+        return _Known.model_validate({"soft_context": dict(soft_context)}).soft_context
+    except ValidationError as error:
+        raise ConversationStateError(_sentence(error, asker)) from None
 
 
 def modernised(focus_state: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,5 +188,6 @@ def _sentence(error: ValidationError, asker: str) -> str:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     given = "" if first["type"] == "missing" else f" {str(first['input'])[:80]!r}"
-    remedy = f": use one of {', '.join(AwaitingType)}" if where == "awaiting_type" else f" ({first['msg'].lower()})"
+    why = first["msg"][0].lower() + first["msg"][1:]
+    remedy = f": use one of {', '.join(AwaitingType)}" if where == "awaiting_type" else f" ({why})"
     return f"{asker}: {where}{given} cannot be used{remedy}."

@@ -26,9 +26,10 @@ def pytest_asyncio_loop_factories(
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_settings_of_the_owner() -> Iterator[None]:
-    """What is set where the tests run does not decide how they end."""
+def _no_settings_of_the_owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is set where the tests run does not decide how they end, nor do they touch what is kept there."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         for name in (*map(str.upper, Settings.model_fields), *KEYS):
             monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("STATE_DIR", str(tmp_path_factory.mktemp("state")))
         yield

@@ -28,7 +28,8 @@ def sentence(monkeypatch: pytest.MonkeyPatch, **environment: str) -> str:
     return str(error.value)
 
 
-def test_without_any_setting_the_documented_defaults_hold() -> None:
+def test_without_any_setting_the_documented_defaults_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STATE_DIR")
     settings = load_settings()
     assert settings.discord_token is None
     assert (settings.model, settings.judge_model, settings.use_llm_judge) == ("demo", None, False)
@@ -43,6 +44,7 @@ def test_without_any_setting_the_documented_defaults_hold() -> None:
     assert (settings.channels, settings.port, settings.instructions) == (frozenset(), None, "")
     assert (settings.state_dir, settings.decision_log) == (Path(".parley"), "on")
     assert (settings.redis_url, settings.log_level) == (None, "info")
+    assert (settings.state_key, settings.retention_days, settings.catch_up_seconds) == (None, 30, 300)
     assert (settings.playground_host, settings.discord_api_base, settings.discord_gateway_url) == (
         "127.0.0.1",
         None,
@@ -75,6 +77,9 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         "CONVERSATION_TIMEOUT_SECONDS": "0.5",
         "MODEL": "openai:gpt-5, demo",
         "REDIS_URL": "rediss://:pw@host/0",
+        "STATE_KEY": "first-key,second-key",
+        "RETENTION_DAYS": "7",
+        "CATCH_UP_SECONDS": "0",
     }
     for name, value in values.items():
         monkeypatch.setenv(name, value)
@@ -85,6 +90,8 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
     assert settings.followup_eagerness == "quiet"
     assert (settings.daily_tokens, settings.conversation_timeout_seconds) == (5_000, 0.5)
     assert settings.model == "openai:gpt-5, demo"
+    assert settings.state_key == SecretStr("first-key,second-key")
+    assert (settings.retention_days, settings.catch_up_seconds) == (7, 0)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +120,12 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         ("AWAITING_TTL_SECONDS", "0", "a number of seconds above 0 and up to 3600"),
         ("SOFT_CONTEXT_TTL_SECONDS", "-1", "a number of seconds above 0"),
         ("CACHE_TTL_SECONDS", "long", "such as 600"),
+        ("RETENTION_DAYS", "0", "a whole number of days from 1 to 36500"),
+        ("RETENTION_DAYS", "1.5", "such as 30"),
+        ("RETENTION_DAYS", "36501", "to 36500"),
+        ("CATCH_UP_SECONDS", "-1", "from 0 to 86400"),
+        ("CATCH_UP_SECONDS", "86401", "from 0 to 86400"),
+        ("CATCH_UP_SECONDS", "nan", "such as 300"),
         ("NOMINATIM_URL", "http://nominatim.example.org", "an https:// address"),
         ("NOMINATIM_URL", "https://nominatim.example.org/?key=1", "an https:// address"),
         ("NOMINATIM_URL", "https://nominatim.example.org#here", "an https:// address"),
@@ -208,6 +221,13 @@ def test_secrets_are_the_token_and_every_key_in_the_environment(monkeypatch: pyt
     secrets = secrets_of(Settings(discord_token=SecretStr(TOKEN), redis_url=SecretStr("redis://:pw@host")))
     assert {TOKEN, "redis://:pw@host", "sk-12345678", "correct horse"} <= secrets
     assert "1234567" not in secrets
+
+
+@pytest.mark.parametrize("written", ["first-key,second-key", " first-key , second-key "])
+def test_each_state_key_is_a_secret_by_itself(written: str) -> None:
+    settings = Settings(state_key=SecretStr(written))
+    assert {written, "first-key", "second-key"} <= secrets_of(settings)
+    assert "first-key" not in repr(settings)
 
 
 def test_secrets_do_not_show_in_the_settings_themselves() -> None:

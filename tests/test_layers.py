@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("bot", "evals", "bench"),
-    ("service", "commands", "web", "playground"),
+    ("service", "commands", "web", "playground", "memory"),
     ("turns",),
     ("agents", "miniapps", "delivery"),
     ("decider",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import discord
@@ -20,9 +21,9 @@ pytestmark = pytest.mark.virtual_time
 
 
 @pytest.fixture
-async def bot() -> AsyncIterator[Parley]:
+async def bot(tmp_path: Path) -> AsyncIterator[Parley]:
     intents = discord.Intents(**{**dict(INTENTS), "members": True})  # dpytest needs them
-    bot = create_bot(Settings(decision_log="off"), intents=intents)
+    bot = create_bot(Settings(decision_log="off", state_dir=tmp_path), intents=intents)
     assert isinstance(bot, Parley)
     errors: list[str] = []
 

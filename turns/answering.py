@@ -98,16 +98,20 @@ class Answering:
         await self._recall(turn, conversation)
         notes = await self._notes(turn, conversation)
         # One that was trimmed meanwhile is asked all the same.
-        pending = [q.message for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
-        questions = [conversation.find(message.message_id) or message for message in pending]
+        pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
+        questions = [question.current(conversation) for question in pending]
         if not questions:
             return Cancel.WITHDRAWN
         # A question may have been told already, as something said while an earlier turn was being prepared.
         to_tell = {m.message_id for m in (*conversation.untold(), *questions)}
         trimmed = [q for q in questions if conversation.find(q.message_id) is None]
+        asked = {q.message_id: q for q in questions}
         turn.request = AgentRequest(
             history=conversation.llm_history,
-            transcript=[*trimmed, *(m for m in conversation.messages if m.message_id in to_tell)],
+            transcript=[
+                *trimmed,
+                *(asked.get(m.message_id, m) for m in conversation.messages if m.message_id in to_tell),
+            ],
             questions=questions,
             place=turn.questions[-1].place,
             now=self._clock(),
@@ -136,7 +140,7 @@ class Answering:
         for question, query in zip(questions, full, strict=True):
             if question in turn.questions:
                 notes += _called_off(question)
-                if query and conversation.find(question.message.message_id) in (question.message, None):
+                if query and question.current(conversation) == question.message:
                     notes.append(f'Read in full, the last message of "{question.message.author}" is: {query}')
         if soft_context := self._states.soft_context(conversation.channel_id):
             known = ", ".join(f"{key}: {value}" for key, value in soft_context.items())
@@ -173,7 +177,7 @@ def _reply(question: Question, conversation: ChannelConversation) -> Reply | Non
     meaning = question.meaning
     if meaning.prompt is None or meaning.prompt.miniapp_id or meaning.resolution_type is None:
         return None
-    if conversation.find(question.message.message_id) not in (question.message, None):
+    if question.current(conversation) != question.message:
         return None
     ask_id = str(meaning.prompt.ask.context.get("ask_id"))
     return Reply(ask_id, meaning.resolution_type, meaning.resolution_data or {})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -22,7 +22,8 @@ from delivery.prompts import Prompts, card_of
 from delivery.split import closed, split
 from state.awaiting import Prompt
 from turns.answering import Answering
-from turns.turn import Cancel, Question, Turn
+from turns.ledger import Ledger
+from turns.turn import Cancel, Question, Ready, Turn
 from turns.wording import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text
 
 log = structlog.get_logger()
@@ -30,11 +31,16 @@ log = structlog.get_logger()
 MENTIONS = re.compile(r"<@[!&]?\d+>,?")
 STOP = re.compile(r"\s*(please\s+)?(stop|stop it|cancel|never ?mind)([\s,]+please)?[\s.!]*", re.IGNORECASE)
 FAREWELL_SECONDS = 4.0
+# What Discord could not be told now may be told after a restart.
+UNDELIVERED = f"undelivered_{Problem.UNREACHABLE}"
 
 
 @dataclass(slots=True)
 class _Lane:
+    """resumed: a turn that an earlier process began, to be made first."""
+
     waiting: list[Question] = field(default_factory=list)
+    resumed: Turn | None = None
     turn: Turn | None = None
     task: asyncio.Task[None] | None = None
 
@@ -43,7 +49,8 @@ class Turns:
     """The turns of all channels; channels never wait for each other.
 
     open_wire: (guild id, channel id) -> the way into a channel. bot: the bot's name and id. spend: told the tokens of
-    each turn; has_budget: whether another that costs any may begin.
+    each turn; has_budget: whether another that costs any may begin. ledger: where what is unfinished is kept; settled:
+    waits until that is stored. keep: told of each message of ours that stands, with the question that it answers.
     """
 
     def __init__(
@@ -56,8 +63,14 @@ class Turns:
         bot: Callable[[], tuple[str, int]],
         spend: Callable[[int], None],
         has_budget: Callable[[], bool],
+        ledger: Ledger,
+        settled: Callable[[], Awaitable[object]],
+        keep: Callable[[Question, MessageRecord], None],
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
+        self._ledger = ledger
+        self._settled = settled
+        self._keep = keep
         self._conversations = conversations
         self._answering = answering
         self._prompts = prompts
@@ -76,11 +89,30 @@ class Turns:
 
     def submit(self, question: Question) -> None:
         """Queues a question; its turn comes as soon as the channel's running one ends."""
-        lane = self._lanes.get(question.channel_id)
+        self._ledger.asked(question)
+        self._lane(question.channel_id).waiting.append(question)
+
+    def resume(self, channel_id: int, turn: Turn | None, waiting: Sequence[Question]) -> None:
+        """Goes on where an earlier process ended: with its turn, and with the questions that waited behind it.
+
+        They are in the ledger already.
+        """
+        lane = self._lane(channel_id)
+        lane.resumed = turn
+        lane.waiting[:0] = waiting
+
+    def _lane(self, channel_id: int) -> _Lane:
+        lane = self._lanes.get(channel_id)
         if lane is None:
-            lane = self._lanes[question.channel_id] = _Lane()
-            lane.task = asyncio.create_task(self._run(question.channel_id, lane))
-        lane.waiting.append(question)
+            lane = self._lanes[channel_id] = _Lane()
+            lane.task = asyncio.create_task(self._run(channel_id, lane))
+        return lane
+
+    def overheard(self, channel_id: int, message_id: int, content: str, reply_to: int | None = None) -> None:
+        """A message of our own user was posted or edited: by us, or by another process with our token."""
+        lane = self._lanes.get(channel_id)
+        if lane and lane.turn and lane.turn.post:
+            lane.turn.post.overheard(message_id, content, reply_to)
 
     def announce(self, question: Question, text: str) -> None:
         """Answers with one line of ours, without a turn."""
@@ -94,8 +126,11 @@ class Turns:
         if lane is None or addresses_others(message, me) or not STOP.fullmatch(MENTIONS.sub("", message.content)):
             return False
         theirs = [q for q in lane.waiting if q.message.author_id == message.author_id]
-        lane.waiting = [q for q in lane.waiting if q not in theirs]
+        self._drop_waiting(channel_id, lane, theirs)
+        asked = list(lane.turn.questions) if lane.turn else []
         ends_turn = lane.turn is not None and lane.turn.stop(message.author_id)
+        if ends_turn:
+            self._ledger.dropped(channel_id, [q for q in asked if q.message.author_id == message.author_id])
         if theirs and not ends_turn:
             self.announce(theirs[-1], STOPPED)
         return ends_turn or bool(theirs)
@@ -104,12 +139,17 @@ class Turns:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
         if (lane := self._lanes.get(channel_id)) is None:
             return
-        lane.waiting = [q for q in lane.waiting if not gone(q.message)]
+        self._drop_waiting(channel_id, lane, [q for q in lane.waiting if gone(q.message)])
         if lane.turn:
+            self._ledger.dropped(channel_id, [q for q in lane.turn.questions if gone(q.message)])
             # In place: the answer replies to the newest question that is still there.
             lane.turn.questions[:] = [q for q in lane.turn.questions if not gone(q.message)]
             if not lane.turn.questions:
                 lane.turn.end(Cancel.WITHDRAWN)
+
+    def _drop_waiting(self, channel_id: int, lane: _Lane, dropped: Sequence[Question]) -> None:
+        lane.waiting = [q for q in lane.waiting if q not in dropped]
+        self._ledger.dropped(channel_id, dropped)
 
     async def drain(self, seconds: float) -> None:
         """Lets running turns finish for so long, then tells those cut off."""
@@ -127,21 +167,29 @@ class Turns:
             await asyncio.wait(tasks, timeout=seconds)
 
     async def _announce(self, question: Question, text: str) -> None:
+        post = self._open(question, [question])
         try:
-            await self._open(question, [question]).finish(text)
+            await post.finish(text)
+            for record in post.standing if self._conversations.get(question.channel_id) else ():
+                self._keep(question, record)
         except PostError as error:
             log.warning("notice_failed", channel=question.channel_id, problem=error.problem, detail=str(error))
 
     async def _run(self, channel_id: int, lane: _Lane) -> None:
         try:
             with self._conversations.hold(channel_id):
-                while lane.waiting:
-                    together = _together(lane.waiting)
-                    lane.turn, lane.waiting = Turn(together), lane.waiting[len(together) :]
+                while lane.resumed or lane.waiting:
+                    lane.turn, lane.resumed = lane.resumed or self._begin(channel_id, lane), None
                     await self._make_safely(lane.turn)
                     lane.turn = None
         finally:
             del self._lanes[channel_id]
+
+    def _begin(self, channel_id: int, lane: _Lane) -> Turn:
+        together = _together(lane.waiting)
+        lane.waiting = lane.waiting[len(together) :]
+        self._ledger.begun(channel_id, together)
+        return Turn(together)
 
     async def _make_safely(self, turn: Turn) -> None:
         try:
@@ -154,12 +202,20 @@ class Turns:
         newest = turn.questions[-1]
         conversation = self._conversations.get(newest.channel_id)
         started = asyncio.get_running_loop().time()
-        post = self._open(newest, turn.questions)
-        outcome = await self._outcome(turn, conversation, post)
-        tokens = self._account(turn, outcome)
-        if outcome is Cancel.STOPPED:
-            turn.text = post.shown  # whoever says stop wants to read no more
-        ended = await self._conclude(turn, newest, conversation, post, outcome)
+        post = turn.post = self._open(newest, turn.questions, turn)
+        tokens = 0
+        if turn.ready:
+            ended = await self._go_on(turn, turn.ready, newest, conversation, post)
+        else:
+            outcome = await self._outcome(turn, conversation, post)
+            tokens = self._account(turn, outcome)
+            if outcome is Cancel.STOPPED:
+                turn.text = post.shown  # whoever says stop wants to read no more
+            ended = await self._conclude(turn, newest, conversation, post, outcome)
+        for record in post.standing:
+            self._keep(newest, record)
+        if ended != UNDELIVERED:
+            self._ledger.done(newest.channel_id)
         log.info(
             "turn_ended",
             guild=newest.guild_id,
@@ -170,22 +226,27 @@ class Turns:
             elapsed_ms=round(1000 * (asyncio.get_running_loop().time() - started)),
         )
 
-    def _open(self, question: Question, questions: Sequence[Question]) -> Post:
+    def _open(self, question: Question, questions: Sequence[Question], turn: Turn | None = None) -> Post:
+        def record(said: MessageRecord) -> None:
+            if turn:
+                self._ledger.posted(question.channel_id, said.message_id)
+            self._conversations.record_message(question.channel_id, said, by_model=not question.by_miniapp)
+
         return Post(
             self._open_wire(question.guild_id, question.channel_id),
             question.message,
             reply_to=lambda: questions[-1].reply_to if questions else question.reply_to,
             bot=self._bot(),
             addressees=frozenset(q.message.author_id for q in questions),
-            record=lambda record: self._conversations.record_message(
-                question.channel_id, record, by_model=not question.by_miniapp
-            ),
+            record=record,
+            adopted=turn.adopted if turn else None,
             edit_interval_seconds=self._edit_interval,
         )
 
     async def _outcome(
         self, turn: Turn, conversation: ChannelConversation | None, post: Post
     ) -> Answer | Failure | Cancel:
+        await self._settled()
         if self._cut_off or conversation is None:
             return Cancel.SHUTDOWN if self._cut_off else Cancel.WITHDRAWN
         if not (turn.by_miniapp or self._has_budget()):
@@ -230,21 +291,43 @@ class Turns:
         text = final_text(turn, outcome)
         if prompt and prompt.question:
             text = f"{closed(text)}\n\n{prompt.question}"
-        try:
-            card_id = await post.finish(text, card_of(prompt) if prompt else None)
-            if turn.cancel is Cancel.WITHDRAWN and outcome is not Cancel.WITHDRAWN:
-                # The question was deleted while its answer was being posted.
-                outcome = Cancel.WITHDRAWN
-                card_id = await post.finish("")
-        except PostError as error:
-            self._show(prompt, None, text)
-            await self._report(newest, error)
-            return f"undelivered_{error.problem}"
-        self._show(prompt, card_id, text)
+        history = outcome.history if isinstance(outcome, Answer) and turn.request and not turn.is_private else None
+        self._ledger.ready(newest.channel_id, Ready(text, prompt.id if prompt else None, history))
+        await self._settled()
+        if problem := await self._finish(turn, newest, post, text, prompt):
+            return f"undelivered_{problem}"
+        outcome = Cancel.WITHDRAWN if turn.cancel is Cancel.WITHDRAWN else outcome
         # A conversation that was ended meanwhile (/forget) must not come back.
         if conversation is not None and self._conversations.get(newest.channel_id) is conversation:
             self._remember(turn, conversation, outcome)
         return outcome if isinstance(outcome, Cancel) else getattr(outcome, "kind", "answered")
+
+    async def _go_on(
+        self, turn: Turn, ready: Ready, newest: Question, conversation: ChannelConversation | None, post: Post
+    ) -> str:
+        """Posts what is left of an answer that an earlier process knew already. Returns how that ended in a word."""
+        prompt = self._prompts.reopen(newest.channel_id, ready.prompt_id) if ready.prompt_id else None
+        if problem := await self._finish(turn, newest, post, ready.text, prompt):
+            return f"undelivered_{problem}"
+        if conversation is not None and ready.history is not None and turn.cancel is None:
+            self._conversations.record_bot_response(newest.channel_id, ready.history)
+        return turn.cancel or "finished"
+
+    async def _finish(
+        self, turn: Turn, newest: Question, post: Post, text: str, prompt: Prompt | None
+    ) -> Problem | None:
+        """Brings the channel to the whole text. Returns why that could not be done, once it is reported."""
+        try:
+            card_id = await post.finish(text, card_of(prompt) if prompt else None)
+            if turn.cancel is Cancel.WITHDRAWN and text:
+                # The question was deleted while its answer was being posted.
+                card_id = await post.finish("")
+        except PostError as error:
+            self._show(prompt, None, text)
+            await self._report(newest, error)
+            return error.problem
+        self._show(prompt, card_id, text)
+        return None
 
     def _prompt(self, turn: Turn, outcome: Answer | Failure | Cancel) -> Prompt | None:
         """What is awaited from this answer on: something it asks, or what was asked before and is put once more."""
@@ -273,17 +356,23 @@ class Turns:
             self._prompts.shown(prompt, card_id, "".join(split(text)[-1:]))
 
     def _remember(self, turn: Turn, conversation: ChannelConversation, outcome: Answer | Failure | Cancel) -> None:
+        for question in turn.questions:
+            if question.is_private:
+                conversation.revise(question.as_kept.message)  # so that the history does not keep its words either
         match outcome:
             case Answer() if turn.request:  # a mini-app's answer is told the model as what was said
                 self._conversations.record_bot_response(conversation.channel_id, outcome.history)
             case Failure(kind=FailureKind.TOO_LONG):
-                conversation.llm_history = []
+                self._conversations.forget_history(conversation.channel_id)
             case Cancel.STOPPED | Cancel.SHUTDOWN if turn.text.strip() and (said := self._answering.interrupted(turn)):
                 self._conversations.record_bot_response(conversation.channel_id, said.history)
 
     async def _report(self, newest: Question, error: PostError) -> None:
         """Tells the person who waits that there will be no answer, where Discord lets us."""
         message_id = newest.message.message_id
+        if error.problem is Problem.ELSEWHERE:
+            log.warning("answered_elsewhere", channel=newest.channel_id, message=message_id, detail=str(error))
+            return
         log.error(
             "post_failed", channel=newest.channel_id, message=message_id, problem=error.problem, detail=str(error)
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from agents.gateway import AgentRequest, Answer, Failure, Place
-from conversation import ChannelConversation, MessageRecord
+from conversation import ChannelConversation, History, MessageRecord
+from delivery.post import Post, Posted
 from state.awaiting import ProcessingResult, RouteTarget
+from state.optout import redacted
 
 MESSAGES_BEFORE = 10
 TO_THE_AGENT = ProcessingResult(RouteTarget.AGENT)
@@ -20,7 +22,8 @@ class Question:
     """A message that wants an answer, and where. starts_conversation: what was said before it is not known yet.
 
     meaning: who answers it, what of ours it resolves, and what it means in full. card_id: of a click, the message it
-    was made on.
+    was made on. is_private: its author does not want to be read: the model is told it for this answer, and nothing
+    keeps it.
     """
 
     message: MessageRecord
@@ -30,6 +33,7 @@ class Question:
     starts_conversation: bool = False
     meaning: ProcessingResult = TO_THE_AGENT
     card_id: int | None = None
+    is_private: bool = False
 
     @property
     def stands_alone(self) -> bool:
@@ -45,6 +49,28 @@ class Question:
     def reply_to(self) -> int:
         return self.card_id or self.message.message_id
 
+    @property
+    def as_kept(self) -> Question:
+        """The question as it may be stored."""
+        return replace(self, message=redacted(self.message), meaning=TO_THE_AGENT) if self.is_private else self
+
+    def current(self, conversation: ChannelConversation) -> MessageRecord:
+        """Its message with the words that count now: it may have been edited, or trimmed from the conversation."""
+        recorded = None if self.is_private else conversation.find(self.message.message_id)
+        return recorded or self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What a turn comes to, before all of it is posted. prompt_id: the prompt that its card shows.
+
+    history: what the model is given back from then on; None: as it was.
+    """
+
+    text: str
+    prompt_id: str | None = None
+    history: History | None = None
+
 
 class Cancel(StrEnum):
     """Why a turn ended before its time."""
@@ -58,7 +84,12 @@ class Cancel(StrEnum):
 
 @dataclass(slots=True)
 class Turn:
+    """adopted: None, or what an earlier process had posted for it, and ready: what it had come to there."""
+
     questions: list[Question]
+    adopted: Sequence[Posted] | None = None
+    ready: Ready | None = None
+    post: Post | None = None
     request: AgentRequest | None = None
     text: str = ""
     cancel: Cancel | None = None
@@ -67,6 +98,10 @@ class Turn:
     @property
     def by_miniapp(self) -> bool:
         return any(question.by_miniapp for question in self.questions)
+
+    @property
+    def is_private(self) -> bool:
+        return any(question.is_private for question in self.questions)
 
     def stop(self, author_id: int) -> bool:
         """Ends it if it is made for this person alone; others who asked with them still get their answer."""

@@ -36,6 +36,8 @@ export const unreact = (message, emoji, authorId) => call("DELETE", reaction(mes
 export const runCommand = (channelId, body) => call("POST", at(channelId, "commands"), body);
 export const useComponent = (channelId, body) => call("POST", at(channelId, "components"), body);
 export const submitForm = (channelId, body) => call("POST", at(channelId, "forms"), body);
+export const removeBot = () => call("DELETE", "/bot");
+export const inviteBot = () => call("PUT", "/bot");
 
 /** Read events for ever: `onFrame(frame)` for each, `onOnline(bool)` when the line comes or goes. */
 export function listen(onFrame, onOnline) {

@@ -1,5 +1,6 @@
 // Everything around the conversation: guild bar, channels, members, header.
 
+import * as api from "./api.js";
 import { avatar, byId, h, initials, part, syncList } from "./dom.js";
 import { icon } from "./icons.js";
 import { start } from "./start.js";
@@ -63,8 +64,9 @@ function renderMembers(page) {
   const { bot, people } = page.store;
   const listed = [...people.values()];
   part(byId("members"), [bot, listed], () => [
-    h("h3", {}, "App — 1"),
-    member(bot, page, bot.connected),
+    h("h3", {}, `App — ${Number(bot.member)}`),
+    bot.member && member(bot, page, bot.connected),
+    membership(bot, page),
     h("h3", {}, `People — ${listed.length}`),
     listed.map((person) => member(person, page, true)),
   ]);
@@ -84,17 +86,24 @@ function member(person, page, online) {
   );
 }
 
+function membership(bot, page) {
+  const label = bot.member ? `Remove ${bot.name} from this server` : `Add ${bot.name} to this server`;
+  const change = () => page.attempt(bot.member ? api.removeBot() : api.inviteBot());
+  return h("button", { class: "membership text", onclick: change }, label);
+}
+
 function renderHeader({ channel, bot }) {
   byId("channel-name").textContent = channel.name;
   byId("channel-topic").textContent = channel.topic ?? "";
   const state = byId("bot-state");
-  state.className = bot.connected ? "online" : "";
-  state.title = bot.connected
-    ? `${bot.name} is connected`
-    : `${bot.name} is not connected: it cannot read or answer now`;
-  part(state, [bot], () => [
-    h("span", { class: "dot" }),
-    h("span", { class: "bot-name" }, bot.name),
-    ` ${bot.connected ? "online" : "offline"}`,
-  ]);
+  const { className, short, long } = presence(bot);
+  state.className = className;
+  state.title = `${bot.name} ${long}`;
+  part(state, [bot], () => [h("span", { class: "dot" }), h("span", { class: "bot-name" }, bot.name), ` ${short}`]);
+}
+
+function presence({ connected, member }) {
+  if (!member) return { className: "", short: "not here", long: "is not in this server" };
+  if (connected) return { className: "online", short: "online", long: "is connected" };
+  return { className: "", short: "offline", long: "is not connected: it cannot read or answer now" };
 }

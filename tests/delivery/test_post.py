@@ -8,49 +8,18 @@ from itertools import pairwise
 
 import pytest
 
-from conversation import MessageRecord
-from delivery.card import Card
-from delivery.post import TRIES, TYPING_DELAY_SECONDS, Post, PostError, Problem
-from state.prompts import AwaitingType
+from delivery.post import TRIES, TYPING_DELAY_SECONDS, PostError, Problem
+from tests.delivery.posting import CARD, QUESTION, Posting, words
 from tests.support.clock import NOON
-from tests.support.fake_wire import FakeWire
-from tests.support.people import ANNA, BEN, BOT, said
+from tests.support.people import ANNA, BEN, BOT
 from tests.support.virtual_time import settle, until
 
 pytestmark = pytest.mark.virtual_time
-
-QUESTION = said(ANNA, "what is it?", message_id=500)
-CARD = Card("p1", AwaitingType.SELECTION, ("red", "blue"))
-
-
-class Posting:
-    """A post, the channel it goes to, and what it recorded."""
-
-    def __init__(self) -> None:
-        self.wire = FakeWire()
-        self.recorded: list[MessageRecord] = []
-        self.post = Post(
-            self.wire,
-            QUESTION,
-            reply_to=lambda: QUESTION.message_id,
-            bot=("Parley", BOT),
-            addressees=frozenset({ANNA, BEN}),
-            record=self.recorded.append,
-        )
-
-    @property
-    def last_id(self) -> int:
-        """The id of the last message that stands in the channel."""
-        return list(self.wire.standing)[-1]
 
 
 @pytest.fixture
 async def posting() -> Posting:
     return Posting()
-
-
-def words(count: int) -> str:
-    return "word " * count
 
 
 def growing(steps: int) -> Iterator[str]:
@@ -87,6 +56,14 @@ async def test_a_message_is_edited_once_a_second_at_most_with_the_newest_text(po
     assert all(later - earlier >= 1 - 1e-6 for earlier, later in pairwise(times))
     assert 4 <= len(edits) <= 5
     assert posting.wire.texts == [texts[-1]]
+
+
+async def test_a_text_that_becomes_shorter_is_shown_so(posting: Posting) -> None:
+    posting.post.show("Hello there")
+    await until(lambda: posting.wire.standing)
+    posting.post.show("Hello")
+    await asyncio.sleep(2)
+    assert posting.wire.texts == ["Hello"] == [posting.post.shown]
 
 
 async def test_texts_that_come_while_discord_is_slow_are_taken_together(posting: Posting) -> None:
@@ -215,6 +192,16 @@ async def test_each_part_is_recorded_as_it_stands_with_whom_it_answers(posting: 
     assert last.addressees == {ANNA, BEN}
     assert last.reply_to_id == QUESTION.message_id
     assert last.mentions == frozenset()
+
+
+async def test_what_stands_can_be_asked_for(posting: Posting) -> None:
+    assert posting.post.standing == []
+    posting.post.show(words(1_000))
+    await until(lambda: len(posting.wire.standing) == 3)
+    await posting.post.finish(words(600))
+    assert [record.content for record in posting.post.standing] == posting.wire.texts
+    assert [record.message_id for record in posting.post.standing] == list(posting.wire.standing)
+    assert posting.recorded[-1] in posting.post.standing
 
 
 async def test_a_card_comes_with_the_message_where_nothing_stood_before(posting: Posting) -> None:

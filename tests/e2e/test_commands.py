@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from commands import NOTHING_KNOWN
+from commands import CHANNEL_FORGOTTEN, FORGOTTEN, NOTHING_KNOWN
 from decider import Reason
 from playground.interactions import Interaction
 from playground.model import Message
@@ -54,16 +54,27 @@ async def test_forget_drops_what_one_person_said(scene: Scene) -> None:
     await scene.ask("Ada", "my cat is called Tim")
     await scene.ask("Ben", "mine is called Tom")
     answer = await _use(scene, "Ada", "forget")
-    assert answer.content == "Done: I have forgotten what you said in this channel."
+    assert answer.content == FORGOTTEN
     await scene.ask("Ben", "which cats?")
     assert "Tim" not in scene.told()
     assert "Tom" in scene.told()
 
 
-async def test_forget_drops_it_in_this_channel_only(scene: Scene) -> None:
+async def test_forget_drops_it_in_all_channels(scene: Scene) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     await scene.ask("Ada", "my cat is called Tim", channel="help")
+    await scene.ask("Ben", "mine is called Tom", channel="help")
     await _use(scene, "Ada", "forget")
+    await scene.ask("Ada", "which cat?", channel="help")
+    assert "Tim" not in scene.told()
+    assert "Tom" in scene.told()
+
+
+async def test_forget_everything_drops_it_in_this_channel_only(scene: Scene) -> None:
+    scene.pg.allow(scene.pg.channel("general"), "manage_channels", member=scene.pg.person("Ada"))
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Ada", "my cat is called Tim", channel="help")
+    await _use(scene, "Ada", "forget", everything=True)
     await scene.ask("Ada", "which cat?", channel="help")
     assert "Tim" in scene.told()
 
@@ -94,7 +105,7 @@ async def test_forget_everything_drops_the_conversation_and_its_running_answer(s
     question = scene.mention("Chloe", "and mine Tom")
     await scene.until(lambda: len(scene.said()) == 2)
     answer = await _use(scene, "Ben", "forget", everything=True)
-    assert answer.content == "Done: I have forgotten the conversation in this channel."
+    assert answer.content == CHANNEL_FORGOTTEN
     assert await scene.outcome(question) == "withdrawn"
     assert [message.id for message in scene.said()] == [earlier.id]
     assert (await scene.decision(scene.say("Ada", "and which cat?"))).reason is Reason.NO_TRIGGER

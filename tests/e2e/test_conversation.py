@@ -314,7 +314,9 @@ async def test_an_ignored_message_costs_nothing(
         await scene.at_rest()
         assert list(scene.pg.requests) == before
         assert not stub.requests
-        assert not _files_in(tmp_path)
+        await scene.bot.keeper.settled()
+        # When it was alive is noted by the clock, whatever is said.
+        assert [path.name for path in _files_in(tmp_path / "state")] == ["process"]
         assert not [e for e in scene.journal.find("decided") if e["level"] != "debug"]
         assert not len(scene.bot.conversations)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +17,10 @@ from tests.support.stub_model import Reply, StubModel
 
 
 @pytest.fixture
-async def unread(stub: StubModel) -> AsyncIterator[Scene]:
+async def unread(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
     """The bot in service where Discord refuses it the message content intent."""
     async with Playground(limits=Limits.off(), message_content=False) as pg, recorded(pg) as journal:
-        scene = Scene(pg, stub, journal)
+        scene = Scene(pg, stub, journal, tmp_path)
         stub.on_request = lambda: notify(pg)
         service = asyncio.create_task(serve(partial(make_bot, scene), pg.token, None))
         await scene.until(lambda: journal.find("ready"))

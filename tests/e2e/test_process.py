@@ -86,7 +86,7 @@ async def test_a_stop_midstream_lets_the_answer_be_finished(tmp_path: Path, stub
     gate = asyncio.Event()
     stub.replies.append(Reply("First words, and the rest.", gate=gate, chunk=12))
     async with Playground(limits=Limits.off()) as pg, recorded(pg) as journal:
-        scene = Scene(pg, stub, journal)
+        scene = Scene(pg, stub, journal, tmp_path)
         model = {"MODEL": "openai-chat:stub", "OPENAI_BASE_URL": stub.url, "OPENAI_API_KEY": SECRET}
         async with program(tmp_path, **_at(pg), **model, DISCORD_TOKEN=pg.token, PORT="0") as running:
             await scene.until(lambda: pg.connected)

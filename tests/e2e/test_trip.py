@@ -176,7 +176,7 @@ async def test_what_was_clicked_or_written_does_not_come_back_after_forget(scene
     scene.pg.submit(opener, {"text": "hunter2 is the secret"})
     newest = await scene.shows("noted")
     await scene.at_rest()
-    scene.bot.forget(newest.channel_id, scene.pg.person("Ada"), newest.id)
+    await scene.bot.privacy.forget_person(scene.pg.person("Ada"), newest.id)
     scene.bot.conversations.end(newest.channel_id)
     await scene.ask("Ben", "what did we plan?")
     assert "hunter2" not in scene.told()
@@ -188,6 +188,7 @@ async def test_a_flow_goes_on_when_the_days_tokens_are_spent(stub: StubModel) ->
         card = await asked_which(scene)
         scene.say("Ada", "2")
         await current(scene, card, "✓ Shake Shack (Shinjuku)")
+        await scene.at_rest()
         called_off = scene.say("Ada", "nevermind")
         assert (await scene.decision(called_off)).reason is Reason.DAILY_CAP
 
@@ -292,6 +293,8 @@ async def test_an_open_prompt_keeps_the_conversation_open(stub: StubModel) -> No
 @pytest.mark.parametrize("who", ["Ada", None])
 async def test_forgetting_ends_the_prompt(scene: Scene, who: str | None) -> None:
     card = await asked_which(scene)
-    author = scene.pg.person(who) if who else None
-    scene.bot.forget(card.channel_id, author, card.id)
+    if who:
+        await scene.bot.privacy.forget_person(scene.pg.person(who), card.id)
+    else:
+        await scene.bot.privacy.forget_channel(card.channel_id, card.id)
     assert not (await current(scene, card, WITHDRAWN)).components

@@ -20,13 +20,12 @@ from followup.decision_log import (
     Change,
     DecisionFile,
     DecisionLog,
-    Deletion,
     Entry,
-    Forgetting,
     Revision,
     UnusableFileError,
 )
 from followup.outcomes import Mark, Outcome
+from followup.removals import Deletion, Expiry, Forgetting, GuildForgetting, Removal, Removals
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD
 from tests.support.virtual_time import settle
 
@@ -151,12 +150,24 @@ def test_a_deleted_message_takes_its_row_with_it(file: DecisionFile) -> None:
         (Forgetting(CHANNEL, None, through=4), [3, 5]),
         (Forgetting(CHANNEL, ANNA, through=9), [2, 3]),
         (Forgetting(CHANNEL + 2, None, through=9), [1, 2, 3, 4, 5]),
+        (Forgetting(None, ANNA, through=4), [2, 5]),
+        (Forgetting(None, BEN, through=1), [1, 2, 3, 4, 5]),
+        (GuildForgetting(GUILD, through=4), [3, 5]),
+        (GuildForgetting(GUILD + 2, through=9), [1, 2, 3, 4, 5]),
+        (Expiry(before=1_003.5), [3, 4, 5]),
+        (Expiry(before=1_003.6), [4, 5]),
     ],
 )
-def test_forgetting_drops_the_older_rows_of_one_person_or_of_the_channel(
-    file: DecisionFile, folder: Path, change: Forgetting, left: list[int]
+def test_what_is_forgotten_or_too_old_goes_from_the_file_and_from_what_waits(
+    file: DecisionFile, folder: Path, change: Removal, left: list[int]
 ) -> None:
-    rows = [entry(1), entry(2, author_id=BEN), entry(3, channel_id=ELSEWHERE), entry(4), entry(5)]
+    rows = [
+        entry(1),
+        entry(2, author_id=BEN),
+        entry(3, channel_id=ELSEWHERE, guild_id=GUILD + 1),
+        entry(4),
+        entry(5),
+    ]
     file.write(rows)
     file.write([change])
     assert ids(file) == left
@@ -457,7 +468,7 @@ async def test_of_what_waits_the_oldest_additions_go_and_are_counted(folder: Pat
     log.add(Deletion(frozenset({0})))
     for message_id in range(1, 21):
         log.add(entry(message_id))
-        assert len(log) <= 8
+        assert len(log) <= 9
     await log.flush()
     found = ids(file)
     assert found == list(range(21 - len(found), 21))
@@ -465,16 +476,106 @@ async def test_of_what_waits_the_oldest_additions_go_and_are_counted(folder: Pat
     assert log.lost == 20 - len(found)
 
 
-async def test_where_deletions_alone_are_too_many_all_goes(folder: Path, file: DecisionFile) -> None:
+async def test_ten_thousand_deletions_in_an_outage_cost_no_other_row(folder: Path, file: DecisionFile) -> None:
+    file.write([entry(message_id) for message_id in range(20_000)])
+    log = DecisionLog(folder)
+    for message_id in range(1, 20_000):
+        log.add(Deletion(frozenset({message_id})))
+    assert await log.flush()
+    assert ids(file) == [0]
+
+
+async def test_where_removals_are_too_many_all_that_was_written_goes(folder: Path, file: DecisionFile) -> None:
     file.write([entry(0)])
-    log = DecisionLog(folder, max_pending=8)
+    log = DecisionLog(folder)
+    log._removals = Removals(most=8)
     log.add(entry(1))
     for message_id in range(100, 120):
         log.add(Deletion(frozenset({message_id})))
-        assert len(log) <= 8
-    log.add(entry(2))
+        assert len(log) <= 9
     await log.flush()
+    assert ids(file) == [1]
+
+
+async def test_where_an_edit_had_to_make_room_no_text_that_was_taken_back_stays(
+    folder: Path, file: DecisionFile
+) -> None:
+    file.write([entry(message_id, content=SECRET) for message_id in range(1, 11)])
+    log = DecisionLog(folder, max_pending=8)
+    for message_id in range(1, 11):
+        log.add(Revision(message_id, CHANNEL, ANNA, "new"))
+    await log.flush()
+    assert ids(file) == list(range(3, 11))
+    assert {found.content for found in file.read()} == {"new"}
+
+
+# Whether it is gone
+
+
+async def test_flushing_tells_whether_what_was_to_go_is_gone(folder: Path, file: DecisionFile, outage: Any) -> None:
+    log = DecisionLog(folder)
+    assert await log.flush()
+    log.add(entry(5))
+    assert await log.flush()  # it could not be written, but nothing was to go
+    log.add(Forgetting(None, ANNA, through=0))
+    log.add(GuildForgetting(GUILD, through=0))
+    assert not await log.flush()
+    outage()
+    assert await log.flush()
+    assert ids(file) == [5]
+    assert len(log) == 0
+
+
+async def test_what_was_moved_aside_is_not_gone(folder: Path) -> None:
+    _spoilt(folder, _garbage)
+    log = DecisionLog(folder)
+    log.add(Forgetting(None, ANNA, through=9))
+    assert not await log.flush()
+    assert len(names(folder)) == 2
+
+
+def test_what_was_moved_aside_goes_when_all_in_it_is_too_old(folder: Path) -> None:
+    _spoilt(folder, _garbage)
+    others = folder / f"{FILE_NAME}.damaged-not"
+    others.touch()
+    file = DecisionFile(folder / FILE_NAME, clock=lambda: 1_000.0)
+    file.write([entry(1)])
+    file.write([Expiry(before=1_000.0)])
+    assert len(names(folder)) == 3
+    file.write([Expiry(before=1_001.0)])
+    assert names(folder) == [FILE_NAME, others.name]
+
+
+async def test_a_flush_that_is_broken_off_loses_no_removal(
+    folder: Path, file: DecisionFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_given: Any) -> None:
+        await asyncio.Event().wait()
+
+    file.write([entry(1), entry(2)])
+    log = DecisionLog(folder)
+    log.add(Deletion(frozenset({1})))
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio, "to_thread", never)
+        flushing = asyncio.create_task(log.flush())
+        await settle()
+        flushing.cancel()
+        await asyncio.gather(flushing, return_exceptions=True)
+    assert len(log) == 1
+    assert await log.flush()
     assert ids(file) == [2]
+
+
+async def test_an_end_before_all_that_was_to_go_is_gone_is_an_error(folder: Path) -> None:
+    DecisionFile(folder / FILE_NAME).write([entry(1)])
+    log = DecisionLog(folder)
+    log.add(Deletion(frozenset({1})))
+    (folder / FILE_NAME).unlink()
+    (folder / FILE_NAME).mkdir()
+    with capture_logs() as entries:
+        await log.close()
+    assert [e["event"] for e in entries] == ["decision_log_failed", "decision_log_not_cleared"]
+    assert entries[1]["log_level"] == "error"
 
 
 def test_a_waiting_entry_keeps_no_content_of_what_is_deleted(folder: Path) -> None:

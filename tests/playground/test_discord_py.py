@@ -6,6 +6,7 @@ import aiohttp
 import discord
 import pytest
 
+from playground.errors import ApiError
 from playground.limits import Limits
 from playground.model import File
 from playground.server import Playground
@@ -287,3 +288,30 @@ async def test_denied_permissions_reach_the_client_and_bind_it(pg: Playground, b
     pg.allow(channel.id, "view_channel", "send_messages")
     pg.post(channel.id, pg.person("Ada"), "seen")
     assert (await bot.event("message")).content == "seen"
+
+
+async def test_being_removed_from_the_guild_and_let_in_again(pg: Playground, bot: Bot) -> None:
+    channel = bot.get_channel(pg.channel("general"))
+    assert isinstance(channel, discord.TextChannel)
+    pg.remove_bot()
+    assert (await bot.event("guild_remove")).id == pg.guild_id
+    assert not bot.guilds
+    with pytest.raises(discord.Forbidden, match="Missing Access"):
+        await channel.send("still here?")
+    pg.post(pg.channel("general"), pg.person("Ada"), "in private")
+    pg.invite_bot()
+    guild = await bot.event("guild_join")
+    assert [one.name for one in guild.text_channels] == ["general", "help", "random"]
+    pg.post(pg.channel("general"), pg.person("Ada"), "hello again")
+    assert (await bot.event("message")).content == "hello again"
+
+
+async def test_nobody_uses_a_command_of_a_bot_that_is_not_there(pg: Playground, bot: Bot) -> None:
+    @bot.tree.command(description="Hello")
+    async def hello(interaction: discord.Interaction) -> None:
+        await interaction.response.send_message("hello")
+
+    await bot.tree.sync()
+    pg.remove_bot()
+    with pytest.raises(ApiError, match="Missing Access"):
+        pg.command(pg.channel("general"), pg.person("Ada"), "hello")

@@ -200,6 +200,21 @@ async def test_a_guild_lives_on_one_shard_and_direct_messages_on_the_first(
         assert len(queued) == (0 in (home, away))
 
 
+async def test_without_a_guild_nothing_comes_from_it(pg: Playground, wire: Wire) -> None:
+    channel, ada = pg.channel("general"), pg.person("Ada")
+    pg.remove_bot()
+    async with wire:
+        assert (await wire.identify())["guilds"] == []
+        pg.post(channel, ada, "unseen")
+        pg.add_channel("unseen")
+        pg.post(pg.dm(ada), ada, "direct")
+        assert (await wire.receive())["d"]["content"] == "direct"
+        pg.invite_bot()
+        assert (await wire.receive())["t"] == "GUILD_CREATE"
+        pg.post(channel, ada, "seen")
+        assert (await wire.receive())["d"]["content"] == "seen"
+
+
 async def test_ready_tells_where_to_resume_and_what_the_application_may(pg: Playground, wire: Wire) -> None:
     async with wire:
         ready = await wire.identify()

@@ -1,5 +1,6 @@
 """Commands, buttons, menus and forms: with discord.py, and Discord's rules by raw requests."""
 
+import io
 from typing import Any
 
 import aiohttp
@@ -59,6 +60,31 @@ async def test_a_deferred_private_answer(pg: Playground, bot: Bot) -> None:
     reply = await pg.reply_to(made)
     assert (reply.flags, list(made.messages)) == (EPHEMERAL, [reply.id])
     assert pg.messages(pg.channel("general")) == []
+
+
+async def test_a_deferred_private_answer_can_bring_a_file(
+    pg: Playground, bot: Bot, http: aiohttp.ClientSession
+) -> None:
+    data = bytes(range(256)) * 8_000
+
+    @bot.tree.command(description="Give me a file")
+    async def give(interaction: discord.Interaction) -> None:
+        await interaction.response.defer(ephemeral=True, thinking=True)
+        file = discord.File(io.BytesIO(data), "all.bin")
+        await interaction.edit_original_response(content="here", attachments=[file])
+
+    await bot.tree.sync()
+    made = pg.command(pg.channel("general"), pg.person("Ada"), "give")
+    reply = await pg.reply_to(made)
+    [attachment] = reply.attachments
+    assert (reply.flags, reply.content, attachment["filename"], attachment["size"]) == (
+        EPHEMERAL,
+        "here",
+        "all.bin",
+        len(data),
+    )
+    async with http.get(attachment["url"]) as response:
+        assert await response.read() == data
 
 
 async def test_a_public_answer_stands_in_the_channel(pg: Playground, bot: Bot) -> None:

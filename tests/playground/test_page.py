@@ -83,7 +83,7 @@ async def test_the_first_frame_is_the_world(pg: Playground, http: aiohttp.Client
         world = await Events(socket).next()
     assert [channel["name"] for channel in world["channels"]] == ["general", "help", "random"]
     assert [person["name"] for person in world["people"]] == ["Ada", "Ben", "Chloe"]
-    assert world["bot"] == {"id": str(pg.bot_id), "name": "Parley", "connected": False}
+    assert world["bot"] == {"id": str(pg.bot_id), "name": "Parley", "connected": False, "member": True}
     assert world["messages"][str(message.channel_id)][0]["content"] == "hello"
     assert world["annotations"][str(message.id)]["text"] == "silent: nobody asked"
 
@@ -110,6 +110,20 @@ async def test_everything_that_happens_is_told(pg: Playground, events: Events) -
     assert frames[2]["reactions"] == [{"emoji": "👍", "users": [str(ada)]}]
     assert frames[3]["message"]["content"] == "hello!"
     assert frames[5] == {"type": "message_delete", "channel_id": str(channel), "id": str(message.id)}
+
+
+async def test_the_bot_is_removed_and_let_in_again_on_the_page(
+    pg: Playground, browser: Browser, events: Events
+) -> None:
+    pg.commands.overwrite(COMMANDS, guild=False)
+    assert (await events.next())["type"] == "commands"
+    for method, is_member in (("DELETE", False), ("PUT", True)):
+        for _ in range(2):  # the second one changes nothing
+            assert await browser.call(method, "/page/bot") == (200, {})
+        world = await events.next()
+        assert (world["type"], world["bot"]["member"], len(world["commands"])) == ("world", is_member, is_member)
+    pg.typing(pg.channel("general"), pg.person("Ada"))
+    assert (await events.next())["type"] == "typing"
 
 
 async def test_a_person_posts_edits_replies_reacts_and_deletes(pg: Playground, browser: Browser) -> None:

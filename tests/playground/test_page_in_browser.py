@@ -1,8 +1,9 @@
-"""Cards on the chat page, in a real browser: buttons, a menu, a form, private lines, and what nobody answers."""
+"""The chat page in a real browser: cards, private lines and files, what nobody answers, and the bot's leaving."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from playground import interactions
 from playground.server import Playground
 from state.prompts import AwaitingType
 from tests.playground.support import Bot
-from tests.support.browser import LAST, console_errors, needs_browser, open_browser, when
+from tests.support.browser import LAST, console_errors, needs_browser, open_browser, when, write
 
 CARDS = (
     Card("place", AwaitingType.SELECTION, ("Shibuya", "Shinjuku", "Harajuku")),
@@ -63,6 +64,34 @@ async def test_cards_are_used_on_the_page(pg: Playground, tmp_path: Path, monkey
         "You chose Chosen(index=7)",
         "It is called Spring in Tokyo",
     ]
+
+
+@needs_browser
+async def test_a_private_file_is_shown_and_the_bot_is_removed_and_added(
+    pg: Playground, bot: Bot, tmp_path: Path
+) -> None:
+    @bot.tree.command(description="Give me a file")
+    async def give(interaction: discord.Interaction) -> None:
+        await interaction.response.defer(ephemeral=True, thinking=True)
+        await interaction.edit_original_response(attachments=[discord.File(io.BytesIO(b"[]"), "messages.json")])
+
+    await bot.tree.sync()
+    await asyncio.to_thread(_take_the_file_and_remove_the_bot, pg.url, tmp_path)
+    assert [event for event, _ in bot.seen if event in ("guild_remove", "guild_join")] == ["guild_remove", "guild_join"]
+
+
+def _take_the_file_and_remove_the_bot(address: str, profile: Path) -> None:
+    with open_browser(profile) as browser:
+        browser.get(address)
+        when(browser, "document.querySelector('#bot-state.online')")
+        write(browser, "/give")
+        when(browser, f"{LAST}?.matches('.ephemeral') && {LAST}.textContent.includes('messages.json')")
+        browser.find_element(By.CSS_SELECTOR, ".membership").click()
+        when(browser, "document.querySelector('#bot-state').textContent.includes('not here')")
+        assert not browser.find_elements(By.CSS_SELECTOR, "#members [aria-label^='Mention Parley']")
+        browser.find_element(By.CSS_SELECTOR, ".membership").click()
+        when(browser, "document.querySelector('#bot-state.online')")
+        assert not console_errors(browser)
 
 
 def _use(address: str, profile: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
+from pydantic import JsonValue
 
 from state.limits import Cap, Limits
 from tests.support.clock import NOON, FakeClock
@@ -136,3 +138,68 @@ def test_a_clock_that_is_set_back_keeps_nobody_waiting_and_renews_no_budget() ->
     fresh = Limits(turns_per_user_minute=1, daily_tokens=None)
     assert fresh.admit(ANNA, CHANNEL, explicit=True, now=NOON) is None
     assert fresh.admit(ANNA, CHANNEL, explicit=True, now=NOON - timedelta(hours=1)) is None
+
+
+# After a restart
+
+
+def restarted(limits: Limits) -> Limits:
+    """The next process's limits, which know what was stored of these."""
+    later = Limits(turns_per_user_minute=20, daily_tokens=100)
+    later.restore(json.loads(json.dumps(limits.stored())))
+    return later
+
+
+def test_the_days_tokens_and_who_was_told_of_its_end_outlive_a_restart(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=20, daily_tokens=100)
+    limits.spend(100, clock.now)
+    limits.admit(ANNA, 1, explicit=True, now=clock.now)
+    later = restarted(restarted(limits))
+    assert later.tokens_today == 100
+    assert not later.has_budget(clock.now)
+    refusals = [later.admit(ANNA, channel, explicit=True, now=clock.now) for channel in (1, 2)]
+    assert [refusal and refusal.announce for refusal in refusals] == [False, True]
+
+
+@pytest.mark.parametrize("days", [-400, -1, 1, 400])
+def test_what_another_day_used_counts_for_nothing(clock: FakeClock, days: int) -> None:
+    limits = Limits(turns_per_user_minute=20, daily_tokens=100)
+    limits.spend(100, clock.now)
+    later = restarted(limits)
+    assert later.has_budget(clock.now + timedelta(days=days))
+    assert later.tokens_today == 0
+
+
+def test_a_clock_that_is_set_back_after_a_restart_renews_no_budget(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=20, daily_tokens=100)
+    limits.spend(100, clock.now)
+    later = restarted(limits)
+    assert not later.has_budget(clock.now)
+    assert not later.has_budget(clock.now - timedelta(days=1))
+
+
+def test_limits_that_were_never_used_can_be_stored_too(clock: FakeClock) -> None:
+    later = restarted(Limits(turns_per_user_minute=20, daily_tokens=100))
+    assert later.has_budget(clock.now)
+    assert later.tokens_today == 0
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        None,
+        [],
+        {},
+        "2026-03-02",
+        {"day": "soon", "tokens": 1, "told_channels": []},
+        {"day": "2026-03-02", "tokens": -1, "told_channels": []},
+        {"day": "2026-03-02", "tokens": "many", "told_channels": []},
+        {"day": "2026-03-02", "tokens": 1, "told_channels": ["general"]},
+    ],
+)
+def test_what_is_no_stored_limit_is_refused_and_changes_nothing(clock: FakeClock, stored: JsonValue) -> None:
+    limits = Limits(turns_per_user_minute=20, daily_tokens=100)
+    limits.spend(7, clock.now)
+    with pytest.raises(ValueError, match="validation error"):
+        limits.restore(stored)
+    assert limits.tokens_today == 7

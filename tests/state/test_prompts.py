@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
 from typing import Any
 
 import pytest
 
-from state.prompts import AwaitingType, ConversationStateError, labels_of, modernised, read_state
+from state.prompts import AwaitingType, ConversationStateError, as_json, labels_of, modernised, read_state
 
 SHACKS = [
     {"id": "v1", "name": "Shake Shack", "district": "Shibuya"},
@@ -95,3 +99,52 @@ def test_the_old_focus_state_still_says_the_same_with_a_warning() -> None:
         ask, _ = read_state(modernised(old), "trip_planner")
     assert list(ask.options) == SHACKS
     assert ask.context == {"original_query": "Shake Shack"}
+
+
+# What JSON has no form for could not be asked for after a restart
+
+
+@dataclass
+class Dish:
+    name: str = "soup"
+
+
+class Kind(Enum):
+    HOT = "hot"
+
+
+CIRCLE: dict[str, Any] = {}
+CIRCLE["itself"] = CIRCLE
+
+NO_JSON = [{1, 2}, date(2026, 3, 2), b"tea", Dish(), object(), {5: "five"}, 2**64, "\ud800", {"\ud800": 1}, CIRCLE]
+
+
+@pytest.mark.parametrize("value", NO_JSON, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("where", ["context", "options", "soft_context"])
+def test_what_has_no_form_in_json_is_refused_at_once_and_names_who_asked(where: str, value: object) -> None:
+    given = [{"name": "tea", "is": value}] if where == "options" else {"nested": [value]}
+    with pytest.raises(ConversationStateError, match=rf"{where}.* has no form in JSON") as refused:
+        read_state(state(**{where: given}), "trip_planner")
+    assert str(refused.value).startswith("trip_planner._add_single_venue: ")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "read"), [((1, (2,)), [1, [2]]), (Kind.HOT, "hot"), ({"a": [None, True, 1.5]}, {"a": [None, True, 1.5]})]
+)
+def test_what_can_be_stored_is_given_back_from_the_first_as_it_will_be_after_a_restart(
+    value: object, read: object
+) -> None:
+    changes = {"context": {"is": value}, "options": [{"name": "tea", "is": value}], "soft_context": {"is": value}}
+    ask, soft_context = read_state(state(**changes), "dice")
+    assert (ask.context, ask.options, soft_context) == ({"is": read}, ({"name": "tea", "is": read},), {"is": read})
+    assert json.loads(json.dumps(ask.context)) == ask.context
+
+
+def test_what_is_read_is_a_copy() -> None:
+    tags = ["hot"]
+    ask, _ = read_state(state(context={"tags": tags}), "dice")
+    tags.append("cold")
+    assert ask.context == {"tags": ["hot"]}
+    assert as_json(tags) == tags
+    assert as_json(tags) is not tags

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -32,7 +32,9 @@ class FakeWire:
     """Keeps what stands in the channel, texts and cards, and every call.
 
     problems: what the next calls fail with; None: they succeed. seconds_per_call: how long Discord takes. gate: while
-    it is there and not set, sends wait for it. ids: of the messages, in their order.
+    it is there and not set, sends wait for it. ids: of the messages, in their order. arrives_anyway: sends that fail do
+    arrive. forgets_nonces: as Discord does after some minutes; before that, a second send with a nonce gives the first
+    message. listeners: told of what is posted and edited, as by the gateway: id, content, what it replies to.
     """
 
     def __init__(self, ids: Iterator[int] | None = None) -> None:
@@ -43,6 +45,10 @@ class FakeWire:
         self.problems: dict[str, deque[Problem | None]] = {kind: deque() for kind in KINDS}
         self.seconds_per_call = 0.0
         self.gate: asyncio.Event | None = None
+        self.arrives_anyway = False
+        self.forgets_nonces = False
+        self.listeners: list[Callable[[int, str, int | None], None]] = []
+        self._nonces: dict[str, int] = {}
         self.typing = 0
         self.typed = False
 
@@ -57,9 +63,24 @@ class FakeWire:
         if self.gate:
             await self.gate.wait()
         message_id = next(self._ids)
-        await self._call(Call("send", _now(), message_id, text, nonce, reply_to, card))
-        self._put(message_id, text, card)
-        return Posted(message_id, NOON)
+        try:
+            await self._call(Call("send", _now(), message_id, text, nonce, reply_to, card))
+        except PostError:
+            if self.arrives_anyway:
+                self._post(message_id, text, nonce, reply_to, card)
+            raise
+        message_id = self._post(message_id, text, nonce, reply_to, card)
+        return Posted(message_id, NOON, self.standing[message_id])
+
+    def _post(self, message_id: int, text: str, nonce: str, reply_to: int | None, card: Card | None) -> int:
+        """The id of the message that stands for the nonce; a new one where there is none."""
+        earlier = None if self.forgets_nonces else self._nonces.get(nonce)
+        if earlier is None:
+            self._nonces[nonce] = message_id
+            self._put(message_id, text, card, reply_to)
+        elif earlier not in self.standing:
+            raise PostError(Problem.GONE, "the message of this nonce was deleted")
+        return message_id if earlier is None else earlier
 
     async def edit(self, message_id: int, text: str, card: Card | None = None) -> None:
         await self._call(Call("edit", _now(), message_id, text, card=card))
@@ -70,10 +91,12 @@ class FakeWire:
         self.standing[message_id] = text
         self.cards.pop(message_id, None)
 
-    def _put(self, message_id: int, text: str, card: Card | None) -> None:
-        self.standing[message_id] = text
+    def _put(self, message_id: int, text: str, card: Card | None, reply_to: int | None = None) -> None:
+        self.standing[message_id] = text.strip()
         if card:
             self.cards[message_id] = card
+        for listener in self.listeners:
+            listener(message_id, self.standing[message_id], reply_to)
 
     async def delete(self, message_id: int) -> None:
         await self._call(Call("delete", _now(), message_id))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import discord
@@ -46,8 +48,9 @@ class Journal:
 class Scene:
     """People speak by name in channels by name; whatever is waited for comes by an event."""
 
-    def __init__(self, pg: Playground, stub: StubModel, journal: Journal) -> None:
+    def __init__(self, pg: Playground, stub: StubModel, journal: Journal, folder: Path) -> None:
         self.pg = pg
+        self.folder = folder  # where the bot keeps things
         self.stub = stub
         self.journal = journal
         self.decisions: dict[int, list[Decision]] = {}
@@ -192,34 +195,35 @@ async def open_scene(
     **settings: Any,
 ) -> AsyncIterator[Scene]:
     """A playground with the bot in it, ready and its commands known. prepare: told of it before the bot comes."""
-    async with Playground(limits=limits or Limits.off()) as pg, recorded(pg) as journal:
-        scene = Scene(pg, stub, journal)
-        stub.on_request = lambda: notify(pg)
-        prepare(pg)
-        async with running(scene, **settings):
-            yield scene
+    with TemporaryDirectory() as folder:
+        async with Playground(limits=limits or Limits.off()) as pg, recorded(pg) as journal:
+            scene = Scene(pg, stub, journal, Path(folder))
+            stub.on_request = lambda: notify(pg)
+            prepare(pg)
+            async with running(scene, **settings):
+                yield scene
 
 
 @asynccontextmanager
 async def running(scene: Scene, **settings: Any) -> AsyncIterator[None]:
     """Runs the bot in the scene; no event may have broken it."""
-    scene.bot = make_bot(scene, settings)
-    faults = _collect_faults(scene.bot)
-    connection = asyncio.create_task(scene.bot.start(scene.pg.token))
+    bot = scene.bot = make_bot(scene, settings)
+    faults = _collect_faults(bot)
+    connection = asyncio.create_task(bot.start(scene.pg.token))
     try:
         await scene.until(lambda: scene.sent("PUT", "/commands") and scene.journal.find("ready"))
         yield
         assert not faults
         assert not scene.journal.find("turn_broken")
     finally:
-        await scene.bot.turns.drain(0)
-        await scene.bot.close()
+        await bot.turns.drain(0)
+        await bot.close()
         await asyncio.gather(connection, return_exceptions=True)
 
 
 def make_bot(scene: Scene, settings: Mapping[str, Any] | None = None, **client_options: Any) -> Parley:
     """The bot as main() makes it, but with quicker edits."""
-    given = {"model": "openai-chat:stub", "decision_log": "off", **(settings or {})}
+    given = {"model": "openai-chat:stub", "decision_log": "off", "state_dir": scene.folder, **(settings or {})}
     here = Settings(discord_api_base=scene.pg.api_base, discord_gateway_url=scene.pg.gateway_url, **given)
     bot = create_bot(here, guild_ready_timeout=0.01, listener=scene.note, **client_options)
     bot.turns._edit_interval = EDIT_INTERVAL_SECONDS

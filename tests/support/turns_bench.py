@@ -20,6 +20,7 @@ from tests.support.people import ANNA, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.virtual_time import until
 from turns.answering import Answering
 from turns.lanes import Turns
+from turns.ledger import Ledger, Unfinished
 from turns.turn import Question
 
 
@@ -39,6 +40,9 @@ class Bench:
         self.states = ConversationStateManager(clock=self.clock)
         self.prompts = Prompts(self.states, self._open_wire, clock=self.clock)
         self.miniapps = MiniAppRouter(miniapps)
+        self.ledger = Ledger()
+        self.stored: list[Unfinished] = []  # what a kill would have left, each time that it was waited for
+        self.kept: list[tuple[int, str]] = []
         self.answering = Answering(
             agent=self.agent,
             miniapps=self.miniapps,
@@ -55,7 +59,13 @@ class Bench:
             bot=lambda: ("Parley", BOT),
             spend=self.spent.append,
             has_budget=lambda: self.has_budget,
+            ledger=self.ledger,
+            settled=self._settled,
+            keep=lambda question, message: self.kept.append((question.message.message_id, message.content)),
         )
+
+    async def _settled(self) -> None:
+        self.stored.append(self.ledger.of(CHANNEL))
 
     @property
     def wire(self) -> FakeWire:

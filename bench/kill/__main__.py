@@ -1,0 +1,48 @@
+"""`python -m bench.kill`: kills the bot 200 times and prints three numbers. Exits with 1 where one of them is not 0."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import random
+import shutil
+import sys
+from pathlib import Path
+from tempfile import mkdtemp
+
+from bench.kill.count import WHAT
+from bench.kill.day import spend_day
+
+
+def main() -> int:
+    arguments = _arguments()
+    # Of requests whose client was killed.
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
+    folder = Path(mkdtemp(prefix="parley-kill-"))
+    print(f"--kills {arguments.kills} --seed {arguments.seed}, in {folder}", flush=True)
+    day = asyncio.run(spend_day(folder, kills=arguments.kills, seed=arguments.seed, tell=_tell))
+    result = day.count()
+    for what, findings in zip(WHAT, result, strict=True):
+        print(f"{what}: {len(findings)}")
+    if not any(result):
+        shutil.rmtree(folder)
+        return 0
+    (folder / "report.txt").write_text("\n".join(day.report(result)), encoding="utf-8")
+    print(f"What happened stands in {folder}/report.txt.")
+    return 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.kill", description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="what it draws lots by")
+    return parser.parse_args()
+
+
+def _tell(progress: str) -> None:
+    print(progress, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

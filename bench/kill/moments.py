@@ -1,0 +1,109 @@
+"""The moments at which a life can end: all that happens in the day comes by here, and some of it is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from random import Random
+
+from playground.model import Event
+from playground.server import Playground
+from tests.support.process import Program
+
+PATIENCE_SECONDS = 3.5  # what a moment waits for may never come
+# discord.py calls itself ready 2 s after it has connected; what is posted in between is answered all the same.
+READY_SHARE = 0.3
+
+
+class Moments:
+    """Waits for one of them. Each is followed by a pause of random length, up to its own most."""
+
+    def __init__(self, pg: Playground, random: Random) -> None:
+        self._pg = pg
+        self._random = random
+        self._counts: Counter[str] = Counter()
+        self._changed_at = time.monotonic()
+        self._strike: Callable[[], None] | None = None
+        self._ways: dict[str, Callable[[Program], Awaitable[object]]] = {
+            "while it starts": self._starting,
+            "while it connects": self._connecting,
+            "while it reads what it missed": self._reading,
+            "after somebody posted": partial(self._after, "MESSAGE_CREATE of theirs", 1.5),
+            "after somebody clicked": partial(self._after, "INTERACTION_CREATE of theirs", 0.1),
+            "after the model was asked": partial(self._after, "model", 0.2),
+            "before it knows that it posted": self._posting,
+            "after it posted": partial(self._after, "MESSAGE_CREATE of ours", 0.5),
+            "after it edited": partial(self._after, "MESSAGE_UPDATE of ours", 0.5),
+            "after it decided": partial(self._logged, "decided"),
+            "after a turn": partial(self._logged, "turn_ended"),
+        }
+        pg.world.listen(self._listen)
+
+    async def wait(self, life: Program) -> str:
+        """Returns the moment's name when it has come, or when it has not for long enough."""
+        name = self._random.choice(list(self._ways))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self._ways[name](life)
+        self._strike = None
+        return name
+
+    @property
+    def quiet_seconds(self) -> float:
+        """For how long nothing has happened."""
+        return time.monotonic() - self._changed_at
+
+    def heard(self, what: str) -> None:
+        """Something happens, be it outside the playground."""
+        self._counts[what] += 1
+        self._changed_at = time.monotonic()
+        self._pg.notify()
+
+    def _listen(self, event: Event) -> None:
+        by_bot = event.message is not None and event.message.author.bot
+        if by_bot and event.name == "MESSAGE_CREATE" and self._strike:
+            self._strike()
+            self._strike = None
+        self.heard(f"{event.name} of {'ours' if by_bot else 'theirs'}")
+
+    async def _pause(self, most: float) -> None:
+        await asyncio.sleep(self._random.uniform(0, most))
+
+    async def _there(self, life: Program) -> None:
+        if self._random.random() < READY_SHARE:
+            await life.logged("ready")
+        else:
+            await self._pg.wait_for(lambda: self._pg.connected)
+
+    async def _starting(self, _life: Program) -> None:
+        await self._pause(1.3)
+
+    async def _connecting(self, _life: Program) -> None:
+        await self._pg.wait_for(lambda: self._pg.connected)
+        await self._pause(0.15)
+
+    async def _reading(self, _life: Program) -> None:
+        await self._pg.wait_for(
+            lambda: any(sent.method == "GET" and sent.path.endswith("/messages") for sent in self._pg.requests)
+        )
+        await self._pause(0.1)
+
+    async def _after(self, what: str, most: float, life: Program) -> None:
+        """What happens next of this kind, once the bot is there."""
+        await self._there(life)
+        before = self._counts[what]
+        await self._pg.wait_for(lambda: self._counts[what] > before)
+        await self._pause(most)
+
+    async def _posting(self, life: Program) -> None:
+        """Discord has the message, and the answer that says so is not sent yet."""
+        self._strike = life.process.kill
+        await life.process.wait()
+
+    async def _logged(self, event: str, life: Program) -> None:
+        await life.logged(event)
+        await self._pause(0.02)

@@ -1,0 +1,232 @@
+"""After a start, and after a RESUME that failed: what was begun is finished, and what was missed is taken up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from pydantic import AwareDatetime, TypeAdapter
+
+from conversation import ConversationManager, MessageRecord, StoredConversation
+from delivery.backlog import LIMIT, Backlog, Message, News, id_at
+from delivery.post import Posted
+from memory.keeper import Keeper
+from turns.lanes import Turns
+from turns.ledger import NOTHING, Ledger, Unfinished
+from turns.turn import Question, Turn
+
+log = structlog.get_logger()
+
+MOMENT: TypeAdapter[datetime | None] = TypeAdapter(AwareDatetime | None)
+MAX_CHANNELS = 50
+AT_ONCE = 5
+# What was on its way when the process died may be older than the time that was stored last.
+MARGIN = timedelta(seconds=10)
+# A connection is known to be dead only after a heartbeat went unanswered for a minute.
+MARGIN_CONNECTED = timedelta(seconds=75)
+
+
+class CatchUp:
+    """seconds: how old what is still taken up may be. take: a message goes the normal way.
+
+    gone: told of messages that were deleted meanwhile, with their channel.
+    """
+
+    def __init__(
+        self,
+        *,
+        seconds: float,
+        backlog: Backlog,
+        conversations: ConversationManager,
+        turns: Turns,
+        ledger: Ledger,
+        keeper: Keeper,
+        take: Callable[[Message], Awaitable[None]],
+        gone: Callable[[int, set[int]], None],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._age = timedelta(seconds=seconds)
+        self._backlog = backlog
+        self._conversations = conversations
+        self._turns = turns
+        self._ledger = ledger
+        self._keeper = keeper
+        self._take = take
+        self._gone = gone
+        self._clock = clock
+        self._dormant: dict[int, tuple[StoredConversation, list[MessageRecord]]] = {}
+        self._left: dict[int, Unfinished] = {}
+        self._gates: dict[int, asyncio.Event] = {}
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._has_run = False
+        self._started = asyncio.Event()
+        self._started.set()
+        self._running = asyncio.Lock()
+        self._is_due = True
+        self.alive_at: datetime | None = None
+
+    # What an earlier process left
+
+    def expect(self) -> None:
+        """There may be something to take up: until run() knows, nothing that is new is taken."""
+        self._is_due = True
+        self._started.clear()
+
+    async def found(self, channel_id: int, stored: StoredConversation | None) -> None:
+        """What is kept of a channel has been restored but for its conversation: that goes on unless it has expired."""
+        self._left[channel_id] = self._ledger.of(channel_id)
+        if stored is None:
+            return
+        messages = await self._keeper.recent(channel_id, stored.since)
+        if self._conversations.restore(channel_id, stored, messages) is None:
+            # It has expired by now, but what was missed may belong to it.
+            self._dormant[channel_id] = (stored, messages)
+
+    def stored(self) -> Any:
+        return MOMENT.dump_python(self.alive_at, mode="json")
+
+    def restore(self, stored: Any) -> None:
+        """When an earlier process was last known to see all. Raises ValueError for what is no moment."""
+        self.alive_at = MOMENT.validate_python(stored)
+
+    # Now
+
+    def beat(self) -> bool:
+        """All that was said until now has been seen, unless something is still to be taken up. Returns whether."""
+        if self._is_due:
+            return False
+        self.alive_at = self._clock()
+        return True
+
+    async def turn_of(self, channel_id: int) -> None:
+        """Waits while older messages of this channel are taken up."""
+        await self._started.wait()
+        if gate := self._gates.get(channel_id):
+            await gate.wait()
+
+    def is_busy(self, channel_id: int) -> bool:
+        """Whether older messages of this channel are still to be taken up."""
+        return not self._started.is_set() or channel_id in self._gates
+
+    async def run(self) -> None:
+        """Finishes what was begun, and takes up what was missed. At the very first start there is neither."""
+        async with self._running:
+            try:
+                await self._run(MARGIN_CONNECTED if self._has_run else MARGIN)
+            finally:
+                self._has_run, self._is_due = True, False
+                self._started.set()
+                self.beat()
+                for channel_id in self._dormant:
+                    self._keeper.purge(channel_id)
+                self._dormant.clear()
+
+    async def _run(self, margin: timedelta) -> None:
+        oldest = self._clock() - self._age
+        after = id_at(max(oldest, self.alive_at - margin)) if self.alive_at else 0
+        news = {n.channel_id: n for n in self._backlog.news(after)[:MAX_CHANNELS]} if after else {}
+        left, self._left = self._left, {}
+        self._gates = {channel_id: asyncio.Event() for channel_id in left.keys() | news.keys()}
+        self._started.set()
+        await asyncio.gather(*(self._work_off(c, left.get(c), news.get(c), after) for c in self._gates))
+
+    async def _work_off(self, channel_id: int, left: Unfinished | None, news: News | None, after: int) -> None:
+        try:
+            async with self._slots:
+                if left:
+                    await self._finish(channel_id, left)
+                if news:
+                    await self._take_up(news, after)
+        except Exception:
+            # The outermost edge of a channel: a bug in one must not take the others with it.
+            log.exception("catch_up_broken", channel=channel_id)
+        finally:
+            self._gates.pop(channel_id).set()
+
+    # What was begun
+
+    async def _finish(self, channel_id: int, unfinished: Unfinished) -> None:
+        young = [q for q in unfinished.questions if self._clock() - q.message.timestamp < self._age]
+        for question in unfinished.questions:
+            if question not in young:
+                log.warning("question_dropped", channel=channel_id, message=question.message.message_id, why="too old")
+        messages: list[Message] | None = None
+        if young:
+            first = min(question.reply_to for question in young)
+            messages = await self._backlog.since(young[0].guild_id, channel_id, first - 1)
+        current = [self._current(question, messages) for question in young]
+        kept = replace(unfinished, questions=tuple(q for q in current if q))
+        if gone := {q.message.message_id for q, there in zip(young, current, strict=True) if not there}:
+            self._gone(channel_id, gone)
+        self._ledger.adopt(channel_id, kept if kept.questions else NOTHING)
+        if kept.questions:
+            self._reopen(channel_id, kept)
+            self._follow_edits(channel_id, young, kept.questions)
+            log.info("resumed_questions", channel=channel_id, messages=[q.message.message_id for q in kept.questions])
+            self._turns.resume(channel_id, self._turn(kept, messages), kept.waiting)
+
+    def _current(self, question: Question, messages: Sequence[Message] | None) -> Question | None:
+        """The question as it stands in the channel; None where it was deleted. A click stands nowhere."""
+        asked = question.message
+        if messages is None or question.card_id:
+            return question
+        if found := next((m for m in messages if m.id == asked.message_id), None):
+            return replace(question, message=self._backlog.to_record(found))
+        was_read = len(messages) < LIMIT or asked.message_id < messages[-1].id
+        return None if was_read else question
+
+    def _turn(self, kept: Unfinished, messages: Sequence[Message] | None) -> Turn | None:
+        begun = kept.turn
+        if begun is None or not kept.begun:
+            return None
+        if messages is None:
+            # Only the ids are known; what stands there is put right by the first edit.
+            adopted = [Posted(message_id, self._clock()) for message_id in begun.posted]
+        else:
+            answers = (self._backlog.answer(messages, q.reply_to, begun.posted) for q in reversed(kept.begun))
+            adopted = next(filter(None, answers), [])
+        return Turn(kept.begun, adopted=adopted, ready=begun.ready)
+
+    def _reopen(self, channel_id: int, kept: Unfinished) -> None:
+        """Questions are answered within a conversation, in which they were said."""
+        self._revive(channel_id, min(q.message.timestamp for q in kept.questions))
+        conversation = self._conversations.get(channel_id) or self._conversations.start(channel_id, [])
+        for question in kept.questions:
+            if conversation.find(question.message.message_id) is None:
+                self._conversations.record_message(channel_id, question.as_kept.message)
+
+    def _follow_edits(self, channel_id: int, before: Sequence[Question], now: Sequence[Question]) -> None:
+        """Questions that were edited meanwhile: what they were is kept no more."""
+        words = {q.message.message_id: q.as_kept.message.content for q in before}
+        for asked in (question.as_kept.message for question in now):
+            if asked.content != words[asked.message_id]:
+                self._conversations.revise(channel_id, asked)
+                self._keeper.revised(channel_id, asked)
+                self._keeper.purge(channel_id)
+
+    # What was missed
+
+    async def _take_up(self, news: News, after: int) -> None:
+        channel_id = news.channel_id
+        messages = await self._backlog.since(news.guild_id, channel_id, after)
+        if not messages:
+            return
+        known = {record.message_id for record in await self._keeper.recent(channel_id, after)}
+        known |= {q.message.message_id for q in self._ledger.of(channel_id).questions}
+        known |= self._backlog.replied_to(messages)
+        missed = [m for m in messages if m.id not in known]
+        log.info("catching_up", channel=channel_id, read=len(messages), missed=len(missed))
+        for message in missed:
+            self._revive(channel_id, message.created_at)
+            self._conversations.end_if_silent(channel_id, until=message.created_at)
+            await self._take(message)
+
+    def _revive(self, channel_id: int, at: datetime) -> None:
+        """A conversation that has expired by now goes on if it was alive at that moment."""
+        found = self._dormant.get(channel_id)
+        if found and self._conversations.restore(channel_id, *found, at=at):
+            del self._dormant[channel_id]

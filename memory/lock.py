@@ -1,0 +1,102 @@
+"""That one process alone uses what is stored: a lock on the folder, and a lease in Redis where that is used."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import structlog
+from filelock import FileLock, Timeout
+
+from state.store import StoreError
+
+log = structlog.get_logger()
+
+LOCK_FILE = "lock"
+LOCK_SECONDS = 60.0
+LEASE = "parley:lock"
+LEASE_SECONDS = 30.0  # it outlives a kill by so much, which is less than another process waits
+
+
+class InUseError(Exception):
+    """Another process uses what is stored. Its text is one sentence for the owner."""
+
+
+@contextmanager
+def in_use(state_dir: Path, redis_url: str | None = None, seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    """Has what is stored for this process alone; it is free again when the process ends, however that happens.
+
+    Waits for another one so long, as one does in a redeploy; then raises InUseError. Raises StoreError for a Redis that
+    cannot be reached. A folder that cannot be written is nobody's: that is logged.
+    """
+    with _locked(state_dir, seconds):
+        if redis_url is None:
+            yield
+        else:
+            with _leased(redis_url, seconds):
+                yield
+
+
+@contextmanager
+def _locked(state_dir: Path, seconds: float) -> Iterator[None]:
+    lock = FileLock(state_dir / LOCK_FILE, mode=0o600)
+    try:
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _acquire(lock, seconds)
+    except Timeout:
+        raise InUseError(
+            f"STATE_DIR {state_dir} is in use by another process: stop that one, or give this one a folder of its own."
+        ) from None
+    except OSError as error:
+        log.warning("state_dir_unusable", folder=str(state_dir), error=str(error), meaning="nothing outlives a restart")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _acquire(lock: FileLock, seconds: float) -> None:
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        log.warning("waiting_for_other_process", lock=lock.lock_file, seconds=seconds)
+        lock.acquire(timeout=seconds)
+
+
+@contextmanager
+def _leased(redis_url: str, seconds: float) -> Iterator[None]:
+    import redis  # noqa: PLC0415 - only who sets REDIS_URL needs its client
+    from redis.exceptions import LockError, RedisError  # noqa: PLC0415
+
+    client = redis.Redis.from_url(redis_url, socket_connect_timeout=5, socket_timeout=5)
+    lease = client.lock(LEASE, timeout=LEASE_SECONDS, blocking_timeout=seconds, thread_local=False)
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(LEASE_SECONDS / 3):
+            try:
+                lease.reacquire()
+            except LockError:
+                log.critical("lease_lost", meaning="another process uses this Redis: this one ends")
+                os._exit(1)
+            except RedisError as error:
+                log.warning("lease_not_renewed", error=str(error))
+
+    try:
+        if not lease.acquire():
+            raise InUseError(
+                "REDIS_URL is in use by another process: stop that one, or give this one another database."
+            )
+    except RedisError as error:
+        raise StoreError(f"REDIS_URL cannot be reached ({error}): start that Redis, or correct the address.") from None
+    threading.Thread(target=renew, name="lease", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+        with suppress(RedisError):
+            lease.release()
+        client.close()

@@ -1,0 +1,36 @@
+"""Where what is kept is stored: in a folder or in Redis, and sealed where there is a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from state.store import FolderStore, Seal, Store, check_seal, read_keys
+
+OpenStore = Callable[[str], Store]
+"""(what kind of documents) -> their store."""
+
+
+def open_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> OpenStore:
+    """Touches nothing yet. Raises ValueError, with a sentence, for keys of another form."""
+    seal = read_keys(keys) if keys else None
+
+    def open_store(kind: str) -> Store:
+        if redis_url:
+            return _redis_store(redis_url, kind, seal)
+        return FolderStore(state_dir / kind, seal=seal)
+
+    return open_store
+
+
+def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> None:
+    """Raises WrongKeyError where these keys do not fit what is stored, and StoreError where it cannot be had."""
+    store = open_stores(state_dir, redis_url, keys)("process")
+    check_seal(store, read_keys(keys) if keys else None)
+    store.close()
+
+
+def _redis_store(url: str, kind: str, seal: Seal | None) -> Store:
+    from state.redis_store import RedisStore  # noqa: PLC0415 - only who sets REDIS_URL needs its client
+
+    return RedisStore(url, f"parley:{kind}:", seal=seal)

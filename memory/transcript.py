@@ -1,0 +1,186 @@
+"""Each channel's transcript: the messages of its conversations, in sessions that continue one another.
+
+All but the two functions on values is for the writer's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from conversation import REPLY_EXCERPT, MessageRecord
+from state import Message, MessageCategory, Session, SessionManager
+
+RECORD = TypeAdapter(MessageRecord)
+ALL = 1_000_000
+
+Change = Callable[[Message], Message | None]
+
+
+def to_message(record: MessageRecord) -> Message:
+    """A message as sessions have it: what a reader of the channel saw, and, as metadata, the record's other fields."""
+    fields = RECORD.dump_python(record, mode="json", exclude_defaults=True)
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in record.images]
+    for told_elsewhere in ("timestamp", "readable", "images", *(() if record.readable else ("content",))):
+        fields.pop(told_elsewhere, None)
+    return Message(
+        role="assistant" if record.is_bot else "user",
+        content=[{"type": "text", "text": record.text}, *images] if images else record.text,
+        category=MessageCategory.DIALOG,
+        id=f"msg_{record.message_id}",
+        timestamp=record.timestamp.isoformat(),
+        metadata=fields,
+    )
+
+
+def to_record(message: Message) -> MessageRecord:
+    """The record that a message was made from. Raises ValueError for one that was not made by to_message."""
+    parts = message.content if isinstance(message.content, list) else [{"type": "text", "text": message.content}]
+    text = "".join(part["text"] for part in parts if part["type"] == "text")
+    images = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    words = {"readable": text} if "content" in message.metadata else {"content": text}
+    return RECORD.validate_python({**message.metadata, **words, "images": images, "timestamp": message.timestamp})
+
+
+class Transcript:
+    """The sessions of all channels. A channel's first one has the channel's id for its own."""
+
+    def __init__(self, manager: SessionManager) -> None:
+        self._manager = manager
+        self._current: dict[int, str] = {}
+
+    def add(self, channel_id: int, guild_id: int, record: MessageRecord) -> None:
+        """Appends a message, in a new session once the current one is full."""
+        session = self._session(channel_id, guild_id)
+        if self._manager.check_session_boundary(session):
+            session = self._continue(channel_id, session)
+        session.add_message(to_message(record))
+
+    def recent(self, channel_id: int, since: int) -> list[MessageRecord]:
+        """The messages of the current session from this id on, in the order of their ids."""
+        session = self._load(channel_id)
+        messages = [m for m in session.messages if _message_id(m) >= since] if session else []
+        return sorted(map(to_record, messages), key=lambda record: record.message_id)
+
+    def revise(self, channel_id: int, record: MessageRecord) -> None:
+        """Follows an edit: in the message, and in replies that quote it."""
+
+        def change(message: Message) -> Message | None:
+            if _message_id(message) == record.message_id:
+                return to_message(record)
+            return (
+                _quoting(message, record.text) if message.metadata.get("reply_to_id") == record.message_id else message
+            )
+
+        self._change(channel_id, record.message_id, change)
+
+    def remove(self, channel_id: int, message_ids: Collection[int]) -> None:
+        """Follows a deletion."""
+
+        def change(message: Message) -> Message | None:
+            if _message_id(message) in message_ids:
+                return None
+            return _quoting(message, "") if message.metadata.get("reply_to_id") in message_ids else message
+
+        self._change(channel_id, min(message_ids, default=0), change)
+
+    def forget_person(self, author_id: int) -> None:
+        """Drops what a person said anywhere, what was answered to them, and what others' replies quote of it."""
+
+        def change(message: Message) -> Message | None:
+            if author_id == message.metadata.get("author_id") or author_id in message.metadata.get("addressees", ()):
+                return None
+            return _quoting(message, "") if message.metadata.get("reply_to_author_id") == author_id else message
+
+        for session in self._all():
+            self._manager.revise_messages(session["id"], change)
+
+    def forget_where(self, is_gone: Callable[[int, int], bool]) -> None:
+        """Deletes the sessions of channels. is_gone: asked with the ids of channel and guild."""
+        for session in self._all():
+            channel_id = session["metadata"].get("channel_id", 0)
+            if is_gone(channel_id, session["metadata"].get("guild_id", 0)):
+                self._manager.delete_session(session["id"])
+                self._current.pop(channel_id, None)
+
+    def expire(self, before: datetime) -> None:
+        """Drops what was said before."""
+
+        def change(message: Message) -> Message | None:
+            return message if datetime.fromisoformat(message.timestamp) >= before else None
+
+        for session in self._all():
+            if datetime.fromisoformat(session["created_at"]).astimezone() < before:
+                self._manager.revise_messages(session["id"], change)
+
+    def said_by(self, author_id: int) -> Iterator[tuple[dict[str, Any], Message]]:
+        """All that a person said, each with its session's metadata."""
+        for listed in self._all():
+            session = self._manager.load_session(listed["id"])
+            for message in session.messages if session else ():
+                if message.metadata.get("author_id") == author_id:
+                    yield listed["metadata"], message
+
+    def channels(self) -> dict[int, int]:
+        """The channels that have a transcript, with their guilds."""
+        listed = (session["metadata"] for session in self._all())
+        return {m["channel_id"]: m.get("guild_id", 0) for m in listed if "channel_id" in m}
+
+    def flush(self) -> None:
+        self._manager.flush()
+
+    def close(self) -> None:
+        self._manager.save_all()
+        self._manager.close()
+
+    def _change(self, channel_id: int, oldest: int, change: Change) -> None:
+        """Changes the channel's sessions, from the newest back to the one that may hold the oldest message meant."""
+        session = self._load(channel_id)
+        while session:
+            first = next((m for m in session.messages if m.category is MessageCategory.DIALOG), None)
+            self._manager.revise_messages(session.id, change)
+            before = session.metadata.get("continued_from")
+            if before is None or (first and _message_id(first) <= oldest):
+                return
+            session = self._manager.load_session(before)
+
+    def _session(self, channel_id: int, guild_id: int) -> Session:
+        session = self._load(channel_id)
+        if session is None:
+            metadata = {"channel_id": channel_id, "guild_id": guild_id}
+            session = self._manager.create_session(session_id=str(channel_id), metadata=metadata)
+        return session
+
+    def _load(self, channel_id: int) -> Session | None:
+        """The channel's current session: the last of those that continue its first."""
+        session = self._manager.load_session(self._current.get(channel_id, str(channel_id)))
+        while session and (later := session.metadata.get("continued_to")):
+            following = self._manager.load_session(later)
+            if following is None:
+                break
+            session = following
+        if session and session.id != str(channel_id):
+            self._current[channel_id] = session.id
+        return session
+
+    def _continue(self, channel_id: int, session: Session) -> Session:
+        index = int(session.metadata.get("continuation_index", 0)) + 1
+        following = self._manager.create_continuation_session(session, session_id=f"{channel_id}.{index}")
+        self._current[channel_id] = following.id
+        return following
+
+    def _all(self) -> list[dict[str, Any]]:
+        return self._manager.list_sessions(ALL)
+
+
+def _message_id(message: Message) -> int:
+    return int(message.metadata.get("message_id", 0))
+
+
+def _quoting(message: Message, text: str) -> Message:
+    """A reply with other words for what it replies to."""
+    return replace(message, metadata={**message.metadata, "reply_to_text": text[:REPLY_EXCERPT]})

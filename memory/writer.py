@@ -1,0 +1,117 @@
+"""The one thread that reads and writes what is stored: in order, and never in the way of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+from typing import TypeVar
+
+import structlog
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+SETTLE_SECONDS = 5.0
+
+
+class Writer:
+    """Does what it is given, one after the other. To be used in one event loop; the thread begins with the first work.
+
+    What fails for the disk's sake (OSError) is logged once per outage: the bot goes on from memory.
+    """
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._is_failing = False
+
+    def put(self, work: Callable[[], object]) -> None:
+        """Has it done, and does not wait."""
+        self._queue(partial(self._do, work))
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Has it done behind what was put before, and gives what it gives or raises."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+
+        def report() -> None:
+            with suppress(RuntimeError):  # of a loop that was closed, where nobody waits any more
+                try:
+                    result = work()
+                except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
+                    loop.call_soon_threadsafe(_fail, done, error)
+                else:
+                    loop.call_soon_threadsafe(_succeed, done, result)
+
+        self._queue(report)
+        return await done
+
+    async def settled(self, seconds: float = SETTLE_SECONDS) -> bool:
+        """Waits until all that was put before is done, but no longer than this: a disk that hangs silences nobody.
+
+        Returns whether it is, and the last of it did not fail.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await self.run(_nothing)
+        except TimeoutError:
+            log.warning("store_late", seconds=seconds, meaning="the bot goes on; a kill now could lose the last words")
+            return False
+        return not self._is_failing
+
+    async def close(self) -> None:
+        """Finishes what was put, and ends the thread."""
+        if self._thread is None:
+            return
+        await self.settled()
+        self._work.put(None)
+        self._thread = None
+
+    def _queue(self, work: Callable[[], object]) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+            self._thread.start()
+        self._work.put(work)
+
+    def _run(self) -> None:
+        while work := self._work.get():
+            work()
+
+    def _do(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+            self._is_failing = False
+        except OSError as error:
+            self._warn(error)
+        except Exception:
+            # The outermost edge of the thread: a bug in one piece of work must not take the others with it.
+            log.exception("store_broken")
+
+    def _warn(self, error: OSError) -> None:
+        if not self._is_failing:
+            log.warning(
+                "store_failed",
+                error=str(error),
+                meaning="the bot goes on from memory; what it holds would not survive a restart",
+                remedy="make STATE_DIR a folder that can be written and has room, or REDIS_URL reachable",
+            )
+        self._is_failing = True
+
+
+def _nothing() -> None:
+    pass
+
+
+def _succeed(done: asyncio.Future[T], result: T) -> None:
+    if not done.done():
+        done.set_result(result)
+
+
+def _fail(done: asyncio.Future[T], error: Exception) -> None:
+    if not done.done():
+        done.set_exception(error)

@@ -1,0 +1,54 @@
+"""Who does not want to be read, and what is still known of their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field, JsonValue, TypeAdapter
+
+from state.message import MessageRecord
+
+SOMEBODY = "somebody"
+UNREAD = "(a message of somebody who does not want to be read)"
+IDS = TypeAdapter(list[Annotated[int, Field(strict=True, gt=0)]])
+
+
+class OptOut:
+    """The ids of those who opted out."""
+
+    def __init__(self, user_ids: Iterable[int] = ()) -> None:
+        self._user_ids = set(user_ids)
+
+    def __contains__(self, user_id: int) -> bool:
+        return user_id in self._user_ids
+
+    def __len__(self) -> int:
+        return len(self._user_ids)
+
+    def add(self, user_id: int) -> None:
+        self._user_ids.add(user_id)
+
+    def discard(self, user_id: int) -> None:
+        self._user_ids.discard(user_id)
+
+    def stored(self) -> JsonValue:
+        """The ids, in order."""
+        return list[JsonValue](sorted(self._user_ids))
+
+    def restore(self, stored: JsonValue) -> None:
+        """Takes what `stored` gave in place of what is known. Raises ValueError, and keeps that, for anything else."""
+        self._user_ids = set(IDS.validate_python(stored))
+
+
+def redacted(record: MessageRecord) -> MessageRecord:
+    """What may be known of a message by somebody who opted out: its place, its ids and whom it addresses."""
+    return without_quote(
+        replace(record, author=SOMEBODY, content="", mentioned=record.mentions, readable=UNREAD, images=())
+    )
+
+
+def without_quote(record: MessageRecord) -> MessageRecord:
+    """A message that replies to somebody who opted out, without their name and words."""
+    return replace(record, reply_to_author="", reply_to_text="")

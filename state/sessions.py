@@ -1,0 +1,295 @@
+"""SessionManager: sessions that are stored as they grow, found again, and continued when they are full.
+
+Its methods are those of the document "State Management". They are synchronous, for one thread at a time, and may wait
+for a disk: a program with an event loop calls them off it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from state.folder import FolderStore
+from state.session import Session, new_id
+from state.session_form import Header, encode_message, encode_record, encode_session, encoded
+from state.session_shelf import Shelf
+from state.stored import Store, StoreError
+from state.transcript import Message, MessageCategory
+
+CONVERSATIONS_PATH = Path(".parley/sessions")
+CARRIED_OVER = frozenset({MessageCategory.SYSTEM, MessageCategory.CONTEXT})
+
+Change = Callable[[Message], Message | None]
+"""Gives the message as it is to be; None to drop it."""
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class Kept:
+    """How a session is stored, and its recorder.
+
+    metadata, count: as they are stored, of messages counting those in the journal. document, journal: their bytes.
+    is_behind: something is in memory alone. is_purge_due: words are stored still that are to be gone.
+    """
+
+    manager: SessionManager
+    saved_at: datetime
+    metadata: bytes = b""
+    count: int = 0
+    document: int = 0
+    journal: int = 0
+    is_behind: bool = False
+    is_purge_due: bool = False
+
+    def now(self) -> str:
+        return self.manager.now().isoformat()
+
+    def encode(self, message: Message) -> bytes:
+        return encode_message(message)
+
+    def record(self, session: Session, message: Message, encoded: bytes) -> None:
+        self.manager.record(session, self, message, encoded)
+
+    def lacks(self, session: Session) -> bool:
+        """Whether something of it is not stored at all, be it that somebody changed it by hand."""
+        is_changed = len(session.messages) != self.count or encoded(session.metadata) != self.metadata
+        return self.is_behind or self.is_purge_due or is_changed
+
+
+class SessionManager:
+    """Keeps sessions, by id. `session=None` means the current one: the last that was created or loaded.
+
+    A session exists once in memory, however often it is loaded. Of those that nobody holds, the least recently used
+    leave memory. What is added to a session is journalled at once; every auto_save_interval seconds at most it is
+    written as a whole, if its journal has outgrown it. While a disk fails, memory holds what the disk does not.
+    """
+
+    def __init__(
+        self,
+        base_path: str | Path = CONVERSATIONS_PATH,
+        max_messages_per_session: int = 5000,
+        max_sessions_in_memory: int = 20,
+        format: str = "json",  # noqa: A002 - the document's name for it
+        auto_save_interval: float = 60,
+        *,
+        store: Store | None = None,
+        clock: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        """Raises ValueError for a format other than "json"."""
+        if format != "json":
+            raise ValueError(f"Sessions are stored as json, not as {format!r}.")
+        self.now = clock
+        self._store: Store = FolderStore(base_path) if store is None else store
+        self._shelf = Shelf(self._store, clock)
+        self._max_messages = max_messages_per_session
+        self._max_in_memory = max_sessions_in_memory
+        self._interval = timedelta(seconds=auto_save_interval)
+        self._live: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        self._recent: OrderedDict[str, Session] = OrderedDict()  # the one used last at the end
+        self._behind: dict[str, Session] = {}
+        self._current: Session | None = None
+
+    def create_session(self, session_id: str | None = None, metadata: Mapping[str, Any] | None = None) -> Session:
+        """Raises ValueError for an id that is empty or taken, and SessionError for metadata that are no JSON."""
+        return self._create(session_id, dict(metadata or {}), [])
+
+    def load_session(self, session_id: str) -> Session | None:
+        """None only where nothing was ever stored by that id.
+
+        What is damaged comes from its backup, or as a session that says what was lost; one line is logged.
+        Raises VersionError for a session of another version, which stays as it is, and StoreError where nothing can be
+        read at all.
+        """
+        session = self._find(session_id)
+        if session is not None:
+            self._current = session
+            self._touch(session)
+        return session
+
+    def check_session_boundary(self, session: Session | None = None) -> bool:
+        """Whether it is full."""
+        session = self._current if session is None else session
+        return session is not None and len(session.messages) >= self._max_messages
+
+    def create_continuation_session(
+        self, source_session: Session | None = None, session_id: str | None = None
+    ) -> Session:
+        """One that goes on with what the source says of system and context, each knowing the other by its metadata.
+
+        Both are saved. Without any session to continue, a first one is created.
+        """
+        source = self._current if source_session is None else source_session
+        if source is None:
+            return self.create_session(session_id)
+        index = source.metadata.get("continuation_index", 0) + 1
+        metadata = {**source.metadata, "continued_from": source.id, "continuation_index": index}
+        metadata.pop("continued_to", None)
+        session = self._create(session_id, metadata, source.filter(CARRIED_OVER).messages)
+        source.metadata["continued_to"] = session.id
+        self.save_session(source)
+        return session
+
+    def save_session(self, session: Session | None = None) -> bool:
+        """Writes it as a whole; from now on it is the session of its id. False where that fails: memory keeps it.
+
+        Raises SessionError for a session that is no JSON.
+        """
+        session = self._current if session is None else session
+        if session is None:
+            return False
+        if self._live.get(session.id) is not session:
+            self._adopt(session)
+        self._touch(session)
+        return self._save(session)
+
+    def list_sessions(self, limit: int = 100, offset: int = 0) -> list[Header]:
+        """Dicts with id, created_at, last_active, message_count and metadata, the last active first."""
+        names = self._store.names(limit, offset)
+        rows = [row for name in names if (row := self._row_of(name))]
+        if offset == 0:
+            rows += [session.header() for name, session in self._behind.items() if name not in names]
+        return sorted(rows, key=lambda row: str(row["last_active"]), reverse=True)[:limit]
+
+    def delete_session(self, session_id: str) -> bool:
+        """Deletes it with its backups and journal. Gives whether there was one. Raises StoreError."""
+        live = self._live.pop(session_id, None)
+        if live is not None:
+            live.recorder = None
+        self._recent.pop(session_id, None)
+        self._behind.pop(session_id, None)
+        if self._current is live:
+            self._current = None
+        return self._store.delete(session_id) or live is not None
+
+    def revise_messages(self, session_id: str, change: Change) -> int:
+        """Changes or drops messages, and gives how many. What they were is gone from documents, backups and journals.
+
+        Raises StoreError where it could not be written: memory is changed, what is stored is not yet.
+        """
+        session = self._find(session_id)
+        if session is None:
+            return 0
+        changed = [(message, change(message)) for message in session.messages]
+        count = sum(new is not old and new != old for old, new in changed)
+        session.messages[:] = [new for _, new in changed if new is not None]
+        kept = self._kept(session)
+        kept.is_purge_due |= count > 0
+        if kept.is_purge_due and not self._save(session):
+            raise StoreError(f"Session {session_id!r} could not be written: what is stored still has the old messages.")
+        return count
+
+    def flush(self) -> None:
+        """Has on disk for certain what was journalled. Raises StoreError."""
+        self._store.flush()
+
+    def save_all(self) -> bool:
+        """Writes what is not stored as a whole. Gives whether everything could be."""
+        waiting = [each for each in self._live.values() if self._kept(each).journal or self._kept(each).lacks(each)]
+        return sum(map(self._write, waiting)) == len(waiting)
+
+    def close(self) -> None:
+        self.save_all()
+        self._shelf.does("all", self._store.flush)
+        self._store.close()
+
+    def record(self, session: Session, kept: Kept, message: Message, text: bytes) -> None:
+        """Journals a message that was added to a session of ours; text: the message as it is encoded."""
+        live = self._live.get(session.id, session)
+        if live is not session:  # another was saved by its id
+            live.add_message(message)
+            return
+        line = encode_record(session, text)
+        # More than this one message is new where somebody changed the list by hand.
+        kept.is_behind |= len(session.messages) - kept.count not in {0, 1}
+        kept.count = len(session.messages)
+        if not self._shelf.does(session.id, lambda: self._store.append(session.id, line)):
+            self._fall_behind(session)
+            return
+        kept.journal += len(line)
+        if kept.is_behind or self._is_outgrown(kept):
+            self._write(session)
+        self._catch_up()
+
+    def _create(self, session_id: str | None, metadata: dict[str, Any], messages: list[Message]) -> Session:
+        now = self.now()
+        name = new_id(now) if session_id is None else session_id
+        if session_id is not None and (name in self._live or self._shelf.is_known(name)):
+            raise ValueError(f"There is a session {session_id!r} already: load it.")
+        encoded(metadata)
+        session = Session(name, messages, now.isoformat(), now.isoformat(), metadata)
+        self._adopt(session)
+        self._current = session
+        self._touch(session)
+        self._save(session)
+        return session
+
+    def _find(self, session_id: str) -> Session | None:
+        if live := self._live.get(session_id):
+            return live
+        found = self._shelf.find(session_id)
+        if found is None:
+            return None
+        self._adopt(found.session, document=found.document, journal=found.journal)
+        if found.is_damaged:
+            self._save(found.session)
+        return found.session
+
+    def _row_of(self, name: str) -> Header | None:
+        live = self._live.get(name)
+        return live.header() if live else self._shelf.header(name)
+
+    def _adopt(self, session: Session, *, journal: int = 0, document: int = 0) -> None:
+        """Makes it the session of its id."""
+        self._behind.pop(session.id, None)
+        count, metadata = len(session.messages), encoded(session.metadata)
+        session.recorder = Kept(self, self.now(), metadata, count, document, journal)
+        self._live[session.id] = session
+
+    def _kept(self, session: Session) -> Kept:
+        if not isinstance(session.recorder, Kept):
+            raise TypeError(f"Session {session.id!r} is not kept here: save it first.")
+        return session.recorder
+
+    def _touch(self, session: Session) -> None:
+        """It was used last. What has to leave memory for it is stored before."""
+        self._recent[session.id] = session
+        self._recent.move_to_end(session.id)
+        while len(self._recent) > self._max_in_memory:
+            _, old = self._recent.popitem(last=False)
+            if self._kept(old).lacks(old) or self._is_outgrown(self._kept(old)):
+                self._write(old)
+
+    def _is_outgrown(self, kept: Kept) -> bool:
+        return kept.journal > kept.document and self.now() - kept.saved_at >= self._interval
+
+    def _save(self, session: Session) -> bool:
+        is_saved = self._write(session)
+        self._catch_up()
+        return is_saved
+
+    def _catch_up(self) -> None:
+        """Writes what a store that failed for a while did not take."""
+        while self._behind and self._write(next(iter(self._behind.values()))):
+            pass
+
+    def _write(self, session: Session) -> bool:
+        kept, content = self._kept(session), encode_session(session)
+        if not self._shelf.does(session.id, lambda: self._store.write(session.id, content, purge=kept.is_purge_due)):
+            self._fall_behind(session)
+            return False
+        self._behind.pop(session.id, None)
+        kept.saved_at, kept.metadata, kept.count = self.now(), encoded(session.metadata), len(session.messages)
+        kept.document, kept.journal, kept.is_behind, kept.is_purge_due = len(content), 0, False, False
+        return True
+
+    def _fall_behind(self, session: Session) -> None:
+        self._kept(session).is_behind = True
+        self._behind[session.id] = session

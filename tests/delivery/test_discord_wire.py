@@ -1,0 +1,193 @@
+"""An answer on its way over the loopback Discord: what nonces give, what is edited in place, who gives way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import discord
+import pytest
+
+from delivery.discord_wire import DiscordWire
+from delivery.history import answer_among, read_since
+from delivery.post import Post, Posted, PostError, Problem
+from playground.model import Message
+from playground.server import Playground
+from tests.delivery.posting import CARD
+from tests.playground.support import Bot, point_discord_at
+from tests.support.people import said
+from tests.support.virtual_time import until
+
+SENDS = r"/messages$"
+EDIT_INTERVAL_SECONDS = 0.02
+BEGUN = "It is a kind of"
+WHOLE = "It is a kind of bird that cannot fly."
+OTHER = "Penguins are birds."
+
+
+class Process(Bot):
+    """One process with our token, and the answer it makes to a question of Ada's."""
+
+    def __init__(self, pg: Playground, question: Message) -> None:
+        super().__init__()
+        self._pg = pg
+        self._question = question
+        self.post: Post | None = None
+
+    def begin(self, adopted: Sequence[Posted] | None = None) -> Post:
+        self.post = Post(
+            DiscordWire(self, self._pg.guild_id, self._question.channel_id),
+            said(self._question.author.id, "what is it?", message_id=self._question.id),
+            reply_to=lambda: self._question.id,
+            bot=("Parley", self._pg.bot_id),
+            addressees=frozenset({self._question.author.id}),
+            record=lambda _: None,
+            adopted=adopted,
+            edit_interval_seconds=EDIT_INTERVAL_SECONDS,
+        )
+        return self.post
+
+    async def on_message(self, message: discord.Message) -> None:
+        self._tell(message, message.reference.message_id if message.reference else None)
+
+    async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
+        self._tell(payload.message, None)
+
+    def _tell(self, message: discord.Message, reply_to: int | None) -> None:
+        if self.post and message.author.id == self._pg.bot_id:
+            self.post.overheard(message.id, message.content, reply_to)
+
+
+@asynccontextmanager
+async def running(pg: Playground, question: Message) -> AsyncIterator[Process]:
+    process = Process(pg, question)
+    task = asyncio.create_task(process.start(pg.token))
+    await process.ready.wait()
+    yield process
+    await process.close()
+    await task
+
+
+@pytest.fixture
+def question(pg: Playground, monkeypatch: pytest.MonkeyPatch) -> Message:
+    point_discord_at(pg, monkeypatch)
+    return pg.post(pg.channel("general"), pg.person("Ada"), "what is it?")
+
+
+@pytest.fixture
+async def one(pg: Playground, question: Message) -> AsyncIterator[Process]:
+    async with running(pg, question) as process:
+        yield process
+
+
+@pytest.fixture
+async def two(pg: Playground, question: Message) -> AsyncIterator[Process]:
+    async with running(pg, question) as process:
+        yield process
+
+
+def answers(pg: Playground, question: Message) -> list[Message]:
+    return [m for m in pg.messages(question.channel_id) if m.author.id == pg.bot_id]
+
+
+def answered(pg: Playground) -> list[str]:
+    """The requests to post that were answered."""
+    return [
+        request.method for request in pg.requests if request.method == "POST" and request.path.endswith("/messages")
+    ]
+
+
+async def adopted_by(process: Process, pg: Playground, question: Message, *later: int) -> list[Posted]:
+    """What stands of the answer, as it is found after a restart."""
+    messages = await read_since(process, pg.guild_id, question.channel_id, question.id, 100)
+    assert messages is not None
+    return answer_among(messages, pg.bot_id, question.id, later)
+
+
+async def test_what_was_sent_comes_back_as_it_stands(pg: Playground, question: Message, one: Process) -> None:
+    wire = DiscordWire(one, pg.guild_id, question.channel_id)
+    first = await wire.send(f"  {BEGUN} ", nonce="1", reply_to=question.id)
+    await wire.edit(first.message_id, WHOLE)
+    again = await wire.send(OTHER, nonce="1", reply_to=question.id)
+    assert (first.content, again.content) == (BEGUN, WHOLE)
+    assert first.message_id == again.message_id
+
+
+async def test_an_answer_that_was_begun_is_found_and_finished_in_its_place(
+    pg: Playground, question: Message, one: Process, two: Process
+) -> None:
+    begun = one.begin()
+    begun.show("\n".join(["It is a kind of bird."] * 150))
+    await pg.wait_for(lambda: len(answers(pg, question)) == 2)
+    begun.broken.cancel()
+    found = await adopted_by(two, pg, question, *(m.id for m in answers(pg, question)))
+    assert [posted.content for posted in found] == [m.content for m in answers(pg, question)]
+    message_id = await two.begin(found).finish(WHOLE, CARD)
+    [answer] = answers(pg, question)
+    assert (answer.id, answer.content) == (message_id, WHOLE)
+    assert answer.components
+
+
+async def test_what_was_not_found_is_finished_by_its_nonce(
+    pg: Playground, question: Message, one: Process, two: Process
+) -> None:
+    await one.begin().finish(BEGUN)
+    await two.begin(adopted=()).finish(WHOLE)
+    assert [m.content for m in answers(pg, question)] == [WHOLE]
+
+
+async def test_a_process_that_finds_another_answer_under_its_nonce_leaves_it(
+    pg: Playground, question: Message, one: Process, two: Process
+) -> None:
+    await one.begin().finish(OTHER)
+    with pytest.raises(PostError) as refused:
+        await two.begin().finish(WHOLE)
+    assert refused.value.problem is Problem.ELSEWHERE
+    assert [m.content for m in answers(pg, question)] == [OTHER]
+
+
+async def test_a_process_that_hears_of_another_answer_sends_none(
+    pg: Playground, question: Message, one: Process, two: Process
+) -> None:
+    waiting = two.begin()
+    await one.begin().finish(OTHER)
+    await asyncio.wait({waiting.broken}, timeout=5)
+    with pytest.raises(PostError) as refused:
+        await waiting.finish(WHOLE)
+    assert refused.value.problem is Problem.ELSEWHERE
+    assert len(answered(pg)) == len(answers(pg, question)) == 1
+
+
+async def test_of_two_that_begin_alike_the_one_that_has_said_more_goes_on(
+    pg: Playground, question: Message, one: Process, two: Process
+) -> None:
+    both = asyncio.Event()
+    sends = pg.faults.add("POST", SENDS, delay_event=both, times=2)
+    first, second = one.begin(), two.begin()
+    first.show("It is")
+    second.show("It is")
+    await until(lambda: sends.hits == 2, rounds=100_000)
+    both.set()
+    await pg.wait_for(lambda: len(answered(pg)) == 2)
+    first.show(WHOLE)
+    await asyncio.wait({second.broken}, timeout=5)
+    with pytest.raises(PostError) as refused:
+        await second.finish("It is.")
+    assert refused.value.problem is Problem.ELSEWHERE
+    await first.finish(WHOLE)
+    assert [m.content for m in answers(pg, question)] == [WHOLE]
+
+
+async def test_the_events_of_its_own_doings_never_stop_an_answer(
+    pg: Playground, question: Message, one: Process
+) -> None:
+    post = one.begin()
+    for text in ("It", BEGUN, f"{BEGUN} bird", WHOLE):
+        post.show(text)
+        await pg.wait_for(lambda text=text: [text] == [m.content for m in answers(pg, question)])  # type: ignore[misc]
+    await one.event("raw_message_edit", 3)
+    await post.finish("Sorry.")
+    await one.event("raw_message_edit", 4)
+    assert [m.content for m in answers(pg, question)] == ["Sorry."]
+    assert not post.broken.exception()

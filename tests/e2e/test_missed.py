@@ -1,0 +1,288 @@
+"""What was said while the bot was away, or while it came back: it is taken up once, in order, and not too late."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from decider import Reason
+from playground.faults import Fault
+from tests.e2e.test_trip import ADDED, asked_which, whisper
+from tests.support.lives import caught_up, kill, life, on_disk, open_stage, waking
+from tests.support.scene import Scene
+from tests.support.stub_model import StubModel
+from turns.wording import RESTARTING
+
+READING = r"/messages$"
+
+
+class Wall:
+    """The playground's clock, which can be turned."""
+
+    def __init__(self) -> None:
+        self.behind = 0.0
+
+    def __call__(self) -> float:
+        return time.time() - self.behind
+
+
+@pytest.fixture
+def wall() -> Wall:
+    return Wall()
+
+
+@pytest.fixture
+async def scene(stub: StubModel, tmp_path: Path, wall: Wall) -> AsyncIterator[Scene]:
+    async with open_stage(stub, tmp_path / "state", wall=wall) as stage:
+        yield stage
+
+
+def read_channels(scene: Scene) -> list[int]:
+    """Those of which the bot asked for messages since its start."""
+    return [int(sent.path.split("/")[-2]) for sent in scene.sent("GET", "/messages")]
+
+
+async def left(scene: Scene) -> None:
+    """The bot was there, and is gone."""
+    async with life(scene):
+        await scene.ask("Ben", "hello", channel="random")
+
+
+async def test_a_mention_is_answered(scene: Scene) -> None:
+    await left(scene)
+    question = scene.mention("Ada", "are you there?")
+    async with life(scene):
+        await scene.answer_to(question)
+        assert len(scene.said()) == len(scene.stub.requests) == 1
+
+
+async def test_a_followup_is_answered_and_talk_between_others_is_not(scene: Scene) -> None:
+    async with life(scene):
+        await scene.ask("Ada", "my cat is called Tim")
+    scene.say("Ben", "lunch, Chloe?", reply_to=scene.say("Chloe", f"<@{scene.pg.person('Ben')}> hungry?").id)
+    followup = scene.say("Ada", "Parley, what is it called?", reply_to=scene.said()[-1].id)
+    async with life(scene):
+        await scene.answer_to(followup)
+        await scene.at_rest()
+    assert len(scene.stub.requests) == 1
+    assert scene.told().index("Tim") < scene.told().index("lunch, Chloe?") < scene.told().index("what is it called?")
+
+
+async def test_a_followup_to_a_conversation_that_has_expired_by_now_is_answered(scene: Scene) -> None:
+    async with life(scene, conversation_timeout_seconds=5):
+        await scene.ask("Ada", "my cat is called Tim")
+        await scene.at_rest()
+        conversation = scene.bot.conversations.get(scene.pg.channel("general"))
+        assert conversation
+        followup = scene.say("Ada", "and what is it called?")
+        await kill(scene)
+    assert len(scene.said()) in (1, 2)
+    async with life(scene, conversation_timeout_seconds=5):
+        if len(scene.said()) == 1:
+            await scene.answer_to(followup)
+        assert len(scene.said()) == 2
+
+
+async def test_what_is_older_is_not_taken_up(scene: Scene, wall: Wall) -> None:
+    async with life(scene):
+        await scene.ask("Ben", "hello", channel="random")
+        hour_ago = scene.bot.catch_up._clock().replace(year=2020)
+        scene.bot.catch_up._clock = lambda: hour_ago
+        scene.bot.catch_up.beat()
+        scene.bot.keeper.touch_process("alive")
+    wall.behind = 320.0
+    scene.pg.world._last_id = 0
+    old = scene.mention("Ada", "are you there?")
+    wall.behind = 0.0
+    young = scene.mention("Ben", "and now?")
+    async with life(scene):
+        await scene.answer_to(young)
+        await scene.at_rest()
+    assert old.id not in scene.decisions
+    assert len(scene.said()) == 1
+
+
+async def test_several_in_one_channel_are_taken_up_in_order(scene: Scene) -> None:
+    await left(scene)
+    said = [scene.mention(who, text) for who, text in (("Ada", "one"), ("Ben", "two"), ("Chloe", "three"))]
+    async with life(scene):
+        await scene.until(lambda: scene.journal.find("turn_ended", message=said[-1].id))
+        await scene.at_rest()
+    decided = [entry["message"] for entry in scene.journal.find("decided", decision="respond")]
+    assert decided == [message.id for message in said]
+    told = scene.told()
+    assert told.index("one") < told.index("two") < told.index("three")
+
+
+async def test_at_the_very_first_start_nothing_is_read(scene: Scene) -> None:
+    question = scene.mention("Ada", "are you there?")
+    async with life(scene):
+        assert not read_channels(scene)
+        assert question.id not in scene.decisions
+    assert not scene.said()
+
+
+async def test_a_channel_without_news_costs_no_request(scene: Scene) -> None:
+    async with life(scene):
+        await scene.ask("Ada", "hello")
+    scene.pg.world.channel(scene.pg.channel("general")).last_message_id = 1
+    scene.mention("Ada", "hello", channel="help")
+    async with life(scene):
+        await scene.until(scene.said)
+        assert read_channels(scene)[0] == scene.pg.channel("help")
+        assert scene.pg.channel("general") not in read_channels(scene)
+
+
+async def test_channels_that_are_not_listed_or_cannot_be_read_are_not_asked_for(scene: Scene) -> None:
+    await left(scene)
+    for name in ("general", "help", "random"):
+        scene.mention("Ada", "are you there?", channel=name)
+    scene.pg.deny(scene.pg.channel("help"), "read_message_history")
+    allowed = frozenset({scene.pg.channel("general"), scene.pg.channel("help")})
+    async with life(scene, channels=allowed):
+        await scene.until(scene.said)
+        await scene.at_rest()
+        assert set(read_channels(scene)) == {scene.pg.channel("general")}
+
+
+async def test_what_was_deleted_while_away_is_not_answered(scene: Scene) -> None:
+    await left(scene)
+    scene.pg.delete(scene.mention("Ada", "my secret is Tim"))
+    other = scene.mention("Ben", "are you there?")
+    async with life(scene):
+        await scene.answer_to(other)
+        await scene.at_rest()
+    assert len(scene.said()) == 1
+    assert "Tim" not in scene.told()
+
+
+async def test_what_was_edited_while_away_is_answered_in_its_new_words(scene: Scene) -> None:
+    await left(scene)
+    question = scene.mention("Ada", "is Tim a cat?")
+    scene.pg.edit(question, f"<@{scene.pg.bot_id}> is Tom a cat?")
+    async with life(scene):
+        await scene.answer_to(question)
+    assert "Tom" in scene.told()
+    assert "Tim" not in scene.told()
+
+
+async def test_a_session_that_is_lost_costs_no_question(scene: Scene) -> None:
+    """op 9 false after messages were posted to a connection that was dead already."""
+    async with life(scene):
+        await scene.ask("Ada", "hello")
+        deaf = scene.pg._gateway.sessions
+        connections, kept = scene.pg._gateway.connections, dict(deaf)
+        deaf.clear()
+        missed = [scene.say("Ada", "and what do you think?"), scene.mention("Ben", "hello", channel="help")]
+        deaf.update(kept)
+        assert connections
+        scene.pg.invalidate(resumable=False)
+        for message in missed:
+            await scene.answer_to(message)
+        await scene.at_rest()
+        assert len(scene.said()) == 2
+        assert len(scene.said("help")) == 1
+        assert len(scene.stub.requests) == 3
+
+
+# While it comes back
+
+
+async def held_back(scene: Scene) -> tuple[Fault, asyncio.Event]:
+    """The reading of the next channel waits for the event."""
+    gate = asyncio.Event()
+    return scene.pg.faults.add("GET", READING, delay_event=gate), gate
+
+
+async def test_what_is_said_meanwhile_waits_for_what_was_missed_in_its_channel_alone(scene: Scene) -> None:
+    await left(scene)
+    missed = scene.mention("Ada", "one")
+    reading, gate = await held_back(scene)
+    async with waking(scene):
+        await scene.until(lambda: reading.hits)
+        live = scene.mention("Ben", "two")
+        await scene.ask("Chloe", "hello", channel="help")
+        assert live.id not in scene.decisions
+        gate.set()
+        await scene.decision(live)
+        await scene.at_rest()
+    decided = [e["message"] for e in scene.journal.find("decided", decision="respond") if e["channel"] == live.channel_id]
+    assert decided == [missed.id, live.id]
+    told = "\n".join(str(request["messages"]) for request in scene.stub.requests[1:])
+    assert told.index("one") < told.index("two")
+
+
+async def test_what_is_deleted_while_it_waits_is_not_answered(scene: Scene) -> None:
+    await left(scene)
+    missed = scene.mention("Ada", "one")
+    reading, gate = await held_back(scene)
+    async with waking(scene):
+        await scene.until(lambda: reading.hits)
+        live = scene.mention("Ben", "my secret is Tim")
+        await scene.delete(live)
+        gate.set()
+        await scene.answer_to(missed)
+        await scene.at_rest()
+        await scene.ask("Chloe", "hello")
+        assert "Tim" not in scene.told()
+    assert len(scene.said()) == 2
+    assert not on_disk(scene.folder, "Tim")
+
+
+async def test_a_click_while_it_comes_back_is_taken_when_that_is_done_or_told(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.CLICK_PATIENCE_SECONDS", 0.05)
+    async with life(scene):
+        card = await asked_which(scene)
+    scene.say("Ben", "nothing of interest")
+    reading, gate = await held_back(scene)
+    async with waking(scene):
+        await scene.until(lambda: reading.hits)
+        assert await whisper(scene, scene.press("Ada", card, "1.")) == RESTARTING
+        monkeypatch.setattr("bot.CLICK_PATIENCE_SECONDS", 10)
+        scene.press("Ada", card, "1.")
+        gate.set()
+        await caught_up(scene)
+        await scene.shows(ADDED)
+
+
+async def test_what_is_said_while_it_shuts_down_is_answered_by_the_next(scene: Scene) -> None:
+    async with life(scene):
+        await scene.ask("Ada", "hello")
+        scene.bot.turns.draining = True
+        late = [scene.mention("Ada", "and now?"), scene.mention("Ben", "hello", channel="help")]
+        for message in late:
+            assert (await scene.decision(message)).reason is Reason.SHUTTING_DOWN
+    async with life(scene):
+        for message in late:
+            await scene.answer_to(message)
+        await scene.at_rest()
+    assert len(scene.said()) == 2
+    assert len(scene.said("help")) == 1
+
+
+async def test_an_answer_of_another_process_counts(scene: Scene, tmp_path: Path) -> None:
+    await left(scene)
+    here, scene.folder = scene.folder, tmp_path / "elsewhere"
+    async with life(scene):
+        await scene.ask("Ada", "hello")
+    scene.folder = here
+    async with life(scene):
+        await scene.ask("Ben", "and you?", channel="help")
+    assert len(scene.said()) == 1
+
+
+async def test_a_channel_that_cannot_be_read_costs_nobody_else_anything(scene: Scene) -> None:
+    await left(scene)
+    scene.mention("Ada", "one")
+    other = scene.mention("Ben", "two", channel="help")
+    scene.pg.faults.add("GET", rf"/{scene.pg.channel('general')}/messages", status=403, times=5)
+    async with life(scene):
+        await scene.answer_to(other)
+        await scene.ask("Ada", "three")
+    assert len(scene.said()) == 1

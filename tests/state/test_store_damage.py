@@ -1,0 +1,591 @@
+"""Whatever happens to the files of a session, something is loaded, nothing raises, and one line says what was done."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from state import Message, MessageCategory, Session, SessionManager
+from state.folder_form import unmarked
+from state.session_form import decode_session, take_records
+from state.store import FolderStore, Stored, StoreError
+
+ID = "123"
+MESSAGES = 36
+TEXTS = [f"message {number}: {'what was said ' * 8}" for number in range(MESSAGES)]
+
+Damage = Callable[[Path], object]
+
+
+@pytest.fixture
+def kept(tmp_path: Path, _hasty_disk: None) -> Path:
+    """The folder of a session with a backup, and with messages in the journals of both."""
+    folder = tmp_path / "kept"
+    manager = SessionManager(folder)
+    session = manager.create_session(ID)
+    for number, text in enumerate(TEXTS):
+        session.add_message(message(number, text))
+        if number in {20, 31}:
+            assert manager.save_session(session)
+    manager.flush()
+    FolderStore(folder).close()
+    return folder
+
+
+def message(number: int, text: str) -> Message:
+    return Message("user", text, MessageCategory.DIALOG, id=f"msg_{number:08}", timestamp="2026-01-01T00:00:00+00:00")
+
+
+def loaded(folder: Path) -> Session:
+    """Without anything being written."""
+    stored = FolderStore(folder).read(ID)
+    assert stored.content is not None
+    session = decode_session(stored.content)
+    assert take_records(session, stored.records) == 0
+    return session
+
+
+def restored(folder: Path) -> Stored:
+    """What is read where the document is damaged."""
+    path = folder / f"{ID}.json"
+    whole = path.read_bytes()
+    path.write_bytes(b"")
+    assert texts(loaded(folder)) == TEXTS
+    stored = FolderStore(folder).read(ID)
+    path.write_bytes(whole)
+    return stored
+
+
+def texts(session: Session | None) -> list[str]:
+    assert session is not None
+    return [str(each.content) for each in session.messages]
+
+
+def test_truncated_at_any_byte_of_its_last_4_kb_everything_is_still_there(kept: Path) -> None:
+    path = kept / f"{ID}.json"
+    whole = path.read_bytes()
+    assert len(whole) > 4_096
+    expected, store = restored(kept), FolderStore(kept)
+    for size in reversed(range(len(whole) - 4_096, len(whole))):
+        os.truncate(path, size)
+        assert store.read(ID) == expected, size
+
+
+def test_1000_random_bit_flips_lose_nothing(kept: Path) -> None:
+    path = kept / f"{ID}.json"
+    whole = path.read_bytes()
+    expected, store = restored(kept), FolderStore(kept)
+    choice = random.Random(1)
+    for _ in range(1_000):
+        place, bit = choice.randrange(len(whole)), 1 << choice.randrange(8)
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+        assert store.read(ID) == expected, (place, bit)
+
+
+@pytest.mark.parametrize("flips", [3, 30, 300])
+def test_many_bit_flips_at_once_lose_nothing(kept: Path, flips: int) -> None:
+    path = kept / f"{ID}.json"
+    whole = path.read_bytes()
+    choice = random.Random(2)
+    for _ in range(100):
+        spoiled = bytearray(whole)
+        for _ in range(flips):
+            spoiled[choice.randrange(len(whole))] ^= 1 << choice.randrange(8)
+        path.write_bytes(spoiled)
+        assert texts(loaded(kept)) == TEXTS
+
+
+def test_1000_random_bit_flips_in_the_mark_lose_nothing(kept: Path) -> None:
+    path = kept / f"{ID}.json"
+    whole = path.read_bytes()
+    expected, store = restored(kept), FolderStore(kept)
+    choice = random.Random(3)
+    for _ in range(1_000):
+        place, bit = choice.randrange(50), 1 << choice.randrange(8)
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+        assert store.read(ID) == expected, (place, bit)
+
+
+def test_1000_random_bit_flips_in_the_journal_cost_one_message_each_at_most(kept: Path) -> None:
+    path = current_journal(kept)
+    whole = path.read_bytes()
+    choice = random.Random(4)
+    for _ in range(1_000):
+        place, bit = choice.randrange(len(whole)), 1 << choice.randrange(8)
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+        found = texts(loaded(kept))
+        assert len(found) >= MESSAGES - 1, (place, bit)
+        assert set(found) <= set(TEXTS)
+
+
+def test_a_journal_torn_at_any_byte_keeps_what_was_whole(kept: Path) -> None:
+    path = current_journal(kept)
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        found = texts(loaded(kept))
+        assert found == TEXTS[: len(found)]
+        assert len(found) >= 32 + whole[:size].count(b"\n\n")
+        if size % 40 == 0:  # what is added behind a torn record is not torn with it
+            store = FolderStore(kept)
+            store.append(ID, b"{}")
+            assert store.latest(ID) == b"{}"
+            store.close()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def as_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "file").write_text("somebody's")
+
+
+def as_dangling_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+DAMAGES: dict[str, Damage] = {
+    "empty": empty,
+    "cut": lambda path: os.truncate(path, 700),
+    "zeros": lambda path: path.write_bytes(bytes(5_000)),
+    "noise": lambda path: path.write_bytes(random.Random(1).randbytes(5_000)),
+    "an array": lambda path: path.write_text("[]"),
+    "another object": lambda path: path.write_text('{"a": 1}'),
+    "a wrong message": lambda path: path.write_text(
+        '{"id":"123","created_at":"2026-01-01","last_active":"2026-01-01","metadata":{},"messages":[{}]}'
+    ),
+    "a folder": as_folder,
+    "gone": Path.unlink,
+    "a dangling link": as_dangling_link,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_document_is_restored_from_its_backup_and_kept_aside(kept: Path, damage: Damage) -> None:
+    path = kept / f"{ID}.json"
+    damage(path)
+    spoiled = path.read_bytes() if path.is_file() else None
+    with capture_logs() as logs:
+        session = SessionManager(kept).load_session(ID)
+    assert texts(session) == TEXTS
+    (line,) = logs
+    assert line["event"] == "session_damaged"
+    assert line["session"] == ID
+    assert "\n" not in line["detail"]
+    aside = [each for each in kept.iterdir() if ".damaged-" in each.name]
+    assert [each.read_bytes() for each in aside if each.is_file() and spoiled is not None] == [spoiled] * (
+        spoiled is not None
+    )
+    with capture_logs() as logs:
+        assert texts(SessionManager(kept).load_session(ID)) == TEXTS
+    assert logs == []
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_without_a_backup_what_was_journalled_and_a_notice_are_loaded(kept: Path, damage: Damage) -> None:
+    damage(kept / f"{ID}.json")
+    damage(kept / ".store" / "backup" / f"{ID}.json")
+    with capture_logs() as logs:
+        session = SessionManager(kept).load_session(ID)
+    assert session is not None
+    notice, *rest = session.messages
+    assert notice.category is MessageCategory.SYSTEM
+    assert f"session {ID} was damaged" in notice.content
+    assert [str(each.content) for each in rest] == TEXTS[21:]
+    assert [line["event"] for line in logs] == ["session_damaged"]
+    with capture_logs() as logs:
+        again = SessionManager(kept).load_session(ID)
+    assert again == session
+    assert logs == []
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("where", ["journal", "backup", "names", "temporary", "order"])
+def test_damage_beside_a_sound_document_costs_its_journal_at_most(kept: Path, damage: Damage, where: str) -> None:
+    there = kept / ".store" / where
+    paths = [there] if where == "order" else [path for path in there.iterdir() if path.is_file()]
+    for path in paths:
+        damage(path)
+    manager = SessionManager(kept)
+    session = manager.load_session(ID)
+    assert session is not None
+    assert texts(session)[:32] == TEXTS[:32]
+    assert where == "journal" or len(session.messages) == MESSAGES
+    session.add_message(message(99, "later"))
+    assert manager.save_session(session)
+    assert texts(SessionManager(kept).load_session(ID))[-1] == "later"
+    assert [row["id"] for row in SessionManager(kept).list_sessions()] == [ID]
+
+
+def test_of_damaged_files_three_are_kept_and_none_is_overwritten(kept: Path) -> None:
+    for number in range(6):
+        (kept / f"{ID}.json").write_text(f"damaged {number}")
+        assert texts(SessionManager(kept).load_session(ID)) == TEXTS
+    aside = sorted(path for path in kept.iterdir() if ".damaged-" in path.name)
+    assert [path.read_text() for path in aside] == ["damaged 3", "damaged 4", "damaged 5"]
+    assert SessionManager(kept).delete_session(ID)
+    assert not [path for path in kept.rglob("*") if ID in path.name]
+
+
+def test_a_damaged_document_is_listed_and_can_be_deleted(kept: Path) -> None:
+    as_folder(kept / f"{ID}.json")
+    assert [row["message_count"] for row in SessionManager(kept).list_sessions()] == [MESSAGES]
+    assert SessionManager(kept).delete_session(ID)
+    assert SessionManager(kept).load_session(ID) is None
+
+
+def test_a_folder_that_cannot_be_read_gives_a_recovery_session(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    manager = SessionManager(tmp_path / "file")
+    with capture_logs() as logs:
+        session = manager.load_session(ID)
+        assert session is not None
+        session.add_message(message(1, "still there"))
+        assert not manager.save_session(session)
+    assert texts(session)[1:] == ["still there"]
+    assert [line["event"] for line in logs] == ["session_damaged", "session_not_stored"]
+    manager.close()
+
+
+def fill(path: Path) -> None:
+    """Has no room left on the disk."""
+    with suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4_096))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small disk")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_on_a_full_disk_nothing_raises_and_all_is_stored_once_there_is_room(small_disk: Path) -> None:
+    manager = SessionManager(small_disk / "sessions")
+    session = manager.create_session(ID)
+    session.add_message(message(0, "before"))
+    filler = small_disk / "filler"
+    fill(filler)
+    with capture_logs() as logs:
+        for number in range(1, 100):
+            session.add_message(message(number, "x" * 100))
+        assert not manager.save_session(session)
+        assert manager.create_session("another").id == "another"
+    assert [line["event"] for line in logs] == ["session_not_stored"]
+    assert "No space left" in logs[0]["error"]
+    found = SessionManager(small_disk / "sessions").load_session(ID)
+    assert found is not None
+    assert 1 <= len(found.messages) < 100
+    filler.unlink()
+    session.add_message(message(100, "after"))
+    again = SessionManager(small_disk / "sessions")
+    assert again.load_session(ID) == session
+    assert again.load_session("another") is not None
+    assert manager.save_all()
+    manager.close()
+    again.close()
+
+
+def test_a_disk_that_became_read_only_is_read_and_refuses_in_one_line(small_disk: Path) -> None:
+    manager = SessionManager(small_disk)
+    session = manager.create_session(ID)
+    session.add_message(message(0, "before"))
+    (small_disk / "456.json").write_text("damaged")
+    manager.close()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    manager = SessionManager(small_disk)
+    with capture_logs() as logs:
+        found = manager.load_session(ID)
+        assert found == session
+        found.add_message(message(1, "after"))
+        assert texts(manager.load_session(ID)) == ["before", "after"]
+        assert not manager.save_session()
+        damaged = manager.load_session("456")
+        assert damaged is not None
+        assert len(damaged.messages) == 1
+    assert [line["event"] for line in logs] == ["session_not_stored", "session_damaged"]
+    with pytest.raises(StoreError, match="Read-only"):
+        manager.delete_session(ID)
+    manager.close()
+
+
+def test_a_write_that_fails_at_any_step_loses_nothing(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a kill does, only that the process goes on."""
+    for step in count():
+        folder = tmp_path / f"step {step}"
+        shutil.copytree(kept, folder)
+        manager = SessionManager(folder)
+        session = manager.load_session(ID)
+        assert session is not None
+        with monkeypatch.context() as patch, capture_logs() as logs:
+            is_hit = fail_at(step, patch, OSError(errno.ENOSPC, "No space left on device"))
+            session.add_message(message(90, "new"))
+            is_saved = manager.save_session(session)
+        assert texts(SessionManager(folder).load_session(ID)) in ([*TEXTS, "new"], TEXTS)
+        session.add_message(message(91, "newer"))
+        assert texts(SessionManager(folder).load_session(ID)) == [*TEXTS, "new", "newer"]
+        assert is_saved or [line["event"] for line in logs][:1] == ["session_not_stored"]
+        manager.close()
+        if not is_hit():
+            break
+    assert step > 10
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+STEPS = ("open", "write", "fsync", "link", "replace", "rename", "unlink", "mkdir", "fchmod")
+
+
+def fail_at(step: int, patch: pytest.MonkeyPatch, error: BaseException) -> Callable[[], bool]:
+    """Has the nth call that changes something fail, and gives what tells whether there were so many."""
+    calls = count()
+    hit = []
+
+    def failing(call: Callable[..., Any]) -> Callable[..., Any]:
+        def instead(*arguments: Any, **named: Any) -> Any:
+            if next(calls) == step:
+                hit.append(call)
+                raise error
+            return call(*arguments, **named)
+
+        return instead
+
+    for name in STEPS:
+        patch.setattr(os, name, failing(getattr(os, name)))
+    return lambda: bool(hit)
+
+
+def prepare_backup(store: FolderStore) -> None:
+    store.write(ID, b'{"is":"older"}')
+    store.append(ID, b"oldest")
+    store.write(ID, b'{"is":"old"}')
+    store.append(ID, b"one")
+    store.append(ID, b"two")
+
+
+def prepare_purged(store: FolderStore) -> None:
+    store.write(ID, b'{"is":"older"}')
+    store.write(ID, b'{"is":"old"}', purge=True)
+    store.append(ID, b"one")
+    store.append(ID, b"two")
+
+
+def prepare_damaged(store: FolderStore) -> None:
+    """What is read is what is in the backup, with the records of two generations."""
+    store.write(ID, b'{"is":"old"}')
+    store.append(ID, b"one")
+    store.write(ID, b'{"is":"newer"}')
+    store.append(ID, b"two")
+    (store._folder / f"{ID}.json").write_bytes(b"damaged")
+
+
+def prepare_records_only(store: FolderStore) -> None:
+    store.append(ID, b"one")
+    store.append(ID, b"two")
+
+
+PREPARED = [prepare_backup, prepare_purged, prepare_damaged, prepare_records_only]
+
+
+@pytest.mark.parametrize("purge", [False, True])
+@pytest.mark.parametrize("prepare", PREPARED)
+@pytest.mark.parametrize("is_fresh", [False, True])
+def test_a_kill_at_any_step_of_a_write_leaves_the_old_or_the_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[FolderStore], None], purge: bool, is_fresh: bool
+) -> None:
+    new = Stored(b'{"is":"new"}')
+    ends = set()
+    for step in count():
+        store = FolderStore(tmp_path / str(step))
+        prepare(store)
+        before = store.read(ID)
+        assert before.records == (b"one", b"two")
+        writer = FolderStore(tmp_path / str(step)) if is_fresh else store
+        with monkeypatch.context() as patch:
+            is_hit = fail_at(step, patch, Killed())
+            with suppress(Killed):
+                writer.write(ID, new.content or b"", purge=purge)
+        after = FolderStore(tmp_path / str(step)).read(ID)
+        is_new = after == new
+        assert is_new or (after.content, after.records) == (before.content, before.records), (step, after)
+        ends.add(is_new)
+        if is_new and purge:
+            assert not [path for path in (tmp_path / str(step)).rglob("*") if path.is_file() and _has_old(path)]
+        _goes_on(tmp_path / str(step), after)
+        for each in (store, writer):
+            each.close()
+        if not is_hit():
+            break
+    assert ends == {False, True}
+    assert step > 4
+
+
+def _has_old(path: Path) -> bool:
+    return ".damaged" not in path.name and any(word in path.read_bytes() for word in (b"old", b"one", b"two"))
+
+
+def _goes_on(folder: Path, found: Stored) -> None:
+    """After the kill, nothing is doubled either, and the next write has a backup again."""
+    store = FolderStore(folder)
+    store.append(ID, b"later")
+    assert FolderStore(folder).read(ID).records == (*found.records, b"later")
+    store.write(ID, b'{"is":"next"}')
+    store.append(ID, b"more")
+    assert FolderStore(folder).read(ID) == Stored(b'{"is":"next"}', (b"more",))
+    store.write(ID, b'{"is":"last"}')
+    store.append(ID, b"most")
+    (folder / f"{ID}.json").write_bytes(b"")
+    restored = FolderStore(folder).read(ID)
+    assert (restored.content, restored.records) == (b'{"is":"next"}', (b"more", b"most"))
+    assert not list((folder / ".store" / "temporary").iterdir())
+    store.close()
+
+
+@pytest.mark.parametrize("prepare", PREPARED)
+def test_a_kill_at_any_step_of_a_deletion_leaves_something_to_delete_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[FolderStore], None]
+) -> None:
+    for step in count():
+        store = FolderStore(tmp_path / str(step))
+        prepare(store)
+        with monkeypatch.context() as patch:
+            is_hit = fail_at(step, patch, Killed())
+            with suppress(Killed):
+                store.delete(ID)
+        fresh = FolderStore(tmp_path / str(step))
+        is_there = fresh.read(ID) != Stored(None)
+        assert fresh.names() == [ID] * is_there
+        assert fresh.delete(ID) or not is_there
+        assert fresh.read(ID) == Stored(None)
+        assert not [path for path in (tmp_path / str(step)).rglob("*") if path.name.startswith(ID)]
+        for each in (store, fresh):
+            each.close()
+        if not is_hit():
+            break
+    assert step > 2
+
+
+def test_a_kill_at_any_step_of_an_append_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in count():
+        store = FolderStore(tmp_path / str(step))
+        prepare_backup(store)
+        fresh = FolderStore(tmp_path / str(step))
+        with monkeypatch.context() as patch:
+            is_hit = fail_at(step, patch, Killed())
+            with suppress(Killed):
+                fresh.append(ID, b"three")
+        found = FolderStore(tmp_path / str(step)).read(ID)
+        assert found.content == b'{"is":"old"}'
+        assert found.records in ((b"one", b"two"), (b"one", b"two", b"three"))
+        assert found.notice == ""
+        for each in (store, fresh):
+            each.close()
+        if not is_hit():
+            break
+    assert found.records == (b"one", b"two", b"three")
+
+
+def test_a_purge_that_a_kill_cut_short_is_finished_by_the_next_append(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purged = 0
+    for step in count():
+        folder = tmp_path / str(step)
+        store = FolderStore(folder)
+        prepare_backup(store)
+        with monkeypatch.context() as patch:
+            is_hit = fail_at(step, patch, Killed())
+            with suppress(Killed):
+                store.write(ID, b'{"is":"new"}', purge=True)
+        fresh = FolderStore(folder)
+        fresh.append(ID, b"three")
+        found = fresh.read(ID)
+        if found.content == b'{"is":"new"}':
+            purged += 1
+            assert found.records == (b"three",)
+            assert not [path for path in folder.rglob("*") if path.is_file() and _has_old(path)]
+        else:
+            assert found.records == (b"one", b"two", b"three")
+        for each in (store, fresh):
+            each.close()
+        if not is_hit():
+            break
+    assert purged > 2
+
+
+def test_a_link_to_the_old_document_does_not_stay_where_it_was_its_backup_already(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    store.write(ID, b'{"n":1}')
+    os.link(tmp_path / f"{ID}.json", tmp_path / ".store" / "backup" / f"{ID}.json")  # as a kill may leave it
+    store.write(ID, b'{"n":2}')
+    assert not list((tmp_path / ".store" / "temporary").iterdir())
+    (tmp_path / f"{ID}.json").write_bytes(b"")
+    assert store.read(ID).content == b'{"n":1}'
+
+
+def test_what_is_written_is_on_disk_before_it_takes_its_place_and_its_place_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def name_of(file: int) -> str:
+        return Path(f"/proc/self/fd/{file}").readlink().relative_to(tmp_path).as_posix()
+
+    def synchronised(file: int) -> None:
+        done.append(f"fsync {name_of(file)}")
+        fsync(file)
+
+    def replaced(old: Path, new: Path) -> None:
+        done.append(f"replace {Path(new).relative_to(tmp_path).as_posix()}")
+        replace(old, new)
+
+    store = FolderStore(tmp_path)
+    store.write(ID, b'{"n":1}')
+    monkeypatch.setattr(os, "fsync", synchronised)
+    monkeypatch.setattr(os, "replace", replaced)
+    store.write(ID, b'{"n":2}')
+    assert done == [
+        f"fsync .store/temporary/{ID}",
+        f"replace .store/backup/{ID}.json",
+        f"replace {ID}.json",
+        "fsync .",
+    ]
+    done.clear()
+    store.append(ID, b"x")
+    store.append(ID, b"y")
+    assert done == []
+    store.flush()
+    store.flush()
+    assert done == [f"fsync .store/journal/{ID}.0", "fsync .store/journal"]
+    store.close()
+
+
+def current_journal(folder: Path) -> Path:
+    generation = unmarked((folder / f"{ID}.json").read_bytes()).generation
+    return folder / ".store" / "journal" / f"{ID}.{generation % 2}"

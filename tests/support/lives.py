@@ -1,0 +1,69 @@
+"""The bot in one life after the other: it ends, or is killed, and another takes up what it left."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from playground.limits import Limits
+from playground.server import Playground
+from tests.support.scene import Scene, notify, recorded, running
+from tests.support.stub_model import StubModel
+
+
+@asynccontextmanager
+async def open_stage(stub: StubModel, folder: Path, **world: Any) -> AsyncIterator[Scene]:
+    """A playground in which the bot can live several times, each time from the scene's folder. world: as for it."""
+    async with Playground(limits=Limits.off(), **world) as pg, recorded(pg) as journal:
+        stub.on_request = lambda: notify(pg)
+        yield Scene(pg, stub, journal, folder)
+
+
+@asynccontextmanager
+async def life(scene: Scene, **settings: Any) -> AsyncIterator[None]:
+    """The bot from its start, once it has taken up what it missed, to its end. What was noted before is cleared."""
+    async with waking(scene, **settings):
+        await caught_up(scene)
+        yield
+
+
+@asynccontextmanager
+async def waking(scene: Scene, **settings: Any) -> AsyncIterator[None]:
+    """As life, but from the moment it is connected."""
+    scene.journal.entries.clear()
+    scene.decisions.clear()
+    scene.pg.requests.clear()
+    scene.stub.requests.clear()
+    async with running(scene, **settings):
+        yield
+
+
+async def caught_up(scene: Scene) -> None:
+    """It has taken up what it missed, in all channels."""
+    for channel_id in list(scene.pg.world.channels):
+        await scene.bot.catch_up.turn_of(channel_id)
+
+
+async def kill(scene: Scene) -> None:
+    """The next life begins with what this one had stored by now, and nothing that this one does is seen any more.
+
+    To be called where it waits for something, so that this moment is one.
+    """
+    await scene.bot.keeper.settled()
+    left = scene.folder.with_name(f"{scene.folder.name}+")
+    shutil.copytree(scene.folder, left)
+    scene.folder = left
+    scene.bot.http.request = _dead  # type: ignore[method-assign]
+    await scene.bot.close()
+
+
+async def _dead(*_: Any, **__: Any) -> NoReturn:
+    raise RuntimeError("this process is dead")
+
+
+def on_disk(folder: Path, text: str) -> list[str]:
+    """The files that hold it: documents, backups, journals, logs."""
+    return [str(path) for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]

@@ -1,0 +1,213 @@
+"""commands.py: what people can have done with what is kept of them, over a loopback Discord."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import zipfile
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from structlog.testing import capture_logs
+
+import commands
+from commands import add_commands, sync
+from decider import RecentDecisions
+from playground.interactions import Interaction
+from playground.limits import Limits
+from playground.model import Message
+from playground.server import Playground
+from tests.playground.support import Bot, point_discord_at
+
+EPHEMERAL = 1 << 6
+PRIVACY_COMMANDS = ("forget", "optout", "optin", "export")
+
+
+class FakePrivacy:
+    """Notes what it is asked to do, and does it once the gate is open."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[Any, ...]] = []
+        self.out: set[int] = set()
+        self.kept = b"[]"
+        self.error: Exception | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def _do(self, *what: Any) -> None:
+        self.done.append(what)
+        await self.gate.wait()
+        if self.error:
+            raise self.error
+
+    async def forget_person(self, user_id: int, at: int) -> None:
+        await self._do("forget_person", user_id, at)
+
+    async def forget_channel(self, channel_id: int, at: int) -> None:
+        await self._do("forget_channel", channel_id, at)
+
+    async def opt_out(self, user_id: int, at: int) -> None:
+        self.out.add(user_id)
+        await self._do("opt_out", user_id, at)
+
+    async def opt_in(self, user_id: int) -> None:
+        self.out.discard(user_id)
+        await self._do("opt_in", user_id)
+
+    def is_opted_out(self, user_id: int) -> bool:
+        return user_id in self.out
+
+    async def export(self, user_id: int) -> bytes:
+        await self._do("export", user_id)
+        return self.kept
+
+
+@pytest.fixture
+def privacy() -> FakePrivacy:
+    return FakePrivacy()
+
+
+@pytest.fixture
+async def pg(privacy: FakePrivacy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Playground]:
+    """With the commands known in it, and somebody who answers them."""
+    async with Playground(limits=Limits.off()) as playground:
+        point_discord_at(playground, monkeypatch)
+        client = Bot()
+        add_commands(client.tree, RecentDecisions(), privacy)
+        connection = asyncio.create_task(client.start(playground.token))
+        await client.ready.wait()
+        await sync(client.tree)
+        yield playground
+        await client.close()
+        await connection
+
+
+def use(pg: Playground, name: str, who: str = "Ben", **options: bool) -> Interaction:
+    return pg.command(pg.channel("general"), pg.person(who), name, options)
+
+
+async def answer(pg: Playground, name: str, who: str = "Ben", **options: bool) -> Message:
+    reply = await pg.reply_to(use(pg, name, who, **options), timeout=10)
+    assert reply.flags & EPHEMERAL
+    assert pg.messages(pg.channel("general")) == []
+    return reply
+
+
+async def download(reply: Message) -> bytes:
+    async with aiohttp.ClientSession() as http, http.get(reply.attachments[0]["url"]) as response:
+        return await response.read()
+
+
+async def test_forget_concerns_the_person_everywhere(pg: Playground, privacy: FakePrivacy) -> None:
+    used = use(pg, "forget")
+    assert (await pg.reply_to(used)).content == commands.FORGOTTEN
+    assert privacy.done == [("forget_person", pg.person("Ben"), used.id)]
+
+
+async def test_forget_everything_concerns_the_channel_and_needs_its_managers(
+    pg: Playground, privacy: FakePrivacy
+) -> None:
+    assert (await answer(pg, "forget", everything=True)).content == commands.NOT_A_MANAGER
+    assert privacy.done == []
+    pg.allow(pg.channel("general"), "manage_channels", member=pg.person("Ben"))
+    used = use(pg, "forget", everything=True)
+    assert (await pg.reply_to(used)).content == commands.CHANNEL_FORGOTTEN
+    assert privacy.done == [("forget_channel", pg.channel("general"), used.id)]
+
+
+async def test_opting_out_and_in_says_what_is_so_already(pg: Playground) -> None:
+    texts = [(await answer(pg, name)).content for name in ("optin", "optout", "optout", "optin", "optin")]
+    assert texts == [
+        commands.IN_ALREADY,
+        commands.OPTED_OUT,
+        commands.OUT_ALREADY,
+        commands.OPTED_IN,
+        commands.IN_ALREADY,
+    ]
+
+
+async def test_opting_out_again_forgets_again_for_the_first_time_may_have_failed(
+    pg: Playground, privacy: FakePrivacy
+) -> None:
+    privacy.error = OSError("no space left")
+    assert (await answer(pg, "optout")).content == commands.INCOMPLETE
+    privacy.error = None
+    await answer(pg, "optout")
+    assert [done[0] for done in privacy.done] == ["opt_out", "opt_out"]
+
+
+async def test_one_persons_choice_is_not_anothers(pg: Playground, privacy: FakePrivacy) -> None:
+    await answer(pg, "optout", "Ada")
+    assert (await answer(pg, "optin", "Ben")).content == commands.IN_ALREADY
+    assert privacy.out == {pg.person("Ada")}
+
+
+async def test_what_is_kept_comes_as_a_file(pg: Playground, privacy: FakePrivacy) -> None:
+    privacy.kept = json.dumps([{"text": "naïve 🐈"}], ensure_ascii=False).encode()
+    reply = await answer(pg, "export")
+    assert (reply.content, reply.attachments[0]["filename"]) == (commands.EXPORTED, "messages.json")
+    assert await download(reply) == privacy.kept
+
+
+async def test_a_large_file_comes_zipped(pg: Playground, privacy: FakePrivacy) -> None:
+    privacy.kept = json.dumps(["chatter"] * 1_500_000).encode()
+    reply = await answer(pg, "export")
+    assert reply.attachments[0]["filename"] == "messages.json.zip"
+    with zipfile.ZipFile(io.BytesIO(await download(reply))) as archive:
+        assert archive.namelist() == ["messages.json"]
+        assert archive.read("messages.json") == privacy.kept
+
+
+async def test_what_is_too_large_for_discord_is_said_to_be(pg: Playground, privacy: FakePrivacy) -> None:
+    privacy.kept = os.urandom(11_000_000)
+    reply = await answer(pg, "export")
+    assert (reply.content, reply.attachments) == (commands.TOO_LARGE, ())
+
+
+@pytest.mark.parametrize("name", PRIVACY_COMMANDS)
+async def test_a_failing_disk_costs_one_sentence_and_a_line_in_the_log(
+    pg: Playground, privacy: FakePrivacy, name: str
+) -> None:
+    privacy.error = OSError("no space left")
+    privacy.out = {pg.person("Ben")}
+    with capture_logs() as entries:
+        assert (await answer(pg, name)).content == commands.INCOMPLETE
+    (entry,) = entries
+    assert (entry["event"], entry["log_level"], entry["command"]) == ("privacy_failed", "error", name)
+    assert (entry["guild"], entry["channel"], entry["user"]) == (pg.guild_id, pg.channel("general"), pg.person("Ben"))
+    assert "no space left" in entry["detail"]
+
+
+@pytest.mark.parametrize("name", PRIVACY_COMMANDS)
+async def test_discord_hears_at_once_that_it_takes_a_while(pg: Playground, privacy: FakePrivacy, name: str) -> None:
+    privacy.gate.clear()
+    privacy.out = {pg.person("Ben")}
+    used = use(pg, name)
+    await pg.wait_for(lambda: used.callback is not None)
+    assert used.reply is None
+    privacy.gate.set()
+    assert (await pg.reply_to(used)).flags & EPHEMERAL
+
+
+@pytest.mark.parametrize(("method", "path", "failures"), [("POST", "/callback$", 2), ("PATCH", "/@original$", 1)])
+async def test_it_is_done_also_where_discord_takes_no_answer(
+    pg: Playground, privacy: FakePrivacy, method: str, path: str, failures: int
+) -> None:
+    pg.faults.add(method, path, status=403, times=9)
+    with capture_logs() as entries:
+        use(pg, "forget")
+        async with asyncio.timeout(10):
+            while len(entries) < failures:  # noqa: ASYNC110 - no event of the playground tells of it
+                await asyncio.sleep(0)
+    assert len(privacy.done) == 1
+    assert [(e["event"], e["log_level"]) for e in entries] == [("interaction_failed", "warning")] * failures
+
+
+async def test_descriptions_fit_and_are_there(pg: Playground) -> None:
+    shown = {command["name"]: command["description"] for command in pg.commands.all()}
+    assert shown.keys() == {"why", "Why?", *PRIVACY_COMMANDS}
+    assert all(0 < len(shown[name]) <= 100 for name in PRIVACY_COMMANDS)

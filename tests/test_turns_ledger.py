@@ -1,0 +1,202 @@
+"""The ledger: what a restart has to finish, and how it is finished. Time skips."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from delivery.post import Posted, Problem
+from state.optout import UNREAD
+from tests.support.clock import NOON
+from tests.support.fake_agent import Script
+from tests.support.people import ANNA, BEN, CHANNEL, said
+from tests.support.turns_bench import Bench, answers, asked, running
+from tests.support.virtual_time import until
+from turns.ledger import NOTHING, Begun, Ledger, Unfinished, read_unfinished
+from turns.turn import Question, Ready, Turn
+
+pytestmark = pytest.mark.virtual_time
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    return Bench()
+
+
+def stored(ledger: Ledger) -> Unfinished:
+    """What another process reads of it."""
+    take = ledger.taken(CHANNEL)
+    return read_unfinished(orjson.loads(take())) if take else NOTHING
+
+
+# What is kept
+
+
+async def test_a_question_is_kept_from_its_acceptance_to_its_last_part(bench: Bench) -> None:
+    question = bench.ask()
+    assert [q.message for q in bench.ledger.of(CHANNEL).questions] == [question]
+    await bench.idle()
+    before_the_model, before_the_post = bench.stored
+    assert before_the_model.turn == Begun((question.message_id,))
+    assert before_the_post.turn
+    assert before_the_post.turn.ready
+    assert before_the_post.turn.ready.text == "the answer"
+    assert answers(before_the_post.turn.ready.history or []) == ["the answer"]
+    assert bench.ledger.of(CHANNEL) == NOTHING
+    assert bench.kept == [(question.message_id, "the answer")]
+
+
+async def test_what_was_posted_is_kept_too(bench: Bench) -> None:
+    gate = await running(bench, first="Hello")
+    await until(lambda: bench.wire.texts == ["Hello"])
+    turn = bench.ledger.of(CHANNEL).turn
+    assert turn
+    assert turn.posted == tuple(bench.wire.standing)
+    gate.set()
+    await bench.idle()
+
+
+async def test_all_of_it_comes_back_as_it_was(bench: Bench) -> None:
+    gate = await running(bench)
+    bench.ask(BEN, "two")
+    bench.ledger.posted(CHANNEL, 77)
+    bench.ledger.ready(CHANNEL, Ready("Hello there", "a-prompt", []))
+    assert stored(bench.ledger) == bench.ledger.of(CHANNEL)
+    assert [q.message.content for q in stored(bench.ledger).begun] == ["one"]
+    assert [q.message.content for q in stored(bench.ledger).waiting] == ["two"]
+    gate.set()
+    await bench.idle()
+
+
+async def test_who_does_not_want_to_be_read_is_not_kept(bench: Bench) -> None:
+    question = bench.question(said(ANNA, "my secret"))
+    ledger = Ledger()
+    ledger.asked(replace(question, is_private=True))
+    (kept,) = stored(ledger).questions
+    assert (kept.message.content, kept.message.readable) == ("", UNREAD)
+    assert kept.message.message_id == question.message.message_id
+    assert b"secret" not in (ledger.taken(CHANNEL) or bytes)()
+
+
+@pytest.mark.parametrize("nonsense", [None, [], {"questions": 1}, {"questions": [{"message": {}}]}, "x"])
+def test_nonsense_is_refused(nonsense: object) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - pydantic's own text
+        read_unfinished(nonsense)
+
+
+# What ends without an answer
+
+
+async def test_stopped_questions_are_kept_no_more(bench: Bench) -> None:
+    gate = await running(bench)
+    bench.ask(ANNA, "two")
+    other = bench.ask(BEN, "three")
+    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    assert [q.message for q in bench.ledger.of(CHANNEL).questions] == [other]
+    gate.set()
+    await bench.idle()
+    assert bench.ledger.of(CHANNEL) == NOTHING
+
+
+async def test_withdrawn_questions_are_kept_no_more(bench: Bench) -> None:
+    gate = await running(bench)
+    bench.ask(BEN, "two")
+    bench.turns.withdraw(CHANNEL, lambda message: message.author_id == ANNA)
+    assert [q.message.content for q in bench.ledger.of(CHANNEL).questions] == ["two"]
+    gate.set()
+    await bench.idle()
+    assert bench.ledger.of(CHANNEL) == NOTHING
+
+
+async def test_what_discord_could_not_be_told_is_kept_for_the_next_start(bench: Bench) -> None:
+    bench.wire.problems["send"].extend([Problem.UNREACHABLE] * 10)
+    question = bench.ask()
+    await bench.idle()
+    assert [q.message for q in bench.ledger.of(CHANNEL).questions] == [question]
+
+
+async def test_what_discord_refused_is_done(bench: Bench) -> None:
+    bench.wire.problems["send"].extend([Problem.FORBIDDEN] * 10)
+    bench.ask()
+    await bench.idle()
+    assert bench.ledger.of(CHANNEL) == NOTHING
+
+
+# Going on
+
+
+def resumed(bench: Bench, *texts: str, posted: tuple[str, ...] = (), ready: Ready | None = None) -> list[Question]:
+    """A turn that an earlier process began, of which these messages stand."""
+    questions = [bench.question(bench.say(ANNA, text)) for text in texts]
+    ids = [9_500 + n for n, _ in enumerate(posted)]
+    bench.wire.standing.update(zip(ids, posted, strict=True))
+    turn = Begun(tuple(q.message.message_id for q in questions), tuple(ids), ready)
+    bench.ledger.adopt(CHANNEL, Unfinished(tuple(questions), turn))
+    adopted = [Posted(message_id, NOON, text) for message_id, text in zip(ids, posted, strict=True)]
+    bench.turns.resume(CHANNEL, Turn(questions, adopted=adopted, ready=ready), [])
+    return questions
+
+
+async def test_a_turn_that_was_begun_is_made_anew(bench: Bench) -> None:
+    (question,) = resumed(bench, "what?")
+    await bench.idle()
+    (call,) = bench.wire.calls
+    assert (call.kind, call.text, call.reply_to) == ("send", "the answer", question.message.message_id)
+    assert bench.ledger.of(CHANNEL) == NOTHING
+
+
+async def test_what_was_posted_of_it_is_taken_over_and_finished(bench: Bench) -> None:
+    resumed(bench, "what?", posted=("the ans",))
+    await bench.idle()
+    assert bench.wire.texts == ["the answer"]
+    assert [call.kind for call in bench.wire.calls] == ["edit"]
+    assert bench.ledger.of(CHANNEL) == NOTHING
+
+
+async def test_what_it_came_to_is_posted_without_asking_again(bench: Bench) -> None:
+    resumed(bench, "what?", posted=("Hello",), ready=Ready("Hello there", history=[]))
+    await bench.idle()
+    assert bench.wire.texts == ["Hello there"]
+    assert bench.agent.requests == []
+    assert bench.ledger.of(CHANNEL) == NOTHING
+
+
+async def test_the_model_remembers_what_it_came_to(bench: Bench) -> None:
+    first = bench.ask(text="one")
+    await bench.idle()
+    ready = bench.stored[-1].turn
+    assert ready
+    other = Bench()
+    other.say(ANNA, first.content)
+    question = other.question(first)
+    other.ledger.adopt(CHANNEL, Unfinished((question,), ready))
+    other.turns.resume(CHANNEL, Turn([question], adopted=[], ready=ready.ready), [])
+    await other.idle()
+    assert answers(other.history()) == ["the answer"]
+
+
+async def test_what_waited_behind_it_comes_next_and_by_itself(bench: Bench) -> None:
+    bench.script(Script(), Script())
+    begun = [bench.question(bench.say(ANNA, text)) for text in ("one", "two")]
+    waiting = bench.question(bench.say(BEN, "three"))
+    turn = Begun(tuple(q.message.message_id for q in begun))
+    bench.ledger.adopt(CHANNEL, Unfinished((*begun, waiting), turn))
+    bench.turns.resume(CHANNEL, Turn(begun, adopted=[]), [waiting])
+    await bench.idle()
+    assert asked(bench) == [["one", "two"], ["three"]]
+    assert [call.reply_to for call in bench.wire.done("send")] == [begun[-1].message.message_id, waiting.reply_to]
+    assert bench.ledger.of(CHANNEL) == NOTHING
+
+
+async def test_another_process_that_answers_is_left_alone(bench: Bench) -> None:
+    gate = asyncio.Event()
+    bench.script(Script("Hello there", gate=gate))
+    question = bench.ask()
+    await until(lambda: bench.agent.requests)
+    bench.turns.overheard(CHANNEL, 9_999, "I am quicker.", question.message_id)
+    await bench.idle()
+    assert bench.wire.calls == []
+    assert bench.ledger.of(CHANNEL) == NOTHING

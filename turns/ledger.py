@@ -1,0 +1,122 @@
+"""The questions that were accepted and have not come to their end: what a restart has to finish, and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from turns.turn import Question, Ready
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A turn that was begun: the ids of its questions, and of the messages posted for it so far, in their order."""
+
+    questions: tuple[int, ...]
+    posted: tuple[int, ...] = ()
+    ready: Ready | None = None
+
+    @property
+    def newest(self) -> int:
+        """The question that its answer replies to, and takes its nonces from."""
+        return self.questions[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What is unfinished in a channel: all questions, oldest first, and the turn that some of them are in."""
+
+    questions: tuple[Question, ...] = ()
+    turn: Begun | None = None
+
+    @property
+    def begun(self) -> list[Question]:
+        """The questions of the turn that are still to be answered."""
+        ids = self.turn.questions if self.turn else ()
+        return [q for q in self.questions if q.message.message_id in ids]
+
+    @property
+    def waiting(self) -> list[Question]:
+        ids = self.turn.questions if self.turn else ()
+        return [q for q in self.questions if q.message.message_id not in ids]
+
+
+UNFINISHED = TypeAdapter(Unfinished)
+NOTHING = Unfinished()
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Keeps what is unfinished in each channel. on_change: told of the channel each time."""
+
+    on_change: Callable[[int], None] = lambda _channel_id: None
+    _channels: dict[int, Unfinished] = field(default_factory=dict)
+
+    def of(self, channel_id: int) -> Unfinished:
+        return self._channels.get(channel_id, NOTHING)
+
+    def asked(self, question: Question) -> None:
+        """A question was accepted."""
+        unfinished = self.of(question.channel_id)
+        self._set(question.channel_id, replace(unfinished, questions=(*unfinished.questions, question)))
+
+    def begun(self, channel_id: int, questions: Sequence[Question]) -> None:
+        """A turn begins with these."""
+        turn = Begun(tuple(q.message.message_id for q in questions))
+        self._set(channel_id, replace(self.of(channel_id), turn=turn))
+
+    def posted(self, channel_id: int, message_id: int) -> None:
+        """A message was posted for the channel's turn."""
+        turn = self.of(channel_id).turn
+        if turn and message_id not in turn.posted:
+            self._set_turn(channel_id, replace(turn, posted=(*turn.posted, message_id)))
+
+    def ready(self, channel_id: int, ready: Ready) -> None:
+        """What the channel's turn comes to is known."""
+        if turn := self.of(channel_id).turn:
+            self._set_turn(channel_id, replace(turn, ready=ready))
+
+    def dropped(self, channel_id: int, questions: Collection[Question]) -> None:
+        """These need no answer any more; a turn that was begun with them may still have to take back what it posted."""
+        ids = {q.message.message_id for q in questions}
+        unfinished = self.of(channel_id)
+        left = tuple(q for q in unfinished.questions if q.message.message_id not in ids)
+        if left != unfinished.questions:
+            self._set(channel_id, replace(unfinished, questions=left))
+
+    def done(self, channel_id: int) -> None:
+        """The channel's turn has ended, and its questions with it."""
+        self._set(channel_id, Unfinished(tuple(self.of(channel_id).waiting)))
+
+    def adopt(self, channel_id: int, unfinished: Unfinished) -> None:
+        """What an earlier process left."""
+        self._set(channel_id, unfinished)
+
+    def taken(self, channel_id: int) -> Callable[[], bytes] | None:
+        """What is unfinished there, to be made JSON; None where nothing is."""
+        unfinished = self._channels.get(channel_id)
+        return None if unfinished is None else lambda: UNFINISHED.dump_json(_without_words(unfinished))
+
+    def _set_turn(self, channel_id: int, turn: Begun) -> None:
+        self._set(channel_id, replace(self.of(channel_id), turn=turn))
+
+    def _set(self, channel_id: int, unfinished: Unfinished) -> None:
+        if unfinished == NOTHING:
+            self._channels.pop(channel_id, None)
+        else:
+            self._channels[channel_id] = unfinished
+        self.on_change(channel_id)
+
+
+def read_unfinished(stored: Any) -> Unfinished:
+    """What an earlier process had not finished. Raises ValueError for what is none."""
+    return UNFINISHED.validate_python(stored, strict=False)
+
+
+def _without_words(unfinished: Unfinished) -> Unfinished:
+    """Without the words of those who do not want to be kept: whoever goes on finds them in Discord."""
+    kept: Iterable[Question] = (q.as_kept for q in unfinished.questions)
+    return replace(unfinished, questions=tuple(kept))
