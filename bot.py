@@ -7,7 +7,7 @@ import logging
 import signal
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -57,7 +57,8 @@ from followup.learning import Learning
 from followup.model import Eagerness, ModelFileError, load_model
 from memory.catchup import CatchUp
 from memory.keeper import Keeper
-from memory.layers import CONVERSATION, MINIAPPS, PROMPTS, UNFINISHED, ChannelLayers, as_json, restored
+from memory.layers import CONVERSATION, MINIAPPS, PROMPTS, UNFINISHED, ChannelLayers, as_json
+from memory.life import ALIVE, Life
 from memory.lock import InUseError, in_use
 from memory.privacy import FORGOTTEN, OPTED_OUT, Forgotten, Privacy
 from memory.stores import check_stores, open_stores
@@ -86,12 +87,10 @@ NOT_READ = Decision(False, Reason.OPTED_OUT)
 THUMBS_DOWN = "👎"
 SEEN_IDS = 4_000
 HISTORY_MESSAGES = 20
-ALIVE, LIMITS = "alive", "limits"
+LIMITS = "limits"
 USER_AGENT = "parley (Discord bot)"
 HISTORY_AGE = timedelta(hours=1)
 SWEEP_SECONDS = 15.0
-BEAT_SECONDS = 5.0
-EXPIRE_SECONDS = 3_600.0
 # Discord waits 3 s for the answer to a click.
 CLICK_PATIENCE_SECONDS = 1.5
 DRAIN_SECONDS = 25.0
@@ -119,7 +118,6 @@ class Parley(discord.Client):
         self._channels = settings.channels
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._judging: set[int] = set()
-        self._transcripts: Mapping[int, int] = {}  # the channels that had one at the start, with their guilds
         self._background: set[asyncio.Task[None]] = set()
         self._models = AsyncExitStack()
         self.health = health or Health()
@@ -201,11 +199,10 @@ class Parley(discord.Client):
         )
 
     def _set_up_keeping(self, settings: Settings) -> None:
-        self._retention = timedelta(days=settings.retention_days)
-        self.layers = ChannelLayers(self.conversations, self.states, self.miniapps, self.ledger)
+        layers = ChannelLayers(self.conversations, self.states, self.miniapps, self.ledger)
         self.keeper = Keeper(
             open_stores(*_where(settings)),
-            channel=self.layers.takes,
+            channel=layers.takes,
             process={
                 ALIVE: lambda _: as_json(self.catch_up.stored()),
                 LIMITS: lambda _: as_json(self.limits.stored()),
@@ -238,25 +235,40 @@ class Parley(discord.Client):
             gone=self._messages_gone,
             clock=_now,
         )
+        self.life = Life(
+            keeper=self.keeper,
+            channels=layers,
+            restores={
+                ALIVE: self.catch_up.restore,
+                LIMITS: self.limits.restore,
+                OPTED_OUT: self.opted_out.restore,
+                FORGOTTEN: self.forgotten.restore,
+            },
+            catch_up=self.catch_up,
+            privacy=self.privacy,
+            is_well=lambda: self.health.problem() is None and not self.turns.draining,
+            retention=timedelta(days=settings.retention_days),
+            clock=_now,
+        )
 
     # What Discord tells us
 
     async def setup_hook(self) -> None:
-        await self._restore()
+        await self.life.restore()
         for model in filter(None, (self._model, self._judge_model, self._rewrite_model)):
             await self._models.enter_async_context(model)
         self.decision_log.start()
         self._spawn(self.prompts.keep())
         self._spawn(self._sweep())
-        self._spawn(self._beat())
-        self._spawn(self._expire())
+        self._spawn(self.life.beat())
+        self._spawn(self.life.expire())
         self._spawn(sync(self.tree))
 
     async def on_ready(self) -> None:
         self.health.gateway_up()
         log.info("ready", bot=str(self.user), guilds=len(self.guilds))
         self.catch_up.expect()
-        self._spawn(self._catch_up())
+        self._spawn(self.life.catch_up({guild.id for guild in self.guilds}))
 
     async def on_resumed(self) -> None:
         self.health.gateway_up()
@@ -548,51 +560,6 @@ class Parley(discord.Client):
             self.limits.sweep(now)
             self.learning.outcomes.sweep(now.timestamp())
             self.privacy.sweep()
-
-    async def _restore(self) -> None:
-        """Brings back what an earlier process left. Raises StoreError where it cannot be had."""
-        self.catch_up.expect()
-        kept = await self.keeper.load()
-        self._transcripts = kept.transcripts
-        for layer, restore in {
-            ALIVE: self.catch_up.restore,
-            LIMITS: self.limits.restore,
-            OPTED_OUT: self.opted_out.restore,
-            FORGOTTEN: self.forgotten.restore,
-        }.items():
-            restored(restore, kept.process.get(layer), layer=layer)
-        for channel_id, stored in kept.channels.items():
-            conversation = self.layers.restore(channel_id, stored)
-            await self.catch_up.found(channel_id, conversation)
-
-    async def _catch_up(self) -> None:
-        await self.catch_up.run()
-        self.keeper.touch_process(ALIVE)
-        await self._forget_left_guilds()
-
-    async def _forget_left_guilds(self) -> None:
-        """Of servers that we were removed from while we were away nothing stays."""
-        here, transcripts, self._transcripts = {guild.id for guild in self.guilds}, self._transcripts, {}
-        for guild_id in set(transcripts.values()) - here:
-            log.info("guild_left", guild=guild_id)
-            channel_ids = [channel_id for channel_id, guild in transcripts.items() if guild == guild_id]
-            await self.privacy.forget_guild(guild_id, channel_ids, discord.utils.time_snowflake(_now()))
-
-    async def _beat(self) -> None:
-        """Notes every few seconds that all that was said until now has been seen."""
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            self.keeper.sync()
-            if self.health.problem() is None and not self.turns.draining and self.catch_up.beat():
-                self.keeper.touch_process(ALIVE)
-
-    async def _expire(self) -> None:
-        while True:
-            try:
-                await self.privacy.expire(_now() - self._retention)
-            except OSError as error:
-                log.warning("retention_failed", error=str(error))
-            await asyncio.sleep(EXPIRE_SECONDS)
 
 
 def create_bot(settings: Settings | None = None, **client_options: Any) -> Parley:

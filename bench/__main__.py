@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
@@ -21,6 +22,7 @@ from typing import Any
 import discord
 import orjson
 
+from bench.sessions import appending, listing, saving
 from bench.understanding import understanding
 from bot import create_bot, use_server
 from config import Settings
@@ -169,10 +171,14 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
         at = await peer.hear()
         use_server(at["api"], at["gateway"])
         os.environ.update(OPENAI_BASE_URL=at["model"], OPENAI_API_KEY="loopback")
-        settings = Settings(model="openai-chat:stub", turns_per_user_minute=1_000_000, state_dir=state_dir)
+        settings = Settings(model="openai-chat:stub", turns_per_user_minute=1_000_000)
+        folders = (state_dir / str(number) for number in count())  # each bot begins with nothing
         # The library waits 2 s for guilds that Discord announced; here all of them come at once.
         make_bare = partial(Bare, intents=INTENTS, guild_ready_timeout=0.05)
-        make_ours = partial(create_bot, settings, guild_ready_timeout=0.05)
+
+        def make_ours() -> discord.Client:
+            return create_bot(settings.model_copy(update={"state_dir": next(folders)}), guild_ready_timeout=0.05)
+
         bare, ours = [], []
         for _ in range(ROUNDS):
             bare.append(await ignored(peer, at["token"], make_bare))
@@ -208,10 +214,21 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
     ]
 
 
+def measure_sessions() -> list[tuple[str, str, str, bool]]:
+    few, many = appending()
+    lag, listed = saving(), listing()
+    return [
+        ("a message more in a session of 5,000, journal included, CPU", f"{many:.3f} ms", "0.3 ms", many <= 0.3),
+        ("the same, against a session of 50", f"{many / few:.2f}", "1.20", many <= 1.2 * few),
+        ("event loop held up while 5,000 messages are saved", f"{lag:.1f} ms", "5 ms", lag <= 5),
+        ("the 100 newest of 10,000 sessions", f"{listed:.1f} ms", "20 ms", listed <= 20),
+    ]
+
+
 def main() -> int:
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, TemporaryDirectory() as folder:
         configure_logging("info", (), nowhere)
-        rows = asyncio.run(measure(Path(folder)))
+        rows = asyncio.run(measure(Path(folder))) + measure_sessions()
     where = f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}"
     print(f"{datetime.now(UTC):%Y-%m-%d}, {where}")
     print("\n| what | measured | bound |\n|---|---|---|")

@@ -67,6 +67,8 @@ class Documents:
     def flush(self) -> None:
         """Hands what has changed to the writer."""
         self._is_due = False
+        if not self._changed:
+            return
         changed, self._changed, purged, self._purged = self._changed, {}, self._purged, set()
         for name, layers in changed.items():
             taken = {layer: self._layers[layer](name) for layer in layers}
@@ -91,6 +93,9 @@ class Documents:
         """Brings what was appended to the disk itself."""
         self._store.flush()
 
+    def close(self) -> None:
+        self._store.close()
+
     def load(self) -> dict[str, Layers]:
         """All documents by name. What cannot be read is logged and left out."""
         return {name: layers for name in self._store.names() if (layers := self._read(name))}
@@ -106,6 +111,7 @@ class Documents:
                 layers |= orjson.loads(record)
         except (ValueError, TypeError) as error:
             log.error("document_refused", document=name, detail=str(error))
+            self._overdue.add(name)  # nothing is appended behind what cannot be read
             return {}
         self._journals[name] = sum(map(len, stored.records))
         return {layer: value for layer, value in layers.items() if value is not None}
@@ -138,6 +144,7 @@ def _layers_of(content: bytes | None) -> Layers:
     if content is None:
         return {}
     document = orjson.loads(content)
-    if not isinstance(document, dict) or document.get("version") != VERSION or not isinstance(document["layers"], dict):
+    layers = document.get("layers") if isinstance(document, dict) and document.get("version") == VERSION else None
+    if not isinstance(layers, dict):
         raise ValueError(f"it is no document of version {VERSION}, the only one this program knows")
-    return dict(document["layers"])
+    return layers

@@ -165,7 +165,8 @@ class Keeper:
         """Stores the rest."""
         self._channels.flush()
         self._process.flush()
-        self._writer.put(self._transcript.close)
+        for close in (self._transcript.close, self._channels.close, self._process.close):
+            self._writer.put(close)
         await self._writer.close()
 
 

@@ -106,8 +106,10 @@ class Privacy:
 
     def readable(self, record: MessageRecord) -> MessageRecord:
         """The message as far as it may be kept and told."""
-        if record.author_id in self._opted_out:
-            return redacted(record)
+        return redacted(record) if record.author_id in self._opted_out else self.unquoted(record)
+
+    def unquoted(self, record: MessageRecord) -> MessageRecord:
+        """The message without what it quotes of somebody who does not want to be read."""
         to = record.reply_to_author_id
         return without_quote(record) if to is not None and to in self._opted_out else record
 
@@ -152,9 +154,20 @@ class Privacy:
         for channel_id in self._keeper.channels:
             kept = self._miniapps.stored(channel_id)
             self._miniapps.expire(channel_id, id_at(before))
-            if self._miniapps.stored(channel_id) != kept:
+            if self._miniapps.stored(channel_id) != kept or self._expires_in_conversation(channel_id, before):
                 self._keeper.purge(channel_id)
         await self._keeper.expire(before)
+
+    def _expires_in_conversation(self, channel_id: int, before: datetime) -> bool:
+        """Also of one that is alive what is too old goes. Returns whether it was old enough for that."""
+        conversation = self._conversations.get(channel_id)
+        if conversation is None or conversation.started_at >= before:
+            return False
+        self._conversations.forget_messages(
+            channel_id, [m.message_id for m in conversation.messages if m.timestamp < before]
+        )
+        self._conversations.forget_history(channel_id)
+        return True
 
     def sweep(self) -> None:
         if self._forgotten.sweep(id_at(self._clock() - self._reread)):

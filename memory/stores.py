@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from state.store import FolderStore, Seal, Store, check_seal, read_keys
+import structlog
+
+from state.sealing import CHECK
+from state.store import FolderStore, Seal, Store, StoreError, WrongKeyError, check_seal, read_keys
+
+log = structlog.get_logger()
 
 OpenStore = Callable[[str], Store]
 """(what kind of documents) -> their store."""
@@ -25,9 +30,16 @@ def open_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> Ope
 
 def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> None:
     """Raises WrongKeyError where these keys do not fit what is stored, and StoreError where it cannot be had."""
-    store = open_stores(state_dir, redis_url, keys)("process")
-    check_seal(store, read_keys(keys) if keys else None)
-    store.close()
+    store = open_stores(state_dir, redis_url, keys)("seal")
+    try:
+        check_seal(store, read_keys(keys) if keys else None)
+    except WrongKeyError:
+        raise
+    except StoreError as error:
+        store.read(CHECK)  # where that works the keys fit: a disk that is full or read-only silences nobody
+        log.warning("key_not_noted", error=str(error), meaning="another key could be used at the next start")
+    finally:
+        store.close()
 
 
 def _redis_store(url: str, kind: str, seal: Seal | None) -> Store:

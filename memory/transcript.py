@@ -10,31 +10,53 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import structlog
 from pydantic import TypeAdapter
 
 from conversation import REPLY_EXCERPT, MessageRecord
 from state import Message, MessageCategory, Session, SessionManager
+from state.session import VersionError
+
+log = structlog.get_logger()
 
 RECORD = TypeAdapter(MessageRecord)
 ALL = 1_000_000
+OPTIONAL = ("mentions_group", "reply_to_id", "reply_to_author_id", "reply_to_author", "reply_to_text")
 
 Change = Callable[[Message], Message | None]
 
 
 def to_message(record: MessageRecord) -> Message:
     """A message as sessions have it: what a reader of the channel saw, and, as metadata, the record's other fields."""
-    fields = RECORD.dump_python(record, mode="json", exclude_defaults=True)
     images = [{"type": "image_url", "image_url": {"url": url}} for url in record.images]
-    for told_elsewhere in ("timestamp", "readable", "images", *(() if record.readable else ("content",))):
-        fields.pop(told_elsewhere, None)
     return Message(
         role="assistant" if record.is_bot else "user",
         content=[{"type": "text", "text": record.text}, *images] if images else record.text,
         category=MessageCategory.DIALOG,
         id=f"msg_{record.message_id}",
         timestamp=record.timestamp.isoformat(),
-        metadata=fields,
+        metadata=_metadata(record),
     )
+
+
+def _metadata(record: MessageRecord) -> dict[str, Any]:
+    """What the message itself does not tell. By hand, as each message of a conversation passes here."""
+    fields: dict[str, Any] = {
+        "message_id": record.message_id,
+        "author": record.author,
+        "author_id": record.author_id,
+        "is_bot": record.is_bot,
+    }
+    if record.readable:
+        fields["content"] = record.content
+    if record.mentioned is not None:
+        fields["mentioned"] = list(record.mentioned)
+    for name in OPTIONAL:
+        if value := getattr(record, name):
+            fields[name] = value
+    if record.addressees:
+        fields["addressees"] = list(record.addressees)
+    return fields
 
 
 def to_record(message: Message) -> MessageRecord:
@@ -63,7 +85,8 @@ class Transcript:
     def recent(self, channel_id: int, since: int) -> list[MessageRecord]:
         """The messages of the current session from this id on, in the order of their ids."""
         session = self._load(channel_id)
-        messages = [m for m in session.messages if _message_id(m) >= since] if session else []
+        # What has no id was not said in the channel: the notice of a session that was damaged.
+        messages = [m for m in session.messages if _message_id(m) >= max(since, 1)] if session else []
         return sorted(map(to_record, messages), key=lambda record: record.message_id)
 
     def revise(self, channel_id: int, record: MessageRecord) -> None:
@@ -96,16 +119,18 @@ class Transcript:
                 return None
             return _quoting(message, "") if message.metadata.get("reply_to_author_id") == author_id else message
 
-        for session in self._all():
-            self._manager.revise_messages(session["id"], change)
+        self._everywhere(lambda session: self._manager.revise_messages(session["id"], change))
 
     def forget_where(self, is_gone: Callable[[int, int], bool]) -> None:
         """Deletes the sessions of channels. is_gone: asked with the ids of channel and guild."""
-        for session in self._all():
+
+        def delete(session: dict[str, Any]) -> None:
             channel_id = session["metadata"].get("channel_id", 0)
             if is_gone(channel_id, session["metadata"].get("guild_id", 0)):
                 self._manager.delete_session(session["id"])
                 self._current.pop(channel_id, None)
+
+        self._everywhere(delete)
 
     def expire(self, before: datetime) -> None:
         """Drops what was said before."""
@@ -113,14 +138,16 @@ class Transcript:
         def change(message: Message) -> Message | None:
             return message if datetime.fromisoformat(message.timestamp) >= before else None
 
-        for session in self._all():
+        def drop_old(session: dict[str, Any]) -> None:
             if datetime.fromisoformat(session["created_at"]).astimezone() < before:
                 self._manager.revise_messages(session["id"], change)
+
+        self._everywhere(drop_old)
 
     def said_by(self, author_id: int) -> Iterator[tuple[dict[str, Any], Message]]:
         """All that a person said, each with its session's metadata."""
         for listed in self._all():
-            session = self._manager.load_session(listed["id"])
+            session = self._found(listed["id"])
             for message in session.messages if session else ():
                 if message.metadata.get("author_id") == author_id:
                     yield listed["metadata"], message
@@ -146,20 +173,25 @@ class Transcript:
             before = session.metadata.get("continued_from")
             if before is None or (first and _message_id(first) <= oldest):
                 return
-            session = self._manager.load_session(before)
+            session = self._found(before)
 
     def _session(self, channel_id: int, guild_id: int) -> Session:
         session = self._load(channel_id)
         if session is None:
             metadata = {"channel_id": channel_id, "guild_id": guild_id}
-            session = self._manager.create_session(session_id=str(channel_id), metadata=metadata)
+            session = self._manager.create_session(self._current.get(channel_id, str(channel_id)), metadata)
         return session
 
     def _load(self, channel_id: int) -> Session | None:
         """The channel's current session: the last of those that continue its first."""
-        session = self._manager.load_session(self._current.get(channel_id, str(channel_id)))
+        try:
+            session = self._manager.load_session(self._current.get(channel_id, str(channel_id)))
+        except VersionError as error:
+            log.error("session_refused", channel=channel_id, detail=str(error))
+            self._current[channel_id] = f"{channel_id}.other"  # that one stays as it is
+            session = self._found(self._current[channel_id])
         while session and (later := session.metadata.get("continued_to")):
-            following = self._manager.load_session(later)
+            following = self._found(later)
             if following is None:
                 break
             session = following
@@ -172,6 +204,24 @@ class Transcript:
         following = self._manager.create_continuation_session(session, session_id=f"{channel_id}.{index}")
         self._current[channel_id] = following.id
         return following
+
+    def _found(self, session_id: str) -> Session | None:
+        try:
+            return self._manager.load_session(session_id)
+        except VersionError as error:
+            log.error("session_refused", session=session_id, detail=str(error))
+            return None
+
+    def _everywhere(self, work: Callable[[dict[str, Any]], object]) -> None:
+        """Does it for all sessions, though it should fail for some. Raises OSError then."""
+        failed = []
+        for session in self._all():
+            try:
+                work(session)
+            except (VersionError, OSError) as error:
+                failed.append(f"{session['id']}: {error}")
+        if failed:
+            raise OSError(f"{len(failed)} sessions could not be changed: {failed[0]}")
 
     def _all(self) -> list[dict[str, Any]]:
         return self._manager.list_sessions(ALL)

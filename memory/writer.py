@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -17,6 +17,8 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 SETTLE_SECONDS = 5.0
+# To wake the thread for each message would cost more than the message.
+TOGETHER_SECONDS = 0.01
 
 
 class Writer:
@@ -26,13 +28,16 @@ class Writer:
     """
 
     def __init__(self) -> None:
+        self._waiting: list[Callable[[], object]] = []
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_failing = False
 
     def put(self, work: Callable[[], object]) -> None:
-        """Has it done, and does not wait."""
-        self._queue(partial(self._do, work))
+        """Has it done within some milliseconds, together with what else comes meanwhile; does not wait."""
+        self._waiting.append(work)
+        if len(self._waiting) == 1:
+            asyncio.get_running_loop().call_later(TOGETHER_SECONDS, self._hand_over)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Has it done behind what was put before, and gives what it gives or raises."""
@@ -48,6 +53,7 @@ class Writer:
                 else:
                     loop.call_soon_threadsafe(_succeed, done, result)
 
+        self._hand_over()
         self._queue(report)
         return await done
 
@@ -66,11 +72,17 @@ class Writer:
 
     async def close(self) -> None:
         """Finishes what was put, and ends the thread."""
+        self._hand_over()
         if self._thread is None:
             return
         await self.settled()
         self._work.put(None)
         self._thread = None
+
+    def _hand_over(self) -> None:
+        works, self._waiting = self._waiting, []
+        if works:
+            self._queue(partial(self._do_all, works))
 
     def _queue(self, work: Callable[[], object]) -> None:
         if self._thread is None:
@@ -81,6 +93,10 @@ class Writer:
     def _run(self) -> None:
         while work := self._work.get():
             work()
+
+    def _do_all(self, works: Sequence[Callable[[], object]]) -> None:
+        for work in works:
+            self._do(work)
 
     def _do(self, work: Callable[[], object]) -> None:
         try:

@@ -18,8 +18,9 @@ MARK = re.compile(r"\bk(\d+)\b")
 TOKEN = re.compile(r"\b([bse])(\d+)k(\d+)\b")
 # What a prompt repeats of messages that stand elsewhere in it, or in the history.
 REPEATED = re.compile(r"\(replying to [^\n]*?\): |^\(Note: .*$", re.MULTILINE)
-LONG_SHARE, SLOW_SHARE = 0.15, 0.15
-LONGEST_WAIT_SECONDS = 1.5
+LONG_SHARE, SLOW_SHARE = 0.25, 0.15
+# Some take longer than any interval at which the bot may note something.
+LONGEST_WAIT_SECONDS, LONGEST_STREAM_SECONDS = 6.0, 4.0
 
 
 class MarkedModel:
@@ -42,14 +43,15 @@ class MarkedModel:
         is_long = self._random.random() < LONG_SHARE
         sentences = self._random.randint(30, 60) if is_long else self._random.randint(1, 4)
         text = answer(self._count, asked_in(texts(body), self._answers), sentences)
-        is_slow = self._random.random() < SLOW_SHARE
-        seconds = self._random.uniform(0.01, 0.15)
+        chunk = self._random.randint(40, 400)
+        pause = self._random.uniform(0, LONGEST_STREAM_SECONDS) * chunk / max(len(text), chunk)
 
         async def pace(_text: str) -> None:
             self._is_heard()
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(pause)
 
-        return Reply(text, chunk=self._random.randint(40, 400), pace=pace, before=self._wait() if is_slow else None)
+        is_slow = self._random.random() < SLOW_SHARE
+        return Reply(text, chunk=chunk, pace=pace, before=self._wait() if is_slow else None)
 
     def listen(self, event: Event) -> None:
         """What the playground tells those who listen."""

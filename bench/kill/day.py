@@ -25,11 +25,10 @@ from tests.support.stub_model import StubModel
 
 KEY = "key-of-the-stub"
 # Discord forgets nonces after a few minutes; so many have passed by the playground's clock after some of the kills.
-FORGETTING_SHARE, FORGETTING_SECONDS = 0.25, 600.0
-AWAY_SECONDS = 0.6
+FORGETTING_SHARE, FORGETTING_SECONDS = 0.4, 600.0
+AWAY_SECONDS = 0.4
 LIVES_BETWEEN_RESTS = 20
 REST_SECONDS, QUIET_SECONDS, POLL_SECONDS = 30.0, 1.2, 0.1
-START_SECONDS = 30.0
 CARD_SHOWS_IT = 7  # Discord: the type of an interaction's answer that changes the card
 SETTINGS = {
     "MODEL": "openai-chat:stub",
@@ -111,7 +110,7 @@ class Day:
     async def live_until_told_to_stop(self) -> None:
         """One life in which nobody says anything more, until all that was asked is answered."""
         async with self.life() as running:
-            await self._pg.wait_for(lambda: self._pg.connected, START_SECONDS)
+            await self._moments.connected()
             self._moments.heard("connected")
             with suppress(TimeoutError):
                 async with asyncio.timeout(REST_SECONDS):

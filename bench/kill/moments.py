@@ -14,13 +14,15 @@ from playground.model import Event
 from playground.server import Playground
 from tests.support.process import Program
 
-PATIENCE_SECONDS = 3.5  # what a moment waits for may never come
-# discord.py calls itself ready 2 s after it has connected; what is posted in between is answered all the same.
-READY_SHARE = 0.3
+START_SECONDS = 30.0
+PATIENCE_SECONDS = 4.0  # after it has connected: what a moment waits for may never come
+# discord.py calls itself ready 2 s after it has connected. People do not wait for that.
+READY_SHARE = 0.6
+STARTING = "while it starts"
 
 
 class Moments:
-    """Waits for one of them. Each is followed by a pause of random length, up to its own most."""
+    """Waits for one of them, by weighted lots. Each is followed by a pause of random length, up to its own most."""
 
     def __init__(self, pg: Playground, random: Random) -> None:
         self._pg = pg
@@ -28,29 +30,38 @@ class Moments:
         self._counts: Counter[str] = Counter()
         self._changed_at = time.monotonic()
         self._strike: Callable[[], None] | None = None
-        self._ways: dict[str, Callable[[Program], Awaitable[object]]] = {
-            "while it starts": self._starting,
-            "while it connects": self._connecting,
-            "while it reads what it missed": self._reading,
-            "after somebody posted": partial(self._after, "MESSAGE_CREATE of theirs", 1.5),
-            "after somebody clicked": partial(self._after, "INTERACTION_CREATE of theirs", 0.1),
-            "after the model was asked": partial(self._after, "model", 0.2),
-            "before it knows that it posted": self._posting,
-            "after it posted": partial(self._after, "MESSAGE_CREATE of ours", 0.5),
-            "after it edited": partial(self._after, "MESSAGE_UPDATE of ours", 0.5),
-            "after it decided": partial(self._logged, "decided"),
-            "after a turn": partial(self._logged, "turn_ended"),
+        self._ways: dict[str, tuple[int, Callable[[Program], Awaitable[object]]]] = {
+            STARTING: (2, self._starting),
+            "while it connects": (2, self._connecting),
+            "while it reads what it missed": (1, self._reading),
+            "after somebody posted": (2, partial(self._after, "MESSAGE_CREATE of theirs", 1.5)),
+            "after somebody clicked": (1, partial(self._after, "INTERACTION_CREATE of theirs", 0.1)),
+            "after the model was asked": (2, partial(self._after, "model", 0.2)),
+            "before it knows that it posted": (3, self._posting),
+            "after it posted": (2, partial(self._after, "MESSAGE_CREATE of ours", 0.5)),
+            "after it edited": (2, partial(self._after, "MESSAGE_UPDATE of ours", 0.5)),
+            "after it decided": (1, partial(self._logged, "decided")),
+            "after a turn": (1, partial(self._logged, "turn_ended")),
         }
         pg.world.listen(self._listen)
 
     async def wait(self, life: Program) -> str:
-        """Returns the moment's name when it has come, or when it has not for long enough."""
-        name = self._random.choice(list(self._ways))
+        """Returns the moment's name when it has come, or when it has not for long enough.
+
+        TimeoutError where the bot does not even connect.
+        """
+        [name] = self._random.choices(list(self._ways), [weight for weight, _ in self._ways.values()])
+        _, way = self._ways[name]
+        if name != STARTING:
+            await self.connected()
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await self._ways[name](life)
+                await way(life)
         self._strike = None
         return name
+
+    async def connected(self) -> None:
+        await self._pg.wait_for(lambda: self._pg.connected, START_SECONDS)
 
     @property
     def quiet_seconds(self) -> float:
@@ -73,17 +84,10 @@ class Moments:
     async def _pause(self, most: float) -> None:
         await asyncio.sleep(self._random.uniform(0, most))
 
-    async def _there(self, life: Program) -> None:
-        if self._random.random() < READY_SHARE:
-            await life.logged("ready")
-        else:
-            await self._pg.wait_for(lambda: self._pg.connected)
-
     async def _starting(self, _life: Program) -> None:
         await self._pause(1.3)
 
     async def _connecting(self, _life: Program) -> None:
-        await self._pg.wait_for(lambda: self._pg.connected)
         await self._pause(0.15)
 
     async def _reading(self, _life: Program) -> None:
@@ -93,8 +97,9 @@ class Moments:
         await self._pause(0.1)
 
     async def _after(self, what: str, most: float, life: Program) -> None:
-        """What happens next of this kind, once the bot is there."""
-        await self._there(life)
+        """What happens next of this kind."""
+        if self._random.random() < READY_SHARE:
+            await life.logged("ready")
         before = self._counts[what]
         await self._pg.wait_for(lambda: self._counts[what] > before)
         await self._pause(most)

@@ -1,0 +1,88 @@
+"""What is done for the memory's sake from the start on: it is brought back, kept up to date, and old things go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from delivery.backlog import id_at
+from memory.catchup import CatchUp
+from memory.keeper import Keeper
+from memory.layers import ChannelLayers, restored
+from memory.privacy import Privacy
+
+log = structlog.get_logger()
+
+ALIVE = "alive"
+BEAT_SECONDS = 5.0
+EXPIRE_SECONDS = 3_600.0
+
+
+class Life:
+    """restores: how each layer of the process comes back, by its name. is_well: whether all that is said is heard now.
+
+    retention: how long what was said is kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        keeper: Keeper,
+        channels: ChannelLayers,
+        restores: Mapping[str, Callable[[Any], None]],
+        catch_up: CatchUp,
+        privacy: Privacy,
+        is_well: Callable[[], bool],
+        retention: timedelta,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._keeper = keeper
+        self._channels = channels
+        self._restores = restores
+        self._catch_up = catch_up
+        self._privacy = privacy
+        self._is_well = is_well
+        self._retention = retention
+        self._clock = clock
+        self._guilds: dict[int, list[int]] = {}  # those of the transcripts at the start, with their channels
+
+    async def restore(self) -> None:
+        """Brings back what an earlier process left. Raises StoreError where it cannot be had."""
+        self._catch_up.expect()
+        kept = await self._keeper.load()
+        for channel_id, guild_id in kept.transcripts.items():
+            self._guilds.setdefault(guild_id, []).append(channel_id)
+        for layer, restore in self._restores.items():
+            restored(restore, kept.process.get(layer), layer=layer)
+        for channel_id, layers in kept.channels.items():
+            await self._catch_up.found(channel_id, self._channels.restore(channel_id, layers))
+
+    async def catch_up(self, guild_ids: set[int]) -> None:
+        """Takes up what was missed. guild_ids: the servers where we are; of others nothing stays."""
+        await self._catch_up.run()
+        self._keeper.touch_process(ALIVE)
+        guilds, self._guilds = self._guilds, {}
+        for guild_id in guilds.keys() - guild_ids:
+            log.info("guild_left", guild=guild_id)
+            await self._privacy.forget_guild(guild_id, guilds[guild_id], id_at(self._clock()))
+
+    async def beat(self) -> None:
+        """Notes every few seconds that all that was said until now has been heard. Until cancelled."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            self._keeper.sync()
+            if self._is_well() and self._catch_up.beat():
+                self._keeper.touch_process(ALIVE)
+
+    async def expire(self) -> None:
+        """Drops every hour what was said too long ago. Until cancelled."""
+        while True:
+            try:
+                await self._privacy.expire(self._clock() - self._retention)
+            except OSError as error:
+                log.warning("retention_failed", error=str(error))
+            await asyncio.sleep(EXPIRE_SECONDS)
