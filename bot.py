@@ -223,10 +223,13 @@ class Parley(discord.Client):
             forgotten=self.forgotten,
             clock=_now,
             reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
+            changed=self._changed,
         )
         self.catch_up = CatchUp(
             seconds=settings.catch_up_seconds,
-            backlog=Backlog(self, settings.channels, lambda message: to_record(message, self._me()[1])),
+            backlog=Backlog(
+                self, settings.channels, lambda message: self.privacy.unquoted(to_record(message, self._me()[1]))
+            ),
             conversations=self.conversations,
             turns=self.turns,
             ledger=self.ledger,
@@ -311,7 +314,8 @@ class Parley(discord.Client):
         if decision.respond:
             self.intake.submit(self._question(message, record, starts_conversation=not is_active))
         # Behind the question: whoever finds a message in the transcript after a kill takes it for dealt with.
-        self._keep(message, record)
+        if decision.reason is not Reason.SHUTTING_DOWN:  # the next process takes it up
+            self._keep(message, record)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         with suppress(TimeoutError):
@@ -333,6 +337,7 @@ class Parley(discord.Client):
         conversation = self.conversations.get(channel_id)
         if not conversation and not self.keeper.may_hold(channel_id, message.id):
             return
+        self.catch_up.changed(channel_id)
         record = self.privacy.readable(to_record(message, me))
         before = conversation.find(message.id) if conversation else None
         self.conversations.revise(channel_id, record)
@@ -499,6 +504,9 @@ class Parley(discord.Client):
     async def _settled(self) -> None:
         await self.keeper.settled()
 
+    def _changed(self, channel_id: int) -> None:
+        self.catch_up.changed(channel_id)
+
     def _has_budget(self) -> bool:
         return self.limits.has_budget(_now())
 
@@ -512,7 +520,7 @@ class Parley(discord.Client):
         guild = message.guild.name if message.guild else ""
         place = Place(self._me()[0], guild, getattr(message.channel, "name", ""))
         is_private = self.privacy.is_opted_out(message.author.id)
-        asked = to_record(message, self._me()[1]) if is_private else record
+        asked = self.privacy.unquoted(to_record(message, self._me()[1])) if is_private else record
         return Question(
             asked, _guild_id(message), message.channel.id, place, starts_conversation, is_private=is_private
         )
@@ -530,12 +538,14 @@ class Parley(discord.Client):
         self.learning.deleted(message_ids, _now())
         self.keeper.removed(channel_id, message_ids)
         if self.keeper.has(channel_id):
+            self.catch_up.changed(channel_id)
             self.turns.withdraw(channel_id, lambda message: message.message_id in message_ids)
             self.prompts.messages_gone(channel_id, message_ids)
             self.miniapps.retract(channel_id, message_ids)
             self.conversations.forget_messages(channel_id, message_ids)
             self.keeper.purge(channel_id)
         for message_id in message_ids:
+            self._is_new(message_id)  # what still waits to be taken up is not taken any more
             self.decisions.discard(message_id)
 
     async def _load_history(self, question: Question) -> Sequence[MessageRecord]:
@@ -594,7 +604,7 @@ def main() -> int:
         _warn_of(settings)
         state_dir, redis_url, _ = _where(settings)
         with in_use(state_dir, redis_url):
-            check_stores(*_where(settings))
+            _check_stores(settings)
             return asyncio.run(run(settings))
     except (SettingError, UnusableModelError, RefusedError, WrongKeyError) as error:
         sys.stderr.write(f"{error}\n")
@@ -614,6 +624,14 @@ async def run(settings: Settings) -> int:
         here = {"discord_api_base": loopback.api_base, "discord_gateway_url": loopback.gateway_url}
         there = settings.model_copy(update=here)
         return await serve(partial(make_bot, there, listener=shown_in(loopback)), loopback.token, settings.port)
+
+
+def _check_stores(settings: Settings) -> None:
+    """Raises SettingError and what check_stores() raises."""
+    try:
+        check_stores(*_where(settings))
+    except ValueError as error:
+        raise SettingError(f"{error}.") from None
 
 
 def _where(settings: Settings) -> tuple[Path, str | None, str | None]:

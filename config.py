@@ -135,6 +135,10 @@ class Settings(BaseSettings):
     def _redis_scheme(cls, value: SecretStr | None) -> SecretStr | None:
         if value and urlsplit(value.get_secret_value()).scheme not in ("redis", "rediss"):
             raise ValueError("not a Redis address")
+        if value:
+            from redis.connection import parse_url  # noqa: PLC0415 - only who sets it needs its client
+
+            parse_url(value.get_secret_value())  # type: ignore[no-untyped-call]  # a ValueError for one that cannot be
         return value
 
     @field_validator("nominatim_url")

@@ -331,28 +331,14 @@ class ConversationManager:
         self._on_change(channel_id)
         return conversation
 
-    def is_alive_at(self, channel_id: int, at: datetime) -> bool:
-        """Whether what was said at that time, as late as it is heard of, belongs to the channel's conversation."""
-        conversation = self._conversations.get(channel_id)
-        return (
-            conversation is not None
-            and conversation.started_at - timedelta(seconds=self.timeout) <= at
-            and not self._was_left(conversation, at - conversation.last_activity)
-        )
-
-    def record_message(
-        self, channel_id: int, message: MessageRecord, *, by_model: bool = True, at: datetime | None = None
-    ) -> None:
-        """Adds a message to the channel's conversation, which lives on from now; without one, nothing.
-
-        at: when it was said, where it is heard of late; the conversation then lives on from there.
-        """
+    def record_message(self, channel_id: int, message: MessageRecord, *, by_model: bool = True) -> None:
+        """Adds a message to the channel's conversation, which lives on from now; without one, nothing."""
         conversation = self.get(channel_id)
         if conversation is None:
             return
         conversation.add(message, by_model=by_model)
         conversation.trim(self._max_messages, self._max_characters)
-        conversation.last_activity = self._clock() if at is None else max(conversation.last_activity, at)
+        conversation.last_activity = self._clock()
 
     def record_bot_response(self, channel_id: int, llm_history: list[ModelMessage]) -> None:
         """Replaces what the model is given back next time."""

@@ -16,6 +16,7 @@ import structlog
 from discord.backoff import ExponentialBackoff
 
 from decider import LoggedDecision
+from state.store import WrongKeyError
 from web.health import Health, start_http, watch_gateway, watch_loop
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ async def _keep_connected(
 
 
 async def _connect(bot: Bot, token: str) -> Ending:
-    """Runs the bot until its connection ends. Raises RefusedError for a token that is refused."""
+    """Runs the bot until its connection ends. Raises RefusedError for a token or a key that is refused."""
     try:
         await bot.start(token)
     except discord.PrivilegedIntentsRequired:
@@ -119,6 +120,8 @@ async def _connect(bot: Bot, token: str) -> Ending:
                 "DISCORD_TOKEN was refused by Discord: copy it anew from the developer portal."
             ) from None
         log.error("gateway_closed", code=error.code, detail=str(error))
+    except WrongKeyError as error:
+        raise RefusedError(str(error)) from None
     except (discord.HTTPException, discord.GatewayNotFound, aiohttp.ClientError, OSError) as error:
         log.warning("connection_failed", detail=f"{type(error).__name__}: {error}")
         return Ending.UNREACHABLE

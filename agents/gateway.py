@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -72,7 +72,8 @@ class FailureKind(StrEnum):
 class Answer:
     """A whole answer. history: replaces the one of the request. was_cut: it grew too long and was ended.
 
-    ask: what is awaited once the text is posted; its context's ask_id comes back in the Reply.
+    ask: what is awaited once the text is posted; its context's ask_id comes back in the Reply. soft_context: what the
+    conversation is about from then on, as a mini-app says.
     """
 
     text: str
@@ -80,6 +81,7 @@ class Answer:
     tokens: int
     was_cut: bool = False
     ask: Ask | None = None
+    soft_context: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from itertools import takewhile
 
 import aiohttp
 import discord
@@ -53,10 +54,14 @@ async def read_since(
 def answer_among(messages: Sequence[discord.Message], me: int, reply_to: int, later: Collection[int]) -> list[Posted]:
     """The messages of ours that make up the answer to a message, the first part first.
 
-    reply_to: the answered message's id. later: the ids that were noted of the answer's parts, in their order; the first
-    part is found without.
+    messages: oldest first. reply_to: the answered message's id. later: the ids that were noted of the answer's parts,
+    by which one is found that could not be posted as a reply. Only a first part is a reply, and a channel gets one
+    answer at a time: what is none, up to our next reply, belongs to it.
     """
-    ours = {m.id: m for m in messages if m.author.id == me}
-    first = [m.id for m in ours.values() if m.reference and m.reference.message_id == reply_to][:1]
-    parts = [ours[part] for part in dict.fromkeys([*first, *later]) if part in ours]
-    return [Posted(part.id, part.created_at, part.content) for part in parts]
+    ours = [m for m in messages if m.author.id == me]
+    first = next((m for m in ours if m.reference and m.reference.message_id == reply_to), None)
+    first = first or next((m for m in ours if m.id in later), None)
+    if first is None:
+        return []
+    behind = takewhile(lambda m: m.reference is None, (m for m in ours if m.id > first.id))
+    return [Posted(m.id, m.created_at, m.content) for m in (first, *behind)]

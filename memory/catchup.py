@@ -17,12 +17,14 @@ from delivery.post import Posted
 from memory.keeper import Keeper
 from turns.lanes import Turns
 from turns.ledger import NOTHING, Ledger, Unfinished
-from turns.turn import Question, Turn
+from turns.turn import Question, Ready, Turn
 
 log = structlog.get_logger()
 
 MOMENT: TypeAdapter[datetime | None] = TypeAdapter(AwareDatetime | None)
 MAX_CHANNELS = 50
+# Where a channel cannot be read, it is tried again after so long, and then let go.
+RETRY_SECONDS = (5.0, 20.0, 0.0)
 AT_ONCE = 5
 # What was on its way when the process died may be older than the time that was stored last.
 MARGIN = timedelta(seconds=10)
@@ -59,10 +61,12 @@ class CatchUp:
         self._gone = gone
         self._clock = clock
         self._dormant: dict[int, tuple[StoredConversation, list[MessageRecord]]] = {}
-        self._left: dict[int, Unfinished] = {}
+        self._began: dict[int, int] = {}  # the first message of each conversation from before
+        self._left: set[int] = set()  # the channels with something unfinished from before
         self._gates: dict[int, asyncio.Event] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._has_run = False
+        self._is_unread = False
         self._started = asyncio.Event()
         self._started.set()
         self._running = asyncio.Lock()
@@ -78,13 +82,20 @@ class CatchUp:
 
     async def found(self, channel_id: int, stored: StoredConversation | None) -> None:
         """What is kept of a channel has been restored but for its conversation: that goes on unless it has expired."""
-        self._left[channel_id] = self._ledger.of(channel_id)
+        if self._ledger.of(channel_id) != NOTHING:
+            self._left.add(channel_id)
         if stored is None:
             return
+        self._began[channel_id] = stored.since
         messages = await self._keeper.recent(channel_id, stored.since)
         if self._conversations.restore(channel_id, stored, messages) is None:
             # It has expired by now, but what was missed may belong to it.
             self._dormant[channel_id] = (stored, messages)
+
+    def changed(self, channel_id: int) -> None:
+        """Something that was said there has gone or is edited: a conversation that rests does not come back with it."""
+        if self._dormant.pop(channel_id, None):
+            self._keeper.purge(channel_id)
 
     def stored(self) -> Any:
         return MOMENT.dump_python(self.alive_at, mode="json")
@@ -116,7 +127,12 @@ class CatchUp:
         """Finishes what was begun, and takes up what was missed. At the very first start there is neither."""
         async with self._running:
             try:
-                await self._run(MARGIN_CONNECTED if self._has_run else MARGIN)
+                for seconds in RETRY_SECONDS:
+                    self._is_unread = False
+                    await self._run(MARGIN_CONNECTED if self._has_run else MARGIN)
+                    if not self._is_unread:
+                        break
+                    await asyncio.sleep(seconds)
             finally:
                 self._has_run, self._is_due = True, False
                 self._started.set()
@@ -124,21 +140,24 @@ class CatchUp:
                 for channel_id in self._dormant:
                     self._keeper.purge(channel_id)
                 self._dormant.clear()
+                self._began.clear()
 
     async def _run(self, margin: timedelta) -> None:
         oldest = self._clock() - self._age
-        after = id_at(max(oldest, self.alive_at - margin)) if self.alive_at else 0
+        # One from the future is of a clock that was set back since.
+        alive = self.alive_at if self.alive_at and oldest + margin < self.alive_at <= self._clock() else oldest + margin
+        after = id_at(alive - margin) if self.alive_at else 0
         news = {n.channel_id: n for n in self._backlog.news(after)[:MAX_CHANNELS]} if after else {}
-        left, self._left = self._left, {}
-        self._gates = {channel_id: asyncio.Event() for channel_id in left.keys() | news.keys()}
+        left, self._left = self._left, set()
+        self._gates = {channel_id: asyncio.Event() for channel_id in left | news.keys()}
         self._started.set()
-        await asyncio.gather(*(self._work_off(c, left.get(c), news.get(c), after) for c in self._gates))
+        await asyncio.gather(*(self._work_off(c, c in left, news.get(c), after) for c in self._gates))
 
-    async def _work_off(self, channel_id: int, left: Unfinished | None, news: News | None, after: int) -> None:
+    async def _work_off(self, channel_id: int, is_unfinished: bool, news: News | None, after: int) -> None:
         try:
             async with self._slots:
-                if left:
-                    await self._finish(channel_id, left)
+                if is_unfinished:
+                    await self._finish(channel_id)
                 if news:
                     await self._take_up(news, after)
         except Exception:
@@ -149,47 +168,61 @@ class CatchUp:
 
     # What was begun
 
-    async def _finish(self, channel_id: int, unfinished: Unfinished) -> None:
-        young = [q for q in unfinished.questions if self._clock() - q.message.timestamp < self._age]
-        for question in unfinished.questions:
-            if question not in young:
-                log.warning("question_dropped", channel=channel_id, message=question.message.message_id, why="too old")
-        messages: list[Message] | None = None
-        if young:
-            first = min(question.reply_to for question in young)
-            messages = await self._backlog.since(young[0].guild_id, channel_id, first - 1)
-        current = [self._current(question, messages) for question in young]
-        kept = replace(unfinished, questions=tuple(q for q in current if q))
-        if gone := {q.message.message_id for q, there in zip(young, current, strict=True) if not there}:
+    async def _finish(self, channel_id: int) -> None:
+        asked = self._young(channel_id)
+        if not asked:
+            self._ledger.adopt(channel_id, NOTHING)
+            return
+        first = min(question.reply_to for question in asked)
+        messages = await self._backlog.since(asked[0].guild_id, channel_id, first - 1)
+        left = self._ledger.of(channel_id)  # without what was forgotten meanwhile
+        current = [self._current(question, messages) for question in left.questions]
+        kept = replace(left, questions=tuple(question for question in current if question))
+        turn = self._turn(left, kept, messages)
+        if gone := {q.message.message_id for q, there in zip(left.questions, current, strict=True) if not there}:
             self._gone(channel_id, gone)
-        self._ledger.adopt(channel_id, kept if kept.questions else NOTHING)
+        self._ledger.adopt(channel_id, kept if kept.questions or turn else NOTHING)
         if kept.questions:
             self._reopen(channel_id, kept)
-            self._follow_edits(channel_id, young, kept.questions)
+            self._follow_edits(channel_id, left.questions, kept.questions)
             log.info("resumed_questions", channel=channel_id, messages=[q.message.message_id for q in kept.questions])
-            self._turns.resume(channel_id, self._turn(kept, messages), kept.waiting)
+        if turn or kept.waiting:
+            self._turns.resume(channel_id, turn, kept.waiting)
+
+    def _young(self, channel_id: int) -> Sequence[Question]:
+        """The questions that are still to be answered; the older ones are dropped."""
+        questions = self._ledger.of(channel_id).questions
+        old = [q for q in questions if self._clock() - q.message.timestamp >= self._age]
+        for question in old:
+            log.warning("question_dropped", channel=channel_id, message=question.message.message_id, why="too old")
+        self._ledger.dropped(channel_id, old)
+        return self._ledger.of(channel_id).questions
 
     def _current(self, question: Question, messages: Sequence[Message] | None) -> Question | None:
         """The question as it stands in the channel; None where it was deleted. A click stands nowhere."""
         asked = question.message
         if messages is None or question.card_id:
-            return question
+            return None if question.is_private else question  # of whom the words are in Discord alone
         if found := next((m for m in messages if m.id == asked.message_id), None):
             return replace(question, message=self._backlog.to_record(found))
         was_read = len(messages) < LIMIT or asked.message_id < messages[-1].id
         return None if was_read else question
 
-    def _turn(self, kept: Unfinished, messages: Sequence[Message] | None) -> Turn | None:
-        begun = kept.turn
-        if begun is None or not kept.begun:
+    def _turn(self, left: Unfinished, kept: Unfinished, messages: Sequence[Message] | None) -> Turn | None:
+        """The turn that was begun, to be gone on with; where all its questions were deleted, to be taken back."""
+        begun = left.turn
+        if begun is None or not left.begun:
             return None
         if messages is None:
             # Only the ids are known; what stands there is put right by the first edit.
             adopted = [Posted(message_id, self._clock()) for message_id in begun.posted]
         else:
-            answers = (self._backlog.answer(messages, q.reply_to, begun.posted) for q in reversed(kept.begun))
-            adopted = next(filter(None, answers), [])
-        return Turn(kept.begun, adopted=adopted, ready=begun.ready)
+            answered = dict.fromkeys([*(q.reply_to for q in reversed(left.begun)), *reversed(begun.questions)])
+            found = (self._backlog.answer(messages, message_id, begun.posted) for message_id in answered)
+            adopted = next(filter(None, found), [])
+        if kept.begun:
+            return Turn(kept.begun, adopted=adopted, ready=begun.ready)
+        return Turn(left.begun, adopted=adopted, ready=Ready("")) if adopted else None
 
     def _reopen(self, channel_id: int, kept: Unfinished) -> None:
         """Questions are answered within a conversation, in which they were said."""
@@ -213,12 +246,14 @@ class CatchUp:
     async def _take_up(self, news: News, after: int) -> None:
         channel_id = news.channel_id
         messages = await self._backlog.since(news.guild_id, channel_id, after)
+        self._is_unread |= messages is None
         if not messages:
             return
         known = {record.message_id for record in await self._keeper.recent(channel_id, after)}
         known |= {q.message.message_id for q in self._ledger.of(channel_id).questions}
         known |= self._backlog.replied_to(messages)
-        missed = [m for m in messages if m.id not in known]
+        # What is older than the conversation was decided before it began, as no part of it.
+        missed = [m for m in messages if m.id not in known and m.id >= self._began.get(channel_id, 0)]
         log.info("catching_up", channel=channel_id, read=len(messages), missed=len(missed))
         for message in missed:
             self._revive(channel_id, message.created_at)

@@ -41,27 +41,30 @@ class Documents:
         self._writer = writer
         self._layers = layers
         self._changed: dict[str, set[str]] = {}
+        self._marked: dict[str, set[str]] = {}
         self._purged: set[str] = set()
         self._is_due = False
         self.names: set[str] = set()
         # What follows is the thread's: how long the journals are, and which documents have to be written as a whole.
         self._journals: dict[str, int] = {}
         self._overdue: set[str] = set()
+        self.failed: set[str] = set()  # what is stored of these is not what it should be
 
     def mark(self, name: str, layer: str) -> None:
         """The layer changed; it is stored together with whatever is touched next in its document."""
         self.names.add(name)
-        self._changed.setdefault(name, set()).add(layer)
+        self._marked.setdefault(name, set()).add(layer)
 
     def touch(self, name: str, layer: str) -> None:
         """The layer changed, and is to be stored."""
         self.mark(name, layer)
+        self._changed.setdefault(name, set()).update(self._marked.pop(name))
         self._schedule()
 
     def purge(self, name: str) -> None:
         """Something in the document is to be gone: it is written anew, and nothing older stays."""
         self._purged.add(name)
-        self._changed.setdefault(name, set())
+        self._changed.setdefault(name, set()).update(self._marked.pop(name, ()))
         self._schedule()
 
     def flush(self) -> None:
@@ -87,18 +90,29 @@ class Documents:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self.flush)
 
+    def retry(self) -> None:
+        """What could not be stored is tried again, as a whole, and without what was before."""
+        for name in list(self.failed):
+            self.purge(name)
+
     # In the writer's thread
 
     def sync(self) -> None:
         """Brings what was appended to the disk itself."""
         self._store.flush()
 
+    def drop_aside(self) -> None:
+        """What was set aside goes."""
+        self._store.drop_aside()
+
     def close(self) -> None:
         self._store.close()
 
     def load(self) -> dict[str, Layers]:
         """All documents by name. What cannot be read is logged and left out."""
-        return {name: layers for name in self._store.names() if (layers := self._read(name))}
+        found = {name: self._read(name) for name in self._store.names()}
+        self.names |= found.keys()  # also of those that cannot be read, of which something may have to go
+        return {name: layers for name, layers in found.items() if layers}
 
     def _read(self, name: str) -> Layers:
         stored = self._store.read(name)
@@ -111,21 +125,27 @@ class Documents:
                 layers |= orjson.loads(record)
         except (ValueError, TypeError) as error:
             log.error("document_refused", document=name, detail=str(error))
+            self._store.reject(name)
             self._overdue.add(name)  # nothing is appended behind what cannot be read
             return {}
         self._journals[name] = sum(map(len, stored.records))
         return {layer: value for layer, value in layers.items() if value is not None}
 
     def _append(self, name: str, taken: Taken) -> None:
+        is_whole_due = name in self._overdue
         record = orjson.dumps(_encoded(taken))
         self._overdue.add(name)  # until it has succeeded: a record that is missing must not be followed by others
+        self.failed.add(name)
         self._store.append(name, record)
         self._journals[name] = self._journals.get(name, 0) + len(record)
-        if self._journals[name] < MAX_JOURNAL_BYTES:
+        if not is_whole_due:
+            self.failed.discard(name)
+        if self._journals[name] < MAX_JOURNAL_BYTES and not is_whole_due:
             self._overdue.discard(name)
 
     def _write(self, name: str, whole: Taken, *, purge: bool) -> None:
         self._overdue.add(name)
+        self.failed.add(name)
         if whole:
             document = {"version": VERSION, "layers": _encoded(whole)}
             self._store.write(name, orjson.dumps(document), purge=purge)
@@ -133,6 +153,7 @@ class Documents:
             self._store.delete(name)
         self._journals.pop(name, None)
         self._overdue.discard(name)
+        self.failed.discard(name)
 
 
 def _encoded(taken: Taken) -> dict[str, orjson.Fragment | None]:

@@ -46,12 +46,14 @@ class Keeper:
     def __init__(
         self, open_store: Callable[[str], Store], *, channel: Mapping[str, Take], process: Mapping[str, Take]
     ) -> None:
-        self._writer = Writer()
+        self._writer = Writer(lambda: bool(self._channels.failed or self._process.failed))
         by_name = {layer: partial(_of_channel, take) for layer, take in channel.items()}
         once = {layer: partial(_of_process, take) for layer, take in process.items()}
         self._channels = Documents(open_store("channels"), self._writer, by_name)
         self._process = Documents(open_store("process"), self._writer, once)
-        self._transcript = Transcript(SessionManager(Path("sessions"), store=open_store("sessions")))
+        self._sessions = open_store("sessions")
+        manager = SessionManager(Path("sessions"), store=self._sessions)
+        self._transcript = Transcript(manager, self._writer.catch_breath)
         self._newest: dict[int, int] = {}  # the id of the newest message in each channel's transcript, as far as known
 
     # From before
@@ -113,7 +115,7 @@ class Keeper:
     @property
     def channels(self) -> list[int]:
         """The channels of which something is kept beside the transcript."""
-        return [int(name) for name in self._channels.names]
+        return [int(name) for name in self._channels.names if name.isdecimal()]
 
     def has(self, channel_id: int) -> bool:
         """Whether anything is kept of the channel beside its transcript."""
@@ -123,21 +125,32 @@ class Keeper:
         """Waits until all that was told is stored, a few seconds at most. Returns whether it is."""
         self._channels.flush()
         self._process.flush()
-        return await self._writer.settled()
+        is_done = await self._writer.settled()
+        return is_done and not (self._channels.failed or self._process.failed)
 
     # What goes. These raise OSError where something could not be removed.
 
     async def forget_person(self, user_id: int) -> None:
         """Their words go from all transcripts."""
-        await self._writer.run(partial(self._transcript.forget_person, user_id))
+        await self._gone_from_transcripts(partial(self._transcript.forget_person, user_id))
 
     async def forget_where(self, is_gone: Callable[[int, int], bool]) -> None:
         """The transcripts of channels go. is_gone: asked with the ids of channel and guild, in another thread."""
-        await self._writer.run(partial(self._transcript.forget_where, is_gone))
+        await self._gone_from_transcripts(partial(self._transcript.forget_where, is_gone))
 
     async def expire(self, before: datetime) -> None:
         """What was said before goes from all transcripts."""
-        await self._writer.run(partial(self._transcript.expire, before))
+        await self._gone_from_transcripts(partial(self._transcript.expire, before))
+
+    async def _gone_from_transcripts(self, work: Callable[[], None]) -> None:
+        """Nor does what was damaged, and set aside, keep what is to be gone."""
+        await self._writer.run(work)
+        for drop in (self._sessions.drop_aside, self._channels.drop_aside, self._process.drop_aside):
+            await self._writer.run(drop)
+
+    async def guild_of(self, channel_id: int) -> int | None:
+        """The guild of a channel that has a transcript, read with care; None where it cannot be said."""
+        return await self._writer.run(partial(self._transcript.guild_of, channel_id))
 
     async def export(self, user_id: int) -> bytes:
         """All that a person said and that is kept, as JSON."""
@@ -157,7 +170,9 @@ class Keeper:
         return orjson.dumps({"user": str(user_id), "messages": said}, option=orjson.OPT_INDENT_2)
 
     def sync(self) -> None:
-        """Has what was appended brought to the disk itself, and not only to the system."""
+        """Has what was appended brought to the disk itself, and not only to the system; and what failed tried again."""
+        self._channels.retry()
+        self._process.retry()
         for flush in (self._transcript.flush, self._channels.sync, self._process.sync):
             self._writer.put(flush)
 

@@ -19,7 +19,7 @@ log = structlog.get_logger()
 
 ALIVE = "alive"
 BEAT_SECONDS = 5.0
-EXPIRE_SECONDS = 3_600.0
+EXPIRE_SECONDS = 86_400.0
 
 
 class Life:
@@ -58,7 +58,7 @@ class Life:
             self._guilds.setdefault(guild_id, []).append(channel_id)
         for layer, restore in self._restores.items():
             restored(restore, kept.process.get(layer), layer=layer)
-        for channel_id, layers in kept.channels.items():
+        for channel_id, layers in reversed(list(kept.channels.items())):  # the one used last comes last
             await self._catch_up.found(channel_id, self._channels.restore(channel_id, layers))
 
     async def catch_up(self, guild_ids: set[int]) -> None:
@@ -67,8 +67,10 @@ class Life:
         self._keeper.touch_process(ALIVE)
         guilds, self._guilds = self._guilds, {}
         for guild_id in guilds.keys() - guild_ids:
-            log.info("guild_left", guild=guild_id)
-            await self._privacy.forget_guild(guild_id, guilds[guild_id], id_at(self._clock()))
+            left = [c for c in guilds[guild_id] if await self._keeper.guild_of(c) == guild_id]
+            if left:
+                log.info("guild_left", guild=guild_id)
+                await self._privacy.forget_guild(guild_id, left, id_at(self._clock()))
 
     async def beat(self) -> None:
         """Notes every few seconds that all that was said until now has been heard. Until cancelled."""
@@ -79,7 +81,7 @@ class Life:
                 self._keeper.touch_process(ALIVE)
 
     async def expire(self) -> None:
-        """Drops every hour what was said too long ago. Until cancelled."""
+        """Drops what was said too long ago, now and every day. Until cancelled."""
         while True:
             try:
                 await self._privacy.expire(self._clock() - self._retention)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import structlog
 from filelock import FileLock, Timeout
@@ -66,6 +67,16 @@ def _acquire(lock: FileLock, seconds: float) -> None:
         lock.acquire(timeout=seconds)
 
 
+def _regained(lease: Any) -> bool:
+    """A Redis that was away, or lost what it had, may have nobody's lease."""
+    from redis.exceptions import RedisError  # noqa: PLC0415
+
+    try:
+        return bool(lease.acquire(blocking=False))
+    except RedisError:
+        return True  # to be found out the next time
+
+
 @contextmanager
 def _leased(redis_url: str, seconds: float) -> Iterator[None]:
     import redis  # noqa: PLC0415 - only who sets REDIS_URL needs its client
@@ -80,6 +91,8 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
             try:
                 lease.reacquire()
             except LockError:
+                if _regained(lease):
+                    continue
                 log.critical("lease_lost", meaning="another process uses this Redis: this one ends")
                 os._exit(1)
             except RedisError as error:

@@ -67,7 +67,7 @@ class Forgotten:
 class Privacy:
     """Knows who does not want to be read, and drops what is to go. See commands.Privacy for the commands' part.
 
-    reread: how far back messages are ever read from Discord.
+    reread: how far back messages are ever read from Discord. changed: told of channels in which something goes.
     """
 
     def __init__(
@@ -85,7 +85,9 @@ class Privacy:
         forgotten: Forgotten,
         clock: Callable[[], datetime],
         reread: timedelta,
+        changed: Callable[[int], None],
     ) -> None:
+        self._changed = changed
         self._keeper = keeper
         self._conversations = conversations
         self._turns = turns
@@ -98,6 +100,7 @@ class Privacy:
         self._forgotten = forgotten
         self._clock = clock
         self._reread = reread
+        self._at_a_time = asyncio.Lock()  # whoever asks again and again keeps the writer from nothing else
 
     # Who is not read
 
@@ -154,7 +157,8 @@ class Privacy:
         for channel_id in self._keeper.channels:
             kept = self._miniapps.stored(channel_id)
             self._miniapps.expire(channel_id, id_at(before))
-            if self._miniapps.stored(channel_id) != kept or self._expires_in_conversation(channel_id, before):
+            # The conversation first: it is to be told in any case.
+            if self._expires_in_conversation(channel_id, before) or self._miniapps.stored(channel_id) != kept:
                 self._keeper.purge(channel_id)
         await self._keeper.expire(before)
 
@@ -187,6 +191,7 @@ class Privacy:
         self._keeper.touch_process(FORGOTTEN)
 
     def _forget(self, channel_id: int, author_id: int | None) -> None:
+        self._changed(channel_id)
         self._turns.withdraw(channel_id, lambda message: author_id in (None, message.author_id))
         self._prompts.forget(channel_id, author_id)
         self._miniapps.forget(channel_id, author_id)
@@ -198,7 +203,8 @@ class Privacy:
 
     async def _carry_out(self, removal: Awaitable[None]) -> None:
         """What is kept in all three places goes, though one of them should fail. Raises OSError then."""
-        results = await asyncio.gather(self._stored(), removal, self._logged(), return_exceptions=True)
+        async with self._at_a_time:
+            results = await asyncio.gather(self._stored(), removal, self._logged(), return_exceptions=True)
         for error in results:
             if isinstance(error, BaseException):
                 raise error

@@ -5,9 +5,9 @@ All but the two functions on values is for the writer's thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import structlog
@@ -69,10 +69,14 @@ def to_record(message: Message) -> MessageRecord:
 
 
 class Transcript:
-    """The sessions of all channels. A channel's first one has the channel's id for its own."""
+    """The sessions of all channels. A channel's first one has the channel's id for its own.
 
-    def __init__(self, manager: SessionManager) -> None:
+    between: called between one session and the next where all of them are gone through.
+    """
+
+    def __init__(self, manager: SessionManager, between: Callable[[], None] = lambda: None) -> None:
         self._manager = manager
+        self._between = between
         self._current: dict[int, str] = {}
 
     def add(self, channel_id: int, guild_id: int, record: MessageRecord) -> None:
@@ -83,11 +87,14 @@ class Transcript:
         session.add_message(to_message(record))
 
     def recent(self, channel_id: int, since: int) -> list[MessageRecord]:
-        """The messages of the current session from this id on, in the order of their ids."""
-        session = self._load(channel_id)
-        # What has no id was not said in the channel: the notice of a session that was damaged.
-        messages = [m for m in session.messages if _message_id(m) >= max(since, 1)] if session else []
-        return sorted(map(to_record, messages), key=lambda record: record.message_id)
+        """The messages from this id on, in the order of their ids."""
+        messages = (
+            message
+            for session in self._back_to(channel_id, since)
+            for message in session.messages
+            if _message_id(message) >= max(since, 1)
+        )
+        return sorted(_records(messages), key=lambda record: record.message_id)
 
     def revise(self, channel_id: int, record: MessageRecord) -> None:
         """Follows an edit: in the message, and in replies that quote it."""
@@ -124,10 +131,14 @@ class Transcript:
     def forget_where(self, is_gone: Callable[[int, int], bool]) -> None:
         """Deletes the sessions of channels. is_gone: asked with the ids of channel and guild."""
 
-        def delete(session: dict[str, Any]) -> None:
-            channel_id = session["metadata"].get("channel_id", 0)
-            if is_gone(channel_id, session["metadata"].get("guild_id", 0)):
-                self._manager.delete_session(session["id"])
+        def delete(row: dict[str, Any]) -> None:
+            channel_id = _channel_of(row)
+            # The list reads no more than a file's beginning, and unchecked: before so much goes it is read with care.
+            if not is_gone(channel_id, row["metadata"].get("guild_id", 0)):
+                return
+            session = self._found(row["id"])
+            if is_gone(channel_id, session.metadata.get("guild_id", 0) if session else 0):
+                self._manager.delete_session(row["id"])
                 self._current.pop(channel_id, None)
 
         self._everywhere(delete)
@@ -136,17 +147,22 @@ class Transcript:
         """Drops what was said before."""
 
         def change(message: Message) -> Message | None:
-            return message if datetime.fromisoformat(message.timestamp) >= before else None
+            return message if _moment(message.timestamp) >= before else None
 
-        def drop_old(session: dict[str, Any]) -> None:
-            if datetime.fromisoformat(session["created_at"]).astimezone() < before:
-                self._manager.revise_messages(session["id"], change)
+        def drop_old(row: dict[str, Any]) -> None:
+            if _moment(row["created_at"]) >= before:
+                return
+            self._manager.revise_messages(row["id"], change)
+            session = self._found(row["id"])
+            if session and not session.messages and not {"continued_from", "continued_to"} & session.metadata.keys():
+                self._manager.delete_session(session.id)
 
         self._everywhere(drop_old)
 
     def said_by(self, author_id: int) -> Iterator[tuple[dict[str, Any], Message]]:
         """All that a person said, each with its session's metadata."""
         for listed in self._all():
+            self._between()
             session = self._found(listed["id"])
             for message in session.messages if session else ():
                 if message.metadata.get("author_id") == author_id:
@@ -154,8 +170,14 @@ class Transcript:
 
     def channels(self) -> dict[int, int]:
         """The channels that have a transcript, with their guilds."""
-        listed = (session["metadata"] for session in self._all())
-        return {m["channel_id"]: m.get("guild_id", 0) for m in listed if "channel_id" in m}
+        return {
+            channel_id: row["metadata"].get("guild_id", 0) for row in self._all() if (channel_id := _channel_of(row))
+        }
+
+    def guild_of(self, channel_id: int) -> int | None:
+        """The guild of a channel that has a transcript, read with care; None where it cannot be said."""
+        session = self._found(str(channel_id))
+        return session.metadata.get("guild_id") if session else None
 
     def flush(self) -> None:
         self._manager.flush()
@@ -165,21 +187,29 @@ class Transcript:
         self._manager.close()
 
     def _change(self, channel_id: int, oldest: int, change: Change) -> None:
-        """Changes the channel's sessions, from the newest back to the one that may hold the oldest message meant."""
-        session = self._load(channel_id)
-        while session:
-            first = next((m for m in session.messages if m.category is MessageCategory.DIALOG), None)
+        """Changes the channel's sessions, as far back as the oldest message that is meant."""
+        for session in self._back_to(channel_id, oldest):
             self._manager.revise_messages(session.id, change)
+
+    def _back_to(self, channel_id: int, oldest: int) -> Iterator[Session]:
+        """The channel's sessions, from the current one back to the one that may hold this message."""
+        session = self._load(channel_id)
+        seen: set[str] = set()
+        while session and session.id not in seen:
+            seen.add(session.id)
+            ids = [message_id for m in session.messages if (message_id := _message_id(m))]
+            yield session
             before = session.metadata.get("continued_from")
-            if before is None or (first and _message_id(first) <= oldest):
-                return
-            session = self._found(before)
+            session = self._found(str(before)) if before and not (ids and ids[0] <= oldest) else None
 
     def _session(self, channel_id: int, guild_id: int) -> Session:
         session = self._load(channel_id)
         if session is None:
             metadata = {"channel_id": channel_id, "guild_id": guild_id}
             session = self._manager.create_session(self._current.get(channel_id, str(channel_id)), metadata)
+        elif "channel_id" not in session.metadata:  # it was damaged
+            session.metadata.update(channel_id=channel_id, guild_id=guild_id)
+            self._manager.save_session(session)
         return session
 
     def _load(self, channel_id: int) -> Session | None:
@@ -190,18 +220,23 @@ class Transcript:
             log.error("session_refused", channel=channel_id, detail=str(error))
             self._current[channel_id] = f"{channel_id}.other"  # that one stays as it is
             session = self._found(self._current[channel_id])
-        while session and (later := session.metadata.get("continued_to")):
-            following = self._found(later)
-            if following is None:
-                break
-            session = following
+        seen = set()  # a file that somebody wrote by hand may name itself
+        while session and session.id not in seen and (later := session.metadata.get("continued_to")):
+            seen.add(session.id)
+            session = self._found(str(later)) or session
         if session and session.id != str(channel_id):
             self._current[channel_id] = session.id
         return session
 
     def _continue(self, channel_id: int, session: Session) -> Session:
         index = int(session.metadata.get("continuation_index", 0)) + 1
-        following = self._manager.create_continuation_session(session, session_id=f"{channel_id}.{index}")
+        session_id = f"{channel_id}.{index}"
+        following = self._found(session_id)
+        if following is None:
+            following = self._manager.create_continuation_session(session, session_id=session_id)
+        else:  # a kill came before its source knew of it
+            session.metadata["continued_to"] = following.id
+            self._manager.save_session(session)
         self._current[channel_id] = following.id
         return following
 
@@ -218,8 +253,9 @@ class Transcript:
         for session in self._all():
             try:
                 work(session)
-            except (VersionError, OSError) as error:
+            except (ValueError, TypeError, OSError) as error:
                 failed.append(f"{session['id']}: {error}")
+            self._between()
         if failed:
             raise OSError(f"{len(failed)} sessions could not be changed: {failed[0]}")
 
@@ -227,8 +263,30 @@ class Transcript:
         return self._manager.list_sessions(ALL)
 
 
+def _channel_of(row: Mapping[str, Any]) -> int:
+    """The channel of a session that is listed; 0 for one that is none of ours."""
+    channel_id = str(row["id"]).partition(".")[0]
+    return int(channel_id) if channel_id.isdecimal() else 0
+
+
 def _message_id(message: Message) -> int:
-    return int(message.metadata.get("message_id", 0))
+    """0 for what was not said in the channel: the notice of a session that was damaged, or what others put there."""
+    message_id = message.metadata.get("message_id")
+    return message_id if isinstance(message_id, int) else 0
+
+
+def _records(messages: Iterable[Message]) -> Iterator[MessageRecord]:
+    """What was said; what others put into the file, and is no message of a channel, is left out."""
+    for message in messages:
+        try:
+            yield to_record(message)
+        except (ValueError, TypeError, KeyError) as error:
+            log.warning("message_refused", message=message.id, detail=" ".join(str(error).split())[:200])
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _quoting(message: Message, text: str) -> Message:

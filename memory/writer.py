@@ -24,14 +24,17 @@ TOGETHER_SECONDS = 0.01
 class Writer:
     """Does what it is given, one after the other. To be used in one event loop; the thread begins with the first work.
 
-    What fails for the disk's sake (OSError) is logged once per outage: the bot goes on from memory.
+    What fails for the disk's sake (OSError) is logged once per outage: the bot goes on from memory. is_behind: whether
+    something that failed is still to be done again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_behind: Callable[[], bool] = lambda: False) -> None:
+        self._is_behind = is_behind
         self._waiting: list[Callable[[], object]] = []
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_failing = False
+        self._is_late = False
 
     def put(self, work: Callable[[], object]) -> None:
         """Has it done within some milliseconds, together with what else comes meanwhile; does not wait."""
@@ -57,17 +60,30 @@ class Writer:
         self._queue(report)
         return await done
 
+    def catch_breath(self) -> None:
+        """For long work, in the thread: does what has come meanwhile, which then has not to wait for all of it."""
+        while not self._work.empty():
+            work = self._work.get()
+            if work is None:
+                self._work.put(None)
+                return
+            work()
+
     async def settled(self, seconds: float = SETTLE_SECONDS) -> bool:
         """Waits until all that was put before is done, but no longer than this: a disk that hangs silences nobody.
 
         Returns whether it is, and the last of it did not fail.
         """
+        if self._is_late and not self._work.empty():
+            return False  # whoever asked before has waited
         try:
             async with asyncio.timeout(seconds):
                 await self.run(_nothing)
         except TimeoutError:
+            self._is_late = True
             log.warning("store_late", seconds=seconds, meaning="the bot goes on; a kill now could lose the last words")
             return False
+        self._is_late = False
         return not self._is_failing
 
     async def close(self) -> None:
@@ -101,7 +117,7 @@ class Writer:
     def _do(self, work: Callable[[], object]) -> None:
         try:
             work()
-            self._is_failing = False
+            self._is_failing = self._is_failing and self._is_behind()
         except OSError as error:
             self._warn(error)
         except Exception:

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from state.folder_files import (
+    all_aside,
     aside,
     back_up,
     exists,
@@ -124,9 +125,9 @@ class FolderStore:
             journal = self._journal(places, name)
             self._unflushed.add(journal.path)
             line = line_of(wrapped(record, self._seal), journal.generation)
+            self._order.note(places.stem)  # before: a document that is a journal alone is found by it
             if os.write(journal.file, line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self._order.note(places.stem)
 
     def flush(self) -> None:
         with _refusing("The journals", "flushed"):
@@ -136,10 +137,16 @@ class FolderStore:
                     synchronise(path)
                     synchronise(path.parent)
                 self._unflushed.discard(path)
+            self._order.flush()
 
     def reject(self, name: str) -> None:
         with _refusing(repr(name), "set aside"), suppress(FileNotFoundError):
             set_aside(places_of(self._folder, name).document)
+
+    def drop_aside(self) -> None:
+        with _refusing("What was set aside", "deleted"):
+            for path in all_aside(self._folder):
+                remove(path)
 
     def delete(self, name: str) -> bool:
         places = places_of(self._folder, name)
@@ -193,9 +200,10 @@ class FolderStore:
 
     def _journal(self, places: Places, name: str) -> Journal:
         """The one to append to, open."""
-        if journal := self._journals.get(places.stem):
+        if (journal := self._journals.get(places.stem)) and journal.path.exists():
             self._journals.move_to_end(places.stem)
             return journal
+        self._close_journal(places.stem)
         self._prepare(places, name)
         if says_purged(head(places.document)):
             self._finish_purge(places, file_at(places.document))
@@ -223,7 +231,7 @@ class FolderStore:
 
     def _prepare(self, places: Places, name: str) -> None:
         """Makes the folders, and clears away what a kill left half written."""
-        if not self._is_ready:
+        if not (self._is_ready and places.temporary.parent.exists()):  # somebody may have removed it
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             (self._folder / OWN).mkdir(mode=0o700, exist_ok=True)
             for path in (places.backup, places.journals[0], places.temporary, places.true_name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ from state.folder_form import (
 
 MOST_ASIDE = 3  # damaged files of one document; with one more the oldest goes
 ASIDE = ".damaged-"
+SET_ASIDE = re.compile(rf"{re.escape(SUFFIX)}{re.escape(ASIDE)}\d+$")
 
 Line = tuple[int, bytes]
 """The generation of a record, and the record as it is wrapped."""
@@ -106,6 +108,11 @@ def aside(document: Path) -> list[Path]:
     begins = f"{document.name}{ASIDE}"
     there = [name for name in files(document.parent) if name.startswith(begins) and name[len(begins) :].isdecimal()]
     return [document.with_name(name) for name in there]
+
+
+def all_aside(folder: Path) -> list[Path]:
+    """What was set aside of any document there."""
+    return [folder / name for name in files(folder) if SET_ASIDE.search(name)]
 
 
 def remove(path: Path) -> bool:

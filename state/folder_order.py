@@ -1,7 +1,7 @@
 """Which documents of a folder were written or appended to last: a list of their stems, the newest at its end.
 
-Asking the system for the times of 10,000 files would take longer than reading this. It only helps to find an order:
-losing it costs one slow listing, so it is neither synchronised nor an error where it cannot be written.
+Asking the system for the times of 10,000 files would take longer than reading this. By it a document is found, too,
+that has only a journal as yet. Losing it costs one slow listing, so it is no error where it cannot be written.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class Order:
         self._newest = ""
         self._file: int | None = None
         self._lines = 0
+        self._is_unflushed = False
         self._most_lines = LEAST_LINES
 
     def note(self, stem: str) -> None:
@@ -39,6 +40,12 @@ class Order:
         with suppress(OSError):
             self._add(GONE + stem)
 
+    def flush(self) -> None:
+        """Has on disk for certain what was noted."""
+        if self._file is not None and self._is_unflushed:
+            os.fsync(self._file)
+            self._is_unflushed = False
+
     def newest_first(self) -> list[str]:
         return list(_newest_first(self._read()))
 
@@ -51,6 +58,7 @@ class Order:
         if self._file is None or self._lines >= self._most_lines:
             self._file = self._opened()
         os.write(self._file, f"{line}\n".encode())
+        self._is_unflushed = True
         self._lines += 1
 
     def _opened(self) -> int:

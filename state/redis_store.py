@@ -70,6 +70,13 @@ class RedisStore:
         if self._do(name, "set aside", ("EXISTS", document))[0]:
             self._do(name, "set aside", ("RENAME", document, aside))
 
+    def drop_aside(self) -> None:
+        try:
+            for key in self._redis.scan_iter(match=self._prefix + b":damaged:*"):
+                self._redis.delete(key)
+        except redis.RedisError as error:
+            raise StoreError(f"What was set aside could not be deleted in Redis: {error}") from error
+
     def delete(self, name: str) -> bool:
         return any(self._do(name, "deleted", ("DEL", *self._keys(name)), ("ZREM", self._order, _encoded(name))))
 

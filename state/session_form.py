@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -25,10 +26,7 @@ BATCH = 16  # messages between two moments in which other threads may go on
 
 HEADER = ("id", "created_at", "last_active", "message_count", "metadata")
 
-HEADER = ("id", "created_at", "last_active", "message_count", "metadata")
-
 Header = dict[str, Any]
-"""What a list of sessions shows of one, by these names."""
 """What a list of sessions shows of one, by these names."""
 
 
@@ -81,7 +79,10 @@ def read_header(content: bytes, record: bytes | None) -> Header | None:
     try:
         fields = orjson.loads(first + b"]}" if line_feed else content)
         said = orjson.loads(record) if record else {}
-        return {name: said.get(name, fields[name]) for name in HEADER}
+        header = {name: said.get(name, fields[name]) for name in HEADER}
+        for moment in ("created_at", "last_active"):
+            datetime.fromisoformat(header[moment])
+        return header if isinstance(header["metadata"], dict) else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -187,7 +187,8 @@ class SessionManager:
         return count
 
     def flush(self) -> None:
-        """Has on disk for certain what was journalled. Raises StoreError."""
+        """Has on disk for certain what was journalled, and tries again what failed. Raises StoreError."""
+        self._catch_up()
         self._store.flush()
 
     def save_all(self) -> bool:

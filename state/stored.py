@@ -56,6 +56,9 @@ class Store(Protocol):
     def reject(self, name: str) -> None:
         """Sets the document aside as if it were damaged: the reader found that it is not what it should be."""
 
+    def drop_aside(self) -> None:
+        """Deletes all that was set aside, of whatever document: somebody's words may be in it that are to be gone."""
+
     def delete(self, name: str) -> bool:
         """Deletes the document, its records, and all that was kept of them. Gives whether there was anything."""
 

@@ -63,6 +63,11 @@ class Answering:
             return await self._flow(question)
         return await self._ask_agent(turn, conversation, show)
 
+    def note(self, question: Question, answer: Answer) -> None:
+        """What the answer says of the conversation holds from now on."""
+        if answer.soft_context:
+            self._states.set_soft_context(question.channel_id, answer.soft_context, question.meaning.miniapp_id)
+
     def interrupted(self, turn: Turn) -> Answer | None:
         """The answer as far as it came; None where no model was asked."""
         return self._agent.interrupted(turn.request, turn.text) if turn.request else None
@@ -88,9 +93,7 @@ class Answering:
         if not isinstance(response, MiniAppResponse):
             sentence = response.sentence if response else UNKNOWN
             return Failure(FailureKind.MINIAPP, f"The mini-app {meaning.miniapp_id} gave no answer.", sentence)
-        if response.soft_context:
-            self._states.set_soft_context(question.channel_id, response.soft_context, meaning.miniapp_id)
-        return Answer(response.message, [], 0, ask=response.ask)
+        return Answer(response.message, [], 0, ask=response.ask, soft_context=response.soft_context)
 
     async def _ask_agent(
         self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]

@@ -138,10 +138,12 @@ class Turns:
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
         if (lane := self._lanes.get(channel_id)) is None:
+            self._ledger.withdrawn(channel_id, gone)
             return
         self._drop_waiting(channel_id, lane, [q for q in lane.waiting if gone(q.message)])
         if lane.turn:
             self._ledger.dropped(channel_id, [q for q in lane.turn.questions if gone(q.message)])
+            lane.turn.is_tainted |= any(gone(q.message) for q in lane.turn.questions)
             # In place: the answer replies to the newest question that is still there.
             lane.turn.questions[:] = [q for q in lane.turn.questions if not gone(q.message)]
             if not lane.turn.questions:
@@ -212,7 +214,7 @@ class Turns:
             if outcome is Cancel.STOPPED:
                 turn.text = post.shown  # whoever says stop wants to read no more
             ended = await self._conclude(turn, newest, conversation, post, outcome)
-        for record in post.standing:
+        for record in () if turn.is_tainted else post.standing:
             self._keep(newest, record)
         if ended != UNDELIVERED:
             self._ledger.done(newest.channel_id)
@@ -292,6 +294,8 @@ class Turns:
         if prompt and prompt.question:
             text = f"{closed(text)}\n\n{prompt.question}"
         history = outcome.history if isinstance(outcome, Answer) and turn.request and not turn.is_private else None
+        if isinstance(outcome, Answer):
+            self._answering.note(newest, outcome)
         self._ledger.ready(newest.channel_id, Ready(text, prompt.id if prompt else None, history))
         await self._settled()
         if problem := await self._finish(turn, newest, post, text, prompt):

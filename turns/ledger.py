@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from conversation import MessageRecord
 from turns.turn import Question, Ready
 
 
@@ -18,11 +19,6 @@ class Begun:
     questions: tuple[int, ...]
     posted: tuple[int, ...] = ()
     ready: Ready | None = None
-
-    @property
-    def newest(self) -> int:
-        """The question that its answer replies to, and takes its nonces from."""
-        return self.questions[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,8 @@ class Ledger:
     def begun(self, channel_id: int, questions: Sequence[Question]) -> None:
         """A turn begins with these."""
         turn = Begun(tuple(q.message.message_id for q in questions))
-        self._set(channel_id, replace(self.of(channel_id), turn=turn))
+        # One that could not be delivered is not tried again behind it.
+        self._set(channel_id, Unfinished(tuple(self.of(channel_id).waiting), turn))
 
     def posted(self, channel_id: int, message_id: int) -> None:
         """A message was posted for the channel's turn."""
@@ -86,6 +83,12 @@ class Ledger:
         left = tuple(q for q in unfinished.questions if q.message.message_id not in ids)
         if left != unfinished.questions:
             self._set(channel_id, replace(unfinished, questions=left))
+
+    def withdrawn(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
+        """Questions that are gone, in a channel where no turn is made."""
+        self.dropped(channel_id, [q for q in self.of(channel_id).questions if gone(q.message)])
+        if not self.of(channel_id).begun:
+            self.done(channel_id)
 
     def done(self, channel_id: int) -> None:
         """The channel's turn has ended, and its questions with it."""

@@ -84,12 +84,16 @@ class Cancel(StrEnum):
 
 @dataclass(slots=True)
 class Turn:
-    """adopted: None, or what an earlier process had posted for it, and ready: what it had come to there."""
+    """adopted: None, or what an earlier process had posted for it, and ready: what it had come to there.
+
+    is_tainted: one of its questions was taken back after it had begun, so that its answer may tell of that.
+    """
 
     questions: list[Question]
     adopted: Sequence[Posted] | None = None
     ready: Ready | None = None
     post: Post | None = None
+    is_tainted: bool = False
     request: AgentRequest | None = None
     text: str = ""
     cancel: Cancel | None = None

@@ -19,19 +19,20 @@ TOKEN = re.compile(r"\b([bse])(\d+)k(\d+)\b")
 # What a prompt repeats of messages that stand elsewhere in it, or in the history.
 REPEATED = re.compile(r"\(replying to [^\n]*?\): |^\(Note: .*$", re.MULTILINE)
 LONG_SHARE, SLOW_SHARE = 0.25, 0.15
-# Some take longer than any interval at which the bot may note something.
-LONGEST_WAIT_SECONDS, LONGEST_STREAM_SECONDS = 6.0, 4.0
 
 
 class MarkedModel:
     """Gives each prompt an answer: short or of several parts, streamed at some pace, sometimes after a while.
 
-    is_heard: called with each prompt, and whenever a piece of an answer has gone out. asked_by: (mark) -> the id of the
-    message that carries it.
+    slowest: seconds that it waits at most, and as many for the whole of what it streams. is_heard: called with each
+    prompt, and whenever a piece of an answer has gone out. asked_by: (mark) -> the id of the message that carries it.
     """
 
-    def __init__(self, random: Random, is_heard: Callable[[], object], asked_by: Callable[[int], int]) -> None:
+    def __init__(
+        self, random: Random, slowest: float, is_heard: Callable[[], object], asked_by: Callable[[int], int]
+    ) -> None:
         self._random = random
+        self._slowest = slowest
         self._is_heard = is_heard
         self._asked_by = asked_by
         self._reply_to: dict[int, int] = {}
@@ -44,7 +45,7 @@ class MarkedModel:
         sentences = self._random.randint(30, 60) if is_long else self._random.randint(1, 4)
         text = answer(self._count, asked_in(texts(body), self._answers), sentences)
         chunk = self._random.randint(40, 400)
-        pause = self._random.uniform(0, LONGEST_STREAM_SECONDS) * chunk / max(len(text), chunk)
+        pause = self._random.uniform(0, self._slowest) * chunk / max(len(text), chunk)
 
         async def pace(_text: str) -> None:
             self._is_heard()
@@ -65,7 +66,7 @@ class MarkedModel:
 
     def _wait(self) -> asyncio.Event:
         over = asyncio.Event()
-        seconds = self._random.uniform(0.2, LONGEST_WAIT_SECONDS)
+        seconds = self._random.uniform(0, self._slowest)
         asyncio.get_running_loop().call_later(seconds, over.set)
         return over
 

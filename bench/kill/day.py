@@ -26,6 +26,8 @@ from tests.support.stub_model import StubModel
 KEY = "key-of-the-stub"
 # Discord forgets nonces after a few minutes; so many have passed by the playground's clock after some of the kills.
 FORGETTING_SHARE, FORGETTING_SECONDS = 0.4, 600.0
+# Longer than any interval at which the bot may note something.
+SLOWEST_SECONDS = 5.0
 AWAY_SECONDS = 0.4
 LIVES_BETWEEN_RESTS = 20
 REST_SECONDS, QUIET_SECONDS, POLL_SECONDS = 30.0, 1.2, 0.1
@@ -51,9 +53,12 @@ class Loopback(Playground):
 
 
 class Day:
-    """One playground, one crowd, one model, and the bot. folder: where it runs and keeps its state."""
+    """One playground, one crowd, one model, and the bot. folder: where it runs and keeps its state.
 
-    def __init__(self, pg: Loopback, stub: StubModel, folder: Path, seed: int) -> None:
+    slowest: seconds that the slowest answer takes to begin, and again to end.
+    """
+
+    def __init__(self, pg: Loopback, stub: StubModel, folder: Path, seed: int, slowest: float) -> None:
         self.crowd = Crowd(pg, Random(seed + 1))
         self.diary = Diary(time.time)
         self.kills: Counter[str] = Counter()
@@ -70,7 +75,7 @@ class Day:
             "OPENAI_BASE_URL": stub.url,
             "STATE_DIR": str(folder / "state"),
         }
-        model = MarkedModel(Random(seed + 2), partial(self._moments.heard, "model"), self.crowd.asked_by)
+        model = MarkedModel(Random(seed + 2), slowest, partial(self._moments.heard, "model"), self.crowd.asked_by)
         stub.default = model
         pg.world.listen(model.listen)
         pg.world.listen(self.diary.note_event)
@@ -175,13 +180,20 @@ class Day:
         return {channel: [m for m in self._pg.messages(channel) if m.author.bot] for channel in channels}
 
 
-async def spend_day(folder: Path, *, kills: int, seed: int, tell: Callable[[str], object] = lambda _: None) -> Day:
-    """Runs the bot, in the folder, through a day with so many kills. tell: is told how it goes."""
+async def spend_day(
+    folder: Path,
+    *,
+    kills: int,
+    seed: int,
+    slowest: float = SLOWEST_SECONDS,
+    tell: Callable[[str], object] = lambda _: None,
+) -> Day:
+    """Runs the bot, in the folder, through a day with so many kills. slowest: as for Day. tell: is told how it goes."""
     stub = StubModel()
     await stub.start()
     try:
         async with Loopback() as pg:
-            day = Day(pg, stub, folder, seed)
+            day = Day(pg, stub, folder, seed, slowest)
             for done in range(0, kills, LIVES_BETWEEN_RESTS):
                 async with _talking(day.crowd):
                     for _ in range(min(LIVES_BETWEEN_RESTS, kills - done)):

@@ -108,14 +108,23 @@ async def test_a_client_that_is_closed_reads_nothing(room: Room) -> None:
 async def test_the_parts_of_an_answer_are_found_in_their_order(room: Room) -> None:
     question = room.say("what is it?")
     first = await room.wire.send("It is", nonce="1", reply_to=question.id)
-    room.say("meanwhile", reply_to=question.id)
-    await room.wire.send("to somebody else", nonce="2", reply_to=None)
-    second = await room.wire.send("a bird", nonce="3", reply_to=None)
-    third = await room.wire.send("that swims", nonce="4", reply_to=None)
-    assert await room.answer(question.id) == ["It is"]
-    noted = [first.message_id, second.message_id, third.message_id]
-    assert await room.answer(question.id, *noted) == ["It is", "a bird", "that swims"]
-    assert await room.answer(question.id, *noted[1:]) == ["It is", "a bird", "that swims"]
+    other = room.say("meanwhile", reply_to=question.id)
+    await room.wire.send("a bird", nonce="2", reply_to=None)
+    await room.wire.send("that swims", nonce="3", reply_to=None)
+    await room.wire.send("Another answer", nonce="4", reply_to=other.id)
+    await room.wire.send("and its second part", nonce="5", reply_to=None)
+    # Also those of which nobody had noted yet that they were posted.
+    for noted in ((), (first.message_id,)):
+        assert await room.answer(question.id, *noted) == ["It is", "a bird", "that swims"]
+    assert await room.answer(other.id) == ["Another answer", "and its second part"]
+
+
+async def test_an_answer_that_could_not_be_posted_as_a_reply_is_found_by_what_was_noted(room: Room) -> None:
+    question = room.say("what is it?")
+    first = await room.wire.send("It is", nonce="1", reply_to=None)
+    await room.wire.send("a bird", nonce="2", reply_to=None)
+    assert await room.answer(question.id) == []
+    assert await room.answer(question.id, first.message_id) == ["It is", "a bird"]
 
 
 async def test_a_first_part_that_could_not_be_a_reply_is_found_as_it_was_noted(room: Room) -> None:

@@ -13,7 +13,7 @@ from bench.kill.count import Asked, Evidence, count
 from bench.kill.day import spend_day
 from playground.model import Message, Reference, User
 
-KILLS, SEED = 5, 6
+KILLS, SEED, SLOWEST_SECONDS = 5, 7, 1.0
 CHANNEL = 1
 BOT = User(9, "Parley", bot=True)
 FIRST = Asked(100, CHANNEL, reply_to=100, is_accepted=True, mark=1)
@@ -22,7 +22,7 @@ CLICK = Asked(102, CHANNEL, reply_to=50, is_accepted=True)
 
 
 async def test_five_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
-    day = await spend_day(tmp_path, kills=KILLS, seed=SEED)
+    day = await spend_day(tmp_path, kills=KILLS, seed=SEED, slowest=SLOWEST_SECONDS)
     result = day.count()
     assert not any(result), "\n".join(day.report(result))
     assert len(day.crowd.said) > KILLS

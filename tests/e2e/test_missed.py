@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from decider import Reason
+from memory.life import ALIVE
 from playground.faults import Fault
 from tests.e2e.test_trip import ADDED, asked_which, whisper
-from tests.support.lives import caught_up, kill, life, on_disk, open_stage, waking
+from tests.support.lives import caught_up, life, on_disk, open_stage, waking
 from tests.support.scene import Scene
 from tests.support.stub_model import StubModel
 from turns.wording import RESTARTING
@@ -72,32 +74,36 @@ async def test_a_followup_is_answered_and_talk_between_others_is_not(scene: Scen
     assert scene.told().index("Tim") < scene.told().index("lunch, Chloe?") < scene.told().index("what is it called?")
 
 
-async def test_a_followup_to_a_conversation_that_has_expired_by_now_is_answered(scene: Scene) -> None:
-    async with life(scene, conversation_timeout_seconds=5):
+def turn_back(scene: Scene, wall: Wall, seconds: float) -> None:
+    """From now on people speak so long ago."""
+    wall.behind = seconds
+    scene.pg.world._last_id = 0  # its ids never go back by themselves
+
+
+async def test_a_followup_to_a_conversation_that_has_expired_by_now_is_answered(scene: Scene, wall: Wall) -> None:
+    async with life(scene):
+        bot = scene.bot
+        bot.conversations._clock = bot.catch_up._clock = lambda: datetime.now(UTC) - timedelta(seconds=200)
+        turn_back(scene, wall, 200)
         await scene.ask("Ada", "my cat is called Tim")
-        await scene.at_rest()
-        conversation = scene.bot.conversations.get(scene.pg.channel("general"))
-        assert conversation
-        followup = scene.say("Ada", "and what is it called?")
-        await kill(scene)
-    assert len(scene.said()) in (1, 2)
-    async with life(scene, conversation_timeout_seconds=5):
-        if len(scene.said()) == 1:
-            await scene.answer_to(followup)
-        assert len(scene.said()) == 2
+        bot.catch_up.beat()
+        bot.keeper.touch_process(ALIVE)
+    turn_back(scene, wall, 190)
+    followup = scene.say("Ada", "and what is it called?")
+    wall.behind = 0
+    async with life(scene):
+        await scene.answer_to(followup)
+    assert scene.told().index("Tim") < scene.told().index("and what is it called?")
 
 
 async def test_what_is_older_is_not_taken_up(scene: Scene, wall: Wall) -> None:
     async with life(scene):
-        await scene.ask("Ben", "hello", channel="random")
-        hour_ago = scene.bot.catch_up._clock().replace(year=2020)
-        scene.bot.catch_up._clock = lambda: hour_ago
+        scene.bot.catch_up._clock = lambda: datetime.now(UTC) - timedelta(days=1)
         scene.bot.catch_up.beat()
-        scene.bot.keeper.touch_process("alive")
-    wall.behind = 320.0
-    scene.pg.world._last_id = 0
+        scene.bot.keeper.touch_process(ALIVE)
+    turn_back(scene, wall, 320)
     old = scene.mention("Ada", "are you there?")
-    wall.behind = 0.0
+    wall.behind = 0
     young = scene.mention("Ben", "and now?")
     async with life(scene):
         await scene.answer_to(young)
@@ -210,7 +216,9 @@ async def test_what_is_said_meanwhile_waits_for_what_was_missed_in_its_channel_a
         gate.set()
         await scene.decision(live)
         await scene.at_rest()
-    decided = [e["message"] for e in scene.journal.find("decided", decision="respond") if e["channel"] == live.channel_id]
+    decided = [
+        e["message"] for e in scene.journal.find("decided", decision="respond") if e["channel"] == live.channel_id
+    ]
     assert decided == [missed.id, live.id]
     told = "\n".join(str(request["messages"]) for request in scene.stub.requests[1:])
     assert told.index("one") < told.index("two")

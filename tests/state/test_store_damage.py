@@ -582,7 +582,7 @@ def test_what_is_written_is_on_disk_before_it_takes_its_place_and_its_place_afte
     assert done == []
     store.flush()
     store.flush()
-    assert done == [f"fsync .store/journal/{ID}.0", "fsync .store/journal"]
+    assert done == [f"fsync .store/journal/{ID}.0", "fsync .store/journal", "fsync .store/order"]
     store.close()
 
 

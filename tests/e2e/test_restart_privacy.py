@@ -1,0 +1,167 @@
+"""What people had forgotten, deleted or edited, or do not want read, stays so across restarts, and in no file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import commands
+from decider import Reason
+from playground.model import Message
+from state.optout import UNREAD
+from tests.e2e.test_trip import ADDED, asked_which
+from tests.support.lives import kill, life, on_disk, open_stage
+from tests.support.scene import Scene
+from tests.support.stub_model import Reply, StubModel
+
+SECRET = "Tim"
+TELLS = f"my cat is called {SECRET}"
+LOGGED = {"decision_log": "content"}
+
+
+@pytest.fixture
+async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
+    stub.default = lambda _: Reply("I see.")
+    async with open_stage(stub, tmp_path / "state") as stage:
+        yield stage
+
+
+async def use(scene: Scene, who: str, name: str, **options: bool) -> Message:
+    """Uses a command in #general and returns the bot's answer."""
+    used = scene.pg.command(scene.pg.channel("general"), scene.pg.person(who), name, options)
+    return await scene.pg.reply_to(used, timeout=10)
+
+
+async def conversation_with_the_secret(scene: Scene) -> list[Message]:
+    """Ben's conversation, in which Ada tells, asked for or not. Gives her messages."""
+    await scene.ask("Ben", "hello")
+    told = [scene.say("Ada", TELLS), scene.mention("Ada", f"and {TELLS}")]
+    await scene.decision(told[0])
+    await scene.answer_to(told[1])
+    await scene.at_rest()
+    return told
+
+
+@pytest.mark.parametrize("everything", [False, True])
+async def test_what_was_forgotten_is_not_read_again_from_the_channel(scene: Scene, everything: bool) -> None:
+    scene.pg.allow(scene.pg.channel("general"), "manage_channels", member=scene.pg.person("Ada"))
+    async with life(scene, **LOGGED):
+        await conversation_with_the_secret(scene)
+        await use(scene, "Ada", "forget", everything=everything)
+        await scene.ask("Ben", "hello again")
+        await kill(scene)
+    assert not on_disk(scene.folder, SECRET)
+    async with life(scene, **LOGGED):
+        await scene.ask("Ben", "which cat?")
+        assert SECRET not in scene.told()
+    assert not on_disk(scene.folder, SECRET)
+
+
+@pytest.mark.parametrize("what", ["deleted", "edited", "expired", "removed"])
+async def test_what_goes_after_a_restart_goes_from_every_file(scene: Scene, what: str) -> None:
+    async with life(scene, **LOGGED):
+        told = await conversation_with_the_secret(scene)
+        await kill(scene)
+    assert on_disk(scene.folder, SECRET)
+    async with life(scene, **LOGGED):
+        for message in told:
+            if what == "deleted":
+                await scene.delete(message)
+            elif what == "edited":
+                await scene.edit(message, "never mind")
+        if what == "expired":
+            await scene.bot.privacy.expire(datetime.now(UTC) + timedelta(seconds=1))
+        elif what == "removed":
+            left = scene.bot.wait_for("guild_remove", timeout=10)
+            scene.pg.remove_bot()
+            await left
+    assert not on_disk(scene.folder, SECRET)
+
+
+async def test_what_expired_is_not_told_after_the_next_restart(scene: Scene) -> None:
+    async with life(scene):
+        await asked_which(scene, "Ada")
+        scene.press("Ada", scene.said()[-1], "1.")
+        await scene.shows(ADDED)
+        scene.say("Ada", f"get the {SECRET} burger")
+        await scene.shows("noted")
+        await conversation_with_the_secret(scene)
+        await scene.bot.privacy.expire(datetime.now(UTC) + timedelta(seconds=1))
+    # Of what may still be read in the channel there is nothing here that is so old.
+    assert not on_disk(scene.folder, SECRET)
+
+
+async def test_who_opted_out_stays_unread(scene: Scene) -> None:
+    async with life(scene, **LOGGED):
+        await use(scene, "Ada", "optout")
+        await scene.ask("Ben", "hello")
+        await scene.decision(scene.say("Ada", TELLS))
+        await kill(scene)
+    missed = scene.say("Ada", TELLS)
+    async with life(scene, **LOGGED):
+        assert (await scene.decision(missed)).reason is Reason.OPTED_OUT
+        await scene.ask("Ben", "what was that?")
+        assert SECRET not in scene.told()
+        assert scene.told().index("hello") < scene.told().index(UNREAD) < scene.told().index("what was that?")
+        assert (await use(scene, "Ada", "optout")).content == commands.OUT_ALREADY
+    assert not on_disk(scene.folder, SECRET)
+
+
+@pytest.mark.parametrize("moment", ["missed", "before the model", "half streamed"])
+async def test_who_opted_out_and_mentions_the_bot_is_answered_and_not_kept(scene: Scene, moment: str) -> None:
+    async with life(scene, **LOGGED):
+        await use(scene, "Ada", "optout")
+        if moment == "missed":
+            await kill(scene)
+        before = asyncio.Event() if moment == "before the model" else None
+        scene.stub.replies.append(Reply("First words, and the rest.", chunk=12, before=before, gate=asyncio.Event()))
+        question = scene.mention("Ada", TELLS)
+        if moment != "missed":
+            await scene.until(lambda: scene.said() if moment == "half streamed" else scene.stub.requests)
+            await kill(scene)
+    assert not on_disk(scene.folder, SECRET)
+    scene.stub.replies.clear()
+    async with life(scene, **LOGGED):
+        await scene.answer_to(question)
+        assert scene.told().count(SECRET) == 1
+        await scene.ask("Ben", "what did Ada say?")
+        assert SECRET not in scene.told()
+    assert not on_disk(scene.folder, SECRET)
+
+
+@pytest.mark.parametrize("who", ["Ben", "Chloe"])
+async def test_a_question_that_is_finished_later_brings_no_words_of_who_opted_out(scene: Scene, who: str) -> None:
+    """who: asks in reply to them, and may have opted out, too."""
+    async with life(scene):
+        await use(scene, "Ada", "optout")
+        await use(scene, "Chloe", "optout")
+        told = scene.say("Ada", TELLS)
+        scene.stub.replies.append(Reply("Never seen.", before=asyncio.Event()))
+        question = scene.mention(who, "what do you make of this?", reply_to=told.id)
+        await scene.until(lambda: scene.stub.requests)
+        assert SECRET not in scene.told()
+        await kill(scene)
+    async with life(scene):
+        await scene.answer_to(question)
+        assert "what do you make of this?" in scene.told()
+        assert SECRET not in scene.told()
+    assert not on_disk(scene.folder, SECRET)
+
+
+async def test_an_unfinished_question_of_who_is_forgotten_is_not_answered(scene: Scene) -> None:
+    async with life(scene):
+        scene.stub.replies.append(Reply("Never seen.", before=asyncio.Event()))
+        scene.mention("Ada", TELLS)
+        await scene.until(lambda: scene.stub.requests)
+        await use(scene, "Ada", "forget")
+        await kill(scene)
+    assert not on_disk(scene.folder, SECRET)
+    async with life(scene):
+        await scene.ask("Ben", "hello")
+        assert len(scene.stub.requests) == 1
+        assert SECRET not in scene.told()
+    assert len(scene.said()) == 1

@@ -1,0 +1,279 @@
+"""The real program and what it keeps: sealed, used by one process alone, damaged, or not to be written at all."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from aiohttp.test_utils import unused_port
+from cryptography.fernet import Fernet
+
+from memory.lock import in_use
+from memory.stores import check_stores
+from playground.limits import Limits
+from playground.model import Message
+from playground.server import Playground
+from tests.e2e.test_restart_privacy import use
+from tests.e2e.test_trip import ADDED, asked_which
+from tests.support.lives import life, on_disk
+from tests.support.process import Program, finished, program
+from tests.support.scene import Scene, recorded
+from tests.support.stub_model import Reply, StubModel
+
+SECRET = "Tim"
+TELLS = f"my cat is called {SECRET}"
+TINY_BYTES = 256 * 1024
+FOREIGN = ("notes.txt", "channels/notes.txt", "sessions/abc.json", "channels/99.json.bak", "process/x.json")
+OLD, NEW, OTHER = (Fernet.generate_key().decode() for _ in range(3))
+
+
+@pytest.fixture
+async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
+    async with Playground(limits=Limits.off()) as pg, recorded(pg) as journal:
+        yield Scene(pg, stub, journal, tmp_path / "state")
+
+
+def environment(scene: Scene, more: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "DISCORD_API_BASE": scene.pg.api_base,
+        "DISCORD_GATEWAY_URL": scene.pg.gateway_url,
+        "DISCORD_TOKEN": scene.pg.token,
+        "MODEL": "openai-chat:stub",
+        "OPENAI_BASE_URL": scene.stub.url,
+        "OPENAI_API_KEY": "key-of-the-stub",
+        "STATE_DIR": str(scene.folder),
+        **more,
+    }
+
+
+@asynccontextmanager
+async def serving(scene: Scene, **more: str) -> AsyncIterator[Program]:
+    """The program, once it is in service; killed at the end."""
+    async with program(scene.folder.parent, **environment(scene, more)) as running:
+        await running.logged("ready")
+        yield running
+
+
+async def ask(scene: Scene, running: Program, text: str, channel: str = "general") -> Message:
+    """Mentions the bot, and waits for its answer to be done."""
+    question = scene.mention("Ada", text, channel=channel)
+    await running.logged("turn_ended", message=question.id, outcome="answered")
+    return question
+
+
+@asynccontextmanager
+async def main_life(scene: Scene, **settings: Any) -> AsyncIterator[None]:
+    """A life with all around it that main() does."""
+    with in_use(scene.folder):
+        check_stores(scene.folder, None, settings.get("state_key"))
+        async with life(scene, **settings):
+            yield
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# Keys
+
+
+async def test_with_a_key_nothing_can_be_read_and_another_can_be_put_before_it(scene: Scene) -> None:
+    async with main_life(scene, state_key=OLD):
+        await scene.ask("Ada", TELLS)
+    assert not on_disk(scene.folder, SECRET)
+    assert not on_disk(scene.folder, "Ada")
+    async with main_life(scene, state_key=f"{NEW},{OLD}"):
+        await scene.answer_to(scene.say("Ada", "and now?"))
+        assert SECRET in scene.told()
+    assert not on_disk(scene.folder, "and now?")
+
+
+@pytest.mark.parametrize("key", [OTHER, ""], ids=["another", "none"])
+async def test_without_its_key_it_does_not_start_and_touches_nothing(scene: Scene, key: str) -> None:
+    async with main_life(scene, state_key=OLD):
+        await scene.ask("Ada", TELLS)
+    before = contents(scene.folder)
+    code, ended = await finished(scene.folder.parent, **environment(scene, {"STATE_KEY": key}))
+    assert code == 2
+    (sentence,) = ended.other
+    assert "STATE_KEY" in sentence
+    assert OTHER not in sentence
+    assert contents(scene.folder) == before
+
+
+# One process
+
+
+async def test_a_second_process_waits_and_takes_over_when_the_first_ends(scene: Scene) -> None:
+    async with serving(scene) as first:
+        await ask(scene, first, TELLS)
+        async with program(scene.folder.parent, **environment(scene, {})) as second:
+            await second.logged("waiting_for_other_process")
+            await ask(scene, first, "still there?")
+            first.process.kill()
+            await second.logged("ready")
+            await ask(scene, second, "and now?")
+    assert SECRET in scene.told()
+    assert len(scene.said()) == 3
+
+
+# Damage
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flipped(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    for place in random.Random(len(data)).sample(range(len(data)), min(9, len(data))):
+        data[place] ^= 1 << place % 8
+    path.write_bytes(data)
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def made_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "of somebody").write_text("else")
+
+
+def put_by_somebody(path: Path) -> None:
+    path.write_text('{"version": 99, "layers": {}, "messages": [], "id": "x"}')
+
+
+def no_object(path: Path) -> None:
+    path.write_text("[1, 2]")
+
+
+@pytest.mark.parametrize("damage", [truncated, flipped, emptied, made_a_folder, put_by_somebody, no_object])
+async def test_whatever_is_damaged_it_starts_and_serves(scene: Scene, damage: Callable[[Path], None]) -> None:
+    async with main_life(scene):
+        await scene.ask("Ada", TELLS)
+    kept = [path for path in scene.folder.rglob("*") if path.is_file() and path.name != "lock"]
+    assert {path.relative_to(scene.folder).parts[0] for path in kept} == {"channels", "process", "sessions"}
+    for path in kept:
+        damage(path)
+    for name in FOREIGN:
+        (scene.folder / name).write_text("of somebody else")
+    async with main_life(scene):
+        await scene.ask("Ada", TELLS)
+        await scene.bot.privacy.expire(datetime.now(UTC) - timedelta(days=1))
+        assert not scene.journal.find("store_broken")
+        assert not scene.journal.find("catch_up_broken")
+    async with main_life(scene):
+        await scene.ask("Ada", "and now?")
+        assert SECRET in scene.told()
+        exported = await scene.bot.privacy.export(scene.pg.person("Ada"))
+        assert SECRET.encode() in exported
+    assert [(scene.folder / name).read_text() for name in FOREIGN] == ["of somebody else"] * len(FOREIGN)
+
+
+# Disks
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk with room for very little."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a disk")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={TINY_BYTES}", "tmpfs", disk], check=False)
+    if mounted.returncode:
+        pytest.skip("no disk can be mounted here")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.fixture(params=["plain", "sealed"])
+def key(request: pytest.FixtureRequest) -> str | None:
+    return OLD if request.param == "sealed" else None
+
+
+async def started_on(scene: Scene, make_unwritable: Callable[[], object], *, has_state: bool, key: str | None) -> None:
+    """It starts there, answers, and remembers while it runs."""
+    if has_state:
+        async with main_life(scene, state_key=key):
+            await scene.ask("Ada", TELLS)
+    make_unwritable()
+    async with main_life(scene, state_key=key):
+        await scene.ask("Ada", "hello" if has_state else TELLS)
+        await scene.ask("Ben", "and now?")
+        assert SECRET in scene.told()
+        await scene.at_rest()
+
+
+@pytest.mark.parametrize("has_state", [False, True], ids=["new", "used"])
+async def test_on_a_full_disk_it_starts_and_serves(
+    scene: Scene, tiny_disk: Path, key: str | None, has_state: bool
+) -> None:
+    def fill() -> None:
+        with (tiny_disk / "big").open("wb", buffering=0) as big:
+            while free := os.statvfs(tiny_disk).f_bavail:
+                big.write(bytes(free * 4096))
+
+    scene.folder = tiny_disk / "state"
+    await started_on(scene, fill, has_state=has_state, key=key)
+
+
+@pytest.mark.parametrize("has_state", [False, True], ids=["new", "used"])
+async def test_on_a_read_only_disk_it_starts_and_serves(
+    scene: Scene, tiny_disk: Path, key: str | None, has_state: bool
+) -> None:
+    scene.folder = tiny_disk / "state"
+    remount = ["mount", "-o", "remount,ro", str(tiny_disk)]
+    await started_on(scene, lambda: subprocess.run(remount, check=True), has_state=has_state, key=key)
+
+
+# Redis
+
+
+@pytest.fixture
+def redis_url(tmp_path: Path) -> Iterator[str]:
+    """A server of its own."""
+    binary = shutil.which("redis-server")
+    if binary is None:
+        pytest.skip("there is no redis-server here: install Debian's package of that name")
+    port = unused_port()
+    options = ["--port", str(port), "--save", "", "--appendonly", "no", "--dir", str(tmp_path)]
+    with subprocess.Popen([binary, *options], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        assert any("eady to accept connections" in line for line in server.stdout)
+        yield f"redis://127.0.0.1:{port}"
+        server.terminate()
+
+
+async def test_what_is_kept_in_redis_is_there_after_a_restart(scene: Scene, redis_url: str) -> None:
+    there = {"redis_url": redis_url}
+    scene.stub.default = lambda _: Reply("I see.")
+    async with life(scene, **there):
+        await scene.ask("Ada", TELLS)
+        card = await asked_which(scene)
+    assert not on_disk(scene.folder, SECRET)
+    async with life(scene, **there):
+        await scene.ask("Ada", "and now?")
+        assert scene.told().count(SECRET) == 1
+        scene.press("Ada", card, "1.")
+        await scene.shows(ADDED)
+        await use(scene, "Ada", "forget")
+    async with life(scene, **there):
+        await scene.ask("Ben", "which cat?")
+        assert SECRET not in scene.told()
+    with redis.Redis.from_url(redis_url) as client:
+        keys = {kind: list(client.scan_iter(_type=kind)) for kind in ("string", "list")}
+        kept = str([*map(client.get, keys["string"]), *(client.lrange(key, 0, -1) for key in keys["list"])])
+    assert "which cat?" in kept
+    assert SECRET not in kept

@@ -1,0 +1,353 @@
+"""memory/catchup.py: which channels are read and since when, what is taken up there, and who waits for that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from conversation import MessageRecord
+from delivery.backlog import Backlog, News, id_at
+from delivery.post import Posted
+from memory.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, MAX_CHANNELS, CatchUp
+from memory.keeper import Keeper
+from tests.support.clock import NOON
+from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
+from tests.support.turns_bench import Bench
+from turns.ledger import NOTHING, Begun, Unfinished
+
+SECONDS = 300.0
+OTHER = CHANNEL + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as far as it is looked at."""
+
+    id: int
+    created_at: datetime
+    content: str = "hello"
+
+
+def posted(seconds: float, content: str = "hello", *, number: int = 0) -> Message:
+    """A message of so many seconds after noon."""
+    at = NOON + timedelta(seconds=seconds)
+    return Message(id_at(at) + number, at, content)
+
+
+class FakeBacklog:
+    """channels: what stands there. answered: the messages to which we replied. broken: channels that raise."""
+
+    def __init__(self) -> None:
+        self.channels: dict[int, list[Message] | None] = {}
+        self.answered: set[int] = set()
+        self.broken: set[int] = set()
+        self.gate: asyncio.Event | None = None
+        self.asked: list[int] = []
+        self.read: list[int] = []
+        self.reading = self.most_reading = 0
+
+    def news(self, after: int) -> list[News]:
+        self.asked.append(after)
+        newest = {
+            channel: max([m.id for m in messages or ()], default=0) for channel, messages in self.channels.items()
+        }
+        return [News(GUILD, channel, last) for channel, last in newest.items() if last > after]
+
+    async def since(self, _guild_id: int, channel_id: int, after: int) -> list[Message] | None:
+        self.read.append(channel_id)
+        self.reading += 1
+        self.most_reading = max(self.most_reading, self.reading)
+        await (self.gate.wait() if self.gate else asyncio.sleep(0))
+        self.reading -= 1
+        if channel_id in self.broken:
+            raise ZeroDivisionError
+        messages = self.channels.get(channel_id)
+        return None if messages is None else [m for m in messages if m.id > after]
+
+    def to_record(self, message: Message) -> MessageRecord:
+        return said(ANNA, message.content, message.created_at, message_id=message.id)
+
+    def replied_to(self, _messages: Sequence[Message]) -> set[int]:
+        return self.answered
+
+    def answer(self, _messages: Sequence[Message], _reply_to: int, later: Collection[int]) -> list[Posted]:
+        return [Posted(message_id, NOON) for message_id in later]
+
+
+class FakeKeeper:
+    def __init__(self) -> None:
+        self.transcript: list[MessageRecord] = []
+        self.revisions: list[MessageRecord] = []
+        self.purged: list[int] = []
+
+    async def recent(self, _channel_id: int, since: int) -> list[MessageRecord]:
+        return [record for record in self.transcript if record.message_id >= since]
+
+    def revised(self, _channel_id: int, record: MessageRecord) -> None:
+        self.revisions.append(record)
+
+    def purge(self, channel_id: int) -> None:
+        self.purged.append(channel_id)
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.bench = Bench()
+        self.backlog = FakeBacklog()
+        self.keeper = FakeKeeper()
+        self.taken: list[int] = []
+        self.active: list[bool] = []
+        self.gone: dict[int, set[int]] = {}
+        self.catch_up = CatchUp(
+            seconds=SECONDS,
+            backlog=cast(Backlog, self.backlog),
+            conversations=self.bench.conversations,
+            turns=self.bench.turns,
+            ledger=self.bench.ledger,
+            keeper=cast(Keeper, self.keeper),
+            take=self._take,
+            gone=self.gone.__setitem__,
+            clock=self.bench.clock,
+        )
+
+    async def _take(self, message: Any) -> None:
+        self.taken.append(message.id)
+        self.active.append(self.bench.conversations.get(CHANNEL) is not None)
+
+    async def run(self, alive: float | None = 0.0, now: float = 20.0) -> None:
+        """Comes back so many seconds after noon, when it was last alive at that."""
+        self.bench.clock.now = NOON + timedelta(seconds=now)
+        self.catch_up.alive_at = None if alive is None else NOON + timedelta(seconds=alive)
+        await self.catch_up.run()
+
+    async def left(self, unfinished: Unfinished) -> None:
+        self.bench.ledger.adopt(CHANNEL, unfinished)
+        await self.catch_up.found(CHANNEL, None)
+
+
+@pytest.fixture
+async def stage() -> Stage:
+    return Stage()
+
+
+# What is read
+
+
+async def test_at_the_very_first_start_nothing_is_looked_for(stage: Stage) -> None:
+    stage.backlog.channels = {CHANNEL: [posted(1)]}
+    await stage.run(alive=None)
+    assert not stage.backlog.asked
+    assert not stage.taken
+
+
+@pytest.mark.parametrize(("alive", "since"), [(0, -MARGIN.total_seconds()), (-1_000, 20 - SECONDS)])
+async def test_what_is_asked_for_begins_shortly_before_it_was_last_alive_or_so_long_ago(
+    stage: Stage, alive: float, since: float
+) -> None:
+    await stage.run(alive=alive)
+    assert stage.backlog.asked == [id_at(NOON + timedelta(seconds=since))]
+
+
+async def test_of_a_connection_it_is_known_late_that_it_was_dead(stage: Stage) -> None:
+    await stage.run(alive=None)
+    stage.catch_up.expect()
+    await stage.run(alive=200, now=210)
+    assert stage.backlog.asked == [id_at(NOON + timedelta(seconds=200) - MARGIN_CONNECTED)]
+
+
+async def test_at_most_fifty_channels_are_read_the_first_told_and_few_at_once(stage: Stage) -> None:
+    stage.backlog.channels = {CHANNEL + n: [posted(1, number=n)] for n in range(60)}
+    await stage.run()
+    assert set(stage.backlog.read) == {CHANNEL + n for n in range(MAX_CHANNELS)}
+    assert stage.backlog.most_reading == AT_ONCE
+
+
+async def test_what_is_known_in_one_way_or_another_is_not_taken_again(stage: Stage) -> None:
+    messages = [posted(1, number=n) for n in range(5)]
+    stage.backlog.channels = {CHANNEL: [*messages]}
+    stage.keeper.transcript = [stage.backlog.to_record(messages[0])]
+    stage.backlog.answered = {messages[1].id}
+    stage.bench.ledger.asked(stage.bench.question(stage.backlog.to_record(messages[2])))
+    await stage.run()
+    assert stage.taken == [message.id for message in messages[3:]]
+
+
+async def test_a_channel_that_cannot_be_read_or_breaks_costs_the_others_nothing(stage: Stage) -> None:
+    stage.backlog.channels = {CHANNEL: [posted(1)], OTHER: [posted(2)], OTHER + 1: [posted(3)]}
+    stage.backlog.broken = {CHANNEL}
+    with capture_logs() as logs:
+        await stage.run()
+    assert stage.taken == [posted(2).id, posted(3).id]
+    assert ("catch_up_broken", CHANNEL) in [(entry["event"], entry.get("channel")) for entry in logs]
+    assert not stage.catch_up.is_busy(CHANNEL)
+
+
+async def test_a_conversation_that_was_alive_then_goes_on_and_one_that_fell_silent_ends(stage: Stage) -> None:
+    earlier = said(ANNA, "hello", message_id=posted(-5).id)
+    stage.bench.clock.now = NOON
+    stage.bench.conversations.start(CHANNEL, [earlier])
+    stored = stage.bench.conversations.stored(CHANNEL)
+    stage.bench.conversations.end(CHANNEL)
+    stage.keeper.transcript = [earlier]
+    stage.bench.clock.now = NOON + timedelta(seconds=200)  # its timeout is 60
+    await stage.catch_up.found(CHANNEL, stored)
+    stage.backlog.channels = {CHANNEL: [posted(50), posted(190)]}
+    await stage.run(now=200)
+    assert stage.active == [True, True]
+    assert not stage.keeper.purged
+
+
+async def test_a_conversation_nobody_went_on_with_is_dropped_from_what_is_stored(stage: Stage) -> None:
+    stage.bench.conversations.start(CHANNEL, [said(ANNA)])
+    stored = stage.bench.conversations.stored(CHANNEL)
+    stage.bench.conversations.end(CHANNEL)
+    stage.bench.clock.now = NOON + timedelta(seconds=200)
+    await stage.catch_up.found(CHANNEL, stored)
+    await stage.run(now=200)
+    assert stage.bench.conversations.get(CHANNEL) is None
+    assert stage.keeper.purged == [CHANNEL]
+
+
+# What was begun
+
+
+async def test_what_was_begun_is_finished_and_what_waited_behind_it_comes_next(stage: Stage) -> None:
+    first, second = (stage.bench.question(said(who, text)) for who, text in ((ANNA, "one"), (BEN, "two")))
+    await stage.left(Unfinished((first, second), Begun((first.message.message_id,), (77,))))
+    stage.bench.wire.standing[77] = "Half an"
+    await stage.run(alive=None)
+    await stage.bench.idle()
+    assert [[m.content for m in request.questions] for request in stage.bench.agent.requests] == [["one"], ["two"]]
+    assert stage.bench.wire.standing[77] == "the answer"
+    assert len(stage.bench.wire.standing) == 2
+    assert stage.bench.ledger.of(CHANNEL) == NOTHING
+
+
+async def test_an_edited_question_is_answered_and_kept_in_its_new_words_alone(stage: Stage) -> None:
+    message = posted(1, "old words")
+    question = stage.bench.question(stage.backlog.to_record(message))
+    stage.backlog.channels = {CHANNEL: [replace(message, content="new words")]}
+    await stage.left(Unfinished((question,)))
+    await stage.run(alive=None)
+    await stage.bench.idle()
+    assert [m.content for m in stage.bench.agent.requests[0].questions] == ["new words"]
+    assert [record.content for record in stage.keeper.revisions] == ["new words"]
+    assert stage.keeper.purged == [CHANNEL]
+
+
+async def test_a_deleted_question_is_told_of_and_one_that_stands_costs_nothing(stage: Stage) -> None:
+    stands, gone = posted(1, number=1), posted(1, number=2)
+    questions = tuple(stage.bench.question(stage.backlog.to_record(m)) for m in (stands, gone))
+    stage.backlog.channels = {CHANNEL: [stands]}
+    await stage.left(Unfinished(questions))
+    await stage.run(alive=None)
+    await stage.bench.idle()
+    assert stage.gone == {CHANNEL: {gone.id}}
+    assert [len(request.questions) for request in stage.bench.agent.requests] == [1]
+    assert not stage.keeper.revisions
+
+
+async def test_where_the_channel_cannot_be_read_the_question_is_answered_as_it_was(stage: Stage) -> None:
+    question = stage.bench.question(said(ANNA, "one"))
+    stage.backlog.channels = {CHANNEL: None}
+    await stage.left(Unfinished((question,)))
+    await stage.run(alive=None)
+    await stage.bench.idle()
+    assert stage.bench.wire.texts == ["the answer"]
+    assert not stage.gone
+
+
+async def test_what_is_too_old_is_dropped_and_logged(stage: Stage) -> None:
+    question = stage.bench.question(said(ANNA, "one"))
+    await stage.left(Unfinished((question,)))
+    with capture_logs() as logs:
+        await stage.run(alive=None, now=SECONDS + 1)
+    assert [(e["event"], e["message"]) for e in logs] == [("question_dropped", question.message.message_id)]
+    assert stage.bench.ledger.of(CHANNEL) == NOTHING
+    assert not stage.backlog.read
+
+
+# Who waits
+
+
+async def waits(stage: Stage, channel_id: int) -> bool:
+    turn = asyncio.ensure_future(stage.catch_up.turn_of(channel_id))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    is_waiting = not turn.done()
+    turn.cancel()
+    return is_waiting
+
+
+async def test_without_a_start_nobody_waits(stage: Stage) -> None:
+    await stage.catch_up.turn_of(CHANNEL)
+    assert not stage.catch_up.is_busy(CHANNEL)
+
+
+async def test_from_the_start_all_wait_and_then_those_whose_channels_are_read(stage: Stage) -> None:
+    stage.catch_up.expect()
+    assert await waits(stage, CHANNEL)
+    assert await waits(stage, OTHER)
+    stage.backlog.gate = asyncio.Event()
+    stage.backlog.channels = {CHANNEL: [posted(1)]}
+    running = asyncio.create_task(stage.run())
+    assert await waits(stage, CHANNEL)
+    assert not await waits(stage, OTHER)
+    assert not stage.catch_up.beat()
+    stage.backlog.gate.set()
+    await running
+    assert not await waits(stage, CHANNEL)
+    assert stage.catch_up.beat()
+
+
+async def test_two_runs_at_once_leave_nobody_waiting(stage: Stage) -> None:
+    """Another connection was lost while what the first had missed was taken up."""
+    stage.backlog.gate = asyncio.Event()
+    stage.backlog.channels = {CHANNEL: [posted(1)]}
+    stage.catch_up.expect()
+    runs = [asyncio.create_task(stage.run()) for _ in range(2)]
+    waiting = asyncio.create_task(stage.catch_up.turn_of(CHANNEL))
+    assert await waits(stage, CHANNEL)
+    stage.backlog.gate.set()
+    await asyncio.gather(*runs)
+    async with asyncio.timeout(1):
+        await waiting
+    assert not stage.catch_up.is_busy(CHANNEL)
+
+
+async def test_a_run_that_is_cut_off_leaves_nobody_waiting(stage: Stage) -> None:
+    stage.backlog.gate = asyncio.Event()
+    stage.backlog.channels = {CHANNEL: [posted(1)]}
+    running = asyncio.create_task(stage.run())
+    assert await waits(stage, CHANNEL)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert not await waits(stage, CHANNEL)
+
+
+# When it was last alive
+
+
+async def test_it_is_alive_from_what_it_has_seen_and_not_before(stage: Stage) -> None:
+    assert not stage.catch_up.beat()
+    assert stage.catch_up.stored() is None
+    await stage.run(alive=None, now=20)
+    assert stage.catch_up.alive_at == NOON + timedelta(seconds=20)
+    stage.bench.clock.advance(5)
+    assert stage.catch_up.beat()
+    later = Stage().catch_up
+    later.restore(stage.catch_up.stored())
+    assert later.alive_at == NOON + timedelta(seconds=25)
+
+
+@pytest.mark.parametrize("nonsense", ["x", [], {}, "2026-03-02T12:00:00"])
+async def test_nonsense_is_refused(stage: Stage, nonsense: object) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - pydantic's own text
+        stage.catch_up.restore(nonsense)
+    assert stage.catch_up.alive_at is None

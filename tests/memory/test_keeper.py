@@ -1,0 +1,204 @@
+"""memory/keeper.py: what it is told is there for the next process, in the order in which it was told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from structlog.testing import capture_logs
+
+from memory.documents import Encode
+from memory.keeper import PROCESS, Keeper
+from memory.layers import as_json
+from state.store import FolderStore, Store
+from tests.support.lives import on_disk
+from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
+
+OTHER = CHANNEL + 1
+
+
+class Bench:
+    """What a keeper takes its layers from."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.channels: dict[int, Any] = {}
+        self.alive: Any = None
+        self.keeper = Keeper(
+            self._open, channel={"things": self._things}, process={"alive": lambda _: as_json(self.alive)}
+        )
+
+    def _open(self, kind: str) -> Store:
+        return FolderStore(self.folder / kind)
+
+    def _things(self, channel_id: int) -> Encode | None:
+        return as_json(self.channels.get(channel_id))
+
+    def next(self) -> Bench:
+        return Bench(self.folder)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "state")
+
+
+async def test_at_the_very_first_start_there_is_nothing_and_nothing_is_touched(bench: Bench) -> None:
+    kept = await bench.keeper.load()
+    assert (kept.process, dict(kept.channels), dict(kept.transcripts)) == ({}, {}, {})
+    assert not bench.folder.exists()
+    await bench.keeper.close()
+
+
+async def test_what_is_told_is_there_for_the_next(bench: Bench) -> None:
+    bench.channels, bench.alive = {CHANNEL: ["a"], OTHER: {"b": 1}}, "now"
+    bench.keeper.touch("things", CHANNEL)
+    bench.keeper.touch("things", OTHER)
+    bench.keeper.touch_process("alive")
+    message = said(ANNA, "hello")
+    bench.keeper.said(CHANNEL, GUILD, message)
+    await bench.keeper.close()
+    keeper = bench.next().keeper
+    kept = await keeper.load()
+    assert kept.process == {"alive": "now"}
+    assert kept.channels == {CHANNEL: {"things": ["a"]}, OTHER: {"things": {"b": 1}}}
+    assert set(kept.transcripts) == {CHANNEL}
+    assert await keeper.recent(CHANNEL, 0) == [message]
+    assert set(keeper.channels) == {CHANNEL, OTHER}
+    await keeper.close()
+
+
+async def test_a_question_is_stored_before_the_transcript_says_that_it_was_seen(bench: Bench) -> None:
+    done: list[str] = []
+    put = bench.keeper._writer.put
+
+    def noted(work: Callable[[], object]) -> None:
+        done.append(getattr(work, "func", work).__name__)
+        put(work)
+
+    bench.keeper._writer.put = noted  # type: ignore[method-assign]
+    bench.channels = {CHANNEL: "a question"}
+    bench.keeper.touch("things", CHANNEL)
+    bench.keeper.said(CHANNEL, GUILD, said(ANNA, "hello"))
+    assert await bench.keeper.settled()
+    assert done == ["_append", "add"]
+    await bench.keeper.close()
+
+
+async def test_edits_and_deletions_cost_nothing_where_the_message_cannot_be(bench: Bench) -> None:
+    old, new = said(ANNA, "hello"), said(ANNA, "later")
+    bench.keeper.said(CHANNEL, GUILD, old)
+    assert bench.keeper.may_hold(CHANNEL, old.message_id)
+    assert not bench.keeper.may_hold(CHANNEL, new.message_id)
+    assert not bench.keeper.may_hold(OTHER, old.message_id)
+    work: list[object] = []
+    bench.keeper._writer.put = work.append  # type: ignore[method-assign, assignment]
+    bench.keeper.revised(CHANNEL, new)
+    bench.keeper.removed(CHANNEL, {new.message_id})
+    bench.keeper.removed(OTHER, {old.message_id})
+    bench.keeper.removed(CHANNEL, set())
+    assert not work
+    bench.keeper.removed(CHANNEL, {old.message_id, new.message_id})
+    assert len(work) == 1
+
+
+async def test_of_a_transcript_from_before_any_message_may_be_in_it(bench: Bench) -> None:
+    bench.keeper.said(CHANNEL, GUILD, said(ANNA, "hello"))
+    await bench.keeper.close()
+    keeper = bench.next().keeper
+    await keeper.load()
+    assert keeper.may_hold(CHANNEL, said(ANNA, "later").message_id)
+    await keeper.close()
+
+
+async def test_what_goes_is_in_no_file(bench: Bench) -> None:
+    keeper = bench.keeper
+    edited, deleted, forgotten = (said(ANNA, f"secret{n}") for n in range(3))
+    for message in (edited, deleted, forgotten):
+        keeper.said(CHANNEL, GUILD, message)
+    keeper.said(CHANNEL, GUILD, said(BEN, "stays"))
+    keeper.revised(CHANNEL, said(ANNA, "new words", message_id=edited.message_id))
+    keeper.removed(CHANNEL, {deleted.message_id})
+    assert await keeper.settled()
+    assert on_disk(bench.folder, "new words")
+    assert not on_disk(bench.folder, "secret0")
+    assert not on_disk(bench.folder, "secret1")
+    await keeper.forget_person(ANNA)
+    assert not on_disk(bench.folder, "secret2")
+    assert on_disk(bench.folder, "stays")
+    await keeper.expire(said(BEN).timestamp + timedelta(days=9_999))
+    assert not on_disk(bench.folder, "stays")
+    await keeper.close()
+
+
+async def test_the_export_is_ones_own_words_with_their_places(bench: Bench) -> None:
+    mine, theirs = said(ANNA, "mine"), said(BEN, "theirs")
+    bench.keeper.said(CHANNEL, GUILD, mine)
+    bench.keeper.said(CHANNEL, GUILD, theirs)
+    exported = orjson.loads(await bench.keeper.export(ANNA))
+    assert exported == {
+        "user": str(ANNA),
+        "messages": [
+            {
+                "server": str(GUILD),
+                "channel": str(CHANNEL),
+                "message": str(mine.message_id),
+                "at": mine.timestamp.isoformat(),
+                "content": "mine",
+            }
+        ],
+    }
+    await bench.keeper.close()
+
+
+async def test_files_of_others_are_no_channels(bench: Bench) -> None:
+    bench.channels = {CHANNEL: 1}
+    bench.keeper.touch("things", CHANNEL)
+    await bench.keeper.close()
+    (bench.folder / "channels" / "notes.json").write_text('{"version": 1, "layers": {"things": 1}}')
+    keeper = bench.next().keeper
+    assert set((await keeper.load()).channels) == {CHANNEL}
+    await keeper.close()
+
+
+async def test_the_process_document_is_one(bench: Bench) -> None:
+    bench.alive = 1
+    bench.keeper.touch_process("alive")
+    await bench.keeper.close()
+    assert FolderStore(bench.folder / "process").names() == [PROCESS]
+
+
+async def test_a_disk_that_fails_is_told_to_who_waits(bench: Bench) -> None:
+    bench.folder.write_text("a file in the folder's place")
+    bench.channels = {CHANNEL: 1}
+    bench.keeper.touch("things", CHANNEL)
+    with capture_logs() as logs:
+        assert not await bench.keeper.settled()
+    assert [entry["event"] for entry in logs] == ["store_failed"]
+    bench.folder.unlink()
+    bench.keeper.touch("things", CHANNEL)
+    assert await bench.keeper.settled()
+    await bench.keeper.close()
+
+
+@pytest.mark.parametrize("goes", ["forget_person", "expire", "forget_where"])
+async def test_what_could_not_be_removed_raises(bench: Bench, goes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.keeper.said(CHANNEL, GUILD, said(ANNA, "hello"))
+    assert await bench.keeper.settled()
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(FolderStore, "write", fail)
+    monkeypatch.setattr(FolderStore, "delete", fail)
+    argument = {"forget_person": ANNA, "expire": said(BEN).timestamp + timedelta(days=9_999)}.get(goes)
+    removal = partial(getattr(bench.keeper, goes), argument or (lambda _channel, _guild: True))
+    with pytest.raises(OSError, match="no room"), capture_logs():
+        await removal()
+    monkeypatch.undo()
+    await bench.keeper.close()

@@ -1,0 +1,206 @@
+"""memory/privacy.py: what was forgotten does not come back, who opted out is not read; what goes, goes everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bot import Parley, create_bot
+from config import Settings
+from conversation import MessageRecord
+from decider import FollowupRules
+from delivery.backlog import id_at
+from memory.privacy import Forgotten
+from state.optout import SOMEBODY, UNREAD
+from tests.support.clock import NOON
+from tests.support.lives import on_disk
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, replied, said
+
+OTHER = CHANNEL + 1
+EVERYBODY, EVERYWHERE = None, None
+SECRET = "a secret"
+
+
+# What was forgotten up to when
+
+
+@pytest.mark.parametrize(
+    ("mark", "is_covered"),
+    [
+        ((CHANNEL, EVERYBODY), True),
+        ((OTHER, EVERYBODY), False),
+        ((EVERYWHERE, ANNA), True),
+        ((EVERYWHERE, BEN), False),
+        ((CHANNEL, ANNA), True),
+        ((OTHER, ANNA), False),
+    ],
+)
+@pytest.mark.parametrize("record", [said(ANNA), replied(ANNA)])
+def test_older_words_of_theirs_and_to_them_are_covered(
+    mark: tuple[int | None, int | None], is_covered: bool, record: MessageRecord
+) -> None:
+    forgotten = Forgotten()
+    forgotten.mark(*mark, record.message_id)
+    assert forgotten.covers(CHANNEL, record) == is_covered
+    forgotten.mark(*mark, record.message_id - 1)
+    assert not forgotten.covers(CHANNEL, record)
+
+
+def test_an_answer_to_a_click_may_have_been_to_anybody() -> None:
+    forgotten, answer = Forgotten(), said(BOT, addressees=frozenset({BOT}))
+    forgotten.mark(EVERYWHERE, ANNA, answer.message_id)
+    assert forgotten.covers(CHANNEL, answer)
+    assert not forgotten.covers(CHANNEL, replied(BEN, message_id=answer.message_id))
+
+
+def test_marks_are_kept_until_nothing_so_old_is_read_any_more() -> None:
+    forgotten, old, young = Forgotten(), said(ANNA), said(BEN)
+    forgotten.mark(EVERYWHERE, ANNA, old.message_id)
+    forgotten.mark(CHANNEL, EVERYBODY, young.message_id)
+    later = Forgotten()
+    later.restore(forgotten.stored())
+    assert later.covers(CHANNEL, old)
+    assert later.covers(CHANNEL, young)
+    assert later.sweep(old.message_id)
+    assert not later.sweep(old.message_id)
+    assert not later.covers(OTHER, old)
+    assert later.covers(CHANNEL, young)
+    assert later.sweep(young.message_id)
+    assert later.stored() is None
+
+
+@pytest.mark.parametrize("nonsense", ["x", 1, [1], {"a": 1}, [[[1, "a"], 2]]])
+def test_nonsense_is_refused_and_what_is_known_stays(nonsense: object) -> None:
+    forgotten, record = Forgotten(), said(ANNA)
+    forgotten.mark(EVERYWHERE, ANNA, record.message_id)
+    with pytest.raises(ValueError):  # noqa: PT011 - pydantic's own text
+        forgotten.restore(nonsense)
+    assert forgotten.covers(CHANNEL, record)
+
+
+# What goes
+
+
+class Life:
+    """A bot that is not connected, and what is told it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        settings = Settings(model="demo", state_dir=folder, decision_log="off")
+        self.bot: Parley = create_bot(settings, followup=FollowupRules(60))
+        self.privacy = self.bot.privacy
+
+    async def said(self, *records: MessageRecord, channel: int = CHANNEL) -> None:
+        for record in records:
+            if self.bot.conversations.get(channel) is None:
+                self.bot.conversations.start(channel, [record])
+            else:
+                self.bot.conversations.record_message(channel, record)
+            self.bot.keeper.said(channel, GUILD, record)
+        await self.settled()
+
+    async def settled(self) -> None:
+        assert await self.bot.keeper.settled()
+
+    def recorded(self, channel: int = CHANNEL) -> list[str]:
+        conversation = self.bot.conversations.get(channel)
+        return [message.content for message in conversation.messages] if conversation else []
+
+
+@pytest.fixture
+async def life(tmp_path: Path) -> AsyncIterator[Life]:
+    made = Life(tmp_path / "state")
+    yield made
+    await made.bot.close()
+
+
+def now(content: str, author: int = ANNA) -> MessageRecord:
+    at = datetime.now(UTC)
+    return said(author, content, at, message_id=id_at(at) + said(author).message_id)
+
+
+async def test_a_person_is_forgotten_everywhere_and_others_are_not(life: Life) -> None:
+    for channel in (CHANNEL, OTHER):
+        await life.said(now(SECRET), now("a word", BEN), channel=channel)
+    await life.privacy.forget_person(ANNA, now("").message_id)
+    for channel in (CHANNEL, OTHER):
+        assert life.recorded(channel) == ["a word"]
+    assert not on_disk(life.folder, SECRET)
+    assert on_disk(life.folder, "a word")
+
+
+async def test_a_channel_is_forgotten_and_others_are_not(life: Life) -> None:
+    await life.said(now(SECRET), now(SECRET, BEN))
+    await life.said(now("a word"), channel=OTHER)
+    await life.privacy.forget_channel(CHANNEL, now("").message_id)
+    assert (life.recorded(), life.recorded(OTHER)) == ([], ["a word"])
+    assert not on_disk(life.folder, SECRET)
+    assert on_disk(life.folder, "a word")
+
+
+async def test_a_server_is_forgotten_with_all_its_channels(life: Life) -> None:
+    for channel in (CHANNEL, OTHER):
+        await life.said(now(SECRET), channel=channel)
+    await life.privacy.forget_guild(GUILD, [CHANNEL, OTHER], now("").message_id)
+    assert not on_disk(life.folder, SECRET)
+    assert not life.recorded()
+
+
+async def test_what_is_too_old_goes_also_from_a_conversation_that_is_alive(life: Life) -> None:
+    await life.said(now(SECRET))
+    await life.privacy.expire(datetime.now(UTC) - timedelta(days=1))
+    assert life.recorded() == [SECRET]
+    await life.privacy.expire(datetime.now(UTC) + timedelta(seconds=1))
+    await life.settled()
+    assert life.recorded() == []
+    assert not on_disk(life.folder, SECRET)
+
+
+async def test_what_was_forgotten_before_a_restart_is_known_after_it(life: Life) -> None:
+    old = now(SECRET)
+    await life.privacy.forget_person(ANNA, old.message_id + 1)
+    await life.privacy.opt_out(BEN, 1)
+    await life.bot.close()
+    later = Life(life.folder)
+    await later.bot.life.restore()
+    assert later.privacy.is_forgotten(CHANNEL, old)
+    assert later.privacy.is_opted_out(BEN)
+    await later.privacy.opt_in(BEN)
+    await later.bot.close()
+    last = Life(life.folder)
+    await last.bot.life.restore()
+    assert not last.privacy.is_opted_out(BEN)
+    await last.bot.close()
+
+
+async def test_a_disk_that_fails_is_told_and_memory_is_cleared_all_the_same(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await life.said(now(SECRET), now("a word", BEN))
+
+    async def fail(_user_id: int) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(life.bot.keeper, "forget_person", fail)
+    with pytest.raises(OSError, match="no room"):
+        await life.privacy.forget_person(ANNA, now("").message_id)
+    assert life.recorded() == ["a word"]
+
+
+# Who is not read
+
+
+async def test_who_opted_out_is_not_read_and_not_quoted(life: Life) -> None:
+    await life.privacy.opt_out(ANNA, 1)
+    theirs = life.privacy.readable(said(ANNA, SECRET))
+    assert (theirs.author, theirs.content, theirs.text) == (SOMEBODY, "", UNREAD)
+    quote = said(BEN, "really?", NOON, reply_to_author="Anna", reply_to_author_id=ANNA, reply_to_text=SECRET)
+    for reading in (life.privacy.readable, life.privacy.unquoted):
+        reply = reading(quote)
+        assert (reply.content, reply.reply_to_author, reply.reply_to_text) == ("really?", "", "")
+    assert life.privacy.unquoted(said(ANNA, SECRET)).content == SECRET
+    other = said(CLEO, "hm", reply_to_author="Ben", reply_to_author_id=BEN, reply_to_text="a word")
+    assert life.privacy.readable(other) == other
