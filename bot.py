@@ -61,7 +61,7 @@ from memory.layers import CONVERSATION, MINIAPPS, PROMPTS, UNFINISHED, ChannelLa
 from memory.life import ALIVE, Life
 from memory.lock import InUseError, in_use
 from memory.privacy import FORGOTTEN, OPTED_OUT, Forgotten, Privacy
-from memory.stores import check_stores, open_stores
+from memory.stores import check_stores, mark_of, open_stores
 from miniapps.base import MiniApp
 from miniapps.router import MiniAppRouter, discover
 from miniapps.trip_planner import TripPlanner
@@ -113,6 +113,8 @@ class Parley(discord.Client):
             "allowed_mentions": discord.AllowedMentions.none(),
             # Discord: seconds. A rate limit beyond that is an outage; without this the library waits for hours.
             "max_ratelimit_timeout": 60.0,
+            # What was missed is taken up once no server has been told of for so long; the library waits 2 s.
+            "guild_ready_timeout": 1.0,
         }
         super().__init__(**{**ours, **client_options})
         self._channels = settings.channels
@@ -202,6 +204,7 @@ class Parley(discord.Client):
         layers = ChannelLayers(self.conversations, self.states, self.miniapps, self.ledger)
         self.keeper = Keeper(
             open_stores(*_where(settings)),
+            sealed_by=mark_of(_where(settings)[2]),
             channel=layers.takes,
             process={
                 ALIVE: lambda _: as_json(self.catch_up.stored()),
@@ -598,8 +601,10 @@ def main() -> int:
     try:
         settings = load_settings()
         if settings.discord_token is None:
-            # What it keeps is of a server that lasts as long as the process.
-            settings = settings.model_copy(update={"state_dir": settings.state_dir / "playground"})
+            # What it keeps is of a server that lasts as long as the process, and apart from a real bot's.
+            settings = settings.model_copy(
+                update={"state_dir": settings.state_dir / "playground", "redis_url": None, "state_key": None}
+            )
         configure_logging(settings.log_level, secrets_of(settings))
         _warn_of(settings)
         state_dir, redis_url, _ = _where(settings)

@@ -46,6 +46,7 @@ OPTED_OUT = "Done: I have forgotten what you said, and from now on I read only t
 OUT_ALREADY = "You had opted out already: I read only those of your messages that mention me."
 OPTED_IN = "Done: from now on I read your messages again."
 IN_ALREADY = "You have not opted out: I read your messages."
+NOTHING_KEPT = "I keep nothing of what you said."
 EXPORTED = "This is what I keep of what you said."
 TOO_LARGE = "What I keep of what you said is too large for a file in Discord, even zipped: ask whoever runs me for it."
 INCOMPLETE = "That could not be done completely. Whoever runs me finds the reason in my log; please try again later."
@@ -74,7 +75,7 @@ class Privacy(Protocol):
     def is_opted_out(self, user_id: int) -> bool: ...
 
     async def export(self, user_id: int) -> bytes:
-        """The person's own messages: JSON in UTF-8."""
+        """The person's own messages: JSON in UTF-8; empty where there are none."""
 
 
 def add_commands(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy: Privacy) -> None:
@@ -157,6 +158,8 @@ def _add_export(tree: app_commands.CommandTree, privacy: Privacy) -> None:
 
     async def as_file(interaction: discord.Interaction) -> discord.File | str:
         name, content = EXPORT_NAME, await privacy.export(interaction.user.id)
+        if not content:
+            return NOTHING_KEPT
         if len(content) > UNZIPPED_BYTES:
             name, content = f"{EXPORT_NAME}.zip", await asyncio.to_thread(_zipped, name, content)
         return discord.File(BytesIO(content), name) if len(content) <= interaction.filesize_limit else TOO_LARGE

@@ -22,6 +22,7 @@ log = structlog.get_logger()
 
 EXPIRED = "I waited, and let it go. Ask me again if you still want this."
 CALLED_OFF = "Called off."
+NO_NOTE = "No note."
 ANSWERED = "✓ Answered."
 REPLACED = "Overtaken by another question."
 ASKED_AGAIN = "Asked again below."
@@ -169,5 +170,5 @@ def ending_of(data: Mapping[str, Any], ask: Ask) -> str:
     """What the card shows of the answer: not what somebody wrote, which they may delete."""
     is_free = ask.awaiting_type in (AwaitingType.INPUT, AwaitingType.METADATA)
     if data["type"] == "cancel":
-        return CALLED_OFF
+        return NO_NOTE if ask.awaiting_type is AwaitingType.METADATA else CALLED_OFF
     return ANSWERED if is_free else f"✓ {clipped(' '.join(in_words(data, ask).split()), MAX_SHOWN)}"

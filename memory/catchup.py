@@ -16,8 +16,8 @@ from delivery.backlog import LIMIT, Backlog, Message, News, id_at
 from delivery.post import Posted
 from memory.keeper import Keeper
 from turns.lanes import Turns
-from turns.ledger import NOTHING, Ledger, Unfinished
-from turns.turn import Question, Ready, Turn
+from turns.ledger import NOTHING, TAKEN_BACK, Ledger, Unfinished
+from turns.turn import Question, Turn
 
 log = structlog.get_logger()
 
@@ -176,7 +176,11 @@ class CatchUp:
         first = min(question.reply_to for question in asked)
         messages = await self._backlog.since(asked[0].guild_id, channel_id, first - 1)
         left = self._ledger.of(channel_id)  # without what was forgotten meanwhile
-        current = [self._current(question, messages) for question in left.questions]
+        is_taken_back = left.turn is not None and left.turn.ready == TAKEN_BACK
+        current = [
+            None if is_taken_back and question in left.begun else self._current(question, messages)
+            for question in left.questions
+        ]
         kept = replace(left, questions=tuple(question for question in current if question))
         turn = self._turn(left, kept, messages)
         if gone := {q.message.message_id for q, there in zip(left.questions, current, strict=True) if not there}:
@@ -222,7 +226,7 @@ class CatchUp:
             adopted = next(filter(None, found), [])
         if kept.begun:
             return Turn(kept.begun, adopted=adopted, ready=begun.ready)
-        return Turn(left.begun, adopted=adopted, ready=Ready("")) if adopted else None
+        return Turn(left.begun, adopted=adopted, ready=TAKEN_BACK) if adopted else None
 
     def _reopen(self, channel_id: int, kept: Unfinished) -> None:
         """Questions are answered within a conversation, in which they were said."""
@@ -253,7 +257,8 @@ class CatchUp:
         known |= {q.message.message_id for q in self._ledger.of(channel_id).questions}
         known |= self._backlog.replied_to(messages)
         # What is older than the conversation was decided before it began, as no part of it.
-        missed = [m for m in messages if m.id not in known and m.id >= self._began.get(channel_id, 0)]
+        began = self._began.get(channel_id, 0)
+        missed = [m for m in messages if m.id not in known and m.id >= began]
         log.info("catching_up", channel=channel_id, read=len(messages), missed=len(missed))
         for message in missed:
             self._revive(channel_id, message.created_at)

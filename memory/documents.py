@@ -77,13 +77,16 @@ class Documents:
             taken = {layer: self._layers[layer](name) for layer in layers}
             # Where something ended its words are to go too, and not to stay in the journal.
             is_purge = name in purged or None in taken.values()
-            if is_purge or name in self._overdue:
-                whole = {layer: encode for layer, take in self._layers.items() if (encode := take(name))}
-                self._writer.put(partial(self._write, name, whole, purge=is_purge))
-                if not whole:
-                    self.names.discard(name)
-            else:
+            if not is_purge and name not in self._overdue:
                 self._writer.put(partial(self._append, name, taken))
+                continue
+            whole = self._whole(name)
+            self._writer.put(partial(self._write, name, whole, purge=is_purge))
+            if not whole:
+                self.names.discard(name)
+
+    def _whole(self, name: str) -> Taken:
+        return {layer: encode for layer, take in self._layers.items() if (encode := take(name))}
 
     def _schedule(self) -> None:
         if not self._is_due:
@@ -107,6 +110,12 @@ class Documents:
 
     def close(self) -> None:
         self._store.close()
+
+    def reseal(self, documents: Mapping[str, Layers]) -> None:
+        """Writes what was loaded anew, with the key that holds now."""
+        for name, layers in documents.items():
+            self._store.write(name, orjson.dumps({"version": VERSION, "layers": layers}), purge=True)
+            self._journals.pop(name, None)
 
     def load(self) -> dict[str, Layers]:
         """All documents by name. What cannot be read is logged and left out."""

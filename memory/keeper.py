@@ -25,6 +25,7 @@ from state.store import Store
 log = structlog.get_logger()
 
 PROCESS = "process"
+SEALED_BY = "sealed_by"
 ANY = 2**63  # above all ids of messages
 
 Take = Callable[[int], Encode | None]
@@ -41,13 +42,23 @@ class Kept:
 
 
 class Keeper:
-    """open_store: gives the store of one kind of documents. channel, process: how each layer is taken, by its name."""
+    """open_store: gives the store of one kind of documents. channel, process: how each layer is taken, by its name.
+
+    sealed_by: what the key in use is told from others by; where another one was used before, all is written anew.
+    """
 
     def __init__(
-        self, open_store: Callable[[str], Store], *, channel: Mapping[str, Take], process: Mapping[str, Take]
+        self,
+        open_store: Callable[[str], Store],
+        *,
+        channel: Mapping[str, Take],
+        process: Mapping[str, Take],
+        sealed_by: str = "",
     ) -> None:
+        self._sealed_by = sealed_by
         self._writer = Writer(lambda: bool(self._channels.failed or self._process.failed))
         by_name = {layer: partial(_of_channel, take) for layer, take in channel.items()}
+        process = {**process, SEALED_BY: lambda _: partial(orjson.dumps, sealed_by)}
         once = {layer: partial(_of_process, take) for layer, take in process.items()}
         self._channels = Documents(open_store("channels"), self._writer, by_name)
         self._process = Documents(open_store("process"), self._writer, once)
@@ -61,14 +72,21 @@ class Keeper:
     async def load(self) -> Kept:
         """What there is from before. Raises StoreError where it cannot be had at all."""
         kept = await self._writer.run(self._load)
+        if kept.process.get(SEALED_BY) != self._sealed_by:
+            self.touch_process(SEALED_BY)
         self._newest = dict.fromkeys(kept.transcripts, ANY) | self._newest
         self._channels.names |= set(map(str, kept.channels))
         return kept
 
     def _load(self) -> Kept:
-        process = self._process.load().get(PROCESS, {})
-        channels = {int(name): layers for name, layers in self._channels.load().items() if name.isdecimal()}
-        return Kept(process, channels, self._transcript.channels())
+        documents, channels = self._process.load(), self._channels.load()
+        process = documents.get(PROCESS, {})
+        if self._sealed_by and process.get(SEALED_BY) != self._sealed_by:
+            self._process.reseal(documents)
+            self._channels.reseal(channels)
+            self._transcript.reseal()
+        by_id = {int(name): layers for name, layers in channels.items() if name.isdecimal()}
+        return Kept(process, by_id, self._transcript.channels())
 
     async def recent(self, channel_id: int, since: int) -> list[MessageRecord]:
         """What the channel's transcript holds from this message on."""
@@ -153,7 +171,7 @@ class Keeper:
         return await self._writer.run(partial(self._transcript.guild_of, channel_id))
 
     async def export(self, user_id: int) -> bytes:
-        """All that a person said and that is kept, as JSON."""
+        """All that a person said and that is kept, as JSON; empty where that is nothing."""
         return await self._writer.run(partial(self._export, user_id))
 
     def _export(self, user_id: int) -> bytes:
@@ -167,7 +185,7 @@ class Keeper:
             }
             for metadata, message in self._transcript.said_by(user_id)
         ]
-        return orjson.dumps({"user": str(user_id), "messages": said}, option=orjson.OPT_INDENT_2)
+        return orjson.dumps({"user": str(user_id), "messages": said}, option=orjson.OPT_INDENT_2) if said else b""
 
     def sync(self) -> None:
         """Has what was appended brought to the disk itself, and not only to the system; and what failed tried again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,11 @@ def open_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> Ope
         return FolderStore(state_dir / kind, seal=seal)
 
     return open_store
+
+
+def mark_of(keys: str | None) -> str:
+    """What tells the key that is in use, the first, from others; empty for none."""
+    return hashlib.sha256(keys.split(",")[0].strip().encode()).hexdigest()[:16] if keys else ""
 
 
 def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> None:

@@ -179,6 +179,13 @@ class Transcript:
         session = self._found(str(channel_id))
         return session.metadata.get("guild_id") if session else None
 
+    def reseal(self) -> None:
+        """Writes all sessions anew, with the key that holds now: twice, since what was there becomes the backup."""
+        for row in self._all():
+            if session := self._found(row["id"]):
+                self._manager.save_session(session)
+                self._manager.save_session(session)
+
     def flush(self) -> None:
         self._manager.flush()
 

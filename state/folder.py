@@ -113,10 +113,11 @@ class FolderStore:
             synchronise(self._folder)
             if purge:
                 self._drop_older(places)
-                return
-            if is_copied:
+            if is_copied or purge:
                 put(places.temporary, data)
                 make_backup(places.temporary, places)
+            if purge:
+                return
             remove(places.journals[(latest + 1) % 2])  # it is older than the backup
 
     def append(self, name: str, record: bytes) -> None:

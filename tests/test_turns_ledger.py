@@ -15,7 +15,7 @@ from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import until
-from turns.ledger import NOTHING, Begun, Ledger, Unfinished, read_unfinished
+from turns.ledger import NOTHING, TAKEN_BACK, Begun, Ledger, Unfinished, read_unfinished
 from turns.turn import Question, Ready, Turn
 
 pytestmark = pytest.mark.virtual_time
@@ -101,11 +101,15 @@ async def test_stopped_questions_are_kept_no_more(bench: Bench) -> None:
     assert bench.ledger.of(CHANNEL) == NOTHING
 
 
-async def test_withdrawn_questions_are_kept_no_more(bench: Bench) -> None:
-    gate = await running(bench)
+async def test_of_withdrawn_questions_only_what_has_to_be_taken_back_is_kept(bench: Bench) -> None:
+    gate = await running(bench, first="Hello")
     bench.ask(BEN, "two")
+    bench.ask(ANNA, "three")
     bench.turns.withdraw(CHANNEL, lambda message: message.author_id == ANNA)
-    assert [q.message.content for q in bench.ledger.of(CHANNEL).questions] == ["two"]
+    assert [q.message.content for q in stored(bench.ledger).questions] == ["", "two"]
+    turn = stored(bench.ledger).turn
+    assert turn
+    assert (turn.ready, turn.posted) == (TAKEN_BACK, tuple(bench.wire.standing))
     gate.set()
     await bench.idle()
     assert bench.ledger.of(CHANNEL) == NOTHING
@@ -154,6 +158,20 @@ async def test_what_was_posted_of_it_is_taken_over_and_finished(bench: Bench) ->
     assert bench.wire.texts == ["the answer"]
     assert [call.kind for call in bench.wire.calls] == ["edit"]
     assert bench.ledger.of(CHANNEL) == NOTHING
+
+
+async def test_what_was_posted_is_not_told_the_model_as_said_already(bench: Bench) -> None:
+    resumed(bench, "what?", posted=("the whole answer, e1",))
+    await bench.idle()
+    (request,) = bench.agent.requests
+    assert [message.content for message in request.transcript] == ["what?"]
+
+
+async def test_what_was_taken_back_is_deleted(bench: Bench) -> None:
+    resumed(bench, "what?", posted=("the ans", "wer"), ready=TAKEN_BACK)
+    await bench.idle()
+    assert bench.wire.texts == []
+    assert bench.agent.requests == []
 
 
 async def test_what_it_came_to_is_posted_without_asking_again(bench: Bench) -> None:

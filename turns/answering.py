@@ -107,6 +107,8 @@ class Answering:
             return Cancel.WITHDRAWN
         # A question may have been told already, as something said while an earlier turn was being prepared.
         to_tell = {m.message_id for m in (*conversation.untold(), *questions)}
+        # What an earlier process had begun to answer is said anew, and not to be taken for said.
+        to_tell -= {part.message_id for part in turn.adopted or ()}
         trimmed = [q for q in questions if conversation.find(q.message_id) is None]
         asked = {q.message_id: q for q in questions}
         turn.request = AgentRequest(

@@ -142,12 +142,17 @@ class Turns:
             return
         self._drop_waiting(channel_id, lane, [q for q in lane.waiting if gone(q.message)])
         if lane.turn:
-            self._ledger.dropped(channel_id, [q for q in lane.turn.questions if gone(q.message)])
-            lane.turn.is_tainted |= any(gone(q.message) for q in lane.turn.questions)
-            # In place: the answer replies to the newest question that is still there.
-            lane.turn.questions[:] = [q for q in lane.turn.questions if not gone(q.message)]
-            if not lane.turn.questions:
-                lane.turn.end(Cancel.WITHDRAWN)
+            self._withdraw_from(lane.turn, channel_id, [q for q in lane.turn.questions if gone(q.message)])
+
+    def _withdraw_from(self, turn: Turn, channel_id: int, gone: Sequence[Question]) -> None:
+        turn.is_tainted |= bool(gone)
+        # In place: the answer replies to the newest question that is still there.
+        turn.questions[:] = [q for q in turn.questions if q not in gone]
+        if turn.questions:
+            self._ledger.dropped(channel_id, gone)
+        else:
+            self._ledger.taken_back(channel_id)
+            turn.end(Cancel.WITHDRAWN)
 
     def _drop_waiting(self, channel_id: int, lane: _Lane, dropped: Sequence[Question]) -> None:
         lane.waiting = [q for q in lane.waiting if q not in dropped]

@@ -40,6 +40,7 @@ class Unfinished:
         return [q for q in self.questions if q.message.message_id not in ids]
 
 
+TAKEN_BACK = Ready("")
 UNFINISHED = TypeAdapter(Unfinished)
 NOTHING = Unfinished()
 
@@ -83,6 +84,13 @@ class Ledger:
         left = tuple(q for q in unfinished.questions if q.message.message_id not in ids)
         if left != unfinished.questions:
             self._set(channel_id, replace(unfinished, questions=left))
+
+    def taken_back(self, channel_id: int) -> None:
+        """The channel's turn has no question left: what was posted for it goes, and what it was asked is not kept."""
+        unfinished = self.of(channel_id)
+        questions = tuple(q.without_words if q in unfinished.begun else q for q in unfinished.questions)
+        turn = unfinished.turn and replace(unfinished.turn, ready=TAKEN_BACK)
+        self._set(channel_id, replace(unfinished, questions=questions, turn=turn))
 
     def withdrawn(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone, in a channel where no turn is made."""

@@ -52,7 +52,11 @@ class Question:
     @property
     def as_kept(self) -> Question:
         """The question as it may be stored."""
-        return replace(self, message=redacted(self.message), meaning=TO_THE_AGENT) if self.is_private else self
+        return self.without_words if self.is_private else self
+
+    @property
+    def without_words(self) -> Question:
+        return replace(self, message=redacted(self.message), meaning=TO_THE_AGENT)
 
     def current(self, conversation: ChannelConversation) -> MessageRecord:
         """Its message with the words that count now: it may have been edited, or trimmed from the conversation."""

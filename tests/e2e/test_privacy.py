@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 import commands
+from commands import NOTHING_KEPT
 from decider import Reason
 from followup.decision_log import FILE_NAME
 from playground.limits import Limits
@@ -226,8 +227,9 @@ async def test_the_export_holds_ones_own_messages_from_all_channels_and_nobody_e
     assert any(SECRET in text for text in exported)
 
 
-async def test_who_said_nothing_is_given_a_file_all_the_same(scene: Scene) -> None:
-    assert await _exported(scene, "Chloe") == []
+async def test_who_said_nothing_is_told_so(scene: Scene) -> None:
+    answer = await _use(scene, "Chloe", "export")
+    assert (answer.content, answer.attachments) == (NOTHING_KEPT, ())
 
 
 async def test_what_was_forgotten_is_not_exported(scene: Scene) -> None:

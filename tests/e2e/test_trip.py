@@ -97,7 +97,7 @@ async def test_typed_and_clicked_in_turn(scene: Scene) -> None:
     scene.say("Ada", "2")
     tips = await scene.card("Added Shake Shack Shinjuku! ✓")
     scene.press("Ada", tips, "Skip")
-    assert not (await current(scene, tips, "Called off.")).components
+    assert not (await current(scene, tips, "No note.")).components
     late = scene.say("Ada", "get the shroom burger")
     assert (await scene.decision(late)).reason is not Reason.AWAITED
 
