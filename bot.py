@@ -505,7 +505,7 @@ class Parley(discord.Client):
         return (self.user.name, self.user.id) if self.user else ("Parley", 0)
 
     async def _settled(self) -> None:
-        await self.keeper.settled()
+        await self.keeper.noted()
 
     def _changed(self, channel_id: int) -> None:
         self.catch_up.changed(channel_id)

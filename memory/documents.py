@@ -21,6 +21,7 @@ log = structlog.get_logger()
 
 VERSION = 1
 MAX_JOURNAL_BYTES = 500_000
+ENDED_SECONDS = 1.0
 
 Encode = Callable[[], bytes]
 """Gives a layer as JSON; called in the writer's thread, so what it holds must not change."""
@@ -43,6 +44,7 @@ class Documents:
         self._changed: dict[str, set[str]] = {}
         self._marked: dict[str, set[str]] = {}
         self._purged: set[str] = set()
+        self._ended: set[str] = set()
         self._is_due = False
         self.names: set[str] = set()
         # What follows is the thread's: how long the journals are, and which documents have to be written as a whole.
@@ -74,19 +76,31 @@ class Documents:
             return
         changed, self._changed, purged, self._purged = self._changed, {}, self._purged, set()
         for name, layers in changed.items():
-            taken = {layer: self._layers[layer](name) for layer in layers}
-            # Where something ended its words are to go too, and not to stay in the journal.
-            is_purge = name in purged or None in taken.values()
-            if not is_purge and name not in self._overdue:
-                self._writer.put(partial(self._append, name, taken))
+            if name in purged or name in self._overdue:
+                self._put_whole(name, purge=name in purged)
                 continue
-            whole = self._whole(name)
-            self._writer.put(partial(self._write, name, whole, purge=is_purge))
-            if not whole:
-                self.names.discard(name)
+            taken = {layer: self._layers[layer](name) for layer in layers}
+            self._writer.put(partial(self._append, name, taken))
+            if None in taken.values():
+                self._note_ended(name)
 
-    def _whole(self, name: str) -> Taken:
-        return {layer: encode for layer, take in self._layers.items() if (encode := take(name))}
+    def _put_whole(self, name: str, *, purge: bool) -> None:
+        whole = {layer: encode for layer, take in self._layers.items() if (encode := take(name))}
+        self._writer.put(partial(self._write, name, whole, purge=purge))
+        if not whole:
+            self.names.discard(name)
+
+    def _note_ended(self, name: str) -> None:
+        """Where something ended its words are to go, too; but whoever waits for an answer does not wait for that."""
+        if not self._ended:
+            asyncio.get_running_loop().call_later(ENDED_SECONDS, self.purge_ended)
+        self._ended.add(name)
+
+    def purge_ended(self) -> None:
+        """What has ended goes from the journals now."""
+        ended, self._ended = self._ended, set()
+        for name in ended:
+            self.purge(name)
 
     def _schedule(self) -> None:
         if not self._is_due:

@@ -139,8 +139,14 @@ class Keeper:
         """Whether anything is kept of the channel beside its transcript."""
         return str(channel_id) in self._channels.names
 
+    async def noted(self) -> None:
+        """Waits until all that was told would survive a kill, a few seconds at most."""
+        self._channels.flush()
+        await self._writer.settled()
+
     async def settled(self) -> bool:
-        """Waits until all that was told is stored, a few seconds at most. Returns whether it is."""
+        """Waits until all that was told is stored, and what has to go is gone, for some seconds. Returns whether."""
+        self._channels.purge_ended()
         self._channels.flush()
         self._process.flush()
         is_done = await self._writer.settled()
@@ -196,6 +202,7 @@ class Keeper:
 
     async def close(self) -> None:
         """Stores the rest."""
+        self._channels.purge_ended()
         self._channels.flush()
         self._process.flush()
         for close in (self._transcript.close, self._channels.close, self._process.close):

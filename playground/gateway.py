@@ -21,6 +21,8 @@ from playground.model import DM, Channel, Clock, Event, Wire
 from playground.world import World
 
 _HEARTBEAT_INTERVAL_MS = 41_250
+# At once it would be there before discord.py has noted that it sent the heartbeat, and pass for very late.
+_ACK_SECONDS = 0.005
 _MAX_PAYLOAD = 4_096  # bytes that a client may send at once
 _SENDS, _SENDS_SECONDS = 120, 60.0
 _REPLAY = 10_000  # events kept for a RESUME
@@ -225,7 +227,7 @@ class Gateway:
         payload = _decode(kind, data)
         operation, body = payload.get("op"), payload.get("d")
         if operation == 1:
-            connection.send(_frame(11, None))
+            asyncio.get_running_loop().call_later(_ACK_SECONDS, connection.send, _frame(11, None))
         elif operation == 2:
             self._identify(connection, _mapping(body))
         elif operation == 6:

@@ -22,7 +22,7 @@ SEALED = b'{"sealed":'
 PLAIN, ENCODED, TOKEN = b" ", b"=", b"*"
 CHECK = "seal"
 KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
-MAKE_ONE = 'python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
+MAKE_ONE = '.venv/bin/python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
 
 
 class Seal:

@@ -193,7 +193,7 @@ def _moods(around: Sequence[Sequence[str]], marks: Sequence[str]) -> list[Mood]:
     """How each clause is said; one such as "in Shibuya," belongs to the question that follows."""
     moods = [_mood(words, mark) for words, mark in zip(around, marks, strict=True)]
     for clause in range(len(moods) - 2, -1, -1):
-        leads_in = marks[clause] == "," and around[clause][0] in PREPOSITIONS
+        leads_in = marks[clause] == "," and bool(around[clause]) and around[clause][0] in PREPOSITIONS
         if leads_in and moods[clause + 1] is Mood.ASKED:
             moods[clause] = Mood.ASKED
     return moods

@@ -9,6 +9,7 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
+from memory import documents
 from memory.documents import MAX_JOURNAL_BYTES, Documents, Encode, Layers, Take
 from memory.writer import Writer
 from state.store import FolderStore, StoreError
@@ -103,12 +104,17 @@ async def test_a_layer_that_ended_leaves_no_words(room: Room) -> None:
     await room.changed(a="a secret", b=1)
     await room.changed(a=None)
     assert room.stored() == {NAME: {"b": 1}}
+    room.documents.purge_ended()
+    await room.settled()
+    assert room.stored() == {NAME: {"b": 1}}
     assert not on_disk(room.folder, "a secret")
 
 
 async def test_a_document_without_layers_is_deleted(room: Room) -> None:
     await room.changed(a="a secret")
     await room.changed(a=None)
+    room.documents.purge_ended()
+    await room.settled()
     assert room.stored() == {}
     assert not room.documents.names
     assert not on_disk(room.folder, "a secret")
@@ -193,3 +199,12 @@ async def test_what_is_damaged_is_logged_and_written_anew(room: Room) -> None:
     assert [entry["event"] for entry in logs] == ["document_damaged"]
     await later.changed(b=2)
     assert later.stored() == {NAME: {"a": 1, "b": 2}}
+
+
+async def test_what_ended_goes_by_itself_after_a_moment(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "ENDED_SECONDS", 0.0)
+    await room.changed(a="a secret", b=1)
+    await room.changed(a=None)
+    for _ in range(2):
+        await room.settled()
+    assert not on_disk(room.folder, "a secret")

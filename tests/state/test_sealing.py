@@ -149,7 +149,7 @@ def test_keys_rotate_with_the_new_one_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "key", f"{KEY},", f"{KEY};{OTHER}", KEY[:-4], "é" * 44])
 def test_what_is_no_key_is_refused_with_how_to_make_one(text: str) -> None:
-    with pytest.raises(ValueError, match=r"STATE_KEY must be .* made by python -c .*generate_key") as refused:
+    with pytest.raises(ValueError, match=r"STATE_KEY must be .* made by .venv/bin/python -c .*generate_key") as refused:
         read_keys(text)
     assert KEY[:10] not in str(refused.value)
 
