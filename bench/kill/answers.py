@@ -76,8 +76,9 @@ def asked_in(prompt: Sequence[str], answers: Callable[[int, int], bool]) -> list
 
     answers: (number of an answer, mark) -> whether it is one to that question.
     """
-    new = [int(mark) for mark in MARK.findall(REPEATED.sub("", prompt[-1]))]
-    whole = {(int(n), int(mark)) for text in prompt for kind, n, mark in TOKEN.findall(text) if kind == "e"}
+    said = [REPEATED.sub("", text) for text in prompt]
+    new = [int(mark) for mark in MARK.findall(said[-1])]
+    whole = {(int(n), int(mark)) for text in said for kind, n, mark in TOKEN.findall(text) if kind == "e"}
     answered = {mark for n, mark in whole if mark and answers(n, mark)}
     return list(dict.fromkeys([mark for mark in new if mark not in answered] or new))
 

@@ -89,6 +89,9 @@ class FakeKeeper:
     async def recent(self, _channel_id: int, since: int) -> list[MessageRecord]:
         return [record for record in self.transcript if record.message_id >= since]
 
+    def said(self, _channel_id: int, _guild_id: int, record: MessageRecord) -> None:
+        self.transcript.append(record)
+
     def revised(self, _channel_id: int, record: MessageRecord) -> None:
         self.revisions.append(record)
 
@@ -224,6 +227,8 @@ async def test_what_was_begun_is_finished_and_what_waited_behind_it_comes_next(s
     await stage.run(alive=None)
     await stage.bench.idle()
     assert [[m.content for m in request.questions] for request in stage.bench.agent.requests] == [["one"], ["two"]]
+    # A kill can have come before they stood in the transcript.
+    assert [record.content for record in stage.keeper.transcript] == ["one", "two"]
     assert stage.bench.wire.standing[77] == "the answer"
     assert len(stage.bench.wire.standing) == 2
     assert stage.bench.ledger.of(CHANNEL) == NOTHING
