@@ -20,6 +20,7 @@ from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
 from state.optout import UNREAD
+from tests.support.lives import on_disk
 from tests.support.scene import Scene, notify, open_scene, recorded, running
 from tests.support.stub_model import Reply, StubModel
 
@@ -260,7 +261,7 @@ async def _use(scene: Scene, who: str, name: str, *, target: Message | None = No
 
 def _on_disk(folder: Path, text: str) -> bool:
     """Whether any file holds it."""
-    return any(text.encode() in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    return bool(on_disk(folder, text))
 
 
 async def _soon(condition: Callable[[], bool]) -> None:

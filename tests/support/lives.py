@@ -66,4 +66,12 @@ async def _dead(*_: Any, **__: Any) -> NoReturn:
 
 def on_disk(folder: Path, text: str) -> list[str]:
     """The files that hold it: documents, backups, journals, logs."""
-    return [str(path) for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+    return [str(path) for path in folder.rglob("*") if text.encode() in _content(path)]
+
+
+def _content(path: Path) -> bytes:
+    """Nothing of what is no file, or has gone since it was listed, as a journal of SQLite's may."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError):
+        return b""
