@@ -127,7 +127,9 @@ class Parley(discord.Client):
         self._set_up_decider(settings, followup)
         self._set_up_turns(settings)
         self._set_up_keeping(settings)
-        self.clicks = Clicks(self.states, self.prompts, refuse=self._refuse_click, submit=self._submit_click)
+        self.clicks = Clicks(
+            self.states, self.prompts, refuse=self._refuse_click, submit=self._submit_click, stored=self._click_stored
+        )
         self.tree = app_commands.CommandTree(self)
         add_commands(self.tree, self.decisions, self.privacy)
 
@@ -485,6 +487,9 @@ class Parley(discord.Client):
         question = Question(record, interaction.guild_id or 0, channel_id, place, card_id=record.reply_to_id)
         self.intake.resolve(question, meaning)
         self.keeper.said(channel_id, question.guild_id, record)
+
+    async def _click_stored(self) -> None:
+        await self.keeper.noted(CLICK_PATIENCE_SECONDS)
 
     # Parts for the wiring
 

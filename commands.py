@@ -176,7 +176,7 @@ class Clicks:
     """Clicks on the cards of prompts: each resolves its prompt as typed words would, and only once.
 
     refuse: says why a click cannot be taken now, or None. submit: is given the interaction and what
-    it means, and ends the prompt.
+    it means, and ends the prompt. stored: waits, shortly, until that would survive a kill.
     """
 
     def __init__(
@@ -186,7 +186,9 @@ class Clicks:
         *,
         refuse: Callable[[discord.Interaction, Prompt], str | None],
         submit: Callable[[discord.Interaction, ProcessingResult], None],
+        stored: Callable[[], Awaitable[None]],
     ) -> None:
+        self._stored = stored
         self._states = states
         self._prompts = prompts
         self._refuse = refuse
@@ -219,6 +221,7 @@ class Clicks:
             self._states.clear_prompt(prompt)
         else:
             self._submit(interaction, _meaning(prompt, resolution, click))
+            await self._stored()  # before anybody sees that it counts: a click cannot be read again after a kill
         ending = ending_of(resolution.data, prompt.ask)
         card = interaction.message
         self._prompts.settle([prompt], ending, but=card.id if card else None)

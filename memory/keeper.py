@@ -18,7 +18,7 @@ import structlog
 from conversation import MessageRecord
 from memory.documents import Documents, Encode, Layers
 from memory.transcript import Transcript
-from memory.writer import Writer
+from memory.writer import SETTLE_SECONDS, Writer
 from state import SessionManager
 from state.store import Store
 
@@ -139,10 +139,10 @@ class Keeper:
         """Whether anything is kept of the channel beside its transcript."""
         return str(channel_id) in self._channels.names
 
-    async def noted(self) -> None:
-        """Waits until all that was told would survive a kill, a few seconds at most."""
+    async def noted(self, seconds: float = SETTLE_SECONDS) -> None:
+        """Waits until all that was told would survive a kill, but no longer than this."""
         self._channels.flush()
-        await self._writer.settled()
+        await self._writer.settled(seconds)
 
     async def settled(self) -> bool:
         """Waits until all that was told is stored, and what has to go is gone, for some seconds. Returns whether."""
