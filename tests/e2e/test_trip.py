@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import discord
 import pytest
@@ -146,6 +147,21 @@ async def test_typing_gives_its_user_more_time_and_nobody_else(stub: StubModel) 
             await heard
             [prompt] = scene.bot.states.prompts(card.channel_id)
             assert (prompt.deadline > asked.deadline) == gains
+
+
+async def test_a_click_is_stored_before_its_card_says_that_it_counts(scene: Scene) -> None:
+    """After a kill nobody could read it again."""
+    card = await asked_which(scene)
+    await scene.bot.keeper.settled()
+    disk = threading.Event()
+    scene.bot.keeper._writer._queue(disk.wait)
+    click = scene.press("Ada", card, "2.")
+    await scene.until(lambda: scene.bot.ledger.of(card.channel_id).questions or None)
+    await asyncio.sleep(0)
+    assert click.callback is None
+    disk.set()
+    await current(scene, card, "✓ Shake Shack (Shinjuku)")
+    assert click.callback is not None
 
 
 async def test_a_click_over_the_cap_is_refused_and_the_question_stays(stub: StubModel) -> None:
