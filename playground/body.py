@@ -10,7 +10,7 @@ from playground import errors
 from playground.components import check_components
 from playground.errors import Form
 from playground.mentions import AllowedMentions, parse_allowed
-from playground.model import File, Wire, snowflake
+from playground.model import SILENT, File, Wire, snowflake
 
 MAX_CONTENT = 2_000  # characters, for bots
 _MAX_NONCE = 25
@@ -18,8 +18,8 @@ _MAX_EMBEDS = 10
 _MAX_EMBED_TEXT = 6_000
 _MAX_FILE = 10 * 1024 * 1024
 _EMBED_TEXTS = {"title": 256, "description": 4_096}
-_BOT_FLAGS = 1 << 2 | 1 << 6 | 1 << 12  # suppress embeds, ephemeral, silent
-EPHEMERAL = 1 << 6
+SUPPRESS_EMBEDS, EPHEMERAL = 1 << 2, 1 << 6
+_BOT_FLAGS = SUPPRESS_EMBEDS | EPHEMERAL | SILENT
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from playground import body, commands, errors, forms, wire
+from playground import body, commands, errors, forms, interaction_wire, options, wire
 from playground.body import EPHEMERAL, Body
+from playground.ephemerals import Ephemerals
 from playground.errors import invalid_form
-from playground.model import DM, Channel, Clock, Draft, Event, File, Message, User, Wire, snowflake
+from playground.model import DM, Channel, Clock, Draft, Event, File, Message, Wire, snowflake
 from playground.posting import Posting
 from playground.world import World
 
@@ -58,35 +59,29 @@ class Interactions:
         self._clock = clock
         self._changed = changed
         self._by_token: OrderedDict[str, Interaction] = OrderedDict()
+        self._ephemerals = Ephemerals(world)
 
     # People's side
 
     def use(
-        self, channel_id: int, user_id: int, command: Wire, options: Mapping[str, Any], target_id: int | None = None
+        self, channel_id: int, user_id: int, command: Wire, given: Mapping[str, Any], target_id: int | None = None
     ) -> Interaction:
-        """A person uses a command; `target_id` is the message or person of a context-menu command."""
+        """A person uses a command; `given` as for options.filled, `target_id` as in People.command.
+
+        ApiError 50013 for one whom Discord does not let use it.
+        """
         data: Wire = {"id": command["id"], "name": command["name"], "type": command["type"]}
         if "guild_id" in command:
             data["guild_id"] = command["guild_id"]
-        data["options"] = commands.filled(command["options"], options)
-        data["resolved"] = self._resolved(channel_id, command, data["options"], target_id)
+        channel = self._world.channel(channel_id)
+        needed = commands.needed(command)
+        if self._world.permissions(channel, self._world.user(user_id).id) & needed != needed:
+            raise errors.missing_permissions()
+        data["options"] = options.filled(command["options"], given)
+        data["resolved"] = interaction_wire.resolved(self._world, channel, user_id, data, target_id)
         if target_id is not None:
             data["target_id"] = str(target_id)
         return self._begin(_COMMAND, channel_id, user_id, data)
-
-    def _resolved(self, channel_id: int, command: Wire, options: Sequence[Wire], target_id: int | None) -> Wire:
-        if command["type"] == commands.MESSAGE:
-            message = self._world.message(channel_id, target_id or 0)
-            return {"messages": {str(message.id): wire.message_object(self._world, message)}}
-        users = [target_id or 0] if command["type"] == commands.USER else _ids(options, 6)
-        people = [self._world.user(one) for one in users]
-        channels = [self._world.channel(one) for one in _ids(options, 7)]
-        members = {str(one.id): _without_user(wire.member_object(self._world, one)) for one in people}
-        return {
-            "users": {str(one.id): wire.user_object(one) for one in people},
-            "members": members,
-            "channels": {str(one.id): wire.channel_object(self._world, one) for one in channels},
-        }
 
     def click(self, message: Message, user_id: int, custom_id: str, values: Sequence[str] = ()) -> Interaction:
         """A person uses a component. ApiError for one that is not there, is disabled, or lacks such an option."""
@@ -117,7 +112,8 @@ class Interactions:
         self._by_token[token] = made
         if len(self._by_token) > _MAX_KEPT:
             self._by_token.popitem(last=False)
-        payload = self._payload(made, channel, user)
+        own: Wire = {"id": str(made.id), "type": kind, "token": token, "data": data}
+        payload = interaction_wire.interaction_object(self._world, channel, user, own, source)
         self._world.emit(Event(name="INTERACTION_CREATE", channel=channel, data=payload))
         asyncio.get_running_loop().call_later(_ANSWER_SECONDS, self._give_up, made)
         return made
@@ -128,38 +124,6 @@ class Interactions:
             channel = self._world.channel(made.channel_id)
             event = Event(name="INTERACTION_FAILED", channel=channel, message=made.source, user_id=made.user_id)
             self._world.emit(event)
-
-    def _payload(self, made: Interaction, channel: Channel, user: User) -> Wire:
-        world = self._world
-        payload: Wire = {
-            "id": str(made.id),
-            "application_id": str(world.bot.id),
-            "type": made.type,
-            "token": made.token,
-            "version": 1,
-            "data": made.data,
-            "channel_id": str(channel.id),
-            "channel": wire.channel_object(world, channel),
-            "locale": "en-US",
-            "app_permissions": str(world.permissions(channel, world.bot.id)),
-            "entitlements": [],
-            "attachment_size_limit": 10 * 1024 * 1024,
-        }
-        if made.source is not None:
-            payload["message"] = wire.message_object(world, made.source)
-        if channel.type == DM:
-            owners = {"1": str(user.id)}
-            return payload | {"user": wire.user_object(user), "context": 1, "authorizing_integration_owners": owners}
-        guild_id = str(world.guild_id)
-        member = wire.member_object(world, user) | {"permissions": str(world.permissions(channel, user.id))}
-        return payload | {
-            "guild_id": guild_id,
-            "guild": {"id": guild_id, "features": [], "locale": "en-US"},
-            "guild_locale": "en-US",
-            "member": member,
-            "context": 0,
-            "authorizing_integration_owners": {"0": guild_id},
-        }
 
     def shown_form(self, interaction_id: int, user_id: int) -> Interaction:
         """The interaction that showed a form to this person; ApiError 10062 for none."""
@@ -173,12 +137,8 @@ class Interactions:
         return list(self._by_token.values())
 
     def ephemeral(self, message_id: int, user_id: int) -> Message | None:
-        """A message that only this person sees, by its id."""
-        for made in reversed(self._by_token.values()):
-            message = made.messages.get(message_id)
-            if message is not None and message.flags & EPHEMERAL and made.user_id == user_id:
-                return message
-        return None
+        """A message that only this person sees, by its id, as it stands now."""
+        return self._ephemerals.find(message_id, user_id)
 
     # The bot's side
 
@@ -253,20 +213,18 @@ class Interactions:
         if not draft.flags & EPHEMERAL:
             return self._world.post(channel, self._world.bot, draft)
         message = self._world.compose(channel, self._world.bot, draft)
-        self._emit_ephemeral(made, channel, message)
+        self._ephemerals.show(channel, made.user_id, message)
         return message
 
     def _metadata(self, made: Interaction) -> Wire:
         user = wire.user_object(self._world.user(made.user_id))
-        return {"id": str(made.id), "type": made.type, "user": user, "authorizing_integration_owners": {}}
+        metadata: Wire = {"id": str(made.id), "type": made.type, "user": user, "authorizing_integration_owners": {}}
+        return metadata | ({"name": " ".join(options.chosen(made.data))} if made.type == _COMMAND else {})
 
     def _keep(self, made: Interaction, message: Message) -> Message:
         made.messages[message.id] = message
         self._changed()
         return message
-
-    def _emit_ephemeral(self, made: Interaction, channel: Channel, message: Message) -> None:
-        self._world.emit(Event(name="EPHEMERAL", channel=channel, message=message, user_id=made.user_id))
 
     def _emit_form(self, made: Interaction) -> None:
         channel = self._world.channel(made.channel_id)
@@ -279,7 +237,7 @@ class Interactions:
         message = made.messages.get(message_id or 0)
         if message is None:
             raise errors.unknown_message()
-        return message if message.flags & EPHEMERAL else self._world.message(message.channel_id, message.id)
+        return self._as_it_stands(message, made.user_id)
 
     def edit(self, made: Interaction, name: str, payload: Wire, files: tuple[File, ...]) -> Message:
         return self._edit(made, self.message(made, name), body.parse(payload, files))
@@ -287,9 +245,9 @@ class Interactions:
     def _edit(self, made: Interaction, message: Message, parsed: Body) -> Message:
         revised = self._world.revise(message, self._posting.changes(message, parsed), parsed.allowed)
         if message.flags & _LOADING:  # what fills in for "thinking" does not count as an edit
-            revised = replace(revised, flags=message.flags & ~_LOADING, edited=None)
+            revised = replace(revised, flags=revised.flags & ~_LOADING, edited=None)
         if message.flags & EPHEMERAL:
-            self._emit_ephemeral(made, self._world.channel(message.channel_id), revised)
+            self._ephemerals.show(self._world.channel(message.channel_id), made.user_id, revised)
         else:
             self._world.replace_message(revised)
         return self._keep(made, revised)
@@ -298,8 +256,7 @@ class Interactions:
         message = self.message(made, name)
         del made.messages[message.id]
         if message.flags & EPHEMERAL:
-            channel = self._world.channel(message.channel_id)
-            self._world.emit(Event(name="EPHEMERAL_DELETE", channel=channel, ids=(message.id,)))
+            self._ephemerals.delete(message)
         else:
             self._world.delete(message)
         self._changed()
@@ -317,18 +274,6 @@ class Interactions:
             }
             resource["message"] = wire.message_object(self._world, original)
         return {"interaction": interaction, "resource": resource}
-
-
-def _ids(options: Sequence[Wire], kind: int) -> list[int]:
-    """The ids given in options of a type, those of subcommands too."""
-    found = [int(option["value"]) for option in options if option["type"] == kind]
-    for option in options:
-        found += _ids(option.get("options", []), kind)
-    return found
-
-
-def _without_user(member: Wire) -> Wire:
-    return {name: value for name, value in member.items() if name != "user"} | {"permissions": "0"}
 
 
 def _check_chosen(select: Wire, values: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ Wire = dict[str, Any]
 Clock = Callable[[], float]
 
 TEXT, DM = 0, 1  # channel types
+SILENT = 1 << 12  # message flag: it notifies nobody (Discord: SUPPRESS_NOTIFICATIONS)
 _MAX_ID_DIGITS = 20  # of 64 bits
 
 
@@ -77,7 +78,8 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A posted message as it stands. `created` and `edited` are wall-clock seconds. `pinged` is who was notified."""
+    """A posted message as it stands. `created` and `edited` are wall-clock seconds. `pinged` is who was
+    notified: nobody by a silent one."""
 
     id: int
     channel_id: int

@@ -17,9 +17,10 @@ import orjson
 from aiohttp import web
 
 from playground import body, errors, wire
+from playground.commands import needed
 from playground.errors import ApiError
 from playground.gateway import Gateway
-from playground.model import Event, User, Wire, snowflake
+from playground.model import Channel, Event, User, Wire, snowflake
 from playground.people import People
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -152,7 +153,7 @@ class Page:
                 "name": world.guild_name,
                 "roles": [{"id": str(world.bot_role_id), "name": world.bot.name}],
             },
-            "channels": [{"id": str(one.id), "name": one.name, "topic": one.topic} for one in channels],
+            "channels": [self._channel(one) for one in channels],
             "people": [{"id": str(one.id), "name": one.name, "color": one.color} for one in world.people],
             "bot": {
                 "id": str(bot.id),
@@ -168,8 +169,14 @@ class Page:
             "annotations": {str(message_id): note for message_id, note in self._annotations.items()},
         }
 
+    def _channel(self, channel: Channel) -> Wire:
+        allowed = {str(one.id): str(self._world.permissions(channel, one.id)) for one in self._world.people}
+        return {"id": str(channel.id), "name": channel.name, "topic": channel.topic, "permissions": allowed}
+
     def _commands(self) -> list[Wire]:
-        return self._people.commands.all() if self._world.bot_is_member else []
+        """With the permissions that each needs: the page hides those that a person may not use, as Discord does."""
+        shown = self._people.commands.all() if self._world.bot_is_member else []
+        return [command | {"needed": str(needed(command))} for command in shown]
 
     def publish(self, event: Event) -> None:
         """Tell the open pages."""
@@ -196,7 +203,7 @@ class Page:
                 return {"type": "commands", "commands": self._commands()}
             case "BOT":
                 return {"type": "bot", "connected": self._gateway.connected}
-            case "CHANNEL_CREATE" | "MESSAGE_DELETE_BULK" | "GUILD_CREATE" | "GUILD_DELETE":
+            case "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "MESSAGE_DELETE_BULK" | "GUILD_CREATE" | "GUILD_DELETE":
                 return self._snapshot()
         return _reactions(event) if event.name.startswith("MESSAGE_REACTION") else self._private_frame(event)
 

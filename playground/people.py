@@ -151,7 +151,11 @@ class People:
         options: Mapping[str, Any] | None = None,
         target_id: int | None = None,
     ) -> Interaction:
-        """Use a command, by its name or id. `target_id` is the message or person of a context-menu command."""
+        """Use a command, by its name or id. `target_id` is the message or person of a context-menu command.
+
+        `options` are {name: value}; a subcommand is chosen by its name, `{"on": {}}`, and its own options stand inside.
+        ApiError 50013 where the person lacks the command's default_member_permissions in that channel.
+        """
         return self.interactions.use(channel_id, author_id, self.commands.find(name), options or {}, target_id)
 
     def click(self, message: Message | int, author_id: int, custom_id: str, values: Sequence[str] = ()) -> Interaction:
@@ -171,7 +175,10 @@ class People:
         self.world.overwrite(channel_id, member or self.bot_id, deny=permissions.bits(names))
 
     def allow(self, channel_id: int, *names: str, member: int | None = None) -> None:
-        """The reverse of deny. `allow(channel, "manage_channels", member=ben)` makes Ben a manager there."""
+        """The reverse of deny. `allow(channel, "manage_channels", member=ben)` makes Ben a manager there.
+
+        Without that nobody manages anything but the first person, who owns the guild.
+        """
         self.world.overwrite(channel_id, member or self.bot_id, allow=permissions.bits(names))
 
 

@@ -1,11 +1,12 @@
 """What the bot may post, edit, delete and react to, by Discord's rules: permissions, replies, uploads, nonces."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from playground import errors
-from playground.body import Body
+from playground.body import EPHEMERAL, SUPPRESS_EMBEDS, Body
 from playground.errors import invalid_form
 from playground.limits import Nonces
 from playground.model import DM, Channel, Draft, File, Message, Reference, Wire, snowflake
@@ -44,6 +45,7 @@ class Posting:
             return earlier
         reference = self._reference(channel, body.reference)
         draft = self.draft(channel, body, reference=reference, type=REPLY if reference else 0)
+        draft = replace(draft, flags=draft.flags & ~EPHEMERAL)  # answers to interactions only
         message = self._world.post(channel, self._world.bot, draft)
         if body.nonce is not None:
             self._nonces.note(self._world.bot.id, channel.id, body.nonce, message.id)
@@ -113,6 +115,8 @@ class Posting:
         changes: Wire = {
             name: getattr(body, name) for name in ("content", "embeds", "components") if name in body.given
         }
+        if "flags" in body.given:  # Discord: changes of other flags are ignored without error
+            changes["flags"] = message.flags & ~SUPPRESS_EMBEDS | body.flags & SUPPRESS_EMBEDS
         if "attachments" in body.given:
             kept = tuple(one for one in message.attachments if int(one["id"]) in body.kept)
             changes["attachments"] = kept + self.upload(message.channel_id, body.files)

@@ -63,15 +63,16 @@ def _posted(world: World, channel: Channel, message: Message) -> Wire:
 
 
 def _reacted(world: World, event: Event, channel: Channel, message: Message) -> Wire:
-    wire = _with_member(world, event, channel)
-    wire |= {
+    wire: Wire = {
+        "user_id": str(event.user_id),
         "message_id": str(message.id),
-        "message_author_id": str(message.author.id),
         "emoji": emoji_object(event.emoji),
         "burst": False,
         "type": 0,
     }
-    return wire
+    if event.name == "MESSAGE_REACTION_ADD":
+        wire = _with_member(world, event, channel) | wire | {"message_author_id": str(message.author.id)}
+    return _placed(world, channel, wire)
 
 
 def _typed(world: World, event: Event, channel: Channel) -> Wire:

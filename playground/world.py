@@ -11,7 +11,7 @@ from typing import Any
 
 from playground import errors, permissions
 from playground.mentions import ANY, AllowedMentions, named
-from playground.model import DM, TEXT, Channel, Clock, Draft, Event, File, Message, Reaction, Reference, User
+from playground.model import DM, SILENT, TEXT, Channel, Clock, Draft, Event, File, Message, Reaction, Reference, User
 from playground.permissions import Overwrite
 
 _EPOCH_MS = 1_420_070_400_000  # Discord's snowflakes count from the first second of 2015.
@@ -178,7 +178,7 @@ class World:
             nonce=draft.nonce,
             webhook_id=draft.webhook_id,
             interaction=draft.interaction,
-            pinged=self._pinged(channel, author, mentioned),
+            pinged=frozenset() if draft.flags & SILENT else self._pinged(channel, author, mentioned),
             **mentioned,
         )
 

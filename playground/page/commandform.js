@@ -20,12 +20,13 @@ export class CommandForm {
     this.form.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
   }
 
-  open(command, onClose) {
-    Object.assign(this, { command, onClose });
-    if (!command.options?.length) return this.run({});
+  /** `entry` is what the picker offers: a command, or one of its subcommands, with its options. */
+  open(entry, onClose) {
+    Object.assign(this, { entry, onClose });
+    if (!entry.options.length) return this.run({});
     this.form.replaceChildren(
-      h("strong", {}, `/${command.name}`),
-      ...command.options.map((option) => this.field(option)),
+      h("strong", {}, `/${entry.name}`),
+      ...entry.options.map((option) => this.field(option)),
       h("button", { class: "button primary" }, "Run"),
       h("button", { class: "button secondary", type: "button", onclick: () => this.close() }, "Cancel"),
     );
@@ -43,9 +44,11 @@ export class CommandForm {
     this.onClose();
   }
 
-  run(options) {
+  run(values) {
     const { store } = this.page;
-    const body = { author_id: store.speakerId, command_id: this.command.id, options };
+    const { command, path } = this.entry;
+    const options = path.reduceRight((inside, name) => ({ [name]: inside }), values);
+    const body = { author_id: store.speakerId, command_id: command.id, options };
     this.close();
     this.page.messages.pin();
     this.page.attempt(api.runCommand(store.channelId, body));
@@ -85,7 +88,7 @@ export class CommandForm {
 
   /** Option values by name, in the type Discord sends; those left empty are left out. */
   values() {
-    const filled = this.command.options
+    const filled = this.entry.options
       .map(({ name, type }) => [name, type, this.form.elements[name].value])
       .filter(([, , value]) => value !== "");
     return Object.fromEntries(filled.map(([name, type, value]) => [name, typed(type, value)]));

@@ -23,7 +23,7 @@ export class Composer {
       page,
       this.box,
       () => this.changed(),
-      (command) => this.choose(command),
+      (entry) => this.choose(entry),
     );
     this.box.addEventListener("input", () => this.changed());
     this.box.addEventListener("click", () => this.picker.update());
@@ -132,9 +132,9 @@ export class Composer {
   }
 
   /** Run a slash command, after asking for its options if it has some. */
-  choose(command) {
+  choose(entry) {
     this.clear();
-    this.form.open(command, () => this.focus());
+    this.form.open(entry, () => this.focus());
   }
 
   render() {

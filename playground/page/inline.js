@@ -50,21 +50,28 @@ const RULES = [
   [/\|\|((?:\\[\s\S]|[^\\])+?)\|\|/y, ([, inner], nest) => spoiler(nest(inner))],
   [/\[([^\]\n]+)\]\(<?((?:[^\s()<>]|\([^\s()<>]*\))+)>?\)/y, ([, label, url], nest) => masked(label, url, nest)],
   [/<(https?:\/\/[^\s<>]+)>/y, ([, url]) => link(url, url)],
+  [/https:\/\/discord\.com\/channels\/\d+\/(\d+)\/\d+/y, ([url, id], _, names) => jump(url, names.channel(id))],
   [/https?:\/\/[^\s<]*[^\s<.,:;"'\])!?]/y, ([url]) => link(url, url)],
   [/<@!?(\d+)>/y, ([raw, id], _, names) => mention(raw, "@", names.user(id))],
   [/<@&(\d+)>/y, ([raw, id], _, names) => mention(raw, "@", names.role(id))],
   [/<#(\d+)>/y, ([raw, id], _, names) => mention(raw, "#", names.channel(id))],
   [/@(everyone|here)\b/y, ([raw, name]) => mention(raw, "@", name)],
+  [/<\/([^:>\n]+):\d+>/y, ([raw, name]) => mention(raw, "/", name)],
   [/<a?(:\w+:)\d+>/y, ([, name]) => name],
   [/<t:(-?\d{1,12})(?::([tTdDfFR]))?>/y, ([, seconds, style]) => timestamp(Number(seconds), style ?? "f")],
 ];
 
 const mention = (raw, sign, name) => h("span", { class: "pill", title: raw }, name === null ? raw : sign + name);
 
+const LINK = { target: "_blank", rel: "noopener noreferrer" };
+
+/** A link to a message, in the words of Discord's client; null where its channel is not one of the guild's. */
+const jump = (url, name) => name && h("a", { class: "pill", href: url, title: url, ...LINK }, `#${name} › 💬`);
+
 /** A link, or null where the address is not one of the web's (javascript:, data:, nonsense). */
 export function link(url, label) {
   if (!isWeb(url)) return null;
-  return h("a", { href: url, target: "_blank", rel: "noopener noreferrer", title: url }, label);
+  return h("a", { href: url, title: url, ...LINK }, label);
 }
 
 /** A link with words of its own; a label that looks like an address is refused, as it could lie about the target. */

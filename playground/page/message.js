@@ -6,6 +6,7 @@ import { avatar, colored, h, part } from "./dom.js";
 import { components } from "./components.js";
 import { editor } from "./editor.js";
 import { extras } from "./embeds.js";
+import { icon } from "./icons.js";
 import { inline } from "./inline.js";
 import { markdown } from "./markdown.js";
 import { showReactions } from "./reactions.js";
@@ -13,6 +14,7 @@ import { showReactions } from "./reactions.js";
 const COMMAND = 2; // interaction type
 const SLASH_ANSWER = 20; // message type
 const LOADING = 128; // message flag: the bot has deferred its answer
+const SILENT = 4096; // message flag: nobody was notified
 const PARTS = [
   "reference",
   "face",
@@ -25,6 +27,8 @@ const PARTS = [
   "private",
   "decision",
 ];
+
+export const isSilent = (message) => Boolean(message.flags & SILENT);
 
 export function createRow(item) {
   const parts = PARTS.map((name) => h("div", { class: name }));
@@ -118,7 +122,13 @@ function head({ author, message }, page) {
       { class: "when", datetime: message.timestamp, title: new Date(message.timestamp).toLocaleString() },
       when(message.timestamp),
     ),
+    isSilent(message) && silentMark(),
   ];
+}
+
+function silentMark() {
+  const title = "This was a silent message";
+  return h("span", { class: "silent-mark", role: "img", title, "aria-label": title }, icon("silent"));
 }
 
 function when(iso) {

@@ -1,13 +1,14 @@
 // The list of messages: what stands in it (days, groups of one author), and keeping it at the bottom.
 
 import { byId, h, part, syncList } from "./dom.js";
-import { createRow, updateRow } from "./message.js";
+import { createRow, isSilent, updateRow } from "./message.js";
 import { attachToolbar, refreshToolbar } from "./toolbar.js";
 
 const GROUP_MS = 7 * 60_000; // Discord groups an author's messages within seven minutes
 const NEAR_PX = 40;
 const FLASH_MS = 1500;
 const FORWARD = 1; // message reference type
+const MESSAGE_LINK = /^https:\/\/discord\.com\/channels\/(\d+)\/(\d+)\/(\d+)$/;
 
 export class MessageList {
   constructor(page) {
@@ -18,8 +19,10 @@ export class MessageList {
     this.pinned = true;
     this.lastTop = 0;
     this.shown = null;
+    this.wanted = null;
     this.followGrowth();
     this.followFocus();
+    this.followLinks();
     this.toPresent.addEventListener("click", () => this.pin());
   }
 
@@ -30,12 +33,16 @@ export class MessageList {
     this.toPresent.hidden = true;
   }
 
+  isNear() {
+    const { scrollHeight, clientHeight, scrollTop } = this.scroller;
+    return scrollHeight - clientHeight - scrollTop < NEAR_PX;
+  }
+
   // Only a person's scrolling up lets go of the bottom: content that grew since the last frame must not.
   followGrowth() {
     const { scroller } = this;
     scroller.addEventListener("scroll", () => {
-      const near = scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop < NEAR_PX;
-      this.pinned = near || (this.pinned && scroller.scrollTop >= this.lastTop);
+      this.pinned = this.isNear() || (this.pinned && scroller.scrollTop >= this.lastTop);
       this.lastTop = scroller.scrollTop;
       this.toPresent.hidden = this.pinned;
     });
@@ -62,6 +69,17 @@ export class MessageList {
     });
   }
 
+  // Links to messages of this guild lead to them on the page, as in Discord.
+  followLinks() {
+    this.list.addEventListener("click", (event) => {
+      const { guild, channels } = this.page.store;
+      const [, guildId, channelId, messageId] = MESSAGE_LINK.exec(event.target.closest("a")?.href) ?? [];
+      if (guildId !== guild.id || !channels.some((channel) => channel.id === channelId)) return;
+      event.preventDefault();
+      this.show(messageId, channelId);
+    });
+  }
+
   render() {
     const { store } = this.page;
     this.list.classList.toggle("no-decisions", !store.showDecisions);
@@ -73,13 +91,21 @@ export class MessageList {
     refreshToolbar(this.page);
     if (this.shown !== store.channelId) this.pin();
     this.shown = store.channelId;
+    if (this.wanted) this.show(this.wanted);
+    this.wanted = null;
   }
 
-  /** Bring a message into view and mark it for a moment. */
-  show(messageId) {
+  /** Bring a message into view and mark it for a moment, in another channel once that is drawn. */
+  show(messageId, channelId = this.page.store.channelId) {
+    if (channelId !== this.page.store.channelId) {
+      this.wanted = messageId;
+      this.page.store.openChannel(channelId);
+      return;
+    }
     const row = this.list.querySelector(`[data-message-id="${messageId}"]`);
     if (!row) return;
     row.scrollIntoView({ block: "center" });
+    this.pinned = this.isNear();
     row.classList.add("flash");
     setTimeout(() => row.classList.remove("flash"), FLASH_MS);
   }
@@ -129,8 +155,9 @@ function messageItem(store, message, previous) {
 
 function isGrouped(store, { message, reference, ephemeral }, previous) {
   const sameAuthor = previous.author.id === message.author.id && ephemeral === store.isEphemeral(previous.id);
+  const sameSound = isSilent(previous) === isSilent(message);
   const soon = new Date(message.timestamp) - new Date(previous.timestamp) < GROUP_MS;
-  return sameAuthor && soon && reference === undefined && !message.interaction_metadata;
+  return sameAuthor && sameSound && soon && reference === undefined && !message.interaction_metadata;
 }
 
 /** The message this one replies to: undefined if it replies to none, null if that one is gone. */

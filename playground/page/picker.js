@@ -4,10 +4,18 @@ import { avatar, byId, h } from "./dom.js";
 
 const SLASH_COMMAND = 1;
 const AT = /(?:^|\s)@([^@\n]{0,32})$/;
-const SLASH = /^\/(\S*)\s*$/;
+const SLASH = /^\/([^\n]*)$/;
+const NESTING = [1, 2]; // option types: a subcommand, a group of them
+
+/** What can be run of a command: itself, or each of its subcommands, {command, path, name, description, options}. */
+function runnable(command, { name, description, options = [] } = command, path = []) {
+  if (!NESTING.includes(options[0]?.type))
+    return [{ command, path, name: [command.name, ...path].join(" "), description, options }];
+  return options.flatMap((option) => runnable(command, option, [...path, option.name]));
+}
 
 export class Picker {
-  /** `onInsert()` is called after a name was put into the box, `onCommand(command)` when a command is chosen. */
+  /** `onInsert()` is called after a name was put into the box, `onCommand(entry)` when a command is chosen. */
   constructor(page, box, onInsert, onCommand) {
     Object.assign(this, { page, box, onInsert, onCommand });
     this.list = byId("picker");
@@ -31,15 +39,16 @@ export class Picker {
   }
 
   commands(typed) {
-    const all = this.page.store.commands.filter((command) => command.type === SLASH_COMMAND);
-    const found = all.filter((command) => command.name.startsWith(typed.toLowerCase()));
-    return found.map((command) => ({
+    const wanted = typed.toLowerCase();
+    const all = this.page.store.commandsOf(SLASH_COMMAND).flatMap((command) => runnable(command));
+    const found = all.filter(({ name }) => name.startsWith(wanted) || name === wanted.trimEnd());
+    return found.map((entry) => ({
       face: [
         h("span", { class: "slash", "aria-hidden": "true" }, "/"),
-        h("strong", {}, command.name),
-        h("span", { class: "hint" }, command.description),
+        h("strong", {}, entry.name),
+        h("span", { class: "hint" }, entry.description),
       ],
-      run: () => this.onCommand(command),
+      run: () => this.onCommand(entry),
     }));
   }
 

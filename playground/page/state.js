@@ -96,6 +96,12 @@ export class Store {
     return known ?? { id, name: author?.global_name ?? author?.username ?? "unknown", color: "#80848e" };
   }
 
+  /** The commands of a type that the speaker may use in the open channel; Discord does not show the others. */
+  commandsOf(type) {
+    const own = BigInt(this.channel.permissions[this.speakerId] ?? 0);
+    return this.commands.filter((command) => command.type === type && !(BigInt(command.needed) & ~own));
+  }
+
   everyone() {
     return [this.bot, ...this.people.values()];
   }

@@ -22,7 +22,7 @@ export function refreshToolbar(page) {
   const message = page.store.messagesIn(page.store.channelId).get(id);
   toolbar.hidden = !message;
   if (!message) return;
-  const commands = page.store.commands.filter((command) => command.type === MESSAGE_COMMAND);
+  const commands = page.store.commandsOf(MESSAGE_COMMAND);
   const own = message.author.id === page.store.speakerId;
   part(toolbar, [id, own, commands], () => buttons(message.id, own, commands, page));
 }

@@ -60,6 +60,22 @@ async def test_history_pages_in_every_direction(pg: Playground, bot: Bot) -> Non
     assert sorted(contents([one async for one in channel.history(limit=3, around=middle)])) == ["4", "5", "6"]
 
 
+async def test_a_reaction_tells_whose_message_it_stands_under(pg: Playground, bot: Bot) -> None:
+    channel, ada, ben = pg.channel("general"), pg.person("Ada"), pg.person("Ben")
+    target = bot.get_channel(channel)
+    assert isinstance(target, discord.TextChannel)
+    own = await target.send("mine")
+    pg.react(pg.messages(channel)[0], ben, "👍")
+    pg.react(pg.post(channel, ada, "hers"), ben, "👍")
+    pg.react(pg.messages(channel)[0], ben, "👍", add=False)
+    await bot.event("raw_reaction_remove")
+    added, removed = bot.all("raw_reaction_add"), bot.all("raw_reaction_remove")
+    assert [one.message_author_id for one in added] == [bot.user and bot.user.id, ada]
+    assert added[0].message_id == own.id
+    # Discord tells neither when a reaction is taken back.
+    assert [(one.message_author_id, one.member, one.user_id) for one in removed] == [(None, None, ben)]
+
+
 async def test_typing_reactions_edits_and_deletes_travel_both_ways(pg: Playground, bot: Bot) -> None:
     channel, ada = pg.channel("general"), pg.person("Ada")
     message = pg.post(channel, ada, "one")

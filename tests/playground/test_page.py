@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 import yarl
 
-from playground import interactions
+from playground import interactions, permissions
 from playground.page import guard
 from playground.server import Playground
 from tests.playground.support import Api
@@ -86,6 +86,22 @@ async def test_the_first_frame_is_the_world(pg: Playground, http: aiohttp.Client
     assert world["bot"] == {"id": str(pg.bot_id), "name": "Parley", "connected": False, "member": True}
     assert world["messages"][str(message.channel_id)][0]["content"] == "hello"
     assert world["annotations"][str(message.id)]["text"] == "silent: nobody asked"
+
+
+async def test_the_page_is_told_who_may_use_which_command(pg: Playground, events: Events) -> None:
+    managers = {"name": "manage", "description": "x", "default_member_permissions": "16"}
+    admins = {"name": "rule", "description": "x", "default_member_permissions": "0"}
+    pg.commands.overwrite([*COMMANDS, managers, admins], guild=False)
+    use = permissions.BITS["use_application_commands"]
+    told = {one["name"]: int(one["needed"]) for one in (await events.next())["commands"]}
+    assert told == {"ping": use, "manage": use | 16, "rule": use | 8}
+    pg.allow(pg.channel("help"), "manage_channels", member=pg.person("Ben"))
+    world = await events.next()
+    manages = {
+        channel["name"]: [pg.world.user(int(one)).name for one, own in channel["permissions"].items() if int(own) & 16]
+        for channel in world["channels"]
+    }
+    assert manages == {"general": ["Ada"], "help": ["Ada", "Ben"], "random": ["Ada"]}
 
 
 async def test_everything_that_happens_is_told(pg: Playground, events: Events) -> None:

@@ -1,0 +1,62 @@
+"""Discord's JSON for interactions: who did it where and with which permissions, and what the options name."""
+
+from playground import commands, options, wire
+from playground.model import DM, Channel, Message, User, Wire
+from playground.world import World
+
+
+def resolved(world: World, channel: Channel, user_id: int, data: Wire, target_id: int | None) -> Wire:
+    """The objects that a command's options or target name. ApiError for one that is not there."""
+    if data["type"] == commands.MESSAGE:
+        message = world.message(channel.id, target_id or 0)
+        return {"messages": {str(message.id): wire.message_object(world, message)}}
+    users = [target_id or 0] if data["type"] == commands.USER else options.ids(data["options"], 6)
+    people = [world.user(one) for one in users]
+    channels = [world.channel(one) for one in options.ids(data["options"], 7)]
+    return {
+        "users": {str(one.id): wire.user_object(one) for one in people},
+        "members": {str(one.id): _partial_member(world, channel, one) for one in people},
+        "channels": {str(one.id): _partial_channel(world, one, user_id) for one in channels},
+    }
+
+
+def _partial_member(world: World, channel: Channel, user: User) -> Wire:
+    left_out = ("user", "deaf", "mute")
+    return {name: value for name, value in _member(world, channel, user).items() if name not in left_out}
+
+
+def _partial_channel(world: World, channel: Channel, user_id: int) -> Wire:
+    return wire.channel_object(world, channel) | {"permissions": str(world.permissions(channel, user_id))}
+
+
+def _member(world: World, channel: Channel, user: User) -> Wire:
+    """A member as interactions carry it: with its permissions in the channel, overwrites included."""
+    return wire.member_object(world, user) | {"permissions": str(world.permissions(channel, user.id))}
+
+
+def interaction_object(world: World, channel: Channel, user: User, own: Wire, source: Message | None) -> Wire:
+    """The `d` of INTERACTION_CREATE: `own` is what only this interaction has, `source` the message of a component."""
+    payload = own | {
+        "application_id": str(world.bot.id),
+        "version": 1,
+        "channel_id": str(channel.id),
+        "channel": _partial_channel(world, channel, user.id),
+        "locale": "en-US",
+        "app_permissions": str(world.permissions(channel, world.bot.id)),
+        "entitlements": [],
+        "attachment_size_limit": 10 * 1024 * 1024,
+    }
+    if source is not None:
+        payload["message"] = wire.message_object(world, source)
+    if channel.type == DM:
+        owners = {"1": str(user.id)}
+        return payload | {"user": wire.user_object(user), "context": 1, "authorizing_integration_owners": owners}
+    guild_id = str(world.guild_id)
+    return payload | {
+        "guild_id": guild_id,
+        "guild": {"id": guild_id, "features": [], "locale": "en-US"},
+        "guild_locale": "en-US",
+        "member": _member(world, channel, user),
+        "context": 0,
+        "authorizing_integration_owners": {"0": guild_id},
+    }

@@ -1,0 +1,133 @@
+"""What follows a slash command's name: its options and subcommands, checked when registered, and filled in by people.
+
+A command takes plain options, or subcommands and groups of them, never both. One with subcommands cannot be used by
+itself: exactly one of them is chosen, and the chosen one's options stand inside it (Discord: Subcommands).
+"""
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from playground.errors import Form, invalid_form
+from playground.model import Wire, snowflake
+
+_SUBCOMMAND, _GROUP = 1, 2
+_NESTING = frozenset((_SUBCOMMAND, _GROUP))
+_PLAIN = frozenset((3, 4, 5, 6, 7, 8, 9, 10, 11))
+_ANY = _NESTING | _PLAIN
+_MAY_HOLD = {_GROUP: frozenset((_SUBCOMMAND,)), _SUBCOMMAND: _PLAIN}
+_NAME = re.compile(r"[-_'\w]{1,32}")
+_MAX_DESCRIPTION, _MAX_OPTIONS, _MAX_CHOICES = 100, 25, 25
+_VALUES: Mapping[int, tuple[type, ...]] = {3: (str,), 4: (int,), 5: (bool,), 10: (int, float)}
+_WITH_CHOICES = (3, 4, 10)
+
+
+def check(form: Form, path: str, part: Wire, may_hold: frozenset[int] = _ANY) -> None:
+    """Notes what is wrong with a slash command, or with an option of one; `may_hold` are the types of its options."""
+    name, description = part.get("name"), part.get("description")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name != name.lower():
+        form.wrong(f"{path}.name", "APPLICATION_COMMAND_INVALID_NAME", "Command name is invalid")
+    if not isinstance(description, str) or not 1 <= len(description) <= _MAX_DESCRIPTION:
+        form.wrong(f"{path}.description", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
+    options = part.get("options") or []
+    if not isinstance(options, list) or len(options) > _MAX_OPTIONS:
+        form.wrong(f"{path}.options", "BASE_TYPE_MAX_LENGTH", f"Must be {_MAX_OPTIONS} or fewer in length.")
+        return
+    for number, option in enumerate(options):
+        _check_option(form, f"{path}.options.{number}", option, may_hold)
+    _check_side_by_side(form, f"{path}.options", options)
+
+
+def _check_option(form: Form, path: str, option: Any, types: frozenset[int]) -> None:
+    if not isinstance(option, dict):
+        form.wrong(path, "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType")
+        return
+    kind = option.get("type")
+    if not isinstance(kind, int) or kind not in types:
+        form.wrong(f"{path}.type", "BASE_TYPE_CHOICES", f"Value must be one of {sorted(types)}.")
+        return
+    _check_choices(form, f"{path}.choices", option)
+    check(form, path, option, _MAY_HOLD.get(kind, frozenset()))
+
+
+def _check_choices(form: Form, path: str, option: Wire) -> None:
+    choices = option.get("choices") or []
+    if not isinstance(choices, list) or not all(isinstance(one, dict) and "value" in one for one in choices):
+        form.wrong(path, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
+    elif choices and option["type"] not in _WITH_CHOICES:
+        form.wrong(path, "BASE_TYPE_CHOICES", f"Only options of the types {_WITH_CHOICES} may have choices.")
+    elif len(choices) > _MAX_CHOICES:
+        form.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {_MAX_CHOICES} or fewer in length.")
+
+
+def _check_side_by_side(form: Form, path: str, options: list[Any]) -> None:
+    """What holds between the options of one part."""
+    known = [one if isinstance(one, dict) else {} for one in options]
+    for number, (before, option) in enumerate(pairwise(known), start=1):
+        at = f"{path}.{number}"
+        if _nests(option) != _nests(before):
+            text = "Sub-command and sub-command group option types are mutually exclusive to all other types"
+            form.wrong(at, "APPLICATION_COMMAND_OPTIONS_TYPE_INVALID", text)
+        if option.get("required") and not before.get("required"):
+            text = "Required options must be placed before non-required options"
+            form.wrong(at, "APPLICATION_COMMAND_OPTIONS_REQUIRED_INVALID", text)
+        if any(option.get("name") == other.get("name") for other in known[:number]):
+            form.wrong(f"{at}.name", "APPLICATION_COMMANDS_DUPLICATE_NAME", "Option names must be unique")
+
+
+def _nests(option: Wire) -> bool:
+    return option.get("type") in tuple(_NESTING)  # a tuple, for what is sent as a type may be unhashable
+
+
+def filled(known: list[Wire], given: Mapping[str, Any]) -> list[Wire]:
+    """A person's {name: value} as the options of an interaction; a subcommand's value is again such a mapping.
+
+    ApiError 50035 for an unknown option, a missing one, a value of the wrong type, or not exactly one subcommand.
+    """
+    by_name = {option["name"]: option for option in known}
+    for name in given:
+        if name not in by_name:
+            raise invalid_form(f"options.{name}", "OPTION_UNKNOWN", f"There is no option {name}.")
+    if any(option["type"] in _NESTING for option in known) and len(given) != 1:
+        raise invalid_form("options", "BASE_TYPE_BAD_LENGTH", f"Choose one of the subcommands {', '.join(by_name)}.")
+    for name, option in by_name.items():
+        if option.get("required") and name not in given:
+            raise invalid_form(f"options.{name}", "BASE_TYPE_REQUIRED", f"The option {name} is required.")
+    return [_filled_option(by_name[name], value) for name, value in given.items()]
+
+
+def _filled_option(option: Wire, value: Any) -> Wire:
+    name, kind = option["name"], option["type"]
+    if kind in _NESTING:
+        if not isinstance(value, Mapping):
+            raise invalid_form(f"options.{name}", "MODEL_TYPE_CONVERT", f"{name} is a subcommand, it has no value.")
+        return {"name": name, "type": kind, "options": filled(option.get("options") or [], value)}
+    choices = [choice["value"] for choice in option.get("choices") or []]
+    if not _fits(kind, value) or (choices and value not in choices):
+        raise invalid_form(f"options.{name}", "BASE_TYPE_CHOICES", f"The value of the option {name} does not fit.")
+    return {"name": name, "type": kind, "value": value}
+
+
+def _fits(kind: int, value: Any) -> bool:
+    if kind in _VALUES:
+        return isinstance(value, _VALUES[kind]) and isinstance(value, bool) == (kind == 5)
+    return snowflake(value) is not None  # a user, channel, role, ...: its id
+
+
+def chosen(data: Wire) -> list[str]:
+    """The names of a used command and of what was chosen in it: ["offers", "on"]."""
+    names = [data["name"]]
+    options = data.get("options", [])
+    while options and options[0]["type"] in _NESTING:
+        names.append(options[0]["name"])
+        options = options[0]["options"]
+    return names
+
+
+def ids(options: list[Wire], kind: int) -> list[int]:
+    """The ids given in options of a type, those of subcommands too."""
+    found = [int(option["value"]) for option in options if option["type"] == kind]
+    for option in options:
+        found += ids(option.get("options", []), kind)
+    return found
