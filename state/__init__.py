@@ -1,19 +1,37 @@
 """What is remembered beside the conversation. Pure and synchronous but for the store; told the time."""
 
 from state.awaiting import ConversationStateManager, ProcessingResult, RouteTarget
+from state.proactive import (
+    AgentStateV2,
+    ConversationEventType,
+    ConversationLink,
+    InvalidTransitionError,
+    ProactiveState,
+    ReactiveState,
+    SessionState,
+    ThinkingState,
+)
 from state.prompts import AwaitingType, ResolutionType
 from state.session import Session
 from state.sessions import SessionManager
 from state.transcript import Message, MessageCategory
 
 __all__ = [
+    "AgentStateV2",
     "AwaitingType",
+    "ConversationEventType",
+    "ConversationLink",
     "ConversationStateManager",
+    "InvalidTransitionError",
     "Message",
     "MessageCategory",
+    "ProactiveState",
     "ProcessingResult",
+    "ReactiveState",
     "ResolutionType",
     "RouteTarget",
     "Session",
     "SessionManager",
+    "SessionState",
+    "ThinkingState",
 ]

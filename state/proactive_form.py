@@ -1,0 +1,75 @@
+"""How the state of a session is written down: its fields by name, JSON types only, and the version of this form."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+VERSION = 2
+
+Seconds = Annotated[float, Field(ge=0)]
+
+
+class Form(BaseModel):
+    """Read strictly: nothing may be missing. What is unknown is left out, a later form may have more."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class ThinkingForm(Form):
+    cooldown_active: bool
+    cooldown_started_at: Seconds
+    active_cooldown_period_s: Seconds | None
+
+
+class ProactiveForm(Form):
+    trigger_id: str
+    user_clicked_option: bool
+    time_since_last_interaction_s: Seconds
+
+
+class ReactiveForm(Form):
+    time_since_last_interaction_s: Seconds
+
+
+class SnapshotForm(Form):
+    """All but the version. Moments are epoch seconds."""
+
+    session_id: str
+    metadata: dict[str, JsonValue]
+    interaction_timeout_s: Seconds
+    cooldown_period_s: Seconds
+    current_state: Literal["thinking", "proactive_assistance", "reactive_assistance"]
+    thinking: ThinkingForm
+    proactive: ProactiveForm
+    reactive: ReactiveForm
+    last_interaction_at: Seconds
+    visual_guidance_active: bool
+    conversation_linked: bool
+    conversation_id: str | None
+
+
+def write_snapshot(fields: dict[str, Any]) -> dict[str, Any]:
+    """A copy of them in this form. Raises ValueError for what `read_snapshot` would refuse."""
+    return {"_v": VERSION, **_checked(fields)}
+
+
+def read_snapshot(snapshot: Any) -> dict[str, Any]:
+    """Undoes `write_snapshot`. Raises ValueError, in one sentence that says what is wrong first of all."""
+    if not isinstance(snapshot, dict):
+        raise ValueError("This is no snapshot of a session's state: it is no mapping.")
+    if snapshot.get("_v") != VERSION:
+        raise ValueError(f"The _v of a session's snapshot must be {VERSION}: this one's is {snapshot.get('_v')!r}.")
+    return _checked(snapshot)
+
+
+def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return SnapshotForm.model_validate(fields).model_dump(mode="json")
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"][:2]))  # further down is metadata, of whatever depth
+        raise ValueError(
+            f"This is no snapshot of a session's state: {where} cannot be used ({first['msg']})."
+        ) from None
