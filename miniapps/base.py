@@ -5,23 +5,65 @@ The names and the forms are those of the document "Conversation State Manager".
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, ClassVar
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, TypeGuard
 
 from pydantic import JsonValue
 
-from delivery.split import is_blank
+from delivery.split import is_blank, length
 from state.prompts import Ask, ConversationStateError, modernised, read_soft_context, read_state
 
 ChatGuid = int | str
 """A channel's id."""
 
+MAX_FOLLOW_UP = 200  # characters of each text
+SOONEST, LATEST = timedelta(minutes=10), timedelta(days=3)
+
 running: ContextVar[str] = ContextVar("running", default="a mini-app")
 """The id of the mini-app whose turn it is, by which errors of its responses name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """What a mini-app wants to come back to, once, where offers are on.
+
+    text: the one short line that is offered; query: what a Yes to it means, as if the user had said it to the mini-app;
+    after: how long from now, 10 minutes to 3 days; about: by which the mini-app knows what it is about (still_stands).
+    Each text has up to 200 characters. Raises ConversationStateError for anything else, and for a text or query in
+    which nothing is visible.
+    """
+
+    text: str
+    query: str
+    after: timedelta
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        if complaint := next(self._complaints(), None):
+            raise ConversationStateError(f"{running.get()}: the {complaint}.")
+
+    def _complaints(self) -> Iterator[str]:
+        """What cannot be kept: each holds only where those before it do not."""
+        for name, given in (("text", self.text), ("query", self.query), ("about", self.about)):
+            if not _is_short_text(given):
+                need = f"text of up to {MAX_FOLLOW_UP} characters"
+                yield f"{name} of a follow-up must be {need}, and {given!r:.80} is none"
+            if is_blank(given) and name != "about":
+                yield f"{name} of a follow-up is blank"
+        if self.text.splitlines() != [self.text]:
+            yield f"text of a follow-up must be one line, and {self.text!r:.80} is not"
+        if not isinstance(self.after, timedelta) or not SOONEST <= self.after <= LATEST:
+            yield f"follow-up's time must be a timedelta of 10 minutes to 3 days, and {self.after!r:.80} is none"
+
+
+def _is_short_text(given: object) -> TypeGuard[str]:
+    """Without half a surrogate pair, which cannot be stored."""
+    return isinstance(given, str) and length(given) <= MAX_FOLLOW_UP and not re.search("[\ud800-\udfff]", given)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -29,13 +71,14 @@ class MiniAppResponse:
     """What a mini-app says, and what it awaits from then on.
 
     conversation_state: as it was given, an old focus_state in the new form. ask: what it asks for, read. soft_context:
-    that within conversation_state, and over it the one given by itself.
+    that within conversation_state, and over it the one given by itself. follow_up: what it wants to come back to.
     """
 
     message: str
     conversation_state: Mapping[str, Any] | None
     soft_context: Mapping[str, Any]
     ask: Ask | None
+    follow_up: FollowUp | None
 
     def __init__(
         self,
@@ -43,18 +86,22 @@ class MiniAppResponse:
         conversation_state: Mapping[str, Any] | None = None,
         soft_context: Mapping[str, Any] | None = None,
         focus_state: Mapping[str, Any] | None = None,
+        *,
+        follow_up: FollowUp | None = None,
     ) -> None:
         """focus_state is the old form, and deprecated.
 
         Raises ValueError for a message without visible text, and ConversationStateError, which is one, for a state that
-        cannot be awaited, for a soft context of more than 20 keys or 200 characters in one, and for values in either
-        that JSON has no form for.
+        cannot be awaited, for a soft context of more than 20 keys or 200 characters in one, for values in either that
+        JSON has no form for, and for a follow-up that is none.
         """
         app = running.get()
         if not isinstance(message, str) or is_blank(message):
             raise ValueError(f"{app}: a message needs text: {message!r:.80} has none.")
         _check_mapping("conversation_state", conversation_state)
         _check_mapping("soft_context", soft_context)
+        if follow_up is not None and not isinstance(follow_up, FollowUp):
+            raise ConversationStateError(f"{app}: follow_up must be a FollowUp, and {follow_up!r:.80} is none.")
         if focus_state is not None:
             _check_mapping("focus_state", focus_state)
             _check_mapping("the context of focus_state", focus_state.get("context"))
@@ -67,6 +114,7 @@ class MiniAppResponse:
         object.__setattr__(self, "conversation_state", conversation_state)
         object.__setattr__(self, "soft_context", known)
         object.__setattr__(self, "ask", ask)
+        object.__setattr__(self, "follow_up", follow_up)
 
 
 def _check_mapping(name: str, given: object) -> None:
@@ -81,6 +129,7 @@ class MiniAppContext:
     focus_resolution: how the message resolves what the mini-app had asked, with the document's keys: `type`,
     `selection_index` (from 1), `selected_option`, `metadata_type`, `content`, `target_item_id`, `confirmed`; None for a
     message that resolves nothing. source_handler and asked: the `source_handler` and the `context` of that question.
+    about: that of the follow-up which the user has just taken up, its query being the text; else empty.
     """
 
     text: str
@@ -93,6 +142,7 @@ class MiniAppContext:
     focus_resolution: Mapping[str, Any] | None = None
     source_handler: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
 
 
 class MiniApp(ABC):
@@ -112,6 +162,10 @@ class MiniApp(ABC):
     @abstractmethod
     async def handle(self, context: MiniAppContext) -> MiniAppResponse:
         """Takes a turn. It has 10 s; what it raises the user never sees, nor what it says beyond 12,000 characters."""
+
+    def still_stands(self, chat_guid: ChatGuid, about: str) -> bool:  # noqa: ARG002 - of most it always does
+        """Whether what a follow-up was about is still so; asked before it is offered."""
+        return True
 
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:  # noqa: B027 - most keep nothing
         """Drops what one person said there, or, with None, everybody."""

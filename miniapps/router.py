@@ -117,6 +117,14 @@ class MiniAppRouter:
         task.add_done_callback(ended)
         task.cancel()
 
+    def still_stands(self, miniapp_id: str, chat_guid: ChatGuid, about: str) -> bool:
+        """Whether what a follow-up was about is still so: not if the mini-app is gone, or raises, which is logged."""
+        try:
+            return miniapp_id in self._apps and bool(self._apps[miniapp_id].still_stands(chat_guid, about))
+        except FAULTS:
+            log.exception("miniapp_failed", miniapp=miniapp_id, problem="still_stands raised")
+            return False
+
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
         """Has all drop what one person, or with None everybody, said there."""
         self._have_all(chat_guid, "forget", lambda app: app.forget(chat_guid, author_id))
@@ -219,7 +227,7 @@ def _cut(app: MiniApp, response: MiniAppResponse) -> MiniAppResponse:
         return response
     log.warning("miniapp_cut", miniapp=app.id, characters=len(response.message))
     message = closed(clipped(response.message, MAX_MESSAGE)) + CUT
-    return MiniAppResponse(message, response.conversation_state, response.soft_context)
+    return MiniAppResponse(message, response.conversation_state, response.soft_context, follow_up=response.follow_up)
 
 
 def _failure(miniapp_id: str, sentence: str, problem: str, error: BaseException | None = None) -> MiniAppFailure:

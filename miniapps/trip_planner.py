@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 from pydantic import JsonValue, TypeAdapter
 
-from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
+from miniapps import trip_follow_ups
+from miniapps.base import ChatGuid, FollowUp, MiniApp, MiniAppContext, MiniAppResponse
 from miniapps.trip_commands import ID, Command, CommandKind, LastAction, certainty, plain, read_command
 from miniapps.trips import (
     MAX_NOTE,
@@ -38,6 +39,7 @@ MAX_CHOICES = 10
 
 ASK_NAME = "What's your trip name?"
 EMPTY = "There is nothing on the list yet. Say “add Shake Shack”, for example."
+GONE = "That venue is no longer on the list, so I noted nothing."
 LOST = "I no longer know what that answers. Please say again what you would like."
 
 
@@ -55,6 +57,11 @@ class TripPlanner(MiniApp):
 
     def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:
         return certainty(text, soft_context)
+
+    def still_stands(self, chat_guid: ChatGuid, about: str) -> bool:
+        """Whether the venue is on the list, and takes another note."""
+        stop = self._trips.get(chat_guid, Trip()).find(about)
+        return stop is not None and len(stop.notes) < MAX_NOTES
 
     def forget(self, chat_guid: ChatGuid, author_id: int | None) -> None:
         trip = self._trips.get(chat_guid)
@@ -80,6 +87,8 @@ class TripPlanner(MiniApp):
         self._keep(chat_guid, STORED.validate_python(stored))
 
     async def handle(self, context: MiniAppContext) -> MiniAppResponse:
+        if context.about:
+            return self._take_up(context)
         if context.focus_resolution:
             return self._resolve(context, context.focus_resolution)
         command = read_command(context.text) or Command(CommandKind.ADD, is_clear=False, name=plain(context.text))
@@ -205,16 +214,22 @@ class TripPlanner(MiniApp):
             "_finalize_venue_add",
             context={"target_item_id": venue.id, "target_item_name": venue.title},
             soft_context=_last(LastAction.ADDED_VENUE, venue),
+            follow_up=trip_follow_ups.of_venue(venue),
         )
 
     # Notes
+
+    def _take_up(self, context: MiniAppContext) -> MiniAppResponse:
+        """After a Yes to "How was ...?"."""
+        stop = self._trip(context).find(context.about)
+        return MiniAppResponse(GONE) if stop is None else _what_to_note(stop.venue, is_follow_up=True)
 
     def _append_metadata(self, context: MiniAppContext, resolution: Mapping[str, Any]) -> MiniAppResponse:
         """What follows an "Added ...": document 000 has "get the shroom burger" noted as "the shroom burger"."""
         stop = self._trip(context).find(resolution.get("target_item_id") or context.asked.get("target_item_id"))
         if stop is None:
             # Not by its name: whoever typed that may have deleted it.
-            return MiniAppResponse("That venue is no longer on the list, so I noted nothing.")
+            return MiniAppResponse(GONE)
         content, kind = str(resolution["content"]), str(resolution.get("metadata_type") or "note")
         if kind == "must_try" and re.search(rf"\bthe\s+{re.escape(content)}", context.text, re.IGNORECASE):
             content = f"the {content}"
@@ -231,9 +246,7 @@ class TripPlanner(MiniApp):
         if stop is None:
             return MiniAppResponse("For which venue? Name one of the list: “add a tip for Shake Shack Shibuya: …”.")
         if not command.note:
-            asked = {"target_item_id": stop.venue.id, "target_item_name": stop.venue.title}
-            question = f"What shall I note about {escaped(stop.venue.title)}?"
-            return _asking(question, AwaitingType.METADATA, "_add_note", context=asked)
+            return _what_to_note(stop.venue)
         return self._noted(context, stop, command.note_kind, command.note)
 
     def _noted(self, context: MiniAppContext, stop: Stop, kind: str, content: str) -> MiniAppResponse:
@@ -244,7 +257,9 @@ class TripPlanner(MiniApp):
             return MiniAppResponse(f"There are {MAX_NOTES} notes on {title} already, which is as many as I keep.")
         note = Note(kind, content, _said(context))
         self._keep(context.chat_guid, self._trip(context).with_note(stop.venue.id, note))
-        return _about(stop.venue, f"noted - {escaped(str(note))}!", LastAction.ADDED_NOTE)
+        is_to_try = kind == "must_try" and not context.asked.get("is_follow_up")  # one follow-up leads to no other
+        follow_up = trip_follow_ups.of_must_try(stop.venue, content) if is_to_try else None
+        return _about(stop.venue, f"noted - {escaped(str(note))}!", LastAction.ADDED_NOTE, follow_up)
 
     # Removing
 
@@ -314,17 +329,26 @@ def _said(context: MiniAppContext, *, in_asked: bool = False) -> Said:
     return Said(context.user_id, clean(context.user_name), message_id)
 
 
-def _about(venue: Venue, message: str, action: LastAction) -> MiniAppResponse:
-    return MiniAppResponse(message, soft_context=_last(action, venue))
+def _about(venue: Venue, message: str, action: LastAction, follow_up: FollowUp | None = None) -> MiniAppResponse:
+    return MiniAppResponse(message, soft_context=_last(action, venue), follow_up=follow_up)
 
 
 def _last(action: LastAction, venue: Venue) -> dict[str, Any]:
     return {"last_action": action.value, "last_item_id": venue.id, "last_item_name": venue.title}
 
 
-def _asking(message: str, awaiting: AwaitingType, handler: str, **state: Any) -> MiniAppResponse:
+def _asking(
+    message: str, awaiting: AwaitingType, handler: str, *, follow_up: FollowUp | None = None, **state: Any
+) -> MiniAppResponse:
     asked = {"awaiting_type": awaiting.value, "source_handler": f"{ID}.{handler}", **state}
-    return MiniAppResponse(message, conversation_state=asked)
+    return MiniAppResponse(message, conversation_state=asked, follow_up=follow_up)
+
+
+def _what_to_note(venue: Venue, **more: bool) -> MiniAppResponse:
+    asked = {"target_item_id": venue.id, "target_item_name": venue.title, **more}
+    return _asking(
+        f"What shall I note about {escaped(venue.title)}?", AwaitingType.METADATA, "_add_note", context=asked
+    )
 
 
 def _which_one(handler: str, selection_type: str, query: str, found: Sequence[Venue]) -> MiniAppResponse:

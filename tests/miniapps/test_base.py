@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from miniapps.base import MiniAppResponse
+from miniapps.base import FollowUp, MiniAppResponse
 from state.prompts import Ask, AwaitingType, ConversationStateError
 
 OPTIONS = [{"name": "Shake Shack", "district": "Shibuya"}, {"name": "Shake Shack", "district": "Shinjuku"}]
@@ -33,6 +34,7 @@ def test_a_response_offers_what_it_asks_for() -> None:
 def test_a_bare_message_asks_for_nothing() -> None:
     response = MiniAppResponse("Done.")
     assert (response.ask, response.conversation_state, response.soft_context) == (None, None, {})
+    assert response.follow_up is None
 
 
 def test_soft_context_is_that_within_the_state_and_over_it_the_one_given_by_itself() -> None:
@@ -135,3 +137,63 @@ def test_a_response_cannot_be_changed() -> None:
 def test_what_is_no_mapping_is_refused_in_one_sentence_naming_the_mini_app(given: Any, name: str) -> None:
     with pytest.raises(ConversationStateError, match=rf"^a mini-app: {name} must be a mapping, and .* is none\.$"):
         MiniAppResponse("Well?", **given)
+
+
+# What a mini-app wants to come back to
+
+COMING_BACK: Mapping[str, Any] = {"text": "How was it?", "query": "add a note", "after": timedelta(hours=4)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"about": "sample-1"},
+        {"text": "x" * 200, "query": "y" * 200, "about": "z" * 200},
+        {"text": "\U0001f600" * 100},
+        {"query": "two\nlines"},
+        {"after": timedelta(minutes=10)},
+        {"after": timedelta(days=3)},
+    ],
+)
+def test_a_response_may_leave_a_follow_up(change: Mapping[str, Any]) -> None:
+    follow_up = FollowUp(**{**COMING_BACK, **change})
+    response = MiniAppResponse("Which one?", SELECTION, {"kept": 1}, follow_up=follow_up)
+    assert response.follow_up == follow_up
+    assert (response.ask, response.soft_context) == (MiniAppResponse("Which one?", SELECTION).ask, {"kept": 1})
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        *(({name: given}, f"the {name} .* must be text") for name in ("text", "query", "about") for given in (None, 7)),
+        *(({name: "x" * 201}, f"the {name} .* up to 200") for name in ("text", "query", "about")),
+        *(({name: "half \ud83d"}, f"the {name} .* must be text") for name in ("text", "query", "about")),
+        *(({name: given}, f"the {name} .* is blank") for name in ("text", "query") for given in ("", " ", "\u200b")),
+        ({"text": "\U0001f600" * 101}, "the text .* up to 200"),
+        *(({"text": text}, "one line") for text in ("a\nb", "a\n", "\na", "a\rb", "a\u2028b", "a\x0bb")),
+        ({"after": timedelta(minutes=10) - timedelta.resolution}, "10 minutes to 3 days"),
+        ({"after": timedelta(days=3) + timedelta.resolution}, "10 minutes to 3 days"),
+        ({"after": timedelta()}, "10 minutes to 3 days"),
+        ({"after": 14_400}, "must be a timedelta"),
+        ({"after": None}, "must be a timedelta"),
+    ],
+)
+def test_a_follow_up_that_cannot_be_kept_is_refused_in_one_sentence(change: Mapping[str, Any], complaint: str) -> None:
+    with pytest.raises(ConversationStateError, match=complaint) as error:
+        FollowUp(**{**COMING_BACK, **change})
+    assert str(error.value).startswith("a mini-app: the ")
+    assert str(error.value).endswith((" is none.", " is not.", " is blank."))
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("given", ["How was it?", COMING_BACK, FollowUp, 7])
+def test_what_is_no_follow_up_is_refused(given: Any) -> None:
+    with pytest.raises(ConversationStateError, match=r"^a mini-app: follow_up must be a FollowUp, and .* is none\.$"):
+        MiniAppResponse("Done.", follow_up=given)
+
+
+def test_a_follow_up_cannot_be_changed() -> None:
+    follow_up = FollowUp(**COMING_BACK)
+    with pytest.raises(AttributeError):
+        follow_up.text = "How was that?"  # type: ignore[misc]

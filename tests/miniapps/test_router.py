@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import timedelta
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -13,7 +14,7 @@ from structlog.testing import capture_logs
 
 from delivery.split import length
 from miniapps import router as router_module
-from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse
+from miniapps.base import ChatGuid, FollowUp, MiniApp, MiniAppContext, MiniAppResponse
 from miniapps.router import (
     BROKEN,
     CUT,
@@ -191,6 +192,10 @@ class Hollow(MiniAppResponse):
         """Fills no field."""
 
 
+async def comes_back_too_late(_context: MiniAppContext) -> MiniAppResponse:
+    return MiniAppResponse("Done.", follow_up=FollowUp("How was it?", "note", timedelta(days=4)))
+
+
 async def returns_a_hollow_response(_context: MiniAppContext) -> MiniAppResponse:
     return Hollow()
 
@@ -222,6 +227,7 @@ async def test_one_that_breaks_costs_one_sentence_and_is_logged_by_name(handler:
         says_nothing_visible,
         keeps_too_much,
         asks_two_ways,
+        comes_back_too_late,
         returns_text,
         exits,
         returns_a_hollow_response,
@@ -256,6 +262,18 @@ async def test_a_message_without_end_is_cut_says_so_and_is_logged_by_name(text: 
     assert MAX_MESSAGE - 10 < length(body) <= MAX_MESSAGE + len("\n```")
     assert body.count("```") % 2 == 0
     assert [(entry["log_level"], entry["miniapp"]) for entry in logs] == [("warning", "chatty")]
+
+
+@pytest.mark.parametrize("length", [1, MAX_MESSAGE + 1])
+async def test_a_follow_up_is_handed_on_also_with_a_message_that_is_cut(length: int) -> None:
+    follow_up = FollowUp("How was it?", "add a note", timedelta(hours=4), about="it")
+
+    async def comes_back(_context: MiniAppContext) -> MiniAppResponse:
+        return MiniAppResponse("x" * length, follow_up=follow_up)
+
+    response = await routed(Scripted(handler=comes_back))
+    assert isinstance(response, MiniAppResponse)
+    assert response.follow_up == follow_up
 
 
 async def test_a_message_that_just_fits_stays_whole() -> None:
@@ -386,6 +404,47 @@ def test_all_are_told_to_forget_whatever_one_of_them_raises(error: type[BaseExce
     assert app.told == [(700, 11), (700, None), (700, {1, 2})]
     assert {entry["miniapp"] for entry in logs} == {"deaf"}
     assert len(logs) == 3
+
+
+# What follow-ups are about
+
+
+class Standing(Scripted):
+    """Says what the test says of what its follow-ups are about."""
+
+    def __init__(self, *, stands: Any) -> None:
+        super().__init__("standing")
+        self.stands = stands
+
+    def still_stands(self, chat_guid: ChatGuid, about: str) -> bool:
+        self.told.append((chat_guid, about))
+        if isinstance(self.stands, BaseException):
+            raise self.stands
+        return self.stands  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("stands", [True, False])
+def test_a_mini_app_says_whether_what_a_follow_up_is_about_still_stands(stands: bool) -> None:
+    app = Standing(stands=stands)
+    with capture_logs() as logs:
+        assert MiniAppRouter([Scripted(), app]).still_stands("standing", 700, "it") is stands
+    assert app.told == [(700, "it")]
+    assert logs == []
+
+
+def test_what_nothing_is_said_of_still_stands_unless_its_mini_app_is_gone() -> None:
+    router = MiniAppRouter([Scripted()])
+    with capture_logs() as logs:
+        assert router.still_stands("scripted", 700, "it")
+        assert not router.still_stands("gone", 700, "it")
+    assert logs == []
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no"), SystemExit(3), asyncio.CancelledError()])
+def test_of_a_mini_app_that_raises_nothing_stands_and_it_is_logged(error: BaseException) -> None:
+    with capture_logs() as logs:
+        assert not MiniAppRouter([Standing(stands=error)]).still_stands("standing", 700, "it")
+    assert [(entry["log_level"], entry["miniapp"]) for entry in logs] == [("error", "standing")]
 
 
 # What others install
