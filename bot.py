@@ -23,17 +23,21 @@ from discord import app_commands
 
 from agents.gateway import Place
 from agents.general import GeneralAgent
-from agents.judge import ModelJudge
+from agents.judge import ModelAnswerable, ModelJudge
 from agents.models import DEMO, UnusableModelError, build_model
 from agents.rewriter import ModelRewriter
-from commands import Clicks, add_commands, sync
+from commands import Clicks, OfferClicks, Tours, add_commands, sync
+from commands.offer_clicks import NEVER_HERE
 from config import SettingError, Settings, load_settings, secrets_of
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import (
     AWAITED,
     EXPLICIT,
+    JUDGE_DEADLINE_SECONDS,
     NOT_JUDGED,
     NOTHING,
+    OFFER_ACCEPTED,
+    OFFER_DECLINED,
     Decision,
     FollowupRules,
     FollowupTier,
@@ -50,24 +54,33 @@ from delivery.backlog import Backlog
 from delivery.discord_wire import DiscordWire
 from delivery.history import read_before
 from delivery.noted_wire import NotedWire
+from delivery.post import Posted
 from delivery.prompts import Prompts
 from delivery.reading import clicked_record, is_persons, is_said_by_people, may_address, replied_to_id, to_record
+from delivery.tour import TourFacts
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from followup.model import Eagerness, ModelFileError, load_model
+from initiative.book import Book
+from initiative.initiative import Initiative
+from initiative.offer import LABELS, Reply
+from initiative.offer_turns import OfferTurns, note_of
+from initiative.offers import Offers
+from initiative.restraint import Restraint
+from initiative.triggers import TRIGGERS
 from memory.catchup import CatchUp
 from memory.keeper import Keeper
-from memory.layers import CONVERSATION, MINIAPPS, PROMPTS, UNFINISHED, ChannelLayers, as_json
+from memory.layers import CONVERSATION, INITIATIVE, MINIAPPS, PROMPTS, UNFINISHED, ChannelLayers, as_json
 from memory.life import ALIVE, Life
 from memory.lock import InUseError, in_use
 from memory.privacy import FORGOTTEN, OPTED_OUT, Forgotten, Privacy
 from memory.stores import check_stores, mark_of, open_stores
-from miniapps.base import MiniApp
+from miniapps.base import FollowUp, MiniApp
 from miniapps.router import MiniAppRouter, discover
 from miniapps.trip_planner import TripPlanner
 from miniapps.venues import NominatimVenues, SampleVenues
 from service import INTENTS, RefusedError, playground, serve, shown_in
-from state.awaiting import ConversationStateManager, ProcessingResult, Prompt
+from state.awaiting import ConversationStateManager, ProcessingResult
 from state.limits import Cap, Limits, Refusal
 from state.optout import OptOut
 from state.store import StoreError, WrongKeyError
@@ -106,8 +119,10 @@ class Parley(discord.Client):
         health: Health | None = None,
         listener: Callable[[LoggedDecision], None] | None = None,
         followup: FollowupTier | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         **client_options: Any,
     ) -> None:
+        self._now = clock
         ours = {
             "intents": INTENTS,
             "allowed_mentions": discord.AllowedMentions.none(),
@@ -118,6 +133,7 @@ class Parley(discord.Client):
         }
         super().__init__(**{**ours, **client_options})
         self._channels = settings.channels
+        self._retention_days = settings.retention_days
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._judging: set[int] = set()
         self._background: set[asyncio.Task[None]] = set()
@@ -126,12 +142,17 @@ class Parley(discord.Client):
         self._set_up_memory(settings, listener)
         self._set_up_decider(settings, followup)
         self._set_up_turns(settings)
+        self._set_up_initiative(settings)
         self._set_up_keeping(settings)
         self.clicks = Clicks(
-            self.states, self.prompts, refuse=self._refuse_click, submit=self._submit_click, stored=self._click_stored
+            self.states,
+            self.prompts,
+            refuse=lambda interaction, prompt: self._refuse_click(interaction, costs_tokens=prompt.miniapp_id is None),
+            submit=self._submit_click,
+            stored=self._click_stored,
         )
         self.tree = app_commands.CommandTree(self)
-        add_commands(self.tree, self.decisions, self.privacy)
+        add_commands(self.tree, self.decisions, self.privacy, offers=self.initiative, tours=self.tours)
 
     def _set_up_memory(self, settings: Settings, listener: Callable[[LoggedDecision], None] | None) -> None:
         self.decisions = RecentDecisions(listener=listener)
@@ -150,13 +171,15 @@ class Parley(discord.Client):
             awaiting_ttl_seconds=settings.awaiting_ttl_seconds,
             soft_context_ttl_seconds=settings.soft_context_ttl_seconds,
             cache_ttl_seconds=settings.cache_ttl_seconds,
+            clock=self._now,
             wants=lambda text, soft_context: self.miniapps.pick(text, soft_context) is not None,
             on_change=lambda channel_id: self.keeper.touch(PROMPTS, int(channel_id)),
         )
-        self.prompts = Prompts(self.states, self._open_wire, clock=_now)
+        self.prompts = Prompts(self.states, self._open_wire, clock=self._now)
         self.conversations = ConversationManager(
             settings.conversation_timeout_seconds,
-            keeps_open=self.states.is_awaiting,
+            clock=self._now,
+            keeps_open=lambda channel_id: self.states.is_awaiting(channel_id) or self.offers.is_open(channel_id),
             on_change=lambda channel_id: self.keeper.touch(CONVERSATION, channel_id),
         )
 
@@ -178,7 +201,8 @@ class Parley(discord.Client):
             states=self.states,
             load_history=self._load_history,
             has_budget=self._has_budget,
-            clock=_now,
+            clock=self._now,
+            follow_up=self._follow_up,
             rewrite=ModelRewriter(self._rewrite_model, spend=self._spend) if self._rewrite_model else None,
         )
         self.turns = Turns(
@@ -202,8 +226,53 @@ class Parley(discord.Client):
             bot=self._me,
         )
 
+    def _set_up_initiative(self, settings: Settings) -> None:
+        self.offer_turns = OfferTurns(
+            conversations=self.conversations,
+            intake=self.intake,
+            decisions=self.decisions,
+            keep=self._said,
+            bot=self._me,
+        )
+        self._model_answerable = ModelAnswerable(self._judge_model, bot_name=lambda: self._me()[0], spend=self._spend)
+        restraint = Restraint(
+            settings.offer_timeout_seconds,
+            settings.offer_cooldown_seconds,
+            settings.offers_per_day,
+            settings.offer_quiet_hours,
+        )
+        self.book = Book(
+            restraint, clock=self._now, on_change=lambda channel_id: self.keeper.touch(INITIATIVE, channel_id)
+        )
+        self.offers = Offers(
+            self.book,
+            open_wire=lambda guild_id, channel_id: DiscordWire(self, guild_id, channel_id),
+            bot=self._me,
+            stands=self.offer_turns.stands,
+            settled=self._stored,
+        )
+        self.initiative = Initiative(
+            self.book,
+            self.offers,
+            triggers=TRIGGERS,
+            forbids=self._why_mute,
+            still_stands=self.miniapps.still_stands,
+            settled=self._stored,
+            answerable=self._ask_answerable if settings.use_llm_judge else None,
+        )
+        self.offer_clicks = OfferClicks(
+            find=lambda card, offer_id: self.offers.find(card.channel.id, offer_id, Posted(card.id, card.created_at)),
+            refuse=lambda interaction, offer: self._refuse_click(interaction, costs_tokens=offer.occasion.note is None),
+            accept=self._accept_by_click,
+            decline=self.offers.decline,
+            never=self.initiative.switch_off,
+            stored=self._click_stored,
+            remove=self.offers.remove,
+        )
+        self.tours = Tours(guide=self.initiative, facts=self._tour_facts)
+
     def _set_up_keeping(self, settings: Settings) -> None:
-        layers = ChannelLayers(self.conversations, self.states, self.miniapps, self.ledger)
+        layers = ChannelLayers(self.conversations, self.states, self.miniapps, self.ledger, self.book)
         self.keeper = Keeper(
             open_stores(*_where(settings)),
             sealed_by=mark_of(_where(settings)[2]),
@@ -221,12 +290,13 @@ class Parley(discord.Client):
             turns=self.turns,
             prompts=self.prompts,
             miniapps=self.miniapps,
+            initiative=self.initiative,
             decisions=self.decisions,
             decision_log=self.decision_log,
             learning=self.learning,
             opted_out=self.opted_out,
             forgotten=self.forgotten,
-            clock=_now,
+            clock=self._now,
             reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
             changed=self._changed,
         )
@@ -241,7 +311,7 @@ class Parley(discord.Client):
             keeper=self.keeper,
             take=self._take,
             gone=self._messages_gone,
-            clock=_now,
+            clock=self._now,
         )
         self.life = Life(
             keeper=self.keeper,
@@ -256,7 +326,7 @@ class Parley(discord.Client):
             privacy=self.privacy,
             is_well=lambda: self.health.problem() is None and not self.turns.draining,
             retention=timedelta(days=settings.retention_days),
-            clock=_now,
+            clock=self._now,
         )
 
     # What Discord tells us
@@ -268,6 +338,7 @@ class Parley(discord.Client):
         self.decision_log.start()
         self._spawn(self.prompts.keep())
         self._spawn(self._sweep())
+        self._spawn(self.initiative.keep())
         self._spawn(self.life.beat())
         self._spawn(self.life.expire())
         self._spawn(sync(self.tree))
@@ -287,8 +358,11 @@ class Parley(discord.Client):
 
     async def on_message(self, message: discord.Message) -> None:
         if not is_said_by_people(message):
+            answered_id = replied_to_id(message)
             if self.user and message.author.id == self.user.id:
-                self.turns.overheard(message.channel.id, message.id, message.content, replied_to_id(message))
+                self.turns.overheard(message.channel.id, message.id, message.content, answered_id)
+            elif answered_id:
+                self.initiative.dealt_with(message.channel.id, answered_id)
             return
         if self.catch_up.is_busy(message.channel.id):
             await self.catch_up.turn_of(message.channel.id)
@@ -300,7 +374,8 @@ class Parley(discord.Client):
             return
         channel_id, me = message.channel.id, self._me()[1]
         is_active = self.conversations.get(channel_id) is not None
-        if not is_active and not may_address(message, me):
+        listens = self.initiative.listens(channel_id)
+        if not (is_active or listens or may_address(message, me)):
             # Nearly every message of every channel ends here.
             self.decisions.add_ignored(message.id, channel_id, message.author.id, NOTHING)
             if log.is_enabled_for(logging.DEBUG):
@@ -310,6 +385,8 @@ class Parley(discord.Client):
         record = self.privacy.readable(to_record(message, me))
         if self.privacy.is_forgotten(channel_id, record):
             return  # it is taken up after a restart, and was said before somebody had it forgotten
+        if listens:
+            self.initiative.heard(channel_id, record)
         decision = await self._decide(message, record)
         is_news = is_active or decision not in (NOTHING, NOT_LISTED)
         note = self.decisions.add if is_news else self.decisions.add_ignored
@@ -317,16 +394,26 @@ class Parley(discord.Client):
         log_decision(log.info if is_news else log.debug, message, decision, perf_counter() - started)
         self._learn(record, _guild_id(message), channel_id, decision)
         if decision.respond:
-            self.intake.submit(self._question(message, record, starts_conversation=not is_active))
+            self._submit(self._question(message, record, starts_conversation=not is_active), decision)
         # Behind the question: whoever finds a message in the transcript after a kill takes it for dealt with.
         if decision.reason is not Reason.SHUTTING_DOWN:  # the next process takes it up
             self._keep(message, record)
+
+    def _submit(self, question: Question, decision: Decision) -> None:
+        """Has a message answered, or, where it takes up an offer, what that is about."""
+        if decision.reason is not Reason.OFFER_ACCEPTED:
+            self.intake.submit(question)
+            self.initiative.answered(question.channel_id, question.guild_id, question.message)
+        elif offer := self.offers.accept(question.channel_id):
+            self.offer_turns.take_up(offer, question)
+            self.offers.settle(question.channel_id, offer)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLICK_PATIENCE_SECONDS):
                 await self.catch_up.turn_of(interaction.channel_id or 0)
-        await self.clicks.answer(interaction)
+        if not (await self.offer_clicks.answer(interaction) or await self.tours.answer(interaction)):
+            await self.clicks.answer(interaction)
 
     async def on_raw_typing(self, payload: discord.RawTypingEvent) -> None:
         self.states.typing(payload.channel_id, payload.user_id)
@@ -340,10 +427,13 @@ class Parley(discord.Client):
         content = "" if self.privacy.is_opted_out(message.author.id) else message.content
         self.learning.revised(message.id, channel_id, message.author.id, content, payload.guild_id or 0)
         conversation = self.conversations.get(channel_id)
-        if not conversation and not self.keeper.may_hold(channel_id, message.id):
+        listens = self.initiative.listens(channel_id)
+        if not (conversation or listens or self.keeper.may_hold(channel_id, message.id)):
             return
         self.catch_up.changed(channel_id)
         record = self.privacy.readable(to_record(message, me))
+        if listens:
+            self.initiative.revised(channel_id, record)
         before = conversation.find(message.id) if conversation else None
         self.conversations.revise(channel_id, record)
         self.keeper.revised(channel_id, record)
@@ -359,14 +449,20 @@ class Parley(discord.Client):
     async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
         by_person = payload.member is not None and not payload.member.bot
         if by_person and payload.emoji.name.startswith(THUMBS_DOWN):  # the tone of the skin comes behind it
-            self.learning.disliked(payload.message_id, _now())
+            self.learning.disliked(payload.message_id, self._now())
+        if by_person and payload.message_author_id == self._me()[1]:
+            self.initiative.reacted(payload.channel_id)
+
+    async def on_thread_create(self, thread: discord.Thread) -> None:
+        self.initiative.dealt_with(thread.parent_id, thread.id)  # it has the id of the message that it was begun at
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
-        await self.privacy.forget_channel(channel.id, discord.utils.time_snowflake(_now()))
+        self.initiative.leave(channel.id)
+        await self.privacy.forget_channel(channel.id, discord.utils.time_snowflake(self._now()))
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
         channel_ids = [channel.id for channel in guild.channels]
-        await self.privacy.forget_guild(guild.id, channel_ids, discord.utils.time_snowflake(_now()))
+        await self.privacy.forget_guild(guild.id, channel_ids, discord.utils.time_snowflake(self._now()))
 
     async def shut_down(self) -> None:
         """Finishes what is being answered, tells those cut off, and closes."""
@@ -401,12 +497,30 @@ class Parley(discord.Client):
             return NOT_READ
         if self.turns.stop(record, channel_id):
             return Decision(False, Reason.STOP)
-        if self.intake.resolves(record, conversation):
-            return self._permit(message, record, AWAITED)
+        if answer := self._answer_to_us(message, record, conversation):
+            return answer
         decision = await self.decider.should_respond(record, conversation, me)
         if conversation.is_deleted(record.message_id):
             return Decision(False, Reason.DELETED)
         return self._permit(message, record, decision)
+
+    def _answer_to_us(
+        self, message: discord.Message, record: MessageRecord, conversation: ChannelConversation
+    ) -> Decision | None:
+        """What becomes of a message that answers an offer or a question of ours; None of any other."""
+        if reply := self.offers.reply_of(conversation.channel_id, record):
+            return self._reply_to_offer(message, record, reply)
+        return self._permit(message, record, AWAITED) if self.intake.resolves(record, conversation) else None
+
+    def _reply_to_offer(self, message: discord.Message, record: MessageRecord, reply: Reply) -> Decision:
+        if reply is Reply.YES:
+            return self._permit(message, record, OFFER_ACCEPTED)
+        if reply is Reply.NOT_NOW:
+            self.offers.decline(message.channel.id)
+        else:
+            self.initiative.switch_off(message.channel.id)
+            self.turns.announce(self._question(message, record), NEVER_HERE)
+        return OFFER_DECLINED
 
     def _learn(self, record: MessageRecord, guild_id: int, channel_id: int, decision: Decision) -> None:
         conversation = self.conversations.get(channel_id)
@@ -443,9 +557,9 @@ class Parley(discord.Client):
             message.author.id,
             message.channel.id,
             explicit=explicit,
-            now=_now(),
+            now=self._now(),
             # As long as there is budget it does not matter whether a model is needed, and is not found out.
-            costs_tokens=self.limits.may_judge(_now()) or self.intake.needs_model(record, message.channel.id),
+            costs_tokens=self.limits.may_judge(self._now()) or self.intake.needs_model(record, message.channel.id),
         )
         if not allowed.send_messages:
             if allowed.add_reactions and not refusal:
@@ -462,7 +576,7 @@ class Parley(discord.Client):
 
     # Clicks
 
-    def _refuse_click(self, interaction: discord.Interaction, prompt: Prompt) -> str | None:
+    def _refuse_click(self, interaction: discord.Interaction, *, costs_tokens: bool) -> str | None:
         """Why a click cannot be taken now, in a sentence."""
         if self.turns.draining or self.catch_up.is_busy(interaction.channel_id or 0):
             return RESTARTING
@@ -470,40 +584,82 @@ class Parley(discord.Client):
             interaction.user.id,
             interaction.channel_id or 0,
             explicit=True,
-            now=_now(),
-            costs_tokens=prompt.miniapp_id is None,
+            now=self._now(),
+            costs_tokens=costs_tokens,
         )
         return _refusal_line(refusal) if refusal else None
 
     def _submit_click(self, interaction: discord.Interaction, meaning: ProcessingResult) -> None:
         """Queues what somebody clicked, as if they had said it in reply to the card."""
+        question = self._clicked(interaction, meaning.query)
+        self.intake.resolve(question, meaning)
+        self.initiative.clicked(question.channel_id, question.guild_id)
+        self.keeper.said(question.channel_id, question.guild_id, question.message)
+
+    def _accept_by_click(self, interaction: discord.Interaction) -> None:
+        question = self._clicked(interaction, LABELS[Reply.YES])
+        if offer := self.offers.accept(question.channel_id):
+            self.offer_turns.take_up(offer, question)
+        self.keeper.said(question.channel_id, question.guild_id, question.message)
+
+    def _clicked(self, interaction: discord.Interaction, words: str) -> Question:
         channel_id = interaction.channel_id or 0
-        record = clicked_record(interaction, meaning.query, self._me()[1])
-        record = self.privacy.readable(record)
+        record = self.privacy.readable(clicked_record(interaction, words, self._me()[1]))
         self.conversations.record_message(channel_id, record)
         place = Place(
             self._me()[0], interaction.guild.name if interaction.guild else "", getattr(interaction.channel, "name", "")
         )
-        question = Question(record, interaction.guild_id or 0, channel_id, place, card_id=record.reply_to_id)
-        self.intake.resolve(question, meaning)
-        self.keeper.said(channel_id, question.guild_id, record)
+        return Question(record, interaction.guild_id or 0, channel_id, place, card_id=record.reply_to_id)
 
     async def _click_stored(self) -> None:
         await self.keeper.noted(CLICK_PATIENCE_SECONDS)
 
     # Parts for the wiring
 
+    def _why_mute(self, _guild_id: int, channel_id: int) -> str | None:
+        """Why the bot may not speak of itself in a channel, in a word; None where it may."""
+        if self.turns.draining or not self.is_ready() or self.catch_up.is_busy(channel_id):
+            return "not_ready"
+        if self._channels and channel_id not in self._channels:
+            return "not_listed"
+        channel = self.get_channel(channel_id)
+        if not isinstance(channel, discord.abc.GuildChannel):
+            return "no_channel"
+        allowed = channel.permissions_for(channel.guild.me)
+        return None if allowed.view_channel and allowed.send_messages else "missing_permission"
+
+    def _tour_facts(self, interaction: discord.Interaction) -> TourFacts:
+        status = self.initiative.status(interaction.channel_id or 0)
+        return TourFacts(
+            bot_name=self._me()[0],
+            may_speak=status.may_speak,
+            offers_on=status.is_on,
+            offers_per_day=status.per_day,
+            can_plan_trips=True,
+            retention_days=self._retention_days,
+        )
+
     def _open_wire(self, guild_id: int, channel_id: int) -> NotedWire:
         return NotedWire(self, guild_id, channel_id, self.learning.outcomes)
 
     async def _ask_judge(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
-        if conversation.channel_id in self._judging or not self.limits.may_judge(_now()):
+        if conversation.channel_id in self._judging or not self.limits.may_judge(self._now()):
             raise JudgeError("it is busy with this channel, or today's token budget is nearly spent")
         self._judging.add(conversation.channel_id)
         try:
             return await self._judge(message, conversation)
         finally:
             self._judging.discard(conversation.channel_id)
+
+    async def _ask_answerable(self, question: MessageRecord, recent: Sequence[MessageRecord]) -> bool:
+        if not self.limits.may_judge(self._now()):
+            return False
+        try:
+            async with asyncio.timeout(JUDGE_DEADLINE_SECONDS):
+                return await self._model_answerable(question, recent)
+        except (TimeoutError, JudgeError) as error:
+            log.info("offer_not_judged", message=question.message_id, detail=str(error) or "it took too long")
+            return False
 
     def _me(self) -> tuple[str, int]:
         """The bot's name and id."""
@@ -512,14 +668,24 @@ class Parley(discord.Client):
     async def _settled(self) -> None:
         await self.keeper.noted()
 
+    async def _stored(self) -> bool:
+        return await self.keeper.settled()
+
+    def _said(self, channel_id: int, guild_id: int, record: MessageRecord) -> None:
+        self.keeper.said(channel_id, guild_id, record)
+
+    def _follow_up(self, question: Question, follow_up: FollowUp) -> None:
+        if not question.is_private:
+            self.initiative.note(question.channel_id, note_of(question, follow_up, self._now()))
+
     def _changed(self, channel_id: int) -> None:
         self.catch_up.changed(channel_id)
 
     def _has_budget(self) -> bool:
-        return self.limits.has_budget(_now())
+        return self.limits.has_budget(self._now())
 
     def _spend(self, tokens: int) -> None:
-        self.limits.spend(tokens, _now())
+        self.limits.spend(tokens, self._now())
         self.keeper.touch_process(LIMITS)
 
     def _question(
@@ -543,13 +709,14 @@ class Parley(discord.Client):
         return True
 
     def _messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
-        self.learning.deleted(message_ids, _now())
+        self.learning.deleted(message_ids, self._now())
         self.keeper.removed(channel_id, message_ids)
         if self.keeper.has(channel_id):
             self.catch_up.changed(channel_id)
             self.turns.withdraw(channel_id, lambda message: message.message_id in message_ids)
             self.prompts.messages_gone(channel_id, message_ids)
             self.miniapps.retract(channel_id, message_ids)
+            self.initiative.messages_gone(channel_id, message_ids)
             self.conversations.forget_messages(channel_id, message_ids)
             self.keeper.purge(channel_id)
         for message_id in message_ids:
@@ -572,7 +739,7 @@ class Parley(discord.Client):
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            now = _now()
+            now = self._now()
             self.conversations.sweep()
             self.states.sweep()
             self.limits.sweep(now)
@@ -701,10 +868,6 @@ def _refusal_line(refusal: Refusal) -> str:
     if refusal.cap is Cap.USER:
         return f"That was a lot at once. I answer you only sparingly for a moment; ask me again {again}."
     return f"My budget for today is nearly spent. I answer mentions only, as long as it lasts; it is renewed {again}."
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,19 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+from datetime import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dotenv import load_dotenv
 from pydantic import AliasChoices, Field, PositiveInt, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+QuietHours = tuple[time, time, ZoneInfo]
+"""From when until when, by which clock; over midnight where the second is the earlier one."""
+HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*-\s*(\d{1,2})(?::(\d{2}))?(?:\s+(\S+))?")
 
 
 class SettingError(ValueError):
@@ -82,6 +88,16 @@ class Settings(BaseSettings):
     catch_up_seconds: float = Field(
         300, ge=0, le=86_400, description="a number of seconds from 0 to 86400, such as 300"
     )
+    offer_timeout_seconds: float = Field(
+        600, ge=10, le=86_400, description="a number of seconds from 10 to 86400, such as 600"
+    )
+    offer_cooldown_seconds: float = Field(
+        1_800, ge=10, le=604_800, description="a number of seconds from 10 to 604800, such as 1800"
+    )
+    offers_per_day: int = Field(3, ge=1, le=100, description="a whole number from 1 to 100, such as 3")
+    offer_quiet_hours: Annotated[QuietHours | None, NoDecode] = Field(
+        None, description="hours such as 22-8, or 22:30-07:00 Europe/Berlin, or leave it out for none"
+    )
     port: int | None = Field(
         None, ge=0, le=65_535, description="a port from 0 to 65535, 0 for any free one, or leave it empty for no HTTP"
     )
@@ -93,6 +109,11 @@ class Settings(BaseSettings):
     @classmethod
     def _split(cls, value: Any) -> Any:
         return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
+
+    @field_validator("offer_quiet_hours", mode="before")
+    @classmethod
+    def _hours(cls, value: Any) -> Any:
+        return _quiet_hours(value) if isinstance(value, str) else value
 
     @field_validator("decision_log", "followup_eagerness", "log_level", mode="before")
     @classmethod
@@ -187,6 +208,20 @@ def _refuse_eavesdropping(value: str, *, secure: str, loopback: str) -> str:
     if not url.hostname or not (url.scheme == secure or (url.scheme == loopback and _is_loopback(url.hostname))):
         raise ValueError("not encrypted, and not loopback")
     return value
+
+
+def _quiet_hours(text: str) -> QuietHours:
+    """Raises ValueError for what is none. Without a zone the hours are those of UTC."""
+    found = HOURS.fullmatch(text.strip())
+    if found is None:
+        raise ValueError("no hours")
+    start, end = (time(int(found[hour]), int(found[hour + 1] or 0)) for hour in (1, 3))
+    if start == end:
+        raise ValueError("no hours lie between")
+    try:
+        return start, end, ZoneInfo(found[5] or "UTC")
+    except (ZoneInfoNotFoundError, OSError):
+        raise ValueError("no such zone") from None
 
 
 def _is_loopback(host: str) -> bool:

@@ -142,7 +142,9 @@ class ChannelConversation:
             self.participants.add(message.author_id)
             self.names[message.author_id] = message.author
         self.engagement_before = self.engagement
-        self.engagement = self.engagement.after(self._told_whom(message), called_by_name(message, self.names))
+        # An offer is no word to anybody until it is taken up: what people say behind it they say to each other.
+        if not message.unasked:
+            self.engagement = self.engagement.after(self._told_whom(message), called_by_name(message, self.names))
 
     def _told_whom(self, message: MessageRecord) -> MessageRecord:
         """The message with the author of what it replies to, where only the conversation knows that."""

@@ -53,6 +53,9 @@ class Reason(StrEnum):
     USER_CAP = "user_cap"
     DAILY_CAP = "daily_cap"
     SHUTTING_DOWN = "shutting_down"
+    OFFERED = "offered"
+    OFFER_ACCEPTED = "offer_accepted"
+    OFFER_DECLINED = "offer_declined"
 
 
 IN_WORDS: Mapping[Reason, tuple[str, str]] = {
@@ -76,6 +79,9 @@ IN_WORDS: Mapping[Reason, tuple[str, str]] = {
     Reason.USER_CAP: ("", "you had reached the number of answers per minute"),
     Reason.DAILY_CAP: ("", "today's token budget was spent"),
     Reason.SHUTTING_DOWN: ("", "I was shutting down"),
+    Reason.OFFERED: ("nobody had asked me, but offers are on in this channel", ""),
+    Reason.OFFER_ACCEPTED: ("I had offered it, and you said yes", ""),
+    Reason.OFFER_DECLINED: ("", "you said no to what I had offered"),
 }
 
 
@@ -90,6 +96,7 @@ NOT_JUDGED = frozenset(
         Reason.USER_CAP,
         Reason.DAILY_CAP,
         Reason.SHUTTING_DOWN,
+        Reason.OFFER_DECLINED,
     }
 )
 """Reasons to be silent that are no judgement of for whom a message was meant: such a silence is never a miss."""
@@ -273,6 +280,8 @@ EXPLICIT = Decision(True, Reason.EXPLICIT_TRIGGER, tier=1, score=1.0)
 NOTHING = Decision(False, Reason.NO_TRIGGER)
 NOT_OURS = Decision(False, Reason.NAMES_OTHERS, tier=2)
 AWAITED = Decision(True, Reason.AWAITED, tier=2, score=1.0)
+OFFER_ACCEPTED = Decision(True, Reason.OFFER_ACCEPTED, tier=2, score=1.0)
+OFFER_DECLINED = Decision(False, Reason.OFFER_DECLINED, tier=2)
 TOLD_OFF = Decision(False, Reason.TOLD_OFF, tier=2)
 ACKNOWLEDGED = Decision(False, Reason.ACKNOWLEDGEMENT, tier=2)
 JUST_SPOKEN = Decision(True, Reason.RECENT_FOLLOWUP, tier=2, score=1.0)

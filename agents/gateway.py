@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pydantic_ai.messages import ModelMessage
 
 from conversation import MessageRecord
+from miniapps.base import FollowUp
 from state.prompts import Ask, ResolutionType
 
 
@@ -73,7 +74,7 @@ class Answer:
     """A whole answer. history: replaces the one of the request. was_cut: it grew too long and was ended.
 
     ask: what is awaited once the text is posted; its context's ask_id comes back in the Reply. soft_context: what the
-    conversation is about from then on, as a mini-app says.
+    conversation is about from then on, and follow_up: what is to be come back to, as a mini-app says.
     """
 
     text: str
@@ -82,6 +83,7 @@ class Answer:
     was_cut: bool = False
     ask: Ask | None = None
     soft_context: Mapping[str, Any] = field(default_factory=dict)
+    follow_up: FollowUp | None = None
 
 
 @dataclass(frozen=True, slots=True)

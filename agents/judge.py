@@ -1,9 +1,10 @@
-"""The judge: a fast model that says whether a doubtful message is meant for the bot."""
+"""The judge: a fast model that says for whom a doubtful message is meant, and what the bot can help with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_ai import Agent, UsageLimits
@@ -16,7 +17,10 @@ from conversation import ChannelConversation, MessageRecord
 from decider import JudgeError, Verdict
 
 INSTRUCTIONS = Path(__file__).with_name("judge.md").read_text(encoding="utf-8")
+ANSWERABLE = Path(__file__).with_name("answerable.md").read_text(encoding="utf-8")
 MESSAGES_SHOWN = 12
+
+T = TypeVar("T")
 
 
 class Ruling(BaseModel):
@@ -31,8 +35,19 @@ class Ruling(BaseModel):
     """Whether the newest message is meant for the bot."""
 
 
+class Ability(BaseModel):
+    """Whether the bot can help with the question."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    evidence: str
+    """What speaks for or against it, in at most ten words."""
+    can_help: bool
+    """Whether the bot can be of real help."""
+
+
 class ModelJudge:
-    """Asks a model. spend: told how many tokens each call used. bot_name: by which the bot is known."""
+    """Asks a model whom a message is meant for. spend: told how many tokens each call used. bot_name: the bot's."""
 
     def __init__(self, model: Model, *, bot_name: Callable[[], str], spend: Callable[[int], None]) -> None:
         self._agent = Agent(model, output_type=Ruling, retries=0, model_settings=SETTINGS)
@@ -40,17 +55,38 @@ class ModelJudge:
         self._spend = spend
 
     async def __call__(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
-        recent = [m for m in conversation.messages if m.message_id != message.message_id][-MESSAGES_SHOWN:]
-        said = "".join(map(line_of, recent))
-        question = f"{said}The newest message:\n{line_of(message)}"
-        try:
-            with billed(len(question) + len(INSTRUCTIONS), self._spend) as usage:
-                result = await self._agent.run(
-                    question,
-                    instructions=INSTRUCTIONS.format(bot_name=self._bot_name()),
-                    usage_limits=UsageLimits(request_limit=1),
-                    usage=usage,
-                )
-        except (AgentRunError, FallbackExceptionGroup) as error:
-            raise JudgeError(str(error)) from error
-        return Verdict(result.output.meant_for_bot, " ".join(result.output.evidence.split())[:120])
+        question = _shown(conversation.messages, message, "The newest message")
+        ruling = await _ruling(self._agent, question, INSTRUCTIONS.format(bot_name=self._bot_name()), self._spend)
+        return Verdict(ruling.meant_for_bot, " ".join(ruling.evidence.split())[:120])
+
+
+class ModelAnswerable:
+    """Asks a model whether the bot can help with a question that nobody put to it; arguments as for ModelJudge."""
+
+    def __init__(self, model: Model, *, bot_name: Callable[[], str], spend: Callable[[int], None]) -> None:
+        self._agent = Agent(model, output_type=Ability, retries=0, model_settings=SETTINGS)
+        self._bot_name = bot_name
+        self._spend = spend
+
+    async def __call__(self, message: MessageRecord, recent: Sequence[MessageRecord]) -> bool:
+        """recent: what was said in the channel lately, the message among it. Raises JudgeError."""
+        question = _shown(recent, message, "The question")
+        ability = await _ruling(self._agent, question, ANSWERABLE.format(bot_name=self._bot_name()), self._spend)
+        return ability.can_help
+
+
+def _shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str) -> str:
+    recent = [m for m in messages if m.message_id != judged.message_id][-MESSAGES_SHOWN:]
+    return f"{''.join(map(line_of, recent))}{name}:\n{line_of(judged)}"
+
+
+async def _ruling(agent: Agent[None, T], question: str, instructions: str, spend: Callable[[int], None]) -> T:
+    """Raises JudgeError where the model gives none."""
+    try:
+        with billed(len(question) + len(instructions), spend) as usage:
+            result = await agent.run(
+                question, instructions=instructions, usage_limits=UsageLimits(request_limit=1), usage=usage
+            )
+    except (AgentRunError, FallbackExceptionGroup) as error:
+        raise JudgeError(str(error)) from error
+    return result.output

@@ -50,3 +50,12 @@ class Click:
     prompt_id: str
     user_id: int
     action: Press | Chosen | Written
+
+
+@dataclass(frozen=True, slots=True)
+class OfferClick:
+    """Which of the quick replies below an offer a user clicked; whether there is such a one is for the offer to say."""
+
+    offer_id: str
+    user_id: int
+    reply: str

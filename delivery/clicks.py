@@ -10,9 +10,9 @@ import aiohttp
 import discord
 import structlog
 
-from delivery.card import MAX_CHOICES, Chosen, Click, Press, Written
+from delivery.card import MAX_CHOICES, Chosen, Click, OfferClick, Press, Written
 from delivery.discord_wire import PINGS, UNREADABLE
-from delivery.view import FORM, MENU, PREFIX, form_of
+from delivery.view import FORM, MENU, OFFER_PREFIX, PREFIX, form_of
 
 log = structlog.get_logger()
 
@@ -33,6 +33,16 @@ def read_click(interaction: discord.Interaction[Any]) -> Click | None:
     except (LookupError, TypeError, ValueError):
         return None
     return Click(prompt_id, interaction.user.id, action) if prompt_id else None
+
+
+def read_offer_click(interaction: discord.Interaction[Any]) -> OfferClick | None:
+    """What was clicked below an offer of ours; None for any other interaction."""
+    data: Mapping[str, Any] = interaction.data or {}
+    custom_id = data.get("custom_id")
+    if not isinstance(custom_id, str) or not custom_id.startswith(OFFER_PREFIX):
+        return None
+    offer_id, _, reply = custom_id.removeprefix(OFFER_PREFIX).rpartition(":")
+    return OfferClick(offer_id, interaction.user.id, reply)
 
 
 def _action(kind: discord.InteractionType, what: str, data: Mapping[str, Any]) -> Press | Chosen | Written:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ import structlog
 
 from delivery.card import Card
 from delivery.post import Posted, PostError, Problem
-from delivery.view import view_of
+from delivery.view import offer_view, view_of
 
 log = structlog.get_logger()
 
@@ -79,6 +79,18 @@ class DiscordWire:
         message = await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS, **more)
         self._sent[message.id] = message
         return Posted(message.id, message.created_at, message.content)
+
+    async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
+        """Posts an offer with its quick replies. Nobody is notified, nor pinged."""
+        async with _problems():
+            message = await self._channel.send(
+                text,
+                nonce=nonce,
+                silent=True,
+                view=offer_view(offer_id, labels),
+                allowed_mentions=discord.AllowedMentions.none(),
+            )
+            return Posted(message.id, message.created_at, message.content)
 
     def _message(self, message_id: int) -> discord.Message | discord.PartialMessage:
         return self._sent.get(message_id) or self._channel.get_partial_message(message_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import discord
@@ -11,6 +12,7 @@ from delivery.split import clipped, ending, length
 from state.prompts import AwaitingType
 
 PREFIX = "parley:prompt:"
+OFFER_PREFIX = "parley:offer:"
 # What follows the prompt in a custom_id is one of these, a Press, or the index of an option.
 MENU, FORM = "menu", "text"
 
@@ -38,8 +40,25 @@ def view_of(card: Card) -> discord.ui.View | None:
     works after a restart. It must be made where an event loop runs.
     """
     items = _items(card)
-    if not items:
-        return None
+    return _view(items) if items else None
+
+
+def offer_view(offer_id: str, labels: Mapping[str, str]) -> discord.ui.View:
+    """The quick replies of an offer. offer_id: up to 40 ASCII characters. labels: by what each reply is called."""
+    first, *_ = labels
+    return _view(
+        [
+            discord.ui.Button(
+                label=label,
+                custom_id=f"{OFFER_PREFIX}{offer_id}:{reply}",
+                style=discord.ButtonStyle.primary if reply == first else discord.ButtonStyle.secondary,
+            )
+            for reply, label in labels.items()
+        ]
+    )
+
+
+def _view(items: Sequence[Item]) -> discord.ui.View:
     view = discord.ui.View(timeout=None)
     for item in items:
         view.add_item(item)

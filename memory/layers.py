@@ -10,6 +10,7 @@ import orjson
 import structlog
 
 from conversation import ConversationManager, StoredConversation
+from initiative.book import Book
 from memory.documents import Encode, Layers
 from memory.keeper import Take
 from miniapps.router import MiniAppRouter
@@ -21,6 +22,7 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
+INITIATIVE = "initiative"
 
 
 class ChannelLayers:
@@ -32,11 +34,13 @@ class ChannelLayers:
         states: ConversationStateManager,
         miniapps: MiniAppRouter,
         ledger: Ledger,
+        book: Book,
     ) -> None:
         self._conversations = conversations
         self._states = states
         self._miniapps = miniapps
         self._ledger = ledger
+        self._book = book
 
     @property
     def takes(self) -> Mapping[str, Take]:
@@ -45,7 +49,12 @@ class ChannelLayers:
             PROMPTS: lambda channel_id: as_json(self._states.stored(channel_id)),
             MINIAPPS: lambda channel_id: as_json(self._miniapps.stored(channel_id) or None),
             UNFINISHED: self._ledger.taken,
+            INITIATIVE: self._of_initiative,
         }
+
+    def _of_initiative(self, channel_id: int) -> Encode | None:
+        stored = self._book.stored(channel_id)
+        return stored.to_json if stored else None
 
     def _conversation(self, channel_id: int) -> Encode | None:
         stored = self._conversations.stored(channel_id)
@@ -57,6 +66,7 @@ class ChannelLayers:
             PROMPTS: partial(self._states.restore, channel_id),
             MINIAPPS: partial(self._miniapps.restore, channel_id),
             UNFINISHED: lambda stored: self._ledger.adopt(channel_id, read_unfinished(stored)),
+            INITIATIVE: partial(self._book.restore, channel_id),
         }
         for layer, restore in restoring.items():
             if layer in layers:

@@ -15,6 +15,7 @@ from delivery.backlog import id_at
 from delivery.prompts import Prompts
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
+from initiative.initiative import Initiative
 from memory.keeper import Keeper
 from miniapps.router import MiniAppRouter
 from state.optout import OptOut, redacted, without_quote
@@ -78,6 +79,7 @@ class Privacy:
         turns: Turns,
         prompts: Prompts,
         miniapps: MiniAppRouter,
+        initiative: Initiative,
         decisions: RecentDecisions,
         decision_log: DecisionLog,
         learning: Learning,
@@ -93,6 +95,7 @@ class Privacy:
         self._turns = turns
         self._prompts = prompts
         self._miniapps = miniapps
+        self._initiative = initiative
         self._decisions = decisions
         self._decision_log = decision_log
         self._learning = learning
@@ -148,6 +151,7 @@ class Privacy:
         """We are not there any more, or the server is gone."""
         for channel_id in channel_ids:
             self._drop_channel(channel_id, at)
+            self._initiative.leave(channel_id)
         self._learning.guild_forgotten(guild_id, through=at)
         await self._carry_out(self._keeper.forget_where(lambda _channel, guild: guild == guild_id))
 
@@ -157,6 +161,7 @@ class Privacy:
         for channel_id in self._keeper.channels:
             kept = self._miniapps.stored(channel_id)
             self._miniapps.expire(channel_id, id_at(before))
+            self._initiative.expire(channel_id, id_at(before))
             # The conversation first: it is to be told in any case.
             if self._expires_in_conversation(channel_id, before) or self._miniapps.stored(channel_id) != kept:
                 self._keeper.purge(channel_id)
@@ -195,6 +200,7 @@ class Privacy:
         self._turns.withdraw(channel_id, lambda message: author_id in (None, message.author_id))
         self._prompts.forget(channel_id, author_id)
         self._miniapps.forget(channel_id, author_id)
+        self._initiative.forget(channel_id, author_id)
         if author_id is None:
             self._conversations.end(channel_id)
         else:

@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 RECORD = TypeAdapter(MessageRecord)
 ALL = 1_000_000
-OPTIONAL = ("mentions_group", "reply_to_id", "reply_to_author_id", "reply_to_author", "reply_to_text")
+OPTIONAL = ("mentions_group", "reply_to_id", "reply_to_author_id", "reply_to_author", "reply_to_text", "unasked")
 
 Change = Callable[[Message], Message | None]
 

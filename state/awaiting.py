@@ -74,7 +74,8 @@ class ProcessingResult:
     """Where a message goes, and with what.
 
     query: the message; enriched_query: what it means in full, as far as that is sure; incomplete: it cannot be
-    understood alone. prompt: the one that it resolves, which stays open until it is cleared.
+    understood alone. prompt: the one that it resolves, which stays open until it is cleared. about: of a mini-app's
+    follow-up that was taken up, what it is about.
     """
 
     route_to: RouteTarget
@@ -86,6 +87,7 @@ class ProcessingResult:
     incomplete: bool = False
     prompt: Prompt | None = None
     query: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ class MessageRecord:
 
     content: as posted, mentions in their raw form `<@id>`; readable: what the model is shown instead (names resolved,
     embeds and attachments in words), empty: the content. mentioned: whom Discord says it mentions, None: those in
-    the content. addressees: of the bot's own messages, whom they answer. timestamp: aware.
+    the content. addressees: of the bot's own messages, whom they answer; unasked: an offer, which nobody had asked for.
+    timestamp: aware.
     """
 
     author: str
@@ -40,6 +41,7 @@ class MessageRecord:
     readable: str = ""
     images: tuple[str, ...] = ()
     addressees: frozenset[int] = frozenset()
+    unasked: bool = False
 
     @cached_property
     def mentions(self) -> frozenset[int]:

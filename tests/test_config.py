@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from datetime import time
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from pydantic import SecretStr, ValidationError
@@ -45,6 +47,8 @@ def test_without_any_setting_the_documented_defaults_hold(monkeypatch: pytest.Mo
     assert (settings.state_dir, settings.decision_log) == (Path(".parley"), "on")
     assert (settings.redis_url, settings.log_level) == (None, "info")
     assert (settings.state_key, settings.retention_days, settings.catch_up_seconds) == (None, 30, 300)
+    assert (settings.offer_timeout_seconds, settings.offer_cooldown_seconds) == (600, 1_800)
+    assert (settings.offers_per_day, settings.offer_quiet_hours) == (3, None)
     assert (settings.playground_host, settings.discord_api_base, settings.discord_gateway_url) == (
         "127.0.0.1",
         None,
@@ -80,6 +84,8 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         "STATE_KEY": "first-key,second-key",
         "RETENTION_DAYS": "7",
         "CATCH_UP_SECONDS": "0",
+        "OFFERS_PER_DAY": "1",
+        "OFFER_QUIET_HOURS": " 22:30 - 7 Europe/Berlin",
     }
     for name, value in values.items():
         monkeypatch.setenv(name, value)
@@ -92,6 +98,13 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
     assert settings.model == "openai:gpt-5, demo"
     assert settings.state_key == SecretStr("first-key,second-key")
     assert (settings.retention_days, settings.catch_up_seconds) == (7, 0)
+    assert settings.offers_per_day == 1
+    assert settings.offer_quiet_hours == (time(22, 30), time(7), ZoneInfo("Europe/Berlin"))
+
+
+def test_quiet_hours_without_a_zone_are_those_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OFFER_QUIET_HOURS", "22-8")
+    assert load_settings().offer_quiet_hours == (time(22), time(8), ZoneInfo("UTC"))
 
 
 @pytest.mark.parametrize(
@@ -126,6 +139,13 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         ("CATCH_UP_SECONDS", "-1", "from 0 to 86400"),
         ("CATCH_UP_SECONDS", "86401", "from 0 to 86400"),
         ("CATCH_UP_SECONDS", "nan", "such as 300"),
+        ("OFFER_TIMEOUT_SECONDS", "9", "from 10 to 86400"),
+        ("OFFER_COOLDOWN_SECONDS", "604801", "from 10 to 604800"),
+        ("OFFERS_PER_DAY", "0", "from 1 to 100"),
+        *(
+            ("OFFER_QUIET_HOURS", value, "hours such as 22-8, or 22:30-07:00 Europe/Berlin")
+            for value in ("night", "22", "25-3", "22:60-3", "8-8", "22-8 Mars/Olympus", "22-8 ../etc/passwd", "22-8 /")
+        ),
         ("NOMINATIM_URL", "http://nominatim.example.org", "an https:// address"),
         ("NOMINATIM_URL", "https://nominatim.example.org/?key=1", "an https:// address"),
         ("NOMINATIM_URL", "https://nominatim.example.org#here", "an https:// address"),

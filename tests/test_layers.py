@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("bot", "evals", "bench"),
     ("service", "commands", "web", "playground", "memory"),
-    ("turns",),
+    ("turns", "initiative"),
     ("agents", "miniapps", "delivery"),
     ("decider",),
     ("followup",),

@@ -11,7 +11,7 @@ import structlog
 from agents.gateway import AgentGateway, AgentRequest, Answer, Failure, FailureKind, Reply
 from conversation import ChannelConversation, MessageRecord
 from delivery.split import clipped
-from miniapps.base import MiniAppContext, MiniAppResponse
+from miniapps.base import FollowUp, MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from state.awaiting import ConversationStateManager
 from state.enrichment import enrich
@@ -32,7 +32,7 @@ class Answering:
     """Has turns answered. load_history: what was said in a channel before a message, oldest first.
 
     rewrite: completes what an incomplete query leaves out; None: that is left to the agent. has_budget: whether a model
-    may be asked.
+    may be asked. follow_up: told of what a mini-app wants to come back to, with the question that led to it.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Answering:
         load_history: Callable[[Question], Awaitable[Sequence[MessageRecord]]],
         has_budget: Callable[[], bool],
         clock: Callable[[], datetime],
+        follow_up: Callable[[Question, FollowUp], None] = lambda _question, _follow_up: None,
         rewrite: Rewrite | None = None,
     ) -> None:
         self._agent = agent
@@ -52,6 +53,7 @@ class Answering:
         self._load_history = load_history
         self._has_budget = has_budget
         self._clock = clock
+        self._follow_up = follow_up
         self._rewrite = rewrite
 
     async def answer(
@@ -67,6 +69,8 @@ class Answering:
         """What the answer says of the conversation holds from now on."""
         if answer.soft_context:
             self._states.set_soft_context(question.channel_id, answer.soft_context, question.meaning.miniapp_id)
+        if answer.follow_up:
+            self._follow_up(question, answer.follow_up)
 
     def interrupted(self, turn: Turn) -> Answer | None:
         """The answer as far as it came; None where no model was asked."""
@@ -86,6 +90,7 @@ class Answering:
             soft_context=self._states.soft_context(question.channel_id),
             source_handler=ask.source_handler if ask else "",
             asked=ask.context if ask else {},
+            about=meaning.about,
         )
         response = await self._miniapps.route_to_miniapp_if_applicable(
             context, focus_resolution=meaning.resolution_data, force_miniapp_id=meaning.miniapp_id
@@ -93,7 +98,14 @@ class Answering:
         if not isinstance(response, MiniAppResponse):
             sentence = response.sentence if response else UNKNOWN
             return Failure(FailureKind.MINIAPP, f"The mini-app {meaning.miniapp_id} gave no answer.", sentence)
-        return Answer(response.message, [], 0, ask=response.ask, soft_context=response.soft_context)
+        return Answer(
+            response.message,
+            [],
+            0,
+            ask=response.ask,
+            soft_context=response.soft_context,
+            follow_up=response.follow_up,
+        )
 
     async def _ask_agent(
         self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]

@@ -10,16 +10,24 @@ from typing import Any, NoReturn
 
 from playground.limits import Limits
 from playground.server import Playground
+from tests.support.clock import FakeClock
 from tests.support.scene import Scene, notify, recorded, running
 from tests.support.stub_model import StubModel
 
 
 @asynccontextmanager
-async def open_stage(stub: StubModel, folder: Path, **world: Any) -> AsyncIterator[Scene]:
-    """A playground in which the bot can live several times, each time from the scene's folder. world: as for it."""
+async def open_stage(
+    stub: StubModel, folder: Path, *, clock: FakeClock | None = None, **world: Any
+) -> AsyncIterator[Scene]:
+    """A playground in which the bot can live several times, each time from the scene's folder. world: as for it.
+
+    clock: by which the bot and its Discord go.
+    """
+    if clock:
+        world["wall"] = lambda: clock().timestamp()
     async with Playground(limits=Limits.off(), **world) as pg, recorded(pg) as journal:
         stub.on_request = lambda: notify(pg)
-        yield Scene(pg, stub, journal, folder)
+        yield Scene(pg, stub, journal, folder, clock)
 
 
 @asynccontextmanager

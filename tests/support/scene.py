@@ -20,6 +20,7 @@ from playground.limits import Limits
 from playground.model import Message
 from playground.rest import Sent
 from playground.server import Playground
+from tests.support.clock import FakeClock
 from tests.support.stub_model import StubModel, texts
 
 PATIENCE_SECONDS = 10.0
@@ -48,8 +49,11 @@ class Journal:
 class Scene:
     """People speak by name in channels by name; whatever is waited for comes by an event."""
 
-    def __init__(self, pg: Playground, stub: StubModel, journal: Journal, folder: Path) -> None:
+    def __init__(
+        self, pg: Playground, stub: StubModel, journal: Journal, folder: Path, clock: FakeClock | None = None
+    ) -> None:
         self.pg = pg
+        self.clock = clock  # by which the bot and its Discord go; None: the machine's
         self.folder = folder  # where the bot keeps things
         self.stub = stub
         self.journal = journal
@@ -225,6 +229,8 @@ def make_bot(scene: Scene, settings: Mapping[str, Any] | None = None, **client_o
     """The bot as main() makes it, but with quicker edits."""
     given = {"model": "openai-chat:stub", "decision_log": "off", "state_dir": scene.folder, **(settings or {})}
     here = Settings(discord_api_base=scene.pg.api_base, discord_gateway_url=scene.pg.gateway_url, **given)
+    if scene.clock:
+        client_options["clock"] = scene.clock
     bot = create_bot(here, guild_ready_timeout=0.01, listener=scene.note, **client_options)
     bot.turns._edit_interval = EDIT_INTERVAL_SECONDS
     return bot

@@ -1,4 +1,4 @@
-"""commands.py: what people can have done with what is kept of them, over a loopback Discord."""
+"""commands/privacy.py: what people can have done with what is kept of them, over a loopback Discord."""
 
 from __future__ import annotations
 
@@ -7,94 +7,17 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import AsyncIterator
-from typing import Any
 
 import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
 import commands
-from commands import add_commands, sync
-from decider import RecentDecisions
-from playground.interactions import Interaction
-from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
-from tests.playground.support import Bot, point_discord_at
+from tests.commands.support import EPHEMERAL, FakePrivacy, answer, use
 
-EPHEMERAL = 1 << 6
 PRIVACY_COMMANDS = ("forget", "optout", "optin", "export")
-
-
-class FakePrivacy:
-    """Notes what it is asked to do, and does it once the gate is open."""
-
-    def __init__(self) -> None:
-        self.done: list[tuple[Any, ...]] = []
-        self.out: set[int] = set()
-        self.kept = b"[]"
-        self.error: Exception | None = None
-        self.gate = asyncio.Event()
-        self.gate.set()
-
-    async def _do(self, *what: Any) -> None:
-        self.done.append(what)
-        await self.gate.wait()
-        if self.error:
-            raise self.error
-
-    async def forget_person(self, user_id: int, at: int) -> None:
-        await self._do("forget_person", user_id, at)
-
-    async def forget_channel(self, channel_id: int, at: int) -> None:
-        await self._do("forget_channel", channel_id, at)
-
-    async def opt_out(self, user_id: int, at: int) -> None:
-        self.out.add(user_id)
-        await self._do("opt_out", user_id, at)
-
-    async def opt_in(self, user_id: int) -> None:
-        self.out.discard(user_id)
-        await self._do("opt_in", user_id)
-
-    def is_opted_out(self, user_id: int) -> bool:
-        return user_id in self.out
-
-    async def export(self, user_id: int) -> bytes:
-        await self._do("export", user_id)
-        return self.kept
-
-
-@pytest.fixture
-def privacy() -> FakePrivacy:
-    return FakePrivacy()
-
-
-@pytest.fixture
-async def pg(privacy: FakePrivacy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Playground]:
-    """With the commands known in it, and somebody who answers them."""
-    async with Playground(limits=Limits.off()) as playground:
-        point_discord_at(playground, monkeypatch)
-        client = Bot()
-        add_commands(client.tree, RecentDecisions(), privacy)
-        connection = asyncio.create_task(client.start(playground.token))
-        await client.ready.wait()
-        await sync(client.tree)
-        yield playground
-        await client.close()
-        await connection
-
-
-def use(pg: Playground, name: str, who: str = "Ben", **options: bool) -> Interaction:
-    return pg.command(pg.channel("general"), pg.person(who), name, options)
-
-
-async def answer(pg: Playground, name: str, who: str = "Ben", **options: bool) -> Message:
-    reply = await pg.reply_to(use(pg, name, who, **options), timeout=10)
-    assert reply.flags & EPHEMERAL
-    assert pg.messages(pg.channel("general")) == []
-    return reply
 
 
 async def download(reply: Message) -> bytes:
@@ -205,9 +128,3 @@ async def test_it_is_done_also_where_discord_takes_no_answer(
                 await asyncio.sleep(0)
     assert len(privacy.done) == 1
     assert [(e["event"], e["log_level"]) for e in entries] == [("interaction_failed", "warning")] * failures
-
-
-async def test_descriptions_fit_and_are_there(pg: Playground) -> None:
-    shown = {command["name"]: command["description"] for command in pg.commands.all()}
-    assert shown.keys() == {"why", "Why?", *PRIVACY_COMMANDS}
-    assert all(0 < len(shown[name]) <= 100 for name in PRIVACY_COMMANDS)

@@ -1,0 +1,79 @@
+"""What people do with a click: the commands, "Why?" on a message, the tour, and the cards of prompts.
+
+All answers are seen only by whoever asked, but for a card, which shows what was answered.
+"""
+
+from __future__ import annotations
+
+import aiohttp
+import discord
+import structlog
+from discord import app_commands
+
+from commands.answers import INCOMPLETE
+from commands.clicks import NOT_YOURS, TOO_LATE, Clicks
+from commands.offer_clicks import OfferClicks
+from commands.offers import Offers, OffersStatus, add_offers
+from commands.privacy import (
+    CHANNEL_FORGOTTEN,
+    EXPORTED,
+    FORGOTTEN,
+    IN_ALREADY,
+    NOT_A_MANAGER,
+    NOTHING_KEPT,
+    OPTED_IN,
+    OPTED_OUT,
+    OUT_ALREADY,
+    TOO_LARGE,
+    Privacy,
+    add_privacy,
+)
+from commands.tour import Guide, Tours, add_tour
+from commands.why import NOTHING_KNOWN, add_why
+from decider import RecentDecisions
+
+__all__ = [
+    "CHANNEL_FORGOTTEN",
+    "EXPORTED",
+    "FORGOTTEN",
+    "INCOMPLETE",
+    "IN_ALREADY",
+    "NOTHING_KEPT",
+    "NOTHING_KNOWN",
+    "NOT_A_MANAGER",
+    "NOT_YOURS",
+    "OPTED_IN",
+    "OPTED_OUT",
+    "OUT_ALREADY",
+    "TOO_LARGE",
+    "TOO_LATE",
+    "Clicks",
+    "Guide",
+    "OfferClicks",
+    "Offers",
+    "OffersStatus",
+    "Privacy",
+    "Tours",
+    "add_commands",
+    "sync",
+]
+
+log = structlog.get_logger()
+
+
+def add_commands(
+    tree: app_commands.CommandTree, decisions: RecentDecisions, privacy: Privacy, *, offers: Offers, tours: Tours
+) -> None:
+    """Adds the commands to the tree."""
+    add_why(tree, decisions)
+    add_privacy(tree, privacy)
+    add_offers(tree, offers)
+    add_tour(tree, tours)
+
+
+async def sync(tree: app_commands.CommandTree) -> None:
+    """Tells Discord of the commands. Without that the bot still answers; it is logged, no more."""
+    try:
+        await tree.sync()
+    except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
+        log.warning("command_sync_failed", detail=str(error))

@@ -1,0 +1,63 @@
+"""How a command is answered: seen only by whoever used it. That Discord takes no answer is no exception."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import discord
+import structlog
+
+from delivery.clicks import UNANSWERABLE
+
+log = structlog.get_logger()
+
+INCOMPLETE = "That could not be done completely. Whoever runs me finds the reason in my log; please try again later."
+IN_THREAD = "I take no part in threads: please use this in the channel itself."
+
+# What is said in the end, or that with files.
+Outcome = str | tuple[str, Sequence[discord.File]]
+
+
+async def carry_out(
+    interaction: discord.Interaction, work: Callable[[discord.Interaction], Awaitable[Outcome]], *, failed: str
+) -> None:
+    """Does what can take longer than the 3 s that Discord waits for an answer, and then says what became of it.
+
+    It is done even where Discord takes no answer: what somebody wants gone goes. failed: how the log calls it when the
+    work raises OSError.
+    """
+    await take(interaction, interaction.response.defer(ephemeral=True, thinking=True))
+    try:
+        outcome = await work(interaction)
+    except OSError as error:
+        log.error(failed, **_ids(interaction), command=_name(interaction), detail=str(error))
+        outcome = INCOMPLETE
+    text, files = (outcome, ()) if isinstance(outcome, str) else outcome
+    await take(interaction, interaction.edit_original_response(content=text, attachments=files))
+
+
+async def tell(interaction: discord.Interaction, text: str, view: discord.ui.View | None = None) -> None:
+    """Answers at once."""
+    nobody, shown = discord.AllowedMentions.none(), view or discord.utils.MISSING
+    answer = interaction.response.send_message(text, view=shown, ephemeral=True, allowed_mentions=nobody)
+    await take(interaction, answer)
+
+
+async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> None:
+    """Sends an answer. That Discord does not take it is logged, no more."""
+    try:
+        await answer
+    except UNANSWERABLE as error:
+        log.warning("interaction_failed", **_ids(interaction), command=_name(interaction), detail=str(error))
+
+
+def is_in_thread(interaction: discord.Interaction) -> bool:
+    return isinstance(interaction.channel, discord.Thread)
+
+
+def _name(interaction: discord.Interaction) -> str:
+    return interaction.command.qualified_name if interaction.command else ""
+
+
+def _ids(interaction: discord.Interaction) -> dict[str, int | None]:
+    return {"guild": interaction.guild_id, "channel": interaction.channel_id, "user": interaction.user.id}

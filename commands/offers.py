@@ -1,0 +1,140 @@
+"""/offers: whether the bot offers help unasked in a channel. For those who manage it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import partial
+from typing import Protocol
+
+import discord
+from discord import app_commands
+
+from commands.answers import IN_THREAD, Outcome, carry_out, is_in_thread, tell
+
+NOT_THEIRS = "Only those who manage this channel can say, or see, whether I offer help in it."
+ON = "Done: I now offer help in this channel where a question stays unanswered, at most {times} a day. {off_ends}"
+ON_ALREADY = "I offer help in this channel already, at most {times} a day. {off_ends}"
+OFF_ENDS = "/offers off ends that."
+OFF = "Done: I no longer offer help in this channel."
+OFF_ALREADY = "I offer no help in this channel anyway."
+MAY_NOT_SPEAK = "But I may not write in this channel: until I may, there will be no offers."
+
+
+class OffersStatus(Protocol):
+    """How things stand with the offers in a channel.
+
+    made_today, per_day: how many were made in the last 24 hours, and how many at most. is_open: one awaits an answer.
+    earliest: when the next can be made at the earliest (aware), None: now. may_speak: the bot may write there.
+    quiet_hours: when it makes none, in words, such as "22:00-07:00 UTC"; empty: no such hours.
+    """
+
+    @property
+    def is_on(self) -> bool: ...
+    @property
+    def made_today(self) -> int: ...
+    @property
+    def per_day(self) -> int: ...
+    @property
+    def is_open(self) -> bool: ...
+    @property
+    def earliest(self) -> datetime | None: ...
+    @property
+    def may_speak(self) -> bool: ...
+    @property
+    def quiet_hours(self) -> str: ...
+
+
+class Offers(Protocol):
+    """The offers of all channels."""
+
+    async def switch(self, channel_id: int, guild_id: int, *, on: bool) -> bool:
+        """Returns whether that changed anything. Raises OSError where it could not be stored."""
+
+    def status(self, channel_id: int) -> OffersStatus: ...
+
+
+_carry_out = partial(carry_out, failed="offers_not_switched")
+
+
+def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:
+    group = app_commands.Group(
+        name="offers",
+        description="Whether I offer help in this channel without being asked.",
+        guild_only=True,
+        allowed_contexts=app_commands.AppCommandContext(guild=True),
+        default_permissions=discord.Permissions(manage_channels=True),
+    )
+    _add_switches(group, offers)
+    _add_status(group, offers)
+    tree.add_command(group)
+
+
+def _add_switches(group: app_commands.Group, offers: Offers) -> None:
+    @group.command(description="Offer help in this channel where a question stays unanswered.")
+    async def on(interaction: discord.Interaction) -> None:
+        await _if_theirs(interaction, partial(_carry_out, work=switch_on))
+
+    @group.command(description="Offer no help in this channel any more.")
+    async def off(interaction: discord.Interaction) -> None:
+        await _if_theirs(interaction, partial(_carry_out, work=switch_off))
+
+    async def switch_on(interaction: discord.Interaction) -> Outcome:
+        channel_id = interaction.channel_id or 0
+        has_changed = await offers.switch(channel_id, interaction.guild_id or 0, on=True)
+        return on_sentence(offers.status(channel_id), has_changed=has_changed)
+
+    async def switch_off(interaction: discord.Interaction) -> Outcome:
+        has_changed = await offers.switch(interaction.channel_id or 0, interaction.guild_id or 0, on=False)
+        return OFF if has_changed else OFF_ALREADY
+
+
+def _add_status(group: app_commands.Group, offers: Offers) -> None:
+    @group.command(description="Do I offer help in this channel, how often today, and when next?")
+    async def status(interaction: discord.Interaction) -> None:
+        await _if_theirs(interaction, show)
+
+    async def show(interaction: discord.Interaction) -> None:
+        await tell(interaction, status_sentences(offers.status(interaction.channel_id or 0)))
+
+
+async def _if_theirs(
+    interaction: discord.Interaction, answer: Callable[[discord.Interaction], Awaitable[None]]
+) -> None:
+    # Discord asks for the permission only as long as the server has not set others for the command.
+    if not interaction.permissions.manage_channels:
+        await tell(interaction, NOT_THEIRS)
+    elif is_in_thread(interaction):
+        await tell(interaction, IN_THREAD)
+    else:
+        await answer(interaction)
+
+
+def on_sentence(status: OffersStatus, *, has_changed: bool) -> str:
+    sentence = (ON if has_changed else ON_ALREADY).format(times=_times(status.per_day), off_ends=OFF_ENDS)
+    return sentence if status.may_speak else f"{sentence} {MAY_NOT_SPEAK}"
+
+
+def status_sentences(status: OffersStatus) -> str:
+    """What /offers status says."""
+    if not status.is_on:
+        return "I offer no help in this channel. /offers on has me do so."
+    sentences = [
+        f"I offer help in this channel: {status.made_today} of at most {status.per_day} offers in the last 24 hours."
+    ]
+    if status.is_open:
+        sentences.append("One awaits an answer.")
+    sentences.append(_next(status) if status.may_speak else MAY_NOT_SPEAK)
+    if status.quiet_hours:
+        sentences.append(f"Quiet hours, without offers: {status.quiet_hours}.")
+    return " ".join(sentences)
+
+
+def _next(status: OffersStatus) -> str:
+    if status.earliest is not None:
+        return f"The next can come <t:{int(status.earliest.timestamp())}:R> at the earliest."
+    return "The next can come once that one is done with." if status.is_open else "The next can come at any time."
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

@@ -1,0 +1,129 @@
+"""What people can have done with what is kept of them: /forget, /optout, /optin, /export."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from io import BytesIO
+from typing import Protocol
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import discord
+from discord import app_commands
+
+from commands.answers import Outcome, carry_out, tell
+
+NOT_A_MANAGER = "Only those who manage this channel can have me forget the whole conversation."
+FORGOTTEN = "Done: I have forgotten what you said, in all channels. /optout keeps me from reading more."
+CHANNEL_FORGOTTEN = "Done: I have forgotten the conversation in this channel."
+OPTED_OUT = "Done: I have forgotten what you said, and from now on I read only those of your messages that mention me."
+OUT_ALREADY = "You had opted out already: I read only those of your messages that mention me."
+OPTED_IN = "Done: from now on I read your messages again."
+IN_ALREADY = "You have not opted out: I read your messages."
+NOTHING_KEPT = "I keep nothing of what you said."
+EXPORTED = "This is what I keep of what you said."
+TOO_LARGE = "What I keep of what you said is too large for a file in Discord, even zipped: ask whoever runs me for it."
+
+EXPORT_NAME = "messages.json"
+UNZIPPED_BYTES = 1_000_000
+
+
+class Privacy(Protocol):
+    """What people can have done with what is kept of them. at: the id of the interaction: what is older goes.
+
+    Each raises OSError where it could not be done completely.
+    """
+
+    async def forget_person(self, user_id: int, at: int) -> None:
+        """Everywhere: memory, sessions, journals, backups, decision log."""
+
+    async def forget_channel(self, channel_id: int, at: int) -> None:
+        """What anybody said in one channel."""
+
+    async def opt_out(self, user_id: int, at: int) -> None:
+        """Also forgets the person."""
+
+    async def opt_in(self, user_id: int) -> None: ...
+
+    def is_opted_out(self, user_id: int) -> bool: ...
+
+    async def export(self, user_id: int) -> bytes:
+        """The person's own messages: JSON in UTF-8; empty where there are none."""
+
+
+_carry_out = partial(carry_out, failed="privacy_failed")
+
+
+def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
+    _add_forget(tree, privacy)
+    _add_opting(tree, privacy)
+    _add_export(tree, privacy)
+
+
+def _add_forget(tree: app_commands.CommandTree, privacy: Privacy) -> None:
+    @tree.command(description="Forget what I keep of what you said, in all channels.")
+    @app_commands.describe(everything="All that anybody said in this channel: for those who manage it")
+    @app_commands.guild_only()
+    async def forget(interaction: discord.Interaction, everything: bool = False) -> None:
+        if everything and not interaction.permissions.manage_channels:
+            await tell(interaction, NOT_A_MANAGER)
+        elif everything:
+            await _carry_out(interaction, forget_channel)
+        else:
+            await _carry_out(interaction, forget_person)
+
+    async def forget_channel(interaction: discord.Interaction) -> str:
+        await privacy.forget_channel(interaction.channel_id or 0, interaction.id)
+        return CHANNEL_FORGOTTEN
+
+    async def forget_person(interaction: discord.Interaction) -> str:
+        await privacy.forget_person(interaction.user.id, interaction.id)
+        return FORGOTTEN
+
+
+def _add_opting(tree: app_commands.CommandTree, privacy: Privacy) -> None:
+    @tree.command(description="Forget what you said, and read only those of your messages that mention me.")
+    @app_commands.guild_only()
+    async def optout(interaction: discord.Interaction) -> None:
+        await _carry_out(interaction, opt_out)
+
+    @tree.command(description="Read your messages again, after /optout.")
+    @app_commands.guild_only()
+    async def optin(interaction: discord.Interaction) -> None:
+        await _carry_out(interaction, opt_in)
+
+    async def opt_out(interaction: discord.Interaction) -> str:
+        was_out = privacy.is_opted_out(interaction.user.id)
+        # Also then: the first time may have been incomplete.
+        await privacy.opt_out(interaction.user.id, interaction.id)
+        return OUT_ALREADY if was_out else OPTED_OUT
+
+    async def opt_in(interaction: discord.Interaction) -> str:
+        if not privacy.is_opted_out(interaction.user.id):
+            return IN_ALREADY
+        await privacy.opt_in(interaction.user.id)
+        return OPTED_IN
+
+
+def _add_export(tree: app_commands.CommandTree, privacy: Privacy) -> None:
+    @tree.command(description="Give me a file with what you keep of what I said.")
+    @app_commands.guild_only()
+    async def export(interaction: discord.Interaction) -> None:
+        await _carry_out(interaction, as_file)
+
+    async def as_file(interaction: discord.Interaction) -> Outcome:
+        name, content = EXPORT_NAME, await privacy.export(interaction.user.id)
+        if not content:
+            return NOTHING_KEPT
+        if len(content) > UNZIPPED_BYTES:
+            name, content = f"{EXPORT_NAME}.zip", await asyncio.to_thread(_zipped, name, content)
+        if len(content) > interaction.filesize_limit:
+            return TOO_LARGE
+        return EXPORTED, [discord.File(BytesIO(content), name)]
+
+
+def _zipped(name: str, content: bytes) -> bytes:
+    packed = BytesIO()
+    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+    return packed.getvalue()

@@ -1,0 +1,1 @@
+"""Speaking unasked: what an offer can be made about, and when none may be made."""

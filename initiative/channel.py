@@ -1,0 +1,229 @@
+"""What one channel has to do with offers: its machine, whether they are wanted, what is open, what was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+from pydantic import AwareDatetime, TypeAdapter
+
+from conversation import MessageRecord
+from initiative.occasion import Note
+from initiative.offer import Offer
+from initiative.restraint import DAY, Restraint, of_the_last_day
+from initiative.ring import MAX_AGE, Ring, is_fast_exchange
+from state.proactive import AgentStateV2, SessionState
+
+log = structlog.get_logger()
+
+RETRY = timedelta(seconds=30)
+MAX_NOTES = 20
+MAX_OFFERED = 10
+MAX_LOOKS = 100
+MOMENT = timedelta(milliseconds=1)  # a timeout is over only once it is exceeded
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChannel:
+    """What is stored of a channel. machine: its snapshot."""
+
+    is_on: bool
+    guild_id: int
+    machine: dict[str, Any]
+    offer: Offer | None = None
+    notes: tuple[Note, ...] = ()
+    made: tuple[AwareDatetime, ...] = ()
+    offered: tuple[int, ...] = ()
+    setbacks: int = 0
+
+    def to_json(self) -> bytes:
+        return STORED.dump_json(self)
+
+
+STORED = TypeAdapter(StoredChannel)
+
+
+@dataclass(slots=True)
+class Channel:
+    """Mutable; changed by the initiative only. What triggers see of it is initiative.occasion.Channel.
+
+    made: when offers were made in the last day; offered: ids of the messages that the last ones were about; setbacks:
+    how many in a row were ignored or declined. looks: when it is to be looked at. is_busy: an offer is being made.
+    shown: the message of the last offer that was seen to stand.
+    """
+
+    channel_id: int
+    guild_id: int
+    machine: SessionState
+    is_on: bool = False
+    offer: Offer | None = None
+    notes: list[Note] = field(default_factory=list)
+    made: list[datetime] = field(default_factory=list)
+    offered: list[int] = field(default_factory=list)
+    setbacks: int = 0
+    ring: Ring = field(default_factory=Ring)
+    looks: list[datetime] = field(default_factory=list)
+    is_busy: bool = False
+    shown: int = 0
+
+    @property
+    def messages(self) -> Sequence[MessageRecord]:
+        return self.ring.messages
+
+    @property
+    def answered(self) -> Collection[int]:
+        """What is not to be offered about, since somebody has answered it, or we have offered to."""
+        return {*self.ring.answered, *self.offered}
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it is as if nothing had ever happened there."""
+        is_idle = self.machine.can_deliver_proactive()[0]
+        return is_idle and not (self.is_on or self.offer or self.is_busy)
+
+    @property
+    def destination(self) -> int:
+        """Where an offer goes."""
+        machine = self.machine
+        return (
+            int(machine.conversation_id) if machine.conversation_linked and machine.conversation_id else self.channel_id
+        )
+
+    def tick(self) -> bool:
+        """Has the machine notice the time. Returns whether it has come back to thinking by that: what was open is over.
+
+        back_off() is to follow.
+        """
+        was_active = self.machine.current_state is not AgentStateV2.THINKING
+        self.machine.tick()
+        return was_active and self.machine.current_state is AgentStateV2.THINKING
+
+    def back_off(self, restraint: Restraint) -> None:
+        """The cooldown that begins is as long as the setbacks have made it."""
+        self.machine.thinking.active_cooldown_period_s = restraint.cooldown_after(self.setbacks)
+
+    def refusal(self, restraint: Restraint, now: datetime) -> str | None:
+        """Why no offer may be made now; None where one may. To be asked after a tick."""
+        may_offer, why = self.machine.can_deliver_proactive()
+        if not self.is_on:
+            return "off"
+        if self.offer:
+            return "offer_open"
+        if not may_offer:
+            return why
+        if len(of_the_last_day(self.made, now)) >= restraint.per_day:
+            return "daily_cap"
+        if restraint.is_quiet(now):
+            return "quiet_hours"
+        return "fast_exchange" if is_fast_exchange(self.messages, now) else None
+
+    def earliest(self, restraint: Restraint, now: datetime) -> datetime | None:
+        """Before when the machine and the daily cap let no offer be made; None where they let one be made now."""
+        made = of_the_last_day(self.made, now)
+        times = [made[0] + DAY] if len(made) >= restraint.per_day else []
+        if change := self._machine_changes(restraint):
+            is_active = self.machine.current_state is not AgentStateV2.THINKING
+            times.append(change + timedelta(seconds=restraint.cooldown_after(self.setbacks)) if is_active else change)
+        return max(times, default=None)
+
+    def next_look(self, restraint: Restraint, now: datetime) -> datetime | None:
+        """When it is to be looked at next."""
+        times = [*self.looks, *(note.due for note in self.notes if note.due > now)]
+        if self.messages:
+            times.append(self.messages[0].timestamp + MAX_AGE)
+        if change := self._machine_changes(restraint):
+            times.append(change)
+        return min(times, default=None)
+
+    def _machine_changes(self, restraint: Restraint) -> datetime | None:
+        """When the machine leaves its state by itself, if nothing happens; its cooldown ends then, if there is one."""
+        machine, thinking = self.machine, self.machine.thinking
+        if machine.current_state is not AgentStateV2.THINKING:
+            return _moment(machine.last_interaction_at + restraint.timeout_seconds) + MOMENT
+        if not thinking.cooldown_active:
+            return None
+        seconds = thinking.active_cooldown_period_s
+        return _moment(thinking.cooldown_started_at + (restraint.cooldown_seconds if seconds is None else seconds))
+
+    def look_at(self, at: datetime | None) -> None:
+        """It is to be looked at then; None: no need. More than the ring has messages there is nothing to look at."""
+        if at is not None:
+            self.looks = [*self.looks[-MAX_LOOKS:], at]
+
+    def looked(self, now: datetime) -> None:
+        """What was to be looked at until now has been."""
+        self.looks = [at for at in self.looks if at > now]
+        self.ring.expire(now)
+
+    # What is kept
+
+    def note(self, note: Note) -> None:
+        """Takes the place of one on the same matter; the oldest goes where there are too many."""
+        kept = [n for n in self.notes if not note.about or (n.miniapp_id, n.about) != (note.miniapp_id, note.about)]
+        self.notes = [*kept, note][-MAX_NOTES:]
+
+    def made_one(self, offer: Offer, now: datetime) -> None:
+        self.offer = offer
+        self.made = [*of_the_last_day(self.made, now), now]
+        self.not_again(offer.subject_id)
+        self.notes = [note for note in self.notes if note != offer.occasion.note]
+
+    def not_again(self, message_id: int) -> None:
+        """Nothing is offered about this message any more."""
+        self.offered = [*self.offered, message_id][-MAX_OFFERED:]
+
+    def silence(self) -> None:
+        """Nothing of what was said is kept, nor what would be offered."""
+        self.ring, self.notes, self.looks = Ring(), [], []
+
+    def stored(self) -> StoredChannel | None:
+        """For `restored`; None where nothing is to be kept."""
+        if self.is_at_rest:
+            return None
+        return StoredChannel(
+            self.is_on,
+            self.guild_id,
+            self.machine.to_dict(),
+            self.offer,
+            tuple(self.notes),
+            tuple(self.made),
+            tuple(self.offered),
+            self.setbacks,
+        )
+
+
+def restored(
+    channel_id: int, stored: Any, clock: Callable[[], float], fresh: Callable[[], SessionState], restraint: Restraint
+) -> Channel:
+    """The channel as it was stored, but under the restraint of now; without its machine where that cannot be read.
+
+    Raises ValueError for what cannot be read at all.
+    """
+    kept = STORED.validate_python(stored, strict=False)
+    try:
+        machine = SessionState.from_dict(kept.machine, clock=clock)
+        machine.interaction_timeout_s = restraint.timeout_seconds
+        machine.cooldown_period_s = restraint.cooldown_seconds
+    except ValueError as error:
+        log.error("machine_refused", channel=channel_id, detail=str(error))
+        machine = fresh()
+    channel = Channel(
+        channel_id,
+        kept.guild_id,
+        machine,
+        kept.is_on,
+        kept.offer,
+        list(kept.notes),
+        list(kept.made),
+        list(kept.offered),
+        kept.setbacks,
+    )
+    channel.looks = [datetime.fromtimestamp(clock(), UTC)]
+    return channel
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

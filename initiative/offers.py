@@ -1,0 +1,216 @@
+"""The making of offers: how one is posted, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Protocol
+from uuid import uuid4
+
+import structlog
+
+from conversation import MessageRecord
+from delivery.post import Posted, PostError
+from initiative.book import Book
+from initiative.channel import Channel
+from initiative.occasion import LINK, Occasion
+from initiative.offer import LABELS, Ending, Offer, Reply, read_reply
+from state.message import without_call
+from state.proactive import ConversationEventType
+
+log = structlog.get_logger()
+
+POST_WITHIN = timedelta(minutes=1)  # a nonce is remembered for a few minutes
+SETBACKS = (Ending.DECLINED, Ending.IGNORED)
+
+
+class Wire(Protocol):
+    """The way into one channel. Raises PostError."""
+
+    async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
+        """Posts an offer with its quick replies, which are given by their names; nobody is notified."""
+
+    async def settle(self, message_id: int, text: str) -> None: ...
+
+    async def delete(self, message_id: int) -> None: ...
+
+
+class Offers:
+    """The open offers, one in a channel at most.
+
+    open_wire: (guild id, channel id) -> the way into a channel. bot: the bot's name and id. stands: told of an offer
+    that was posted, with its channel. settled: waits until what changed is stored; gives whether it is.
+    """
+
+    def __init__(
+        self,
+        book: Book,
+        *,
+        open_wire: Callable[[int, int], Wire],
+        bot: Callable[[], tuple[str, int]],
+        stands: Callable[[int, Offer, Posted], None],
+        settled: Callable[[], Awaitable[bool]],
+    ) -> None:
+        self._book = book
+        self._open_wire = open_wire
+        self._bot = bot
+        self._stands = stands
+        self._settled = settled
+        self._work: set[asyncio.Task[None]] = set()
+
+    def tick(self, channel: Channel) -> None:
+        """Has the channel notice the time, before anything else is done with it."""
+        if channel.tick():
+            self.end(channel, Ending.IGNORED)
+            channel.back_off(self._book.restraint)
+            self._book.changed(channel)
+
+    # From an occasion to an offer
+
+    async def make(self, channel: Channel, occasion: Occasion) -> None:
+        """Offers what there is to offer. The channel's machine must let it."""
+        now = self._book.clock()
+        offer = Offer(uuid4().hex, occasion, now, channel.guild_id, _text(channel, occasion))
+        if channel.machine.transition_to_proactive(occasion.trigger):
+            channel.made_one(offer, now)
+            self._book.changed(channel)
+            await self._settled()  # so that a kill cannot have it made twice
+            await self._post(channel, offer)
+
+    async def resume(self, channel: Channel, offer: Offer) -> None:
+        """An earlier process may have posted it, or not; posted once more, it is the same message."""
+        if self._book.clock() - offer.made_at < POST_WITHIN:
+            await self._post(channel, offer)
+        else:
+            self.end(channel, Ending.WITHDRAWN)
+
+    async def _post(self, channel: Channel, offer: Offer) -> None:
+        if not _is_open(channel, offer):
+            return
+        wire = self._open_wire(channel.guild_id, channel.destination)
+        try:
+            posted = await wire.offer(offer.text, offer.id, LABELS, nonce=f"offer-{offer.subject_id}"[:25])
+        except PostError as error:
+            log.warning("offer_failed", channel=channel.channel_id, problem=error.problem, detail=str(error))
+            if _is_open(channel, offer):
+                self.end(channel, Ending.WITHDRAWN)
+            return
+        if _is_open(channel, offer):
+            self._shown(channel, posted)
+        elif channel.shown != posted.message_id:  # it ended before it was known to stand
+            self.remove(channel.guild_id, channel.destination, posted.message_id)
+
+    def _shown(self, channel: Channel, posted: Posted) -> None:
+        """The open offer stands in the channel; told once, by Discord's answer or by a click that came before it."""
+        if channel.offer is None or channel.offer.message_id is not None:
+            return
+        offer = channel.offer = replace(channel.offer, message_id=posted.message_id)
+        channel.shown = posted.message_id
+        self._book.link(channel, ConversationEventType.NEW)
+        log.info(
+            "offered",
+            guild=channel.guild_id,
+            channel=channel.channel_id,
+            message=posted.message_id,
+            about=offer.subject_id,
+            trigger=offer.occasion.trigger,
+        )
+        self._stands(channel.channel_id, offer, posted)
+        self._book.changed(channel)
+
+    # What people answer
+
+    def find(self, channel_id: int, offer_id: str, posted: Posted) -> Offer | None:
+        """The open offer that a click was made on; None where it is over. posted: the message with the click."""
+        channel = self._book.get(channel_id)
+        if channel is None:
+            return None
+        self.tick(channel)
+        if channel.offer and channel.offer.id == offer_id:
+            self._shown(channel, posted)
+            return channel.offer
+        return None
+
+    def is_open(self, channel_id: int) -> bool:
+        channel = self._book.get(channel_id)
+        return channel is not None and channel.offer is not None
+
+    def reply_of(self, channel_id: int, message: MessageRecord) -> Reply | None:
+        """What a message answers to the channel's open offer."""
+        channel = self._book.get(channel_id)
+        offer = channel.offer if channel else None
+        if offer is None or offer.message_id is None or message.author_id != offer.user_id:
+            return None
+        name, me = self._bot()
+        is_elsewhere = message.reply_to_id not in (None, offer.message_id) or message.mentions - {me}
+        if is_elsewhere or message.message_id < offer.message_id:
+            return None
+        return read_reply(without_call(message.content, me, name), offer.text)
+
+    def accept(self, channel_id: int) -> Offer | None:
+        """Takes the channel's offer up; gives it, or None where there is none any more."""
+        return self._reply(channel_id, Ending.ACCEPTED, stays=True)
+
+    def decline(self, channel_id: int) -> None:
+        self._reply(channel_id, Ending.DECLINED)
+
+    def _reply(self, channel_id: int, ending: Ending, *, stays: bool = False) -> Offer | None:
+        channel = self._book.get(channel_id)
+        if channel is None or (offer := channel.offer) is None:
+            return None
+        channel.machine.record_option_click()
+        self.end(channel, ending, stays=stays)
+        return offer
+
+    # How it ends
+
+    def end(self, channel: Channel, ending: Ending, *, stays: bool = False) -> None:
+        """The open offer, if there is one, is over. stays: what was posted of it is left as it is."""
+        offer, channel.offer = channel.offer, None
+        if offer is None:
+            return
+        channel.setbacks = 0 if ending is Ending.ACCEPTED else channel.setbacks + (ending in SETBACKS)
+        log.info(
+            "offer_ended",
+            guild=channel.guild_id,
+            channel=channel.channel_id,
+            message=offer.message_id,
+            trigger=offer.occasion.trigger,
+            outcome=ending,
+        )
+        if offer.message_id and not stays:
+            self.remove(channel.guild_id, channel.destination, offer.message_id)
+        self._book.changed(channel)
+
+    def settle(self, channel_id: int, offer: Offer) -> None:
+        """Has an offer that was taken up say so."""
+        wire = self._open_wire(offer.guild_id, channel_id)
+        self.spawn(self._finish(channel_id, wire.settle(offer.message_id or 0, offer.taken_up)))
+
+    def remove(self, guild_id: int, channel_id: int, message_id: int) -> None:
+        """Has the message of an offer that is over deleted."""
+        wire = self._open_wire(guild_id, channel_id)
+        self.spawn(self._finish(channel_id, wire.delete(message_id)))
+
+    async def _finish(self, channel_id: int, change: Awaitable[None]) -> None:
+        try:
+            await change
+        except PostError as error:
+            log.warning("offer_left_behind", channel=channel_id, problem=error.problem, detail=str(error))
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+
+def _is_open(channel: Channel, offer: Offer) -> bool:
+    return channel.offer is not None and channel.offer.id == offer.id
+
+
+def _text(channel: Channel, occasion: Occasion) -> str:
+    message_id = occasion.subject.message_id if occasion.subject else 0
+    link = f"https://discord.com/channels/{channel.guild_id}/{channel.channel_id}/{message_id}"
+    return occasion.line.replace(LINK, link)

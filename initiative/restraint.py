@@ -1,0 +1,48 @@
+"""When no offer is made, whatever there would be to offer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+DAY = timedelta(days=1)
+MAX_COOLDOWN_SECONDS = 7 * 86_400.0
+
+QuietHours = tuple[time, time, ZoneInfo]
+"""From when until when, by which clock; over midnight where the second is the earlier one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restraint:
+    """What holds for all channels. timeout_seconds: how long an offer stands, and a talk goes on without a word.
+
+    cooldown_seconds: how long after either none is made; per_day: how many are made in any 24 hours.
+    """
+
+    timeout_seconds: float = 600.0
+    cooldown_seconds: float = 1_800.0
+    per_day: int = 3
+    quiet_hours: QuietHours | None = None
+
+    def cooldown_after(self, setbacks: int) -> float:
+        """Seconds of the cooldown when so many offers in a row were ignored or declined: each doubles it, up to a week.
+
+        Where it is longer than that from the start, it stays as it is.
+        """
+        longest = max(self.cooldown_seconds, MAX_COOLDOWN_SECONDS)
+        return min(self.cooldown_seconds * 2.0 ** min(setbacks, 60), longest)
+
+    def is_quiet(self, now: datetime) -> bool:
+        """Whether it is one of the quiet hours."""
+        if self.quiet_hours is None:
+            return False
+        start, end, zone = self.quiet_hours
+        here = now.astimezone(zone).time()
+        return start <= here < end if start <= end else here >= start or here < end
+
+
+def of_the_last_day(made: Sequence[datetime], now: datetime) -> list[datetime]:
+    """Those that were made in the last 24 hours; one of the next 24 counts, too, since the clock may be set back."""
+    return [at for at in made if abs(now - at) < DAY]

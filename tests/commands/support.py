@@ -1,0 +1,139 @@
+"""What the tests of commands share: what stands behind the commands, and people who use them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import discord
+
+from commands import Tours
+from playground.interactions import Interaction
+from playground.model import Message
+from playground.server import Playground
+from tests.playground.support import Bot
+
+EPHEMERAL = 1 << 6
+
+
+class FakePrivacy:
+    """Notes what it is asked to do, and does it once the gate is open."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[Any, ...]] = []
+        self.out: set[int] = set()
+        self.kept = b"[]"
+        self.error: Exception | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def _do(self, *what: Any) -> None:
+        self.done.append(what)
+        await self.gate.wait()
+        if self.error:
+            raise self.error
+
+    async def forget_person(self, user_id: int, at: int) -> None:
+        await self._do("forget_person", user_id, at)
+
+    async def forget_channel(self, channel_id: int, at: int) -> None:
+        await self._do("forget_channel", channel_id, at)
+
+    async def opt_out(self, user_id: int, at: int) -> None:
+        self.out.add(user_id)
+        await self._do("opt_out", user_id, at)
+
+    async def opt_in(self, user_id: int) -> None:
+        self.out.discard(user_id)
+        await self._do("opt_in", user_id)
+
+    def is_opted_out(self, user_id: int) -> bool:
+        return user_id in self.out
+
+    async def export(self, user_id: int) -> bytes:
+        await self._do("export", user_id)
+        return self.kept
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How things stand in a channel where nothing has happened yet."""
+
+    is_on: bool = True
+    made_today: int = 0
+    per_day: int = 3
+    is_open: bool = False
+    earliest: datetime | None = None
+    may_speak: bool = True
+    quiet_hours: str = ""
+
+
+class FakeOffers:
+    """Switched on in `switched`, {channel: guild}. How it stands in any channel is `stands`."""
+
+    def __init__(self) -> None:
+        self.switched: dict[int, int] = {}
+        self.stands = Status()
+        self.asked_of: int | None = None
+        self.error: OSError | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def switch(self, channel_id: int, guild_id: int, *, on: bool) -> bool:
+        await self.gate.wait()
+        if self.error:
+            raise self.error
+        was_on = channel_id in self.switched
+        if on:
+            self.switched[channel_id] = guild_id
+        else:
+            self.switched.pop(channel_id, None)
+        return was_on is not on
+
+    def status(self, channel_id: int) -> Status:
+        self.asked_of = channel_id
+        return self.stands
+
+
+class FakeGuide:
+    """Notes what it is told, as (what, channel)."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, int]] = []
+
+    def began(self, channel_id: int) -> None:
+        self.told.append(("began", channel_id))
+
+    def stepped(self, channel_id: int) -> None:
+        self.told.append(("stepped", channel_id))
+
+    def ended(self, channel_id: int) -> None:
+        self.told.append(("ended", channel_id))
+
+
+class Client(Bot):
+    """Hands interactions on as bot.py does.
+
+    of_tour: for each, once it is answered if it was one, whether it was a click on a tour's card.
+    """
+
+    def __init__(self, tours: Tours, of_tour: asyncio.Queue[bool]) -> None:
+        super().__init__()
+        self._tours = tours
+        self._of_tour = of_tour
+
+    async def on_interaction(self, interaction: discord.Interaction) -> None:
+        self._of_tour.put_nowait(await self._tours.answer(interaction))
+
+
+def use(pg: Playground, name: str, who: str = "Ben", **options: Any) -> Interaction:
+    return pg.command(pg.channel("general"), pg.person(who), name, options)
+
+
+async def answer(pg: Playground, name: str, who: str = "Ben", **options: Any) -> Message:
+    reply = await pg.reply_to(use(pg, name, who, **options), timeout=10)
+    assert reply.flags & EPHEMERAL
+    assert pg.messages(pg.channel("general")) == []
+    return reply
