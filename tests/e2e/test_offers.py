@@ -10,7 +10,9 @@ import pytest
 
 from commands.offer_clicks import ALL_RIGHT, NEVER_HERE, NOT_YOURS, TOO_LATE
 from decider import Reason
+from playground.errors import ApiError
 from playground.model import Message
+from state.proactive import AgentStateV2
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.scene import Scene
@@ -36,10 +38,10 @@ async def scene(stage: Scene) -> AsyncIterator[Scene]:
         yield stage
 
 
-async def offers(scene: Scene, what: str) -> str:
+async def offers(scene: Scene, what: str, who: str = "Ada") -> str:
     """Uses /offers and returns the bot's answer."""
     pg = scene.pg
-    answer = await pg.reply_to(pg.command(pg.channel("general"), pg.person("Ada"), "offers", {what: {}}), timeout=10)
+    answer = await pg.reply_to(pg.command(pg.channel("general"), pg.person(who), "offers", {what: {}}), timeout=10)
     assert answer.flags & EPHEMERAL
     return answer.content
 
@@ -233,3 +235,152 @@ async def test_why_it_offered(scene: Scene) -> None:
     pg = scene.pg
     shown = await pg.reply_to(pg.command(card.channel_id, pg.person("Ben"), "Why?", {}, card.id))
     assert shown.content.startswith("Answered: nobody had asked me, but offers are on in this channel")
+
+
+async def test_only_who_manages_the_channel_switches_offers(scene: Scene) -> None:
+    general = scene.pg.channel("general")
+    with pytest.raises(ApiError):
+        await offers(scene, "off", "Ben")
+    scene.pg.allow(general, "manage_channels", member=scene.pg.person("Ben"))
+    assert "no longer" in await offers(scene, "off", "Ben")
+    assert not scene.bot.initiative.listens(general)
+    assert not len(scene.bot.book)
+
+
+async def test_status_says_how_many_were_made_and_when_the_next_can_come(scene: Scene) -> None:
+    await offered(scene)
+    said = await offers(scene, "status")
+    assert "1 of at most 3 offers" in said
+    assert "One awaits an answer." in said
+    assert "<t:" in said
+
+
+async def test_a_talk_with_the_bot_keeps_it_from_offering(scene: Scene) -> None:
+    await scene.ask("Chloe", "good morning")
+    for seconds in (TIMEOUT, COOLDOWN - 300):
+        wait(scene, seconds)
+        await unanswered(scene)
+        wait(scene, 90)
+        assert not scene.journal.find("offered")
+    wait(scene, COOLDOWN)
+    await offered(scene)
+
+
+async def test_a_reaction_to_the_bot_counts_as_taking_notice(scene: Scene) -> None:
+    _, card = await offered(scene)
+    wait(scene, TIMEOUT - 10)
+    machine = scene.bot.book.open(card.channel_id).machine
+    before = machine.last_interaction_at
+    scene.pg.react(card, scene.pg.person("Chloe"), "👀")
+    heard = scene.bot.wait_for("raw_reaction_add", timeout=5)
+    scene.pg.react(card, scene.pg.person("Chloe"), "❤️")
+    await heard
+    assert machine.last_interaction_at == before + TIMEOUT - 10
+    wait(scene, 20)
+    assert scene.bot.offers.is_open(card.channel_id)
+
+
+async def test_where_the_bot_may_not_write_nothing_is_offered(scene: Scene) -> None:
+    changed = scene.bot.wait_for("guild_channel_update", timeout=5)
+    scene.pg.deny(scene.pg.channel("general"), "send_messages")
+    await changed
+    await unanswered(scene)
+    wait(scene, 90)
+    wait(scene, 60)
+    assert not scene.journal.find("offered")
+    assert not scene.sent("POST", "/messages")
+
+
+async def test_who_asked_not_to_be_read_is_offered_nothing(scene: Scene) -> None:
+    await use(scene, "Ben", "optout")
+    await unanswered(scene)
+    wait(scene, 90)
+    assert not scene.journal.find("offered")
+
+
+async def test_forget_takes_the_offer_and_the_question_with_it(scene: Scene) -> None:
+    _, card = await offered(scene)
+    await scene.bot.keeper.settled()
+    assert on_disk(scene.folder, "certbot")
+    await use(scene, "Ben", "forget")
+    await gone(scene, card)
+    await scene.bot.keeper.settled()
+    assert not on_disk(scene.folder, "certbot")
+    assert "certbot" not in str(scene.bot.book.open(card.channel_id))
+
+
+async def test_no_more_than_the_days_number_is_offered(scene: Scene) -> None:
+    for number in range(3):
+        _, card = await offered(scene)
+        scene.press("Ben", card, "Yes, please")
+        await scene.until(lambda number=number: len(outcomes(scene)) > number)  # type: ignore[misc]
+        await scene.at_rest()
+        wait(scene, TIMEOUT + 1)
+        wait(scene, COOLDOWN)
+    await unanswered(scene)
+    wait(scene, 90)
+    assert len(scene.journal.find("offered")) == 3
+    wait(scene, 86_400)
+    await offered(scene)
+
+
+async def test_a_mini_app_comes_back_to_what_it_did(scene: Scene) -> None:
+    await scene.ask("Ben", "add tokyo skytree")
+    wait(scene, TIMEOUT + 1)
+    wait(scene, 4 * 3_600 - TIMEOUT)
+    card = await scene.card("How was Tokyo Skytree")
+    await scene.until(lambda: scene.journal.find("offered"))
+    scene.press("Ben", card, "Yes, please")
+    asked = await scene.card("What shall I note about Tokyo Skytree")
+    assert asked.reference
+    assert asked.reference.message_id == card.id
+    await scene.answer_to(scene.say("Ben", f"<@{scene.pg.bot_id}> great for families"))
+    assert "families" in str(scene.bot.miniapps.stored(card.channel_id))
+    wait(scene, TIMEOUT + 1)
+    wait(scene, 86_400)
+    assert len(scene.journal.find("offered")) == 1
+    assert not scene.stub.requests
+
+
+@pytest.mark.parametrize("can", [True, False])
+async def test_the_judge_has_the_last_word(stage: Scene, can: bool) -> None:
+    stage.stub.judge_says = lambda _: can
+    async with life(stage, use_llm_judge=True):
+        await offers(stage, "on")
+        await unanswered(stage)
+        wait(stage, 90)
+        if can:
+            await stage.card("Shall I")
+        else:
+            await stage.until(lambda: stage.journal.find("offer_refused", reason="not_answerable"))
+            wait(stage, 60)
+        assert len(stage.stub.judged) == 1
+        assert can or not stage.said()
+
+
+async def test_the_tour_leads_through_the_channel(scene: Scene) -> None:
+    pg, general = scene.pg, scene.pg.channel("general")
+    card = await pg.reply_to(pg.command(general, pg.person("Ben"), "tour"))
+    machine = scene.bot.book.open(general).machine
+    assert machine.visual_guidance_active
+    assert machine.current_state is AgentStateV2.REACTIVE
+    assert card.flags & EPHEMERAL
+    titles = [card.content.splitlines()[0]]
+    for _ in range(5):
+        card = await turned(scene, card, "Next")
+        titles.append(card.content.splitlines()[0])
+    assert len(set(titles)) == 6
+    assert (await turned(scene, card, "Back")).content.startswith(titles[-2])
+    assert not (await turned(scene, card, "Done")).components
+    assert not machine.visual_guidance_active
+
+
+async def turned(scene: Scene, card: Message, label: str) -> Message:
+    """The ephemeral card after a press."""
+    clicked = scene.press("Ben", card, label)
+    return await scene.pg.reply_to(clicked, timeout=10)
+
+
+async def use(scene: Scene, who: str, name: str) -> Message:
+    used = scene.pg.command(scene.pg.channel("general"), scene.pg.person(who), name)
+    return await scene.pg.reply_to(used, timeout=10)

@@ -111,12 +111,10 @@ class StubModel:
             return _error(says.status)
         if self.judge_gate:
             await self.judge_gate.wait()
-        ruling = json.dumps({"evidence": "the stub says so", "meant_for_bot": says})
-        call = {
-            "id": "1",
-            "type": "function",
-            "function": {"name": body["tools"][0]["function"]["name"], "arguments": ruling},
-        }
+        tool = body["tools"][0]["function"]
+        asked = next(name for name, form in tool["parameters"]["properties"].items() if form["type"] == "boolean")
+        ruling = json.dumps({"evidence": "the stub says so", asked: says})
+        call = {"id": "1", "type": "function", "function": {"name": tool["name"], "arguments": ruling}}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         return web.json_response(
             _envelope(body, {"message": message, "finish_reason": "tool_calls"}) | {"usage": _usage(7)}
