@@ -149,8 +149,7 @@ class Keeper:
         self._channels.purge_ended()
         self._channels.flush()
         self._process.flush()
-        is_done = await self._writer.settled()
-        return is_done and not (self._channels.failed or self._process.failed)
+        return await self._writer.settled()
 
     # What goes. These raise OSError where something could not be removed.
 

@@ -72,19 +72,23 @@ class Writer:
     async def settled(self, seconds: float = SETTLE_SECONDS) -> bool:
         """Waits until all that was put before is done, but no longer than this: a disk that hangs silences nobody.
 
-        Returns whether it is, and the last of it did not fail.
+        Returns whether it is, and nothing of it has still to be done again.
         """
         if self._is_late and not self._work.empty():
             return False  # whoever asked before has waited
         try:
             async with asyncio.timeout(seconds):
-                await self.run(_nothing)
+                # In the thread: what is put behind it may be in the middle of being done when it is told.
+                is_well = await self.run(self._is_well)
         except TimeoutError:
             self._is_late = True
             log.warning("store_late", seconds=seconds, meaning="the bot goes on; a kill now could lose the last words")
             return False
         self._is_late = False
-        return not self._is_failing
+        return is_well
+
+    def _is_well(self) -> bool:
+        return not (self._is_failing or self._is_behind())
 
     async def close(self) -> None:
         """Finishes what was put, and ends the thread."""
@@ -133,10 +137,6 @@ class Writer:
                 remedy="make STATE_DIR a folder that can be written and has room, or REDIS_URL reachable",
             )
         self._is_failing = True
-
-
-def _nothing() -> None:
-    pass
 
 
 def _succeed(done: asyncio.Future[T], result: T) -> None:

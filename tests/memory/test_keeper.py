@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -202,3 +204,30 @@ async def test_what_could_not_be_removed_raises(bench: Bench, goes: str, monkeyp
         await removal()
     monkeypatch.undo()
     await bench.keeper.close()
+
+
+async def test_settled_tells_of_what_was_told_before_it_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path / "state")
+    bench.channels = {CHANNEL: ["a"], CHANNEL + 1: ["b"]}
+    store = bench.keeper._channels._store
+    append, is_going, go_on = store.append, threading.Event(), threading.Event()
+
+    def slow(name: str, record: bytes) -> None:
+        if name == str(CHANNEL + 1):
+            is_going.set()
+            assert go_on.wait(5)
+        append(name, record)
+
+    monkeypatch.setattr(store, "append", slow)
+    bench.keeper.touch("things", CHANNEL)
+    settled = asyncio.create_task(bench.keeper.settled())
+    await asyncio.sleep(0)
+    bench.keeper.touch("things", CHANNEL + 1)
+    bench.keeper._channels.flush()
+    bench.keeper._writer._hand_over()
+    assert is_going.wait(5)  # the first is stored, and the second is being written when it is told of the first
+    try:
+        assert await settled
+    finally:
+        go_on.set()
+        await bench.keeper.close()
