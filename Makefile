@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: run test lint format bench kill eval train train-incompleteness clean
+.PHONY: run test lint format bench kill week eval train train-incompleteness clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/python bot.py
@@ -26,6 +26,10 @@ bench: .venv/dev.stamp
 KILLS ?= 200
 kill: .venv/dev.stamp
 	$(BIN)/python -m bench.kill --kills $(KILLS)
+
+# Two minutes: seven days of 50 channels.
+week: .venv/dev.stamp
+	$(BIN)/python -m bench.week
 
 # Where the examples of decisions and of replies are, which are no part of this repository.
 DECISIONS ?= ../shared/decisions

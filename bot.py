@@ -54,7 +54,6 @@ from delivery.backlog import Backlog
 from delivery.discord_wire import DiscordWire
 from delivery.history import read_before
 from delivery.noted_wire import NotedWire
-from delivery.post import Posted
 from delivery.prompts import Prompts
 from delivery.reading import clicked_record, is_persons, is_said_by_people, may_address, replied_to_id, to_record
 from delivery.tour import TourFacts
@@ -62,7 +61,7 @@ from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from followup.model import Eagerness, ModelFileError, load_model
 from initiative.book import Book
-from initiative.initiative import Initiative
+from initiative.initiative import NOT_READY, OVER_BUDGET, Initiative
 from initiative.offer import LABELS, Reply
 from initiative.offer_turns import OfferTurns, note_of
 from initiative.offers import Offers
@@ -261,13 +260,11 @@ class Parley(discord.Client):
             answerable=self._ask_answerable if settings.use_llm_judge else None,
         )
         self.offer_clicks = OfferClicks(
-            find=lambda card, offer_id: self.offers.find(card.channel.id, offer_id, Posted(card.id, card.created_at)),
+            self.initiative,
+            self.offers,
             refuse=lambda interaction, offer: self._refuse_click(interaction, costs_tokens=offer.occasion.note is None),
             accept=self._accept_by_click,
-            decline=self.offers.decline,
-            never=self.initiative.switch_off,
             stored=self._click_stored,
-            remove=self.offers.remove,
         )
         self.tours = Tours(guide=self.initiative, facts=self._tour_facts)
 
@@ -552,7 +549,7 @@ class Parley(discord.Client):
         if self.turns.draining:
             return replace(decision, respond=False, reason=Reason.SHUTTING_DOWN)
         allowed = _permissions(message)
-        explicit = decision.reason in (Reason.EXPLICIT_TRIGGER, Reason.AWAITED)
+        explicit = decision.reason in (Reason.EXPLICIT_TRIGGER, Reason.AWAITED, Reason.OFFER_ACCEPTED)
         refusal = self.limits.admit(
             message.author.id,
             message.channel.id,
@@ -619,7 +616,9 @@ class Parley(discord.Client):
     def _why_mute(self, _guild_id: int, channel_id: int) -> str | None:
         """Why the bot may not speak of itself in a channel, in a word; None where it may."""
         if self.turns.draining or not self.is_ready() or self.catch_up.is_busy(channel_id):
-            return "not_ready"
+            return NOT_READY
+        if not self.limits.may_judge(self._now()):
+            return OVER_BUDGET  # what is left is for those who mention it
         if self._channels and channel_id not in self._channels:
             return "not_listed"
         channel = self.get_channel(channel_id)
@@ -675,7 +674,7 @@ class Parley(discord.Client):
         self.keeper.said(channel_id, guild_id, record)
 
     def _follow_up(self, question: Question, follow_up: FollowUp) -> None:
-        if not question.is_private:
+        if not self.privacy.is_opted_out(question.message.author_id):
             self.initiative.note(question.channel_id, note_of(question, follow_up, self._now()))
 
     def _changed(self, channel_id: int) -> None:

@@ -13,7 +13,7 @@ import structlog
 
 from delivery.card import Card
 from delivery.post import Posted, PostError, Problem
-from delivery.view import offer_view, view_of
+from delivery.view import is_offer, offer_view, view_of
 
 log = structlog.get_logger()
 
@@ -91,6 +91,16 @@ class DiscordWire:
                 allowed_mentions=discord.AllowedMentions.none(),
             )
             return Posted(message.id, message.created_at, message.content)
+
+    async def find_offer(self, offer_id: str, after: int) -> Posted | None:
+        """What stands of an offer among the 100 messages after this id; None where none is found, or can be read."""
+        try:
+            async for message in self._channel.history(limit=100, after=discord.Object(after), oldest_first=True):
+                if is_offer(message, offer_id):
+                    return Posted(message.id, message.created_at, message.content)
+        except (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError, *UNREADABLE) as error:
+            log.info("history_failed", channel=self._channel_id, detail=str(error))
+        return None
 
     def _message(self, message_id: int) -> discord.Message | discord.PartialMessage:
         return self._sent.get(message_id) or self._channel.get_partial_message(message_id)

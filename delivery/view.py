@@ -58,6 +58,12 @@ def offer_view(offer_id: str, labels: Mapping[str, str]) -> discord.ui.View:
     )
 
 
+def is_offer(message: discord.Message, offer_id: str) -> bool:
+    """Whether the message shows the quick replies of this offer."""
+    parts = (part for row in message.components if isinstance(row, discord.ActionRow) for part in row.children)
+    return any((part.custom_id or "").startswith(f"{OFFER_PREFIX}{offer_id}:") for part in parts)
+
+
 def _view(items: Sequence[Item]) -> discord.ui.View:
     view = discord.ui.View(timeout=None)
     for item in items:

@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Iterable
 from datetime import datetime
 
+FEW = 10
+
 
 class Agenda:
     """One time for each channel, the earliest that it was given."""
@@ -23,6 +25,9 @@ class Agenda:
         if at is not None and (planned is None or at < planned):
             self._at[channel_id] = at
             heapq.heappush(self._heap, (at, channel_id))
+            if len(self._heap) > 2 * len(self._at) + FEW:  # most of it was overtaken by earlier times
+                self._heap = [(time, channel) for channel, time in self._at.items()]
+                heapq.heapify(self._heap)
 
     def due(self, now: datetime) -> list[int]:
         """The channels whose time has come, each once, earliest first; they have none any more."""

@@ -43,18 +43,19 @@ class Book:
 
     def drop(self, channel_id: int) -> None:
         if channel := self._channels.pop(channel_id, None):
-            channel.offer = None
+            channel.offer, channel.is_on = None, False
             self._on_change(channel_id)
 
     def changed(self, channel: Channel) -> None:
         """To be stored, and planned anew."""
-        self.plan(channel)
         self._on_change(channel.channel_id)
+        self.plan(channel)
 
     def plan(self, channel: Channel) -> None:
         """It is looked at when it has to be, and freed once it is at rest."""
         if channel.is_at_rest:
-            self._channels.pop(channel.channel_id, None)
+            if self._channels.pop(channel.channel_id, None):
+                self._on_change(channel.channel_id)
         else:
             self._agenda.wake(channel.channel_id, channel.next_look(self.restraint, self.clock()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,8 +21,11 @@ log = structlog.get_logger()
 
 RETRY = timedelta(seconds=30)
 MAX_NOTES = 20
-MAX_OFFERED = 10
+MAX_OFFERED = 50
+MAX_STANDING = 6  # times the timeout: people who react to it do not keep an offer there for ever
 MAX_LOOKS = 100
+ANY = ""
+WEEK = timedelta(days=7)  # so long a cooldown can be
 MOMENT = timedelta(milliseconds=1)  # a timeout is over only once it is exceeded
 
 
@@ -50,9 +53,9 @@ STORED = TypeAdapter(StoredChannel)
 class Channel:
     """Mutable; changed by the initiative only. What triggers see of it is initiative.occasion.Channel.
 
-    made: when offers were made in the last day; offered: ids of the messages that the last ones were about; setbacks:
-    how many in a row were ignored or declined. looks: when it is to be looked at. is_busy: an offer is being made.
-    shown: the message of the last offer that was seen to stand.
+    made: when offers were made in the last week; offered: ids of the messages that the last ones were about; setbacks:
+    how many in a row were ignored or declined. looks: when which trigger is to look at it. is_busy: an offer is being
+    made. shown: the message of the last offer that was seen to stand.
     """
 
     channel_id: int
@@ -65,7 +68,7 @@ class Channel:
     offered: list[int] = field(default_factory=list)
     setbacks: int = 0
     ring: Ring = field(default_factory=Ring)
-    looks: list[datetime] = field(default_factory=list)
+    looks: list[tuple[datetime, str]] = field(default_factory=list)
     is_busy: bool = False
     shown: int = 0
 
@@ -74,15 +77,17 @@ class Channel:
         return self.ring.messages
 
     @property
-    def answered(self) -> Collection[int]:
-        """What is not to be offered about, since somebody has answered it, or we have offered to."""
-        return {*self.ring.answered, *self.offered}
+    def unanswered(self) -> Sequence[MessageRecord]:
+        """Newest first, but for those that were offered about already."""
+        done = {*self.ring.answered, *self.offered}
+        return [m for m in reversed(self.ring.messages) if m.message_id not in done]
 
     @property
     def is_at_rest(self) -> bool:
         """Whether it is as if nothing had ever happened there."""
         is_idle = self.machine.can_deliver_proactive()[0]
-        return is_idle and not (self.is_on or self.offer or self.is_busy)
+        # What was made counts, too, where somebody switches offers off and on again.
+        return is_idle and not (self.is_on or self.offer or self.is_busy or self.made)
 
     @property
     def destination(self) -> int:
@@ -100,6 +105,13 @@ class Channel:
         was_active = self.machine.current_state is not AgentStateV2.THINKING
         self.machine.tick()
         return was_active and self.machine.current_state is AgentStateV2.THINKING
+
+    def is_overdue(self, restraint: Restraint, now: datetime) -> bool:
+        """Whether the open offer has had its time: nobody took notice of it, or it stood long enough all the same."""
+        if self.offer is None:
+            return False
+        longest = MAX_STANDING * timedelta(seconds=restraint.timeout_seconds)
+        return self.machine.current_state is not AgentStateV2.PROACTIVE or abs(now - self.offer.made_at) > longest
 
     def back_off(self, restraint: Restraint) -> None:
         """The cooldown that begins is as long as the setbacks have made it."""
@@ -122,8 +134,8 @@ class Channel:
 
     def earliest(self, restraint: Restraint, now: datetime) -> datetime | None:
         """Before when the machine and the daily cap let no offer be made; None where they let one be made now."""
-        made = of_the_last_day(self.made, now)
-        times = [made[0] + DAY] if len(made) >= restraint.per_day else []
+        made = sorted(of_the_last_day(self.made, now))
+        times = [made[-restraint.per_day] + DAY] if len(made) >= restraint.per_day else []
         if change := self._machine_changes(restraint):
             is_active = self.machine.current_state is not AgentStateV2.THINKING
             times.append(change + timedelta(seconds=restraint.cooldown_after(self.setbacks)) if is_active else change)
@@ -131,9 +143,13 @@ class Channel:
 
     def next_look(self, restraint: Restraint, now: datetime) -> datetime | None:
         """When it is to be looked at next."""
-        times = [*self.looks, *(note.due for note in self.notes if note.due > now)]
+        times = [*(at for at, _ in self.looks), *(note.due for note in self.notes if note.due > now)]
         if self.messages:
             times.append(self.messages[0].timestamp + MAX_AGE)
+        if self.made:
+            times.append(self.made[0] + WEEK)
+        if self.offer:
+            times.append(self.offer.made_at + MAX_STANDING * timedelta(seconds=restraint.timeout_seconds) + MOMENT)
         if change := self._machine_changes(restraint):
             times.append(change)
         return min(times, default=None)
@@ -148,15 +164,17 @@ class Channel:
         seconds = thinking.active_cooldown_period_s
         return _moment(thinking.cooldown_started_at + (restraint.cooldown_seconds if seconds is None else seconds))
 
-    def look_at(self, at: datetime | None) -> None:
-        """It is to be looked at then; None: no need. More than the ring has messages there is nothing to look at."""
-        if at is not None:
-            self.looks = [*self.looks[-MAX_LOOKS:], at]
+    def look_at(self, at: datetime, trigger: str = ANY) -> None:
+        """A trigger is to look at it then. There is no more to look at than the ring has messages."""
+        self.looks = [*self.looks[-MAX_LOOKS:], (at, trigger)]
 
-    def looked(self, now: datetime) -> None:
-        """What was to be looked at until now has been."""
-        self.looks = [at for at in self.looks if at > now]
+    def looked(self, now: datetime) -> set[str]:
+        """Drops what has grown old. Returns which triggers were to look until now, ANY for all of them."""
+        due = {trigger for at, trigger in self.looks if at <= now}
+        self.looks = [look for look in self.looks if look[0] > now]
+        self.made = [at for at in self.made if abs(now - at) < WEEK]
         self.ring.expire(now)
+        return due
 
     # What is kept
 
@@ -167,13 +185,20 @@ class Channel:
 
     def made_one(self, offer: Offer, now: datetime) -> None:
         self.offer = offer
-        self.made = [*of_the_last_day(self.made, now), now]
+        self.made = [*self.made, now]
         self.not_again(offer.subject_id)
         self.notes = [note for note in self.notes if note != offer.occasion.note]
 
     def not_again(self, message_id: int) -> None:
         """Nothing is offered about this message any more."""
         self.offered = [*self.offered, message_id][-MAX_OFFERED:]
+
+    def talk(self) -> None:
+        """Somebody talks with us, which never waits for the machine."""
+        if self.machine.current_state is AgentStateV2.THINKING:
+            self.machine.transition_to_reactive()
+        else:
+            self.machine.record_user_interaction()
 
     def silence(self) -> None:
         """Nothing of what was said is kept, nor what would be offered."""
@@ -200,11 +225,12 @@ def restored(
 ) -> Channel:
     """The channel as it was stored, but under the restraint of now; without its machine where that cannot be read.
 
-    Raises ValueError for what cannot be read at all.
+    A question of which an offer is open is in the ring again, so that it can be seen to be answered. Raises ValueError
+    for what cannot be read at all.
     """
     kept = STORED.validate_python(stored, strict=False)
     try:
-        machine = SessionState.from_dict(kept.machine, clock=clock)
+        machine = _machine(channel_id, kept.machine, clock)
         machine.interaction_timeout_s = restraint.timeout_seconds
         machine.cooldown_period_s = restraint.cooldown_seconds
     except ValueError as error:
@@ -221,8 +247,19 @@ def restored(
         list(kept.offered),
         kept.setbacks,
     )
-    channel.looks = [datetime.fromtimestamp(clock(), UTC)]
+    now = _moment(clock())
+    if kept.offer and kept.offer.occasion.subject:
+        channel.ring.heard(kept.offer.occasion.subject, now)
+    channel.look_at(now)
     return channel
+
+
+def _machine(channel_id: int, snapshot: dict[str, Any], clock: Callable[[], float]) -> SessionState:
+    """Raises ValueError for what is none, and for one of another channel."""
+    machine = SessionState.from_dict(snapshot, clock=clock)
+    if machine.session_id != str(channel_id) or machine.conversation_id not in (None, str(channel_id)):
+        raise ValueError("it is of another channel")
+    return machine
 
 
 def _moment(seconds: float) -> datetime:

@@ -8,24 +8,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import structlog
 
 from conversation import MessageRecord
 from initiative.book import Book
-from initiative.channel import RETRY, Channel
+from initiative.channel import ANY, RETRY, Channel
 from initiative.occasion import Note, Occasion, Trigger
-from initiative.offer import Ending
+from initiative.offer import Ending, Offer
 from initiative.offers import Offers
 from initiative.restraint import of_the_last_day
-from state.proactive import AgentStateV2, ConversationEventType
+from initiative.triggers import NOTE_FRESH
+from state.proactive import ConversationEventType
 
 log = structlog.get_logger()
 
 PULSE_SECONDS = 5.0
-NOTE_WITHIN = timedelta(days=1)
+NOT_READY, OVER_BUDGET = "not_ready", "over_budget"
+PASSING = (NOT_READY, OVER_BUDGET)  # why the bot may not speak for a while only
 
 Answerable = Callable[[MessageRecord, Sequence[MessageRecord]], Awaitable[bool]]
 """(a question, what was said in the channel lately) -> whether the bot can answer it."""
@@ -89,7 +91,8 @@ class Initiative:
 
     def _heed(self, channel: Channel, message: MessageRecord) -> None:
         for trigger in self._triggers:
-            channel.look_at(_looks(trigger, message))
+            if at := _looks(trigger, message):
+                channel.look_at(at, trigger.id)
         self._end_if_answered(channel)
         self._book.plan(channel)
 
@@ -108,7 +111,7 @@ class Initiative:
         channel = self._talk(channel_id, guild_id)
         channel.ring.mark_answered(message.message_id)
         if channel.offer and channel.offer.user_id == message.author_id:
-            self._offers.end(channel, Ending.ACCEPTED)
+            self._offers.end(channel, Ending.OVERTAKEN)
         self._book.link(channel, ConversationEventType.REPLY_EXISTING)
         self._book.changed(channel)
 
@@ -124,13 +127,9 @@ class Initiative:
             self._book.changed(channel)
 
     def _talk(self, channel_id: int, guild_id: int = 0) -> Channel:
-        """Somebody talks with us, which never waits for the machine."""
         channel = self._book.open(channel_id, guild_id)
         self._offers.tick(channel)
-        if channel.machine.current_state is AgentStateV2.THINKING:
-            channel.machine.transition_to_reactive()
-        else:
-            channel.machine.record_user_interaction()
+        channel.talk()
         return channel
 
     def note(self, channel_id: int, note: Note) -> None:
@@ -196,7 +195,7 @@ class Initiative:
             restraint.per_day,
             channel.offer is not None,
             channel.earliest(restraint, now),
-            self._forbids(channel.guild_id, channel_id) is None,
+            self._forbids(channel.guild_id, channel_id) in (None, *PASSING),
             f"{hours[0]:%H:%M} to {hours[1]:%H:%M} {hours[2].key}" if hours else "",
         )
         self._book.plan(channel)
@@ -211,17 +210,26 @@ class Initiative:
         channel.ring.revise(message)
         offer = channel.offer
         if offer and offer.occasion.subject and offer.subject_id == message.message_id:
-            channel.offer = replace(offer, occasion=replace(offer.occasion, subject=message))
-            self._book.changed(channel)
+            self._revise(channel, offer, message)
         self._heed(channel, message)
+
+    def _revise(self, channel: Channel, offer: Offer, subject: MessageRecord) -> None:
+        """Its subject may be no occasion any more."""
+        channel.offer = replace(offer, occasion=replace(offer.occasion, subject=subject))
+        self._book.changed(channel)
+        trigger = next((t for t in self._triggers if t.id == offer.occasion.trigger), None)
+        if trigger is None or _looks(trigger, subject) is None:
+            self._offers.end(channel, Ending.WITHDRAWN)
 
     def messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Follows a deletion."""
         if channel := self._book.get(channel_id):
             channel.ring.remove(message_ids)
             self._drop_notes(channel, lambda note: note.source_id in message_ids)
-            if channel.offer and {channel.offer.subject_id, channel.offer.message_id} & set(message_ids):
+            if channel.offer and channel.offer.subject_id in message_ids:
                 self._offers.end(channel, Ending.WITHDRAWN)
+            elif channel.offer and channel.offer.message_id in message_ids:  # somebody did not want it there
+                self._offers.end(channel, Ending.DECLINED, stays=True)
 
     def forget(self, channel_id: int, author_id: int | None) -> None:
         """Drops what one person said, or, with None, all; and what was to be offered about it."""
@@ -262,30 +270,36 @@ class Initiative:
         """Looks at the channels where something is due: offers are made, those that were ignored go."""
         now = self._book.clock()
         for channel in self._book.due(now):
-            self._look(channel, now)
+            try:
+                self._look(channel, now)
+            except Exception:
+                # The outermost edge of a look: the other channels are looked at all the same.
+                log.exception("look_broken", channel=channel.channel_id)
 
     def _look(self, channel: Channel, now: datetime) -> None:
         self._offers.tick(channel)
-        channel.looked(now)
+        looking = channel.looked(now)
         if channel.notes:
-            self._drop_notes(channel, lambda note: note.due < now - NOTE_WITHIN)
+            self._drop_notes(channel, lambda note: note.due < now - NOTE_FRESH)
         if channel.is_busy:
             channel.look_at(now + RETRY)
         elif channel.offer and channel.offer.message_id is None:
             self._begin(channel, self._offers.resume(channel, channel.offer))
-        elif channel.is_on and (occasion := self._occasion(channel, now)):
-            if refusal := self._refusal(channel, now):
-                log.debug("offer_refused", channel=channel.channel_id, trigger=occasion.trigger, reason=refusal)
-                channel.look_at(now + RETRY)
+        elif channel.is_on and (occasion := self._occasion(channel, now, looking)):
+            if refusal := channel.refusal(self._book.restraint, now):
+                self._put_off(channel, occasion, refusal, now)
             else:
                 self._begin(channel, self._offer(channel, occasion))
         self._book.plan(channel)
 
-    def _occasion(self, channel: Channel, now: datetime) -> Occasion | None:
-        return next((found for trigger in self._triggers if (found := _due(trigger, channel, now))), None)
+    def _occasion(self, channel: Channel, now: datetime, looking: Collection[str] = (ANY,)) -> Occasion | None:
+        """The first occasion of a trigger that is to look now; of those that look for notes there may always be one."""
+        asked = (t for t in self._triggers if channel.notes or ANY in looking or t.id in looking)
+        return next((found for trigger in asked if (found := _due(trigger, channel, now))), None)
 
-    def _refusal(self, channel: Channel, now: datetime) -> str | None:
-        return channel.refusal(self._book.restraint, now) or self._forbids(channel.guild_id, channel.channel_id)
+    def _put_off(self, channel: Channel, occasion: Occasion, why: str, now: datetime) -> None:
+        log.debug("offer_refused", channel=channel.channel_id, trigger=occasion.trigger, reason=why)
+        channel.look_at(now + RETRY, occasion.trigger)
 
     def _begin(self, channel: Channel, work: Coroutine[Any, Any, None]) -> None:
         channel.is_busy = True
@@ -299,21 +313,28 @@ class Initiative:
             self._book.plan(channel)
 
     async def _offer(self, channel: Channel, occasion: Occasion) -> None:
-        if not await self._is_answerable(channel, occasion):
-            return
-        # It may have been answered or deleted while the judge thought about it.
+        if why := self._forbids(channel.guild_id, channel.channel_id):
+            self._put_off(channel, occasion, why, self._book.clock())
+        elif await self._is_answerable(channel, occasion):
+            await self._offer_still(channel, occasion)
+
+    async def _offer_still(self, channel: Channel, occasion: Occasion) -> None:
+        """It may have been answered or deleted since, while the judge thought about it for one."""
         self._offers.tick(channel)
         now = self._book.clock()
-        if self._refusal(channel, now) or self._occasion(channel, now) != occasion:
-            channel.look_at(now + RETRY)
+        current, restraint = self._occasion(channel, now), self._book.restraint
+        why = channel.refusal(restraint, now) or self._forbids(channel.guild_id, channel.channel_id)
+        if current and current.is_about_same(occasion) and why is None:
+            await self._offers.make(channel, current)
         else:
-            await self._offers.make(channel, occasion)
+            self._put_off(channel, occasion, why or "not_any_more", now)
 
     async def _is_answerable(self, channel: Channel, occasion: Occasion) -> bool:
         subject = occasion.subject
         if self._answerable is None or subject is None or await self._answerable(subject, channel.messages):
             return True
         channel.not_again(subject.message_id)
+        channel.look_at(self._book.clock())  # there may be another occasion behind it
         log.info("offer_refused", channel=channel.channel_id, trigger=occasion.trigger, reason="not_answerable")
         return False
 

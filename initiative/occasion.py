@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -25,7 +25,6 @@ class Note:
     query: str
     about: str
     user_id: int
-    user_name: str
     source_id: int
     due: AwareDatetime
 
@@ -47,6 +46,10 @@ class Occasion:
     subject: MessageRecord | None = None
     note: Note | None = None
 
+    def is_about_same(self, other: Occasion) -> bool:
+        """Whether it is the same one, be it some seconds later."""
+        return (self.trigger, self.subject, self.note) == (other.trigger, other.subject, other.note)
+
 
 class Channel(Protocol):
     """What a trigger sees of a channel."""
@@ -56,8 +59,8 @@ class Channel(Protocol):
         """People's, oldest first, those of the last hour at most."""
 
     @property
-    def answered(self) -> Collection[int]:
-        """Ids of the messages that somebody, or we, have answered."""
+    def unanswered(self) -> Sequence[MessageRecord]:
+        """Those of them that nobody has answered, nor we have offered to, newest first."""
 
     @property
     def notes(self) -> Sequence[Note]: ...

@@ -10,9 +10,7 @@ from enum import StrEnum
 from pydantic import AwareDatetime
 
 from initiative.occasion import Occasion
-from state.prompts import Ask, AwaitingType, ResolutionType
-from state.resolution import resolve
-from state.selection import choose
+from state.cancel import one_of, plain
 
 
 class Reply(StrEnum):
@@ -24,10 +22,28 @@ class Reply(StrEnum):
 
 
 LABELS: Mapping[str, str] = {Reply.YES: "Yes, please", Reply.NOT_NOW: "Not now", Reply.NOT_HERE: "Not in this channel"}
-REPLIES = tuple(Reply)
-CONFIRMATION = Ask(AwaitingType.CONFIRMATION)
-NOT_HERE = re.compile(r"\b(?:not|never)\b.{0,30}\b(?:here|in this channel|in that channel)\b", re.IGNORECASE)
-MAX_WORDS = 12  # whoever says more says something else, too
+# What a reply consists of, in lower case, without marks. What is civil says nothing by itself, but for a few words.
+CIVIL = one_of("please|pls|plz|thanks|thank you|thx|ty|ok|okay|oh|ah|well|then|great|perfect|cool")
+ALONE = frozenset("please|pls|plz|ok|okay|yes please|great|perfect".split("|"))
+YES = one_of(r"""
+    yes|yeah|yep|yup|ya|y|sure|alright|absolutely|definitely|certainly|of course|by all means
+    please do|go ahead|go for it|do it|do that|why not|sounds good|if you can|help me|try(?: it)?
+    (?:that|it|this) (?:would|will|d) be (?:very |so |really )?(?:great|nice|good|perfect|lovely|awesome|helpful|cool)
+    thatd be (?:great|nice|good|perfect|lovely|awesome|helpful|cool)
+    (?:id|i would) (?:love|like) (?:that|it|to)|give it a (?:try|go|shot)|(?:have|take) a (?:look|go)
+""")
+NO = one_of(r"""
+    no need|no more|not (?:right )?now|not yet|not interested|not needed|nope|nah|no|n|(?:maybe )?later
+    (?:some other|another) time|never ?mind|nvm|(?:please )?(?:dont|do not)|stop|go away|cancel|for now
+    im (?:good|fine|ok|okay)|all good|(?:its|thats) (?:fine|ok|okay)|forget it|leave it|rather not
+""")
+HERE = one_of(r"""
+    (?:no )?(?:no|not|never|dont|do not|stop)(?: more| anymore| again)?(?: in)? (?:here|this channel)
+    (?:no|dont|do not|stop)(?: more)? (?:do|offers?|offering|offer help)(?: that| this)?(?: in)? (?:here|this channel)
+""")
+MEANINGS = ((Reply.NOT_HERE, HERE), (Reply.NOT_NOW, NO), (Reply.YES, YES))
+NOT_A_WORD = re.compile(r"[^\w]+")
+MAX_CHARACTERS = 80
 
 
 class Ending(StrEnum):
@@ -70,15 +86,15 @@ class Offer:
         return about.subject.message_id if about.subject else about.note.source_id if about.note else 0
 
 
-def read_reply(words: str, offer: str) -> Reply | None:
-    """What typed words answer to an offer; None: nothing that is sure."""
-    if len(words.split()) > MAX_WORDS:
+def read_reply(text: str) -> Reply | None:
+    """What typed words answer to an offer; None: nothing, or something else beside it."""
+    said = NOT_A_WORD.sub(" ", plain(text[: MAX_CHARACTERS + 1])).strip()
+    if len(text) > MAX_CHARACTERS or not said:
         return None
-    if NOT_HERE.search(words):
-        return Reply.NOT_HERE
-    found = resolve(words, CONFIRMATION, offer)
-    if found is None:
-        index = choose(words, list(LABELS.values()))
-        return None if index is None else REPLIES[index]
-    is_yes = found.type is ResolutionType.CONFIRMATION and found.data["confirmed"]
-    return Reply.YES if is_yes else Reply.NOT_NOW
+    if said in ALONE:
+        return Reply.YES
+    for reply, ways in MEANINGS:
+        rest, count = ways.subn(" ", said)
+        if count and not CIVIL.sub(" ", rest).strip():
+            return reply
+    return None

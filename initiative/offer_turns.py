@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import uuid4
 
 from conversation import ConversationManager, MessageRecord
-from decider import Decision, Reason, RecentDecisions
+from decider import OFFER_ACCEPTED, Decision, Reason, RecentDecisions
 from delivery.post import Posted
 from initiative.occasion import Note
 from initiative.offer import Offer
@@ -80,6 +80,7 @@ class OfferTurns:
         elif subject := offer.occasion.subject:
             # What was said around the question is not known yet.
             self._intake.submit(replace(said, message=subject, card_id=None, starts_conversation=True))
+            self._decisions.add(subject.message_id, said.channel_id, subject.author_id, OFFER_ACCEPTED)
 
 
 def note_of(question: Question, follow_up: FollowUp, now: datetime) -> Note:
@@ -92,7 +93,6 @@ def note_of(question: Question, follow_up: FollowUp, now: datetime) -> Note:
         follow_up.query,
         follow_up.about,
         message.author_id,
-        message.author,
         message.message_id,
         now + follow_up.after,
     )

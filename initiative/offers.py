@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ import structlog
 
 from conversation import MessageRecord
 from delivery.post import Posted, PostError
+from initiative.answers import called
 from initiative.book import Book
 from initiative.channel import Channel
 from initiative.occasion import LINK, Occasion
@@ -31,6 +32,9 @@ class Wire(Protocol):
 
     async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
         """Posts an offer with its quick replies, which are given by their names; nobody is notified."""
+
+    async def find_offer(self, offer_id: str, after: int) -> Posted | None:
+        """What stands of an offer, posted after the message with this id; None where it is not found."""
 
     async def settle(self, message_id: int, text: str) -> None: ...
 
@@ -62,8 +66,10 @@ class Offers:
 
     def tick(self, channel: Channel) -> None:
         """Has the channel notice the time, before anything else is done with it."""
-        if channel.tick():
+        is_over = channel.tick()
+        if channel.is_overdue(self._book.restraint, self._book.clock()):
             self.end(channel, Ending.IGNORED)
+        if is_over:
             channel.back_off(self._book.restraint)
             self._book.changed(channel)
 
@@ -80,8 +86,11 @@ class Offers:
             await self._post(channel, offer)
 
     async def resume(self, channel: Channel, offer: Offer) -> None:
-        """An earlier process may have posted it, or not; posted once more, it is the same message."""
-        if self._book.clock() - offer.made_at < POST_WITHIN:
+        """An earlier process may have posted it, or not. Posted once more soon, it is the same message."""
+        wire = self._open_wire(channel.guild_id, channel.destination)
+        if posted := await wire.find_offer(offer.id, offer.subject_id):
+            self._stand(channel, offer, posted)
+        elif self._book.clock() - offer.made_at < POST_WITHIN:
             await self._post(channel, offer)
         else:
             self.end(channel, Ending.WITHDRAWN)
@@ -97,6 +106,9 @@ class Offers:
             if _is_open(channel, offer):
                 self.end(channel, Ending.WITHDRAWN)
             return
+        self._stand(channel, offer, posted)
+
+    def _stand(self, channel: Channel, offer: Offer, posted: Posted) -> None:
         if _is_open(channel, offer):
             self._shown(channel, posted)
         elif channel.shown != posted.message_id:  # it ended before it was known to stand
@@ -133,6 +145,11 @@ class Offers:
             return channel.offer
         return None
 
+    def is_last(self, channel_id: int, message_id: int) -> bool:
+        """Whether this message shows the channel's last offer, of which we know how it ends."""
+        channel = self._book.get(channel_id)
+        return channel is not None and channel.shown == message_id
+
     def is_open(self, channel_id: int) -> bool:
         channel = self._book.get(channel_id)
         return channel is not None and channel.offer is not None
@@ -141,13 +158,14 @@ class Offers:
         """What a message answers to the channel's open offer."""
         channel = self._book.get(channel_id)
         offer = channel.offer if channel else None
-        if offer is None or offer.message_id is None or message.author_id != offer.user_id:
+        if channel is None or offer is None or offer.message_id is None or message.author_id != offer.user_id:
             return None
         name, me = self._bot()
-        is_elsewhere = message.reply_to_id not in (None, offer.message_id) or message.mentions - {me}
-        if is_elsewhere or message.message_id < offer.message_id:
+        if message.message_id < offer.message_id or not (
+            _is_to_us(message, offer, me) or _is_next(message, offer, channel.messages)
+        ):
             return None
-        return read_reply(without_call(message.content, me, name), offer.text)
+        return read_reply(without_call(message.content, me, name))
 
     def accept(self, channel_id: int) -> Offer | None:
         """Takes the channel's offer up; gives it, or None where there is none any more."""
@@ -204,6 +222,20 @@ class Offers:
         task = asyncio.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
+
+
+def _is_to_us(message: MessageRecord, offer: Offer, me: int) -> bool:
+    """Whether it replies to the offer, or mentions the bot and nobody else."""
+    if message.reply_to_id is not None:
+        return message.reply_to_id == offer.message_id
+    return message.mentions == {me}
+
+
+def _is_next(message: MessageRecord, offer: Offer, said: Sequence[MessageRecord]) -> bool:
+    """Whether nobody else has spoken since the offer, and it calls nobody: then a bare "yes" is one to the offer."""
+    others = (m for m in said if m.author_id != message.author_id)
+    is_for_others = message.addressed or message.mentions_group or message.reply_to_id or called(message, said)
+    return not is_for_others and all(m.message_id < (offer.message_id or 0) for m in others)
 
 
 def _is_open(channel: Channel, offer: Offer) -> bool:

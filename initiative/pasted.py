@@ -53,7 +53,7 @@ LIKELY: Mapping[str, re.Pattern[str]] = {
         r"\b(?:ld|collect2|clang|gcc|g\+\+|cc1\w*): (?:fatal )?error\b",
         r"^\[ERROR\] \S+",
         r"^ERROR \d{4} \(\w{5}\)",
-        r"\d:\d\d:\d\d\S*\s.{0,80}?\bERROR\b",
+        r"\d:\d\d:\d\d\S{0,20}\s.{0,80}?\bERROR\b",
         r"\bGPG error: \S",
     ),
     "exception": _lines(
@@ -87,7 +87,7 @@ LIKELY: Mapping[str, re.Pattern[str]] = {
         r"^(?:\w*sh: (?:\d+ )?)?[Ss]egmentation fault$", r"^(?:\w*sh: (?:\d+ )?)?[Ss]egmentation fault(?: {2,}|:)"
     ),
     "segfault at ": _lines(r"\bsegfault at [0-9a-f]+ ip "),
-    "fatal": _lines(r"^fatal: \S+ \S", r"\d:\d\d:\d\d\S*\s.{0,80}?\bFATAL\b"),
+    "fatal": _lines(r"^fatal: \S+ \S", r"\d:\d\d:\d\d\S{0,20}\s.{0,80}?\bFATAL\b"),
     "e: ": _lines(r"^E: (?:Unable|Could not|Package|Failed|The|Sub-process|Some|Unmet|dpkg|You)\b"),
     "exit": _lines(
         r"\b(?:exited|finished|failed|died|terminated) with (?:exit )?(?:code|status):? \(?-?[1-9]\d*",

@@ -15,6 +15,7 @@ from state.optout import without_quote
 
 MAX_MESSAGES = 50
 MAX_AGE = timedelta(hours=1)
+MAX_AHEAD = timedelta(minutes=10)  # that clocks may differ
 MAX_CHARACTERS = 2_000  # of a message that are kept
 
 GAPS, MIN_GAPS = 5, 2  # the last ones, of which the median is taken; fewer tell nothing
@@ -43,9 +44,7 @@ class Ring:
 
     def heard(self, message: MessageRecord, now: datetime) -> None:
         """A person's message. It may come late: it stands where its time puts it. Known ones are revised."""
-        if not self._messages or _order(message) > _order(self._messages[-1]):
-            self._insert(len(self._messages), message)
-        elif self._place_of(message.message_id) is not None:
+        if self._place_of(message.message_id) is not None:
             self.revise(message)
         else:
             self._insert(bisect_right(self._messages, _order(message), key=_order), message)
@@ -76,7 +75,12 @@ class Ring:
         self._keep([m for m in self._messages if author_id not in (None, m.author_id)])
 
     def expire(self, now: datetime) -> None:
-        """Drops what is older than an hour, and the oldest beyond 50."""
+        """Drops what is older than an hour, and the oldest beyond 50.
+
+        So goes what is of a time to come: the clock was set back since, and does not tell any more how old it is.
+        """
+        if self._messages and self._messages[-1].timestamp > now + MAX_AHEAD:
+            self._keep([m for m in self._messages if m.timestamp <= now + MAX_AHEAD])
         start = now - MAX_AGE
         while self._messages and (len(self._messages) > MAX_MESSAGES or self._messages[0].timestamp < start):
             self._answered.discard(self._messages.pop(0).message_id)

@@ -40,7 +40,7 @@ class AskedAgain:
         return message.timestamp + UNANSWERED_AGAIN if is_question(message) or asks_again(message) else None
 
     def due(self, channel: Channel, now: datetime) -> Occasion | None:
-        waiting = _unanswered(channel)
+        waiting = channel.unanswered
         for again in _due(waiting, now, UNANSWERED_AGAIN):
             if subject := _asked_twice(again, waiting, channel):
                 line = f"{_to(subject)} has asked [this]({LINK}) twice and has had no answer yet. Shall I try?"
@@ -72,7 +72,7 @@ class PastedError:
         return message.timestamp + UNANSWERED if is_candidate else None
 
     def due(self, channel: Channel, now: datetime) -> Occasion | None:
-        for message in _due(_unanswered(channel), now, UNANSWERED):
+        for message in _due(channel.unanswered, now, UNANSWERED):
             if self.looks(message) and not called(message, channel.messages):
                 line = f"Nobody has said anything to [this error]({LINK}) of {_to(message)} yet. Shall I have a look?"
                 evidence = f"an error message was pasted {_age(message, now)} ago, and nobody has answered"
@@ -93,7 +93,7 @@ class UnansweredQuestion:
         return message.timestamp + UNANSWERED if is_question(message) else None
 
     def due(self, channel: Channel, now: datetime) -> Occasion | None:
-        for message in _due(_unanswered(channel), now, UNANSWERED):
+        for message in _due(channel.unanswered, now, UNANSWERED):
             others = _others_before(message, channel.messages) if is_question(message) else 0
             if others and not called(message, channel.messages):
                 line = f"Nobody has answered [this question]({LINK}) of {_to(message)} yet. Shall I try?"
@@ -125,19 +125,12 @@ class FollowUpNote:
         note = min(notes, key=attrgetter("due"), default=None)
         if note is None:
             return None
-        return Occasion(
-            self.id, note.user_id, note.text, f"{note.miniapp_id} left a note to come back to it", note=note
-        )
+        line, evidence = f"<@{note.user_id}>, {note.text}", f"{note.miniapp_id} left a note to come back to it"
+        return Occasion(self.id, note.user_id, line, evidence, note=note)
 
 
 TRIGGERS: tuple[Trigger, ...] = (AskedAgain(), PastedError(), UnansweredQuestion(), FollowUpNote())
 """The most certain first."""
-
-
-def _unanswered(channel: Channel) -> list[MessageRecord]:
-    """Newest first."""
-    answered = channel.answered
-    return [m for m in reversed(channel.messages) if m.message_id not in answered]
 
 
 def _due(waiting: Sequence[MessageRecord], now: datetime, wait: timedelta) -> Iterator[MessageRecord]:

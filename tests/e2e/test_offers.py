@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +221,7 @@ async def test_an_offer_that_was_ignored_over_a_restart_goes(stage: Scene) -> No
 
 async def test_an_offer_that_was_left_behind_goes_with_the_first_click(scene: Scene) -> None:
     _, card = await offered(scene)
-    scene.bot.book.open(card.channel_id).offer = None
+    scene.bot.book.drop(card.channel_id)
     assert (await scene.pg.reply_to(scene.press("Ben", card, "Yes, please"))).content == TOO_LATE
     await gone(scene, card)
 
@@ -384,3 +386,99 @@ async def turned(scene: Scene, card: Message, label: str) -> Message:
 async def use(scene: Scene, who: str, name: str) -> Message:
     used = scene.pg.command(scene.pg.channel("general"), scene.pg.person(who), name)
     return await scene.pg.reply_to(used, timeout=10)
+
+
+async def test_off_and_on_again_does_not_lift_the_days_number(scene: Scene) -> None:
+    for number in range(3):
+        question, card = await offered(scene)
+        scene.press("Ben", card, "Yes, please")
+        await scene.answer_to(question)
+        await scene.until(lambda number=number: len(outcomes(scene)) > number)  # type: ignore[misc]
+        wait(scene, TIMEOUT + 1)
+        wait(scene, COOLDOWN)
+    await offers(scene, "off")
+    wait(scene, 5)
+    await offers(scene, "on")
+    await unanswered(scene)
+    wait(scene, 90)
+    await scene.at_rest()
+    assert "3 of at most 3" in await offers(scene, "status")
+
+
+async def test_a_second_click_on_yes_leaves_what_was_accepted(scene: Scene) -> None:
+    question, card = await offered(scene)
+    first, second = (scene.press("Ben", card, "Yes, please") for _ in range(2))
+    await scene.until(lambda: first.callback and second.callback)
+    await scene.answer_to(question)
+    assert (await scene.shows("✓ Yes, please")).id == card.id
+
+
+async def test_the_judge_may_take_its_time(stage: Scene) -> None:
+    gate = asyncio.Event()
+    stage.stub.judge_says, stage.stub.judge_gate = (lambda _: True), gate
+    async with life(stage, use_llm_judge=True):
+        await offers(stage, "on")
+        await unanswered(stage)
+        wait(stage, 90)
+        await stage.until(lambda: stage.stub.judged)
+        wait(stage, 2)
+        gate.set()
+        await stage.card("Shall I")
+        assert len(stage.stub.judged) == 1
+
+
+async def test_where_nothing_is_going_on_any_more_nothing_is_kept(stage: Scene) -> None:
+    async with life(stage):
+        await stage.ask("Ada", "hello")
+        stage.bot.conversations.end(stage.pg.channel("general"))
+        for seconds in (TIMEOUT + 1, COOLDOWN):
+            wait(stage, seconds)
+        stage.bot.states.sweep()
+        assert not len(stage.bot.book)
+        await stage.bot.keeper.settled()
+        assert not stage.bot.keeper.channels
+
+
+async def test_after_a_restart_an_answer_still_ends_the_offer(stage: Scene) -> None:
+    async with life(stage):
+        await offers(stage, "on")
+        question, card = await offered(stage)
+    async with life(stage):
+        await hear(stage, "Chloe", "certbot renew should do", reply_to=question.id)
+        await gone(stage, card)
+        assert outcomes(stage) == ["overtaken"]
+
+
+async def test_an_offer_that_was_posted_just_before_a_kill_is_found_again(stage: Scene) -> None:
+    async with life(stage):
+        await offers(stage, "on")
+        _, card = await offered(stage)
+        channel = stage.bot.book.open(card.channel_id)
+        assert channel.offer
+        channel.offer = replace(channel.offer, message_id=None)
+        stage.bot.book.changed(channel)
+        await kill(stage)
+    async with life(stage):
+        wait(stage, 300)
+        await stage.until(lambda: stage.journal.find("offered", message=card.id))
+        wait(stage, TIMEOUT)
+        await gone(stage, card)
+
+
+async def test_what_the_budget_does_not_allow_is_not_offered(stage: Scene) -> None:
+    async with life(stage, daily_tokens=100):
+        await offers(stage, "on")
+        stage.bot.limits.spend(90, stage.bot._now())
+        await unanswered(stage)
+        wait(stage, 90)
+        assert not stage.journal.find("offered")
+        assert "may not write" not in await offers(stage, "status")
+
+
+async def test_why_it_answered_what_was_not_said_to_it(scene: Scene) -> None:
+    question, card = await offered(scene)
+    scene.press("Ben", card, "Yes, please")
+    answer = await scene.answer_to(question)
+    pg = scene.pg
+    shown = await pg.reply_to(pg.command(card.channel_id, pg.person("Ben"), "Why?", {}, answer.id))
+    assert shown.content == "Answered: I had offered it, and you said yes"

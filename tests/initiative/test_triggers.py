@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,7 +19,7 @@ from tests.support.people import ANNA, BEN, BOT, CLEO, said
 
 QUESTION = "How do I mount an NTFS drive?"
 ERROR = "```\nTraceback (most recent call last):\nKeyError: 'id'\n```"
-NOTE = Note("n1", "dining", "How was the burger?", "burger", "Mel's", ANNA, "Anna", 5, NOON)
+NOTE = Note("n1", "dining", "How was the burger?", "burger", "Mel's", ANNA, 5, NOON)
 
 
 def at(seconds: float) -> datetime:
@@ -38,8 +38,8 @@ class Channel:
         return self.ring.messages
 
     @property
-    def answered(self) -> Collection[int]:
-        return self.ring.answered
+    def unanswered(self) -> Sequence[MessageRecord]:
+        return [m for m in reversed(self.ring.messages) if m.message_id not in self.ring.answered]
 
 
 def channel(*said_at: tuple[float, int, str], **more: Any) -> Channel:
@@ -257,14 +257,14 @@ def test_a_note_is_due_for_a_day(seconds: float, *, is_due: bool) -> None:
     assert (found is not None) is is_due
 
 
-def test_the_occasion_of_a_note_is_its_text() -> None:
+def test_the_occasion_of_a_note_is_its_text_with_whom_it_is_for() -> None:
     later = replace(NOTE, id="n2", due=at(5))
     found = FollowUpNote().due(Channel(notes=[later, NOTE]), at(10))
     assert found is not None
     assert (found.trigger, found.user_id, found.line, found.note, found.subject) == (
         "follow_up_note",
         ANNA,
-        "How was the burger?",
+        f"<@{ANNA}>, How was the burger?",
         NOTE,
         None,
     )
@@ -289,6 +289,6 @@ def test_nothing_is_due_in_an_empty_channel(trigger: Trigger) -> None:
 def test_looking_changes_nothing(trigger: Trigger) -> None:
     given = channel(TALK, (0, ANNA, QUESTION), (40, ANNA, ERROR), (60, ANNA, ONCE_MORE))
     given.notes = [NOTE]
-    before = list(given.messages), set(given.answered)
+    before = list(given.messages), given.unanswered
     assert trigger.due(given, at(150)) == trigger.due(given, at(150)) is not None
-    assert (list(given.messages), set(given.answered)) == before
+    assert (list(given.messages), given.unanswered) == before

@@ -1,0 +1,76 @@
+"""Writes down what stands in the channels, and when: it listens to the loopback Discord, and asks the bot nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from bench.week.record import Record, Replied, Said, Shown
+from playground.model import Event, Message
+from tests.support.scene import choices
+
+YES = "Yes, please"
+LINK = re.compile(r"/(\d+)\)")
+
+
+class Diary:
+    """records: by channel id. clock: seconds by the wall clock. shown: told of each new offer, with its channel."""
+
+    def __init__(
+        self,
+        records: Mapping[int, Record],
+        bot_id: int,
+        clock: Callable[[], float],
+        shown: Callable[[Record, Shown], object],
+    ) -> None:
+        self._records = records
+        self._bot_id = bot_id
+        self._clock = clock
+        self._shown = shown
+        self._offers: dict[int, Shown] = {}
+
+    def listen(self, event: Event) -> None:
+        """What the playground tells those who listen."""
+        record = self._records.get(event.channel.id) if event.channel else None
+        if record is None:
+            return
+        match event.name, event.message:
+            case "MESSAGE_CREATE", Message() as message if message.author.id == self._bot_id:
+                self._ours(record, message)
+            case "MESSAGE_CREATE", Message() as message:
+                self._theirs(record, message)
+            case "MESSAGE_UPDATE", Message() as message:
+                self._edited(record, message)
+            case "MESSAGE_DELETE", None:
+                self._deleted(record, event.ids)
+
+    def _ours(self, record: Record, message: Message) -> None:
+        if any(label == YES for label, _, _ in choices(message)):
+            about = LINK.search(message.content)
+            offer = self._offers[message.id] = Shown(message, self._clock(), int(about[1]) if about else None)
+            record.offers.append(offer)
+            self._shown(record, offer)
+        else:
+            to = message.reference.message_id if message.reference else None
+            said = record.said.get(to or 0)
+            record.replies.append(Replied(self._clock(), to, said.author_id if said else None))
+
+    def _theirs(self, record: Record, message: Message) -> None:
+        record.acts.add(self._clock())
+        if not message.author.bot:
+            record.said[message.id] = Said(self._clock(), message.author.id)
+
+    def _edited(self, record: Record, message: Message) -> None:
+        offer = self._offers.get(message.id)
+        if message.author.id != self._bot_id:
+            record.acts.add(self._clock())
+        elif offer and not message.components:
+            offer.settled_at = self._clock()
+
+    def _deleted(self, record: Record, message_ids: tuple[int, ...]) -> None:
+        for message_id in message_ids:
+            gone = self._offers.get(message_id) or record.said.get(message_id)
+            if gone:
+                gone.gone_at = self._clock()
+            if message_id in record.said:
+                record.acts.add(self._clock())

@@ -1,0 +1,308 @@
+"""initiative/channel.py: what a channel refuses and why, when it is to be looked at, and that it stays small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from initiative.channel import MAX_LOOKS, MAX_NOTES, MAX_OFFERED, MOMENT, Channel
+from initiative.offer import Offer
+from initiative.restraint import Restraint
+from state.proactive import ConversationEventType, ConversationLink, SessionState
+from tests.support.clock import NOON, FakeClock
+from tests.support.initiative import note_at, occasion
+from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
+
+SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+AT_NOON = (time(12), time(13), ZoneInfo("UTC"))
+RESTRAINT = Restraint(quiet_hours=AT_NOON)
+EVENING = NOON + 8 * HOUR
+
+
+class At:
+    """A channel on a clock of its own, where offers are on."""
+
+    def __init__(self, now: datetime = EVENING) -> None:
+        self.clock = FakeClock(now)
+        self.machine = SessionState(600, 1_800, session_id=str(CHANNEL), clock=lambda: self.clock().timestamp())
+        self.channel = Channel(CHANNEL, GUILD, self.machine, is_on=True)
+
+    def refusal(self) -> str | None:
+        return self.channel.refusal(RESTRAINT, self.clock())
+
+    def earliest(self, restraint: Restraint = RESTRAINT) -> float | None:
+        """Seconds from now."""
+        return self._from_now(self.channel.earliest(restraint, self.clock()))
+
+    def next_look(self) -> float | None:
+        return self._from_now(self.channel.next_look(RESTRAINT, self.clock()))
+
+    def _from_now(self, at: datetime | None) -> float | None:
+        return None if at is None else (at - self.clock()).total_seconds()
+
+    def make(self, offer: Offer | None = None) -> Offer:
+        offer = offer or Offer("o1", occasion(said(ANNA)), self.clock(), GUILD, "Shall I?")
+        self.channel.made_one(offer, self.clock())
+        return offer
+
+    def cool(self) -> None:
+        """The cooldown starts now."""
+        self.machine.transition_to_proactive("t")
+        self.clock.advance(601)
+        assert self.channel.tick()
+        self.channel.back_off(RESTRAINT)
+
+    def chatter(self, gap: float, count: int = 6) -> None:
+        for i in reversed(range(count)):
+            self.channel.ring.heard(said(BEN, at=self.clock() - i * gap * SECOND), self.clock())
+
+
+@pytest.fixture
+def at() -> At:
+    return At()
+
+
+# Whether an offer may be made
+
+
+def test_where_nothing_speaks_against_it_nothing_is_refused(at: At) -> None:
+    assert at.refusal() is None
+
+
+def test_off_comes_first(at: At) -> None:
+    at.make()
+    at.channel.is_on = False
+    assert at.refusal() == "off"
+
+
+def test_an_open_offer_is_told_before_the_machine_that_it_made_busy(at: At) -> None:
+    at.make()
+    at.machine.transition_to_proactive("t")
+    assert at.refusal() == "offer_open"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda at: at.machine.transition_to_proactive("t"), "v2_state_proactive_assistance"),
+        (lambda at: at.machine.transition_to_reactive(), "v2_state_reactive_assistance"),
+        (At.cool, "v2_cooldown_active"),
+    ],
+)
+def test_the_machine_refuses_with_its_own_reasons(at: At, change: Callable[[At], object], reason: str) -> None:
+    change(at)
+    at.chatter(5)
+    at.channel.made = [at.clock()] * 3
+    assert at.refusal() == reason
+
+
+def test_the_day_has_its_count(at: At) -> None:
+    at.channel.made = [at.clock() - DAY + SECOND, at.clock() - HOUR, at.clock()]
+    assert at.refusal() == "daily_cap"
+    at.clock.advance(1)
+    assert at.refusal() is None
+    at.channel.made = [at.clock() + HOUR, at.clock(), at.clock()]
+    assert at.refusal() == "daily_cap", "made before the clock was set back"
+
+
+def test_quiet_hours_refuse() -> None:
+    assert At(NOON).refusal() == "quiet_hours"
+    assert At(NOON + HOUR).refusal() is None
+
+
+@pytest.mark.parametrize(("gap", "reason"), [(19.9, "fast_exchange"), (20, None)])
+def test_a_fast_exchange_refuses(at: At, gap: float, reason: str | None) -> None:
+    at.chatter(gap)
+    assert at.refusal() == reason
+    at.clock.advance(60)
+    assert at.refusal() is None
+
+
+# When it may be made
+
+
+def test_the_earliest_is_now_where_nothing_holds_it_up(at: At) -> None:
+    assert at.earliest() is None
+
+
+def test_the_earliest_is_when_the_cooldown_is_over(at: At) -> None:
+    at.cool()
+    assert at.earliest() == 1_800
+    at.clock.advance(1_000)
+    assert at.earliest() == 800
+
+
+@pytest.mark.parametrize(("setbacks", "cooldown"), [(0, 1_800), (2, 7_200)])
+def test_the_earliest_of_a_talk_is_after_its_timeout_and_cooldown(at: At, setbacks: int, cooldown: float) -> None:
+    at.channel.setbacks = setbacks
+    at.machine.transition_to_reactive()
+    assert at.earliest() == pytest.approx(600.001 + cooldown)
+
+
+def test_the_earliest_is_when_one_offer_of_the_day_is_over(at: At) -> None:
+    at.channel.made = [at.clock() - 20 * HOUR, at.clock() - HOUR, at.clock()]
+    assert at.earliest() == 4 * 3_600
+    at.cool()
+    assert at.earliest() == 4 * 3_600 - 601, "the later of the two"
+
+
+def test_the_earliest_is_right_where_a_day_had_more_than_the_settings_now_allow(at: At) -> None:
+    at.channel.made = [at.clock() - 20 * HOUR, at.clock() - HOUR]
+    assert at.earliest(Restraint(per_day=1)) == 23 * 3_600
+
+
+def test_the_earliest_is_right_where_the_clock_was_set_back_between_two_offers(at: At) -> None:
+    at.channel.made = [at.clock() + HOUR, at.clock(), at.clock()]
+    assert at.earliest() == 24 * 3_600
+
+
+# When it is looked at
+
+
+def test_it_is_not_looked_at_where_nothing_will_be(at: At) -> None:
+    assert at.next_look() is None
+
+
+@pytest.mark.parametrize(
+    ("change", "seconds"),
+    [
+        (lambda at: at.channel.look_at(at.clock() + 5 * SECOND), 5),
+        (lambda at: at.channel.look_at(None), None),
+        (lambda at: at.channel.note(note_at(at.clock() + MINUTE)), 60),
+        (lambda at: at.channel.note(note_at(at.clock())), None),
+        (lambda at: at.chatter(0, 1), 3_600),
+        (lambda at: at.machine.transition_to_reactive(), 600 + MOMENT.total_seconds()),
+        (lambda at: at.machine.transition_to_proactive("t"), 600 + MOMENT.total_seconds()),
+        (At.cool, 1_800),
+    ],
+)
+def test_it_is_looked_at_when_something_may_have_changed(
+    at: At, change: Callable[[At], object], seconds: float | None
+) -> None:
+    change(at)
+    assert at.next_look() == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_it_is_looked_at_at_the_earliest_of_all_times(at: At) -> None:
+    at.machine.transition_to_reactive()
+    at.channel.look_at(at.clock() + 90 * SECOND)
+    at.channel.look_at(at.clock() + 30 * SECOND)
+    assert at.next_look() == 30
+    at.channel.looked(at.clock() + 30 * SECOND)
+    assert at.next_look() == 90
+
+
+def test_a_look_at_its_time_finds_the_timeout_exceeded(at: At) -> None:
+    at.machine.transition_to_reactive()
+    at.clock.advance(at.next_look() or 0)
+    assert at.channel.tick()
+
+
+def test_only_the_way_back_is_told_by_a_tick(at: At) -> None:
+    assert not at.channel.tick()
+    at.machine.transition_to_reactive()
+    at.clock.advance(600)
+    assert not at.channel.tick()
+    at.clock.advance(1)
+    assert at.channel.tick()
+    assert not at.channel.tick()
+    at.clock.advance(1_800)
+    assert not at.channel.tick()
+    assert at.refusal() is None
+
+
+# What is kept
+
+
+def test_a_note_takes_the_place_of_one_on_the_same_matter(at: At) -> None:
+    old, other, new = (note_at(EVENING, about=about) for about in ("Mel's", "Joe's", "Mel's"))
+    for note in (old, other, new):
+        at.channel.note(note)
+    assert at.channel.notes == [other, new]
+
+
+def test_notes_about_nothing_do_not_displace_each_other(at: At) -> None:
+    notes = [note_at(EVENING, about="") for _ in range(2)]
+    for note in notes:
+        at.channel.note(note)
+    assert at.channel.notes == notes
+
+
+def test_an_offer_takes_its_note_and_no_other(at: At) -> None:
+    due, later = note_at(EVENING), note_at(EVENING + HOUR)
+    at.channel.notes = [due, later]
+    at.make(Offer("o1", occasion(note=due), EVENING, GUILD, due.text))
+    assert at.channel.notes == [later]
+    assert due.source_id in at.channel.offered
+
+
+def test_what_was_answered_or_offered_about_is_not_unanswered(at: At) -> None:
+    messages = [said(ANNA, at=at.clock()) for _ in range(4)]
+    for message in messages:
+        at.channel.ring.heard(message, at.clock())
+    assert at.channel.unanswered == messages[::-1], "newest first"
+    at.make(Offer("o1", occasion(messages[3]), EVENING, GUILD, "Shall I?"))
+    at.channel.not_again(messages[2].message_id)
+    at.channel.ring.mark_answered(messages[0].message_id)
+    assert at.channel.unanswered == [messages[1]]
+
+
+def test_what_is_kept_of_notes_looks_and_offers_is_bounded(at: At) -> None:
+    for i in range(1_000):
+        at.channel.note(note_at(EVENING + i * SECOND))
+        at.channel.look_at(EVENING + i * SECOND)
+        at.make()
+        at.clock.advance(600)
+    assert len(at.channel.notes) == MAX_NOTES
+    assert at.channel.notes[-1].due == EVENING + 999 * SECOND
+    assert len(at.channel.looks) == MAX_LOOKS + 1
+    assert len(at.channel.offered) == MAX_OFFERED
+    at.channel.looked(at.clock() + timedelta(days=2))
+    assert len(at.channel.made) == 5 * 144 - 1, "those of the last week"
+
+
+def test_the_looks_of_a_busy_channel_are_gone_once_it_was_looked_at(at: At) -> None:
+    for i in range(500):
+        at.channel.look_at(EVENING + i * SECOND)
+        at.channel.looked(EVENING + i * SECOND)
+    assert at.channel.looks == []
+
+
+def test_silence_leaves_nothing_of_what_was_said_and_all_that_restrains(at: At) -> None:
+    at.chatter(30)
+    at.channel.note(note_at(EVENING))
+    at.channel.look_at(EVENING)
+    at.make()
+    at.channel.setbacks = 2
+    at.channel.silence()
+    assert (list(at.channel.messages), at.channel.notes, at.channel.looks) == ([], [], [])
+    assert (at.channel.made, at.channel.setbacks) == ([EVENING], 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda at: setattr(at.channel, "is_on", True),
+        lambda at: at.make(),
+        lambda at: setattr(at.channel, "is_busy", True),
+        lambda at: setattr(at.channel, "made", [EVENING]),
+        lambda at: at.machine.transition_to_reactive(),
+        At.cool,
+    ],
+)
+def test_it_is_at_rest_where_nothing_is_on_open_or_running(at: At, change: Callable[[At], object]) -> None:
+    at.channel.is_on = False
+    assert at.channel.is_at_rest
+    assert at.channel.stored() is None
+    change(at)
+    assert not at.channel.is_at_rest
+    assert at.channel.stored() is not None
+
+
+def test_offers_go_to_the_conversation_that_it_is_linked_with(at: At) -> None:
+    assert at.channel.destination == CHANNEL
+    at.machine.on_conversation_linked(ConversationLink(str(CHANNEL), "815", ConversationEventType.NEW))
+    assert at.channel.destination == 815

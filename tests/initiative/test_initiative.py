@@ -1,0 +1,1007 @@
+"""initiative/initiative.py: from what is heard to what is offered, and all that keeps the bot silent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
+
+from initiative.channel import MAX_LOOKS
+from initiative.initiative import NOT_READY, OVER_BUDGET, PULSE_SECONDS, Status
+from initiative.occasion import Channel, Occasion
+from initiative.restraint import Restraint
+from initiative.triggers import TRIGGERS
+from state.message import MessageRecord
+from state.proactive import AgentStateV2
+from tests.support.clock import NOON
+from tests.support.initiative import QUESTION, Broken, Change, Desk, Judge, note_at, outcomes, refusals
+from tests.support.people import ANNA, BEN, CHANNEL, CLEO, GUILD, said
+from tests.support.virtual_time import settle
+
+THINKING, PROACTIVE, REACTIVE = AgentStateV2.THINKING, AgentStateV2.PROACTIVE, AgentStateV2.REACTIVE
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+COOLDOWN = 1_800
+UTC = ZoneInfo("UTC")
+BURGER = f"<@{ANNA}>, How was the burger?"
+OTHER_QUESTION = "how do I mount an NTFS drive on linux?"
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def logs() -> Iterator[list[EventDict]]:
+    with capture_logs() as logs:
+        yield logs
+
+
+def offers(desk: Desk) -> int:
+    """How many were posted, ever."""
+    return len(desk.wire.offered)
+
+
+def state(desk: Desk) -> AgentStateV2:
+    return desk.channel.machine.current_state
+
+
+# From a question to an offer
+
+
+async def test_nothing_is_heard_or_offered_where_nobody_switched_it_on(desk: Desk) -> None:
+    assert not desk.initiative.listens(CHANNEL)
+    desk.ask()
+    await desk.wait(HOUR, step=30)
+    assert (offers(desk), len(desk.book), desk.disk) == (0, 0, {})
+
+
+async def test_an_unanswered_question_has_an_offer_made_after_90_seconds(desk: Desk) -> None:
+    await desk.on()
+    desk.ask()
+    await desk.wait(89.9)
+    assert offers(desk) == 0
+    await desk.wait(0.1)
+    assert offers(desk) == 1
+    assert state(desk) is PROACTIVE
+    assert desk.channel.machine.proactive.trigger_id == "unanswered_question"
+    await desk.wait(600, step=5)
+    assert offers(desk) == 1
+
+
+async def test_a_pulse_without_anything_due_does_nothing(desk: Desk) -> None:
+    await desk.on()
+    before = dict(desk.disk)
+    for _ in range(100):
+        await desk.wait(5)
+    assert (desk.disk, offers(desk)) == (before, 0)
+
+
+async def test_nothing_of_what_was_heard_is_stored(desk: Desk) -> None:
+    await desk.on()
+    desk.ask()
+    await desk.wait(60, step=5)
+    assert b"certbot" not in desk.disk[CHANNEL]
+
+
+async def test_another_channel_is_another_matter(desk: Desk) -> None:
+    await desk.on(9)
+    desk.ask()
+    await desk.wait(90)
+    assert offers(desk) == 0
+
+
+@pytest.mark.parametrize(
+    ("who", "text"), [(BEN, "certbot renew"), (ANNA, "nvm, found it"), (ANNA, "solved, thanks"), (CLEO, "why?")]
+)
+async def test_who_is_answered_or_done_is_offered_nothing(desk: Desk, who: int, text: str) -> None:
+    await desk.on()
+    desk.ask()
+    await desk.wait(60)
+    desk.hear(who, text)
+    await desk.wait(1_200, step=30)
+    assert offers(desk) == 0
+
+
+GONE: dict[str, Callable[[Desk, MessageRecord], object]] = {
+    "deleted": lambda desk, q: desk.initiative.messages_gone(CHANNEL, [q.message_id]),
+    "forgotten": lambda desk, _: desk.initiative.forget(CHANNEL, ANNA),
+    "all forgotten": lambda desk, _: desk.initiative.forget(CHANNEL, None),
+    "another bot": lambda desk, q: desk.initiative.dealt_with(CHANNEL, q.message_id),
+    "our answer": lambda desk, q: desk.initiative.answered(CHANNEL, GUILD, q),
+    "edited": lambda desk, q: desk.initiative.revised(
+        CHANNEL, said(ANNA, "I see", q.timestamp, message_id=q.message_id)
+    ),
+    "left": lambda desk, _: desk.initiative.leave(CHANNEL),
+    "switched off": lambda desk, _: desk.initiative.switch_off(CHANNEL),
+}
+
+
+@pytest.mark.parametrize("how", GONE)
+async def test_nothing_is_offered_about_what_is_gone_or_dealt_with(desk: Desk, how: str) -> None:
+    await desk.on()
+    question = desk.ask()
+    await desk.wait(60)
+    GONE[how](desk, question)
+    await desk.wait(1_200, step=30)
+    assert offers(desk) == 0
+
+
+async def test_what_we_answer_is_answered(desk: Desk) -> None:
+    await desk.on()
+    question = desk.ask()
+    desk.initiative.answered(CHANNEL, GUILD, question)
+    assert question not in desk.channel.unanswered
+
+
+async def test_a_message_that_becomes_a_question_by_an_edit_has_an_offer_made(desk: Desk) -> None:
+    await desk.on()
+    message = desk.ask("does anybody")
+    desk.clock.advance(20)
+    desk.initiative.revised(CHANNEL, said(ANNA, QUESTION, message.timestamp, message_id=message.message_id))
+    await desk.wait(70)
+    assert offers(desk) == 1
+
+
+async def test_an_edit_where_nothing_is_listened_to_leaves_nothing(desk: Desk) -> None:
+    desk.initiative.revised(CHANNEL, said(ANNA, QUESTION))
+    assert len(desk.book) == 0
+    desk.initiative.clicked(CHANNEL, GUILD)
+    desk.initiative.revised(CHANNEL, said(ANNA, QUESTION))
+    assert list(desk.channel.messages) == []
+    await desk.wait(601)
+    await desk.wait(COOLDOWN)
+    assert (offers(desk), len(desk.book)) == (0, 0)
+
+
+# Restraint, each by its reason
+
+
+def long_cooldown(desk: Desk) -> None:
+    """As an offer that was declined has left it, with 5 minutes to go."""
+    machine = desk.channel.machine
+    machine.thinking.cooldown_active, machine.thinking.active_cooldown_period_s = True, 300.0
+    machine.thinking.cooldown_started_at = desk.clock().timestamp()
+
+
+def talk(desk: Desk) -> None:
+    """Ben talks with us."""
+    desk.initiative.answered(CHANNEL, GUILD, said(BEN, at=desk.clock()))
+
+
+def three_today(desk: Desk) -> None:
+    desk.channel.made = [desk.clock() - timedelta(days=1) + timedelta(minutes=5)] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "minutes"),
+    [
+        (long_cooldown, "v2_cooldown_active", 5),
+        (three_today, "daily_cap", 5),
+        (lambda desk: setattr(desk, "muted", "missing_permission"), "missing_permission", None),
+    ],
+)
+async def test_an_offer_that_is_refused_is_made_once_the_reason_is_gone(
+    desk: Desk, change: Change, reason: str, minutes: float | None, logs: list[EventDict]
+) -> None:
+    await desk.on()
+    change(desk)
+    desk.ask()
+    await desk.wait(180, step=5)
+    assert offers(desk) == 0
+    assert set(refusals(logs)) == {reason}
+    assert len(refusals(logs)) <= 4, "it is looked at again every half minute, not with every pulse"
+    if minutes is None:
+        desk.muted = None
+    await desk.wait(180, step=5)
+    assert offers(desk) == 1
+
+
+@pytest.mark.parametrize("change", [lambda desk: setattr(desk, "muted", "missing_permission"), talk])
+async def test_an_offer_that_is_refused_until_nobody_waits_for_it_is_never_made(desk: Desk, change: Change) -> None:
+    await desk.on()
+    change(desk)
+    desk.ask()
+    await desk.wait(16 * MINUTE, step=30)
+    desk.muted = None
+    desk.channel.machine.current_state = THINKING
+    await desk.wait(HOUR, step=30)
+    assert offers(desk) == 0
+
+
+async def test_while_one_is_open_there_is_no_other(desk: Desk, logs: list[EventDict]) -> None:
+    await desk.offered()
+    desk.hear(CLEO, OTHER_QUESTION, mentioned=frozenset())
+    assert desk.channel.offer is None, "whatever is said to nobody answers what stands there"
+    assert outcomes(logs) == ["overtaken"]
+
+
+async def test_an_open_offer_refuses_by_its_name(desk: Desk, logs: list[EventDict]) -> None:
+    await desk.offered()
+    desk.hear(ANNA, "how do I mount an NTFS drive on linux, by the way?")
+    assert desk.channel.offer
+    await desk.wait(120, step=5)
+    assert set(refusals(logs)) == {"offer_open"}
+    assert offers(desk) == 1
+
+
+@pytest.mark.parametrize("what", ["talk", "taken up"])
+async def test_the_machine_refuses_while_it_is_active(desk: Desk, what: str, logs: list[EventDict]) -> None:
+    if what == "talk":
+        await desk.on()
+        talk(desk)
+    else:
+        await desk.offered()
+        desk.offers.accept(CHANNEL)
+    desk.ask(OTHER_QUESTION)
+    await desk.wait(120, step=5)
+    expected = REACTIVE if what == "talk" else PROACTIVE
+    assert set(refusals(logs)) == {f"v2_state_{expected}"}
+
+
+async def test_quiet_hours_are_kept_and_a_fresh_question_is_come_back_to(logs: list[EventDict]) -> None:
+    desk = Desk(Restraint(quiet_hours=(time(12), time(12, 10), UTC)))
+    await desk.on()
+    desk.ask()
+    await desk.wait(8 * MINUTE, step=5)
+    assert (offers(desk), set(refusals(logs))) == (0, {"quiet_hours"})
+    await desk.wait(90, step=5)
+    assert offers(desk) == 1
+
+
+async def test_nothing_is_offered_into_a_fast_exchange_but_after_it(desk: Desk, logs: list[EventDict]) -> None:
+    await desk.on()
+    desk.ask()
+    for i in range(10):
+        desk.hear((BEN, CLEO)[i % 2], f"<@{(CLEO, BEN)[i % 2]}> so there", mentioned=None)
+        await desk.wait(10, step=5)
+    assert (offers(desk), set(refusals(logs))) == (0, {"fast_exchange"})
+    await desk.wait(90, step=5)
+    assert offers(desk) == 1
+
+
+async def test_a_day_has_three_offers_however_many_there_are_to_make(desk: Desk) -> None:
+    await desk.on()
+    times = []
+    for minute in range(50 * 60):
+        if minute % 20 == 0:
+            desk.ask()
+        await desk.wait(60)
+        if desk.offers.accept(CHANNEL):
+            times.append(desk.clock())
+    assert len(times) == offers(desk) == 9
+    assert all(later - earlier >= timedelta(days=1) for earlier, later in zip(times, times[3:], strict=False))
+
+
+# How an offer goes on
+
+
+async def test_one_that_is_taken_up_has_the_cooldown_return_to_normal(desk: Desk) -> None:
+    await desk.offered()
+    desk.channel.setbacks = 4
+    desk.offers.accept(CHANNEL)
+    await desk.wait(601)
+    assert (desk.channel.setbacks, desk.cooldown) == (0, COOLDOWN)
+
+
+@pytest.mark.parametrize("how", ["declined", "ignored"])
+async def test_each_one_that_is_declined_or_ignored_doubles_the_cooldown(how: str, logs: list[EventDict]) -> None:
+    desk = Desk(Restraint(per_day=100))
+    await desk.on()
+    for setbacks in range(1, 5):
+        await desk.offered()
+        if how == "declined":
+            desk.offers.decline(CHANNEL)
+        await desk.wait(601)
+        assert desk.cooldown == COOLDOWN * 2**setbacks
+        assert not desk.wire.standing
+        await desk.wait(COOLDOWN * 2**setbacks - 0.001)
+        assert state(desk) is THINKING
+        assert desk.cooldown
+        await desk.wait(0.001)
+        assert desk.cooldown is None
+    assert outcomes(logs) == [how] * 4
+
+
+async def test_an_open_offer_goes_when_its_time_is_over_and_not_before(desk: Desk, logs: list[EventDict]) -> None:
+    await desk.offered()
+    await desk.wait(600, step=5)
+    assert len(desk.wire.standing) == 1
+    await desk.wait(0.001)
+    assert not desk.wire.standing
+    assert outcomes(logs) == ["ignored"]
+
+
+@pytest.mark.parametrize(
+    "interact",
+    [
+        lambda desk: desk.initiative.reacted(CHANNEL),
+        talk,
+        lambda desk: desk.initiative.clicked(CHANNEL, GUILD),
+        lambda desk: desk.initiative.began(CHANNEL),
+        lambda desk: desk.initiative.stepped(CHANNEL),
+    ],
+)
+async def test_an_interaction_keeps_an_open_offer_open(desk: Desk, interact: Change) -> None:
+    await desk.offered()
+    await desk.wait(500)
+    interact(desk)
+    assert state(desk) is PROACTIVE
+    await desk.wait(599, step=5)
+    assert desk.channel.offer
+    await desk.wait(2)
+    assert desk.channel.offer is None
+
+
+ENDS: dict[str, tuple[Callable[[Desk, int], object], str]] = {
+    "a reply": (
+        lambda desk, q: desk.hear(BEN, "certbot renew", reply_to_id=q, reply_to_author_id=ANNA),
+        "overtaken",
+    ),
+    "an answer": (lambda desk, _: desk.hear(BEN, "try certbot renew"), "overtaken"),
+    "another bot, a thread": (lambda desk, q: desk.initiative.dealt_with(CHANNEL, q), "overtaken"),
+    "solved": (lambda desk, _: desk.hear(ANNA, "nvm, solved it"), "overtaken"),
+    "marked solved": (
+        lambda desk, q: desk.initiative.revised(CHANNEL, said(ANNA, f"[SOLVED] {QUESTION}", message_id=q)),
+        "overtaken",
+    ),
+    "deleted": (lambda desk, q: desk.initiative.messages_gone(CHANNEL, {q, 5}), "withdrawn"),
+    "forgotten": (lambda desk, _: desk.initiative.forget(CHANNEL, ANNA), "withdrawn"),
+    "all forgotten": (lambda desk, _: desk.initiative.forget(CHANNEL, None), "withdrawn"),
+    "switched off": (lambda desk, _: desk.initiative.switch_off(CHANNEL), "not_here"),
+    "asked us": (lambda desk, _: desk.initiative.answered(CHANNEL, GUILD, said(ANNA, "hey")), "overtaken"),
+    "edited": (
+        lambda desk, q: desk.initiative.revised(CHANNEL, said(ANNA, "I see", message_id=q)),
+        "withdrawn",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+async def test_an_open_offer_goes_with_its_reason(desk: Desk, how: str, logs: list[EventDict]) -> None:
+    question = await desk.offered()
+    desk.channel.setbacks = 1
+    end, outcome = ENDS[how]
+    end(desk, question.message_id)
+    await settle()
+    assert (outcomes(logs), desk.wire.standing, len(desk.wire.deleted)) == ([outcome], {}, 1)
+    assert desk.channel.setbacks == 1
+    await desk.wait(30 * MINUTE, step=30)
+    assert offers(desk) == 1
+
+
+async def test_one_that_a_moderator_deletes_is_declined(desk: Desk, logs: list[EventDict]) -> None:
+    await desk.offered()
+    desk.initiative.messages_gone(CHANNEL, {desk.wire.moderate()})
+    await settle()
+    assert (outcomes(logs), desk.wire.deleted) == (["declined"], []), "it is gone already"
+    assert desk.channel.setbacks == 1
+
+
+async def test_one_that_people_react_to_stands_for_six_timeouts_at_most(desk: Desk, logs: list[EventDict]) -> None:
+    await desk.offered()
+    for _ in range(6):
+        await desk.wait(599)
+        desk.initiative.reacted(CHANNEL)
+    assert desk.channel.offer
+    await desk.wait(7)
+    assert not desk.offers.is_open(CHANNEL)
+    assert (desk.wire.standing, outcomes(logs)) == ({}, ["ignored"])
+    assert state(desk) is PROACTIVE
+    assert desk.channel.setbacks == 1
+    await desk.wait(594)
+    assert desk.cooldown == 2 * COOLDOWN
+
+
+BESIDE: dict[str, Callable[[Desk, int], object]] = {
+    "to others": lambda desk, _: desk.hear(BEN, f"<@{CLEO}> lunch?"),
+    "more of it": lambda desk, _: desk.hear(ANNA, "it is nginx on debian"),
+    "another answered": lambda desk, q: desk.initiative.dealt_with(CHANNEL, q - 1),
+    "another deleted": lambda desk, q: desk.initiative.messages_gone(CHANNEL, {q - 1}),
+    "another forgotten": lambda desk, _: desk.initiative.forget(CHANNEL, CLEO),
+    "expiry": lambda desk, q: desk.initiative.expire(CHANNEL, q + 1),
+    "a talk": lambda desk, _: desk.initiative.answered(CHANNEL, GUILD, said(CLEO, "hey")),
+    "another left": lambda desk, _: desk.initiative.leave(9),
+}
+
+
+@pytest.mark.parametrize("what", BESIDE)
+async def test_what_has_nothing_to_do_with_it_leaves_it_open(desk: Desk, what: str) -> None:
+    question = await desk.offered()
+    BESIDE[what](desk, question.message_id)
+    await settle()
+    assert desk.channel.offer
+    assert len(desk.wire.standing) == 1
+
+
+async def test_its_answer_is_no_word_on_the_question(desk: Desk) -> None:
+    await desk.offered()
+    heard = len(desk.channel.messages)
+    no = desk.hear(ANNA, "not now, never mind")
+    assert desk.channel.offer, "it is for whoever reads the answer to end it"
+    assert len(desk.channel.messages) == heard
+    assert desk.offers.reply_of(CHANNEL, no)
+
+
+async def test_an_edit_of_its_question_is_what_it_is_about_from_then_on(desk: Desk) -> None:
+    question = await desk.offered()
+    edited = said(ANNA, f"{QUESTION} on debian", question.timestamp, message_id=question.message_id)
+    desk.initiative.revised(CHANNEL, edited)
+    offer = desk.offers.accept(CHANNEL)
+    assert offer
+    assert offer.occasion.subject == edited
+    assert b"on debian" not in desk.disk[CHANNEL]
+
+
+async def test_one_that_was_left_is_forgotten_without_a_request(desk: Desk) -> None:
+    await desk.offered()
+    desk.initiative.leave(CHANNEL)
+    await desk.wait(1_200, step=60)
+    assert (desk.book.get(CHANNEL), desk.disk, desk.wire.deleted) == (None, {}, [])
+
+
+# Talks, reactions and tours
+
+
+async def test_a_talk_makes_the_machine_reactive_links_the_channel_and_ends_a_cooldown(desk: Desk) -> None:
+    await desk.on()
+    long_cooldown(desk)
+    talk(desk)
+    assert state(desk) is REACTIVE
+    assert not desk.channel.machine.thinking.cooldown_active
+    assert desk.channel.machine.conversation_id == str(CHANNEL)
+    await desk.wait(600)
+    assert state(desk) is REACTIVE
+    await desk.wait(0.001)
+    assert (state(desk), desk.cooldown) == (THINKING, COOLDOWN)
+
+
+async def test_each_word_of_a_talk_has_its_time_begin_anew(desk: Desk) -> None:
+    for _ in range(10):
+        talk(desk)
+        await desk.wait(599)
+    assert state(desk) is REACTIVE
+
+
+async def test_a_talk_where_offers_are_off_is_forgotten_when_it_is_over_on_disk_too(desk: Desk) -> None:
+    talk(desk)
+    assert set(desk.disk) == {CHANNEL}
+    await desk.wait(601)
+    await desk.wait(COOLDOWN)
+    assert (desk.book.get(CHANNEL), desk.disk) == (None, {})
+
+
+async def test_the_cooldown_after_a_talk_is_as_long_as_the_setbacks_have_made_it(desk: Desk) -> None:
+    await desk.on()
+    desk.channel.setbacks = 2
+    talk(desk)
+    await desk.wait(601)
+    assert desk.cooldown == 4 * COOLDOWN
+
+
+async def test_a_reaction_alone_begins_nothing(desk: Desk) -> None:
+    desk.initiative.reacted(CHANNEL)
+    assert len(desk.book) == 0
+    await desk.on()
+    desk.initiative.reacted(CHANNEL)
+    assert state(desk) is THINKING
+
+
+async def test_a_tour_is_shown_until_it_ends_or_is_left_alone(desk: Desk) -> None:
+    desk.initiative.began(CHANNEL)
+    assert (state(desk), desk.channel.machine.visual_guidance_active) == (REACTIVE, True)
+    for _ in range(5):
+        await desk.wait(599)
+        desk.initiative.stepped(CHANNEL)
+    assert (state(desk), desk.channel.machine.visual_guidance_active) == (REACTIVE, True)
+    desk.initiative.ended(CHANNEL)
+    assert not desk.channel.machine.visual_guidance_active
+    desk.initiative.stepped(CHANNEL)
+    await desk.wait(601)
+    assert (state(desk), desk.channel.machine.visual_guidance_active) == (THINKING, False)
+    desk.initiative.stepped(CHANNEL)
+    assert (state(desk), desk.channel.machine.visual_guidance_active) == (REACTIVE, True), "long after its last step"
+
+
+async def test_a_tour_that_ends_where_nothing_is_known_leaves_nothing(desk: Desk) -> None:
+    desk.initiative.ended(CHANNEL)
+    assert (len(desk.book), desk.disk) == (0, {})
+
+
+# Switching, and how it stands
+
+
+async def test_switching_tells_whether_it_changed_anything(desk: Desk) -> None:
+    switch = desk.initiative.switch
+    assert [await switch(CHANNEL, GUILD, on=on) for on in (False, True, True, False, False)] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert (len(desk.book), desk.disk) == (0, {})
+
+
+@pytest.mark.parametrize("on", [True, False])
+async def test_what_could_not_be_stored_is_said(desk: Desk, *, on: bool) -> None:
+    desk.is_stored = False
+    with pytest.raises(OSError, match="could not be written"):
+        await desk.initiative.switch(CHANNEL, GUILD, on=on)
+
+
+async def test_switched_off_nothing_stays_of_what_was_heard(desk: Desk) -> None:
+    await desk.offered()
+    desk.initiative.note(CHANNEL, note_at(NOON + timedelta(hours=5)))
+    await desk.initiative.switch(CHANNEL, GUILD, on=False)
+    await settle()
+    assert not desk.initiative.listens(CHANNEL)
+    assert (list(desk.channel.messages), desk.channel.notes, desk.wire.standing) == ([], [], {})
+    assert b"certbot" not in desk.disk[CHANNEL]
+    await desk.wait(7 * DAY, step=3_600)
+    assert (offers(desk), len(desk.book), desk.disk) == (1, 0, {})
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (str, Status(True, 0, 3, False, None, True, "")),
+        (lambda desk: setattr(desk, "muted", "no"), Status(True, 0, 3, False, None, False, "")),
+        (lambda desk: desk.initiative.switch_off(CHANNEL), Status(False, 0, 3, False, None, True, "")),
+        (
+            lambda desk: setattr(desk.channel, "made", [NOON, NOON - timedelta(days=2)]),
+            Status(True, 1, 3, False, None, True, ""),
+        ),
+        (long_cooldown, Status(True, 0, 3, False, NOON + timedelta(minutes=5), True, "")),
+    ],
+)
+async def test_how_it_stands(desk: Desk, change: Change, expected: Status) -> None:
+    await desk.on()
+    change(desk)
+    assert desk.initiative.status(CHANNEL) == expected
+
+
+async def test_how_it_stands_with_an_open_offer_and_quiet_hours() -> None:
+    desk = Desk(Restraint(quiet_hours=(time(22), time(7, 30), ZoneInfo("Europe/Berlin"))))
+    await desk.offered()
+    status = desk.initiative.status(CHANNEL)
+    assert (status.is_open, status.made_today) == (True, 1)
+    assert status.quiet_hours == "22:00 to 07:30 Europe/Berlin"
+    desk.clock.advance(601)
+    assert not desk.initiative.status(CHANNEL).is_open, "its time is over, pulse or no pulse"
+
+
+async def test_to_ask_how_it_stands_leaves_nothing(desk: Desk) -> None:
+    for channel_id in range(100):
+        desk.initiative.status(channel_id)
+    assert (len(desk.book), desk.disk) == (0, {})
+
+
+async def test_what_was_made_outlasts_switching_off_and_on_for_a_week(desk: Desk) -> None:
+    await desk.on()
+    desk.channel.made = [desk.clock()] * 3
+    await desk.initiative.switch(CHANNEL, GUILD, on=False)
+    await desk.wait(DAY - 60)
+    await desk.on()
+    assert desk.channel.refusal(desk.book.restraint, desk.clock()) == "daily_cap"
+    await desk.initiative.switch(CHANNEL, GUILD, on=False)
+    await desk.wait(6 * DAY)
+    assert len(desk.book) == 1
+    await desk.wait(120)
+    assert (len(desk.book), desk.disk) == (0, {})
+
+
+@pytest.mark.parametrize(("why", "may_speak"), [(NOT_READY, True), (OVER_BUDGET, True), ("missing_permission", False)])
+async def test_what_keeps_it_silent_for_a_while_only_is_not_said(desk: Desk, why: str, *, may_speak: bool) -> None:
+    await desk.on()
+    desk.muted = why
+    assert desk.initiative.status(CHANNEL).may_speak is may_speak
+    desk.ask()
+    await desk.wait(90)
+    assert offers(desk) == 0
+
+
+# Notes
+
+
+async def test_a_note_is_come_back_to_once_when_it_is_due(desk: Desk) -> None:
+    await desk.on()
+    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3)))
+    await desk.wait(3 * HOUR - 1, step=60)
+    assert offers(desk) == 0
+    await desk.wait(1)
+    assert list(desk.wire.standing.values()) == [BURGER]
+    assert desk.channel.notes == []
+    await desk.wait(2 * DAY, step=600)
+    assert offers(desk) == 1
+
+
+async def test_a_note_waits_for_quiet_hours_to_end() -> None:
+    desk = Desk(Restraint(quiet_hours=(time(13), time(20), UTC)))
+    await desk.on()
+    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3)))
+    await desk.wait(8 * HOUR - 1, step=60)
+    assert offers(desk) == 0
+    await desk.wait(61, step=5)
+    assert offers(desk) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda desk: setattr(desk, "stands", set()),
+        lambda desk: desk.initiative.messages_gone(CHANNEL, [50]),
+        lambda desk: desk.initiative.forget(CHANNEL, ANNA),
+        lambda desk: desk.initiative.forget(CHANNEL, None),
+        lambda desk: desk.initiative.expire(CHANNEL, 51),
+        lambda desk: desk.initiative.switch_off(CHANNEL),
+        lambda desk: desk.initiative.leave(CHANNEL),
+    ],
+)
+async def test_a_note_that_does_not_hold_any_more_is_dropped(desk: Desk, change: Change) -> None:
+    await desk.on()
+    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3), source_id=50))
+    change(desk)
+    await desk.wait(DAY, step=600)
+    assert offers(desk) == 0
+    assert b"burger" not in desk.disk.get(CHANNEL, b"")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda desk: desk.initiative.messages_gone(CHANNEL, [49, 51]),
+        lambda desk: desk.initiative.forget(CHANNEL, BEN),
+        lambda desk: desk.initiative.expire(CHANNEL, 50),
+    ],
+)
+async def test_a_note_outlasts_what_does_not_concern_it(desk: Desk, change: Change) -> None:
+    await desk.on()
+    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3), source_id=50))
+    change(desk)
+    await desk.wait(3 * HOUR)
+    assert offers(desk) == 1
+
+
+async def test_a_note_that_could_not_be_offered_for_a_day_is_dropped(desk: Desk) -> None:
+    await desk.on()
+    desk.muted = "missing_permission"
+    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3)))
+    await desk.wait(3 * HOUR + DAY, step=600)
+    assert desk.channel.notes
+    await desk.wait(31)
+    assert desk.channel.notes == []
+    assert b"burger" not in desk.disk[CHANNEL]
+
+
+async def test_no_note_is_taken_where_offers_are_off(desk: Desk) -> None:
+    desk.initiative.note(CHANNEL, note_at(desk.clock()))
+    talk(desk)
+    desk.initiative.note(CHANNEL, note_at(desk.clock()))
+    assert desk.channel.notes == []
+
+
+async def test_the_offer_of_a_note_goes_with_its_source_and_its_author(desk: Desk) -> None:
+    ways: list[Callable[[], None]] = [
+        lambda: desk.initiative.messages_gone(CHANNEL, [50]),
+        lambda: desk.initiative.forget(CHANNEL, ANNA),
+    ]
+    for gone in ways:
+        await desk.on()
+        desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(minutes=5), source_id=50))
+        await desk.wait(300)
+        assert desk.wire.standing
+        gone()
+        await settle()
+        assert not desk.wire.standing
+        desk.wire._by_nonce.clear()  # Discord forgets them after minutes
+        await desk.ended()
+
+
+# Triggers that raise
+
+
+@pytest.mark.parametrize("where", ["looks", "due"])
+async def test_a_trigger_that_raises_is_logged_and_the_others_go_on(where: str, logs: list[EventDict]) -> None:
+    desk = Desk(triggers=(Broken(where), *TRIGGERS))
+    await desk.on()
+    desk.ask()
+    await desk.wait(90)
+    assert offers(desk) == 1
+    broken = [entry for entry in logs if entry["event"] == "trigger_broken"]
+    assert broken
+    assert {entry["trigger"] for entry in broken} == {"broken"}
+    assert all(entry["exc_info"] for entry in broken)
+    assert QUESTION not in str(broken)
+
+
+async def test_a_channel_that_cannot_be_looked_at_keeps_no_other_from_it(desk: Desk, logs: list[EventDict]) -> None:
+    await desk.on(9)
+    await desk.on()
+    desk.ask()
+    broken = desk.book.open(9)
+    broken.look_at(desk.clock() + timedelta(seconds=1))
+    desk.book.plan(broken)
+    broken.notes = [None]  # type: ignore[list-item]
+    await desk.wait(90)
+    assert [entry["channel"] for entry in logs if entry["event"] == "look_broken"] == [9]
+    assert offers(desk) == 1
+
+
+# The judge
+
+
+async def judged(judge: Judge) -> tuple[Desk, MessageRecord]:
+    """A question that the judge was asked about."""
+    desk = Desk(judge=judge)
+    await desk.on()
+    question = desk.ask()
+    await desk.wait(90)
+    return desk, question
+
+
+async def test_a_question_that_cannot_be_answered_is_not_asked_about_again(logs: list[EventDict]) -> None:
+    judge = Judge(says=False)
+    desk, question = await judged(judge)
+    assert judge.asked == [(question.message_id, 2)]
+    await desk.wait(HOUR, step=5)
+    assert (len(judge.asked), offers(desk), refusals(logs)) == (1, 0, ["not_answerable"])
+    assert state(desk) is THINKING
+    assert desk.channel.made == []
+    judge.says = True
+    desk.ask(OTHER_QUESTION)
+    await desk.wait(90)
+    assert offers(desk) == 1
+
+
+async def test_a_question_that_can_be_answered_has_an_offer_made() -> None:
+    judge = Judge()
+    desk, _ = await judged(judge)
+    assert (len(judge.asked), offers(desk)) == (1, 1)
+
+
+async def test_the_judge_is_not_asked_where_no_offer_may_be_made() -> None:
+    judge = Judge()
+    desk = Desk(judge=judge)
+    await desk.on()
+    desk.muted = "missing_permission"
+    desk.ask()
+    await desk.wait(HOUR, step=30)
+    assert judge.asked == []
+
+
+async def test_the_judge_is_not_asked_about_notes() -> None:
+    judge = Judge(says=False)
+    desk = Desk(judge=judge)
+    await desk.on()
+    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(minutes=5)))
+    await desk.wait(300)
+    assert (judge.asked, offers(desk)) == ([], 1)
+
+
+async def thought(judge: Judge) -> tuple[Desk, MessageRecord]:
+    """A question that the judge is thinking about."""
+    judge.gate = asyncio.Event()
+    desk, question = await judged(judge)
+    assert len(judge.asked) == 1
+    assert offers(desk) == 0
+    return desk, question
+
+
+async def said_yes(judge: Judge) -> None:
+    assert judge.gate
+    judge.gate.set()
+    await settle()
+
+
+@pytest.mark.parametrize("seconds", [0.4, 1, 3])
+async def test_the_offer_is_made_however_long_the_judge_thinks(seconds: float) -> None:
+    judge = Judge()
+    desk, _ = await thought(judge)
+    desk.clock.advance(seconds)
+    await said_yes(judge)
+    await desk.wait(120, step=5)
+    assert (offers(desk), len(judge.asked)) == (1, 1)
+
+
+MEANWHILE: dict[str, Callable[[Desk, int], object]] = {
+    "answered": lambda desk, _: desk.hear(BEN, "certbot renew"),
+    "solved": lambda desk, _: desk.hear(ANNA, "found it"),
+    "another bot": lambda desk, q: desk.initiative.dealt_with(CHANNEL, q),
+    "deleted": lambda desk, q: desk.initiative.messages_gone(CHANNEL, [q]),
+    "forgotten": lambda desk, _: desk.initiative.forget(CHANNEL, ANNA),
+    "switched off": lambda desk, _: desk.initiative.switch_off(CHANNEL),
+    "left": lambda desk, _: desk.initiative.leave(CHANNEL),
+    "a talk": lambda desk, _: desk.initiative.answered(CHANNEL, GUILD, said(CLEO, "hey")),
+    "muted": lambda desk, _: setattr(desk, "muted", "missing_permission"),
+}
+
+
+@pytest.mark.parametrize("what", MEANWHILE)
+async def test_what_happens_while_the_judge_thinks_counts(what: str) -> None:
+    judge = Judge()
+    desk, question = await thought(judge)
+    MEANWHILE[what](desk, question.message_id)
+    await said_yes(judge)
+    assert offers(desk) == 0
+    assert all(channel.offer is None for channel in desk.book._channels.values())
+
+
+async def test_while_the_judge_thinks_it_is_not_asked_again() -> None:
+    judge = Judge()
+    desk, _ = await thought(judge)
+    desk.ask(OTHER_QUESTION)
+    await desk.wait(120, step=5)
+    assert len(judge.asked) == 1
+
+
+async def test_a_yes_to_one_question_is_none_to_another() -> None:
+    judge = Judge()
+    desk, question = await thought(judge)
+    other = desk.ask(OTHER_QUESTION)
+    await desk.wait(90)
+    await said_yes(judge)
+    assert offers(desk) == 0
+    await desk.wait(60, step=5)
+    assert [asked for asked, _ in judge.asked] == [question.message_id, other.message_id]
+    assert desk.channel.offer
+    assert desk.channel.offer.subject_id == other.message_id
+
+
+async def test_what_is_due_with_it_is_come_back_to_after_a_no() -> None:
+    desk = Desk(judge=Judge(says=False))
+    await desk.on()
+    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(seconds=150)))
+    desk.ask()
+    await desk.wait(120)  # one look for both
+    assert offers(desk) == 0
+    await desk.wait(120, step=30)
+    assert list(desk.wire.standing.values()) == [BURGER]
+
+
+# A clock that jumps
+
+
+async def _after_offer(desk: Desk, then: Any) -> None:
+    await desk.offered()
+    then()
+
+
+async def _cooling(desk: Desk) -> None:
+    talk(desk)
+    await desk.wait(601)
+
+
+STATES: dict[str, Any] = {
+    "asked": lambda desk: desk.ask(),
+    "offered": lambda desk: desk.offered(),
+    "taken up": lambda desk: _after_offer(desk, lambda: desk.offers.accept(CHANNEL)),
+    "declined": lambda desk: _after_offer(desk, lambda: desk.offers.decline(CHANNEL)),
+    "talking": talk,
+    "cooling": _cooling,
+    "noted": lambda desk: desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=2))),
+}
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR, 30 * DAY, -30 * DAY])
+@pytest.mark.parametrize("state_name", STATES)
+async def test_a_clock_that_jumps_leaves_nothing_hanging_and_nothing_old_offered(state_name: str, jump: float) -> None:
+    desk = Desk()
+    await desk.on()
+    begun = STATES[state_name](desk)
+    if asyncio.iscoroutine(begun):
+        await begun
+    await desk.pulse()
+    before = offers(desk)
+    desk.clock.advance(jump)
+    await desk.pulse()
+    assert offers(desk) == before
+    await desk.wait(601, step=5)
+    assert state(desk) is THINKING
+    assert desk.channel.offer is None
+    about_a_note = int(state_name == "noted" and jump == HOUR)
+    await desk.wait(2 * COOLDOWN, step=5)
+    assert offers(desk) - before == about_a_note
+    if not about_a_note:
+        assert desk.cooldown is None
+        await desk.offered()
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+async def test_a_clock_that_jumps_and_comes_back_leaves_nothing_hanging(jump: float) -> None:
+    desk = Desk()
+    question = await desk.offered()
+    for seconds in (jump, -jump):
+        desk.clock.advance(seconds)
+        await desk.pulse()
+    await desk.wait(601 + 2 * COOLDOWN, step=30)
+    assert (state(desk), desk.cooldown, desk.wire.standing) == (THINKING, None, {})
+    assert desk.channel.offered == [question.message_id]
+    await desk.offered()
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+async def test_the_days_count_holds_over_a_clock_that_jumps(jump: float) -> None:
+    desk = Desk()
+    await desk.on()
+    for _ in range(12):
+        desk.ask()
+        await desk.wait(90)
+        desk.offers.accept(CHANNEL)
+        await desk.wait(601)
+        await desk.wait(COOLDOWN)
+        desk.clock.advance(jump)
+        await desk.pulse()
+        jump = -jump
+    assert offers(desk) == 3
+
+
+# What does not grow
+
+
+async def test_a_busy_channel_stays_small(desk: Desk) -> None:
+    await desk.on()
+    for i in range(2_000):
+        desk.hear((ANNA, BEN, CLEO)[i % 3], f"does anybody know what number {i} is good for?")
+        desk.clock.advance(3)
+        desk.initiative.pulse()
+    await settle()
+    assert len(desk.channel.messages) == 50
+    assert len(desk.channel.ring.answered) <= 50
+    assert len(desk.channel.looks) <= MAX_LOOKS + 1
+    assert len(desk.book._agenda) <= 20
+    assert offers(desk) == 0
+    await desk.wait(2 * HOUR, step=30)
+    assert (list(desk.channel.messages), desk.channel.looks, len(desk.book._agenda)) == ([], [], 1)
+
+
+async def test_ten_thousand_channels_that_are_switched_off_again_leave_nothing(desk: Desk) -> None:
+    for channel_id in range(10_000):
+        desk.initiative._switch_on(channel_id, GUILD)
+    assert len(desk.book) == 10_000
+    for channel_id in range(10_000):
+        desk.initiative.switch_off(channel_id)
+    assert (len(desk.book), len(desk.book._agenda), desk.disk) == (0, 0, {})
+
+
+# The pulse
+
+
+class Counting:
+    """A trigger that counts how often it is asked."""
+
+    id = "counting"
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def looks(self, message: MessageRecord) -> datetime | None:
+        return message.timestamp + timedelta(seconds=20)
+
+    def due(self, channel: Channel, now: datetime) -> Occasion | None:  # noqa: ARG002 - it is asked by these names
+        self.count += 1
+        return None
+
+
+@pytest.mark.virtual_time
+async def test_the_pulse_comes_every_five_seconds_until_it_is_cancelled() -> None:
+    counting = Counting()
+    desk = Desk(triggers=[counting])
+    loop, start = asyncio.get_running_loop(), desk.clock()
+    await desk.on()
+    desk.hear(ANNA, "hello")
+    desk.book.clock = lambda: start + timedelta(seconds=loop.time())
+    pulse = asyncio.create_task(desk.initiative.keep())
+    await asyncio.sleep(4 * PULSE_SECONDS - 1)
+    assert counting.count == 0
+    await asyncio.sleep(2)
+    assert counting.count == 1
+    pulse.cancel()
+    await asyncio.gather(pulse, return_exceptions=True)
+    assert pulse.cancelled()

@@ -1,0 +1,286 @@
+"""Channels where offers are made, with all around them faked: the clock, Discord, the disk, the judge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+import orjson
+import structlog
+
+from conversation import MessageRecord
+from delivery.post import Posted, PostError, Problem
+from initiative.book import Book
+from initiative.channel import Channel
+from initiative.initiative import Answerable, Initiative
+from initiative.occasion import LINK, Note, Occasion, Trigger
+from initiative.offer import Offer
+from initiative.offers import Offers
+from initiative.restraint import Restraint
+from initiative.triggers import TRIGGERS
+from tests.support.clock import NOON, FakeClock
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, IDS, said
+from tests.support.virtual_time import settle
+
+QUESTION = "does anybody know how to renew a certificate with certbot?"
+NOTE_IDS = count(1)
+
+
+def note_at(due: datetime, **more: Any) -> Note:
+    """A note that is due then, with an id of its own."""
+    number = next(NOTE_IDS)
+    given: dict[str, Any] = {
+        "text": "How was the burger?",
+        "query": "burger",
+        "about": f"Mel's {number}",
+        "source_id": 50,
+    } | more
+    return Note(id=f"n{number}", miniapp_id="dining", user_id=ANNA, due=due, **given)
+
+
+def occasion(subject: MessageRecord | None = None, note: Note | None = None) -> Occasion:
+    """One about the message, or about the note."""
+    line = f"<@{ANNA}>, {note.text}" if note else f"Nobody has answered [this question]({LINK}). Shall I try?"
+    return Occasion("unanswered_question", ANNA, line, "nobody has answered", subject, note)
+
+
+class OfferWire:
+    """One channel on Discord, which refuses what Discord would refuse.
+
+    problems: what the next posts fail with; problem: what every settling and deleting fails with. gate: while it is
+    there and not set, posts wait for it; reading: so does who looks for one. arrives_anyway: posts that fail do arrive.
+    is_readable: whether we may read what stands there.
+    """
+
+    def __init__(self) -> None:
+        self.standing: dict[int, str] = {}
+        self.offered: list[tuple[str, str]] = []  # ids and nonces
+        self.deleted: list[int] = []
+        self.problems: deque[Problem] = deque()
+        self.problem: Problem | None = None
+        self.gate: asyncio.Event | None = None
+        self.arrives_anyway = False
+        self.looked_for: list[tuple[str, int]] = []
+        self.reading: asyncio.Event | None = None
+        self.is_readable = True
+        self._by_nonce: dict[str, int] = {}
+        self._ids: dict[str, int] = {}
+
+    async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
+        self.offered.append((offer_id, nonce))
+        is_too_long = len(text) > 2_000 or len(nonce) > 25 or len(offer_id) > 40
+        if is_too_long or not 1 <= len(labels) <= 5 or any(len(label) > 80 for label in labels.values()):
+            raise PostError(Problem.REJECTED, "Invalid Form Body")
+        if self.problems:
+            if self.arrives_anyway:
+                self._put(text, offer_id, nonce)
+            raise PostError(self.problems.popleft(), "the fake wire was told to fail")
+        message_id = self._put(text, offer_id, nonce)
+        if self.gate:
+            await self.gate.wait()
+        return Posted(message_id, NOON, text)
+
+    async def find_offer(self, offer_id: str, after: int) -> Posted | None:
+        self.looked_for.append((offer_id, after))
+        if self.reading:
+            await self.reading.wait()
+        message_id = self._ids.get(offer_id, 0)
+        if not self.is_readable or message_id <= after or message_id not in self.standing:
+            return None
+        return Posted(message_id, NOON, self.standing[message_id])
+
+    def _put(self, text: str, offer_id: str, nonce: str) -> int:
+        """Discord has it, be its answer on the way or not; the same nonce gives the same message."""
+        if nonce in self._by_nonce:
+            if self._by_nonce[nonce] not in self.standing:
+                raise PostError(Problem.GONE, "Unknown Message")
+        else:
+            self._by_nonce[nonce] = self._ids[offer_id] = next(IDS)
+            self.standing[self._by_nonce[nonce]] = text
+        return self._by_nonce[nonce]
+
+    async def settle(self, message_id: int, text: str) -> None:
+        self._refuse()
+        if message_id not in self.standing:
+            raise PostError(Problem.GONE, "Unknown Message")
+        self.standing[message_id] = text
+
+    async def delete(self, message_id: int) -> None:
+        """To delete what is gone already is no fault, as with delivery.discord_wire."""
+        self.deleted.append(message_id)
+        self._refuse()
+        self.standing.pop(message_id, None)
+
+    def _refuse(self) -> None:
+        if self.problem:
+            raise PostError(self.problem, "the fake wire was told to fail")
+
+    def moderate(self) -> int:
+        """A moderator deletes the only message that stands."""
+        (message_id,) = self.standing
+        del self.standing[message_id]
+        return message_id
+
+
+class Judge:
+    """Says what it was told to say, and remembers what it was asked. gate: while it is there and not set, it thinks."""
+
+    def __init__(self, *, says: bool = True) -> None:
+        self.says = says
+        self.asked: list[tuple[int, int]] = []  # the question's id, how many messages it was shown
+        self.gate: asyncio.Event | None = None
+
+    async def __call__(self, question: MessageRecord, recent: Sequence[MessageRecord]) -> bool:
+        self.asked.append((question.message_id, len(recent)))
+        if self.gate:
+            await self.gate.wait()
+        return self.says
+
+
+class Desk:
+    """An Initiative with its parts. disk: what is stored; muted: why the bot may not speak; standing: of notes.
+
+    A desk that takes another's place, with its clock, wires and disk, is the bot after a restart.
+    """
+
+    def __init__(
+        self,
+        restraint: Restraint | None = None,
+        *,
+        triggers: Sequence[Trigger] = TRIGGERS,
+        judge: Answerable | None = None,
+        after: Desk | None = None,
+    ) -> None:
+        self.clock: FakeClock = after.clock if after else FakeClock()
+        self.wires: dict[int, OfferWire] = after.wires if after else {}
+        self.disk: dict[int, bytes] = dict(after.disk) if after else {}
+        self.muted: str | None = None
+        self.stands: set[str] | None = None
+        self.is_stored = True
+        self.shown: list[tuple[int, Offer, Posted]] = []
+        self.book = Book(restraint or Restraint(), clock=self.clock, on_change=self._changed)
+        self.offers = Offers(
+            self.book,
+            open_wire=self._open_wire,
+            bot=lambda: ("Parley", BOT),
+            stands=lambda *shown: self.shown.append(shown),
+            settled=self._settled,
+        )
+        self.initiative = Initiative(
+            self.book,
+            self.offers,
+            triggers=triggers,
+            forbids=lambda _guild, _channel: self.muted,
+            still_stands=lambda _miniapp, _channel, about: self.stands is None or about in self.stands,
+            settled=self._settled,
+            answerable=judge,
+        )
+        for channel_id, stored in self.disk.items():
+            self.book.restore(channel_id, orjson.loads(stored))
+
+    def _changed(self, channel_id: int) -> None:
+        stored = self.book.stored(channel_id)
+        if stored:
+            self.disk[channel_id] = stored.to_json()
+        else:
+            self.disk.pop(channel_id, None)
+
+    async def _settled(self) -> bool:
+        return self.is_stored
+
+    def _open_wire(self, _guild: int, channel_id: int) -> OfferWire:
+        return self.wires.setdefault(channel_id, OfferWire())
+
+    @property
+    def wire(self) -> OfferWire:
+        return self._open_wire(GUILD, CHANNEL)
+
+    @property
+    def channel(self) -> Channel:
+        channel = self.book.get(CHANNEL)
+        assert channel
+        return channel
+
+    @property
+    def cooldown(self) -> float | None:
+        """Seconds of the cooldown that runs; None: none does."""
+        thinking = self.channel.machine.thinking
+        return thinking.active_cooldown_period_s if thinking.cooldown_active else None
+
+    async def on(self, channel_id: int = CHANNEL) -> None:
+        await self.initiative.switch(channel_id, GUILD, on=True)
+
+    def hear(self, who: int, text: str, **more: Any) -> MessageRecord:
+        """Somebody says something; the bot hears it where it listens."""
+        message = said(who, text, self.clock(), **more)
+        if self.initiative.listens(CHANNEL):
+            self.initiative.heard(CHANNEL, message)
+        return message
+
+    async def wait(self, seconds: float, step: float | None = None) -> None:
+        """Time passes, in one step or in several, and at the end of each the pulse comes."""
+        end = self.clock() + timedelta(seconds=seconds)
+        while self.clock() < end:
+            self.clock.advance(min(step or seconds, (end - self.clock()).total_seconds()))
+            await self.pulse()
+
+    async def pulse(self) -> None:
+        self.initiative.pulse()
+        if self.offers._work:
+            await settle()
+
+    def ask(self, text: str = QUESTION) -> MessageRecord:
+        """Anna asks something a minute after Ben has spoken."""
+        self.hear(BEN, f"<@{BOT}0> I am back from lunch")
+        self.clock.advance(60)
+        return self.hear(ANNA, text)
+
+    async def offered(self) -> MessageRecord:
+        """A question of Anna's that an offer is open about."""
+        await self.on()
+        question = self.ask()
+        await self.wait(90)
+        offer = self.channel.offer
+        assert offer
+        assert offer.subject_id == question.message_id
+        return question
+
+    async def ended(self) -> None:
+        """The open offer is ignored, and its cooldown is over."""
+        await self.wait(self.book.restraint.timeout_seconds + 1)
+        assert self.cooldown
+        await self.wait(self.cooldown)
+
+
+def outcomes(logs: Sequence[structlog.typing.EventDict]) -> list[str]:
+    return [str(entry["outcome"]) for entry in logs if entry["event"] == "offer_ended"]
+
+
+def refusals(logs: Sequence[structlog.typing.EventDict]) -> list[str]:
+    return [str(entry["reason"]) for entry in logs if entry["event"] == "offer_refused"]
+
+
+class Broken:
+    """A trigger that raises. where: "looks" or "due"."""
+
+    id = "broken"
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def looks(self, message: MessageRecord) -> datetime | None:
+        if self._where == "looks":
+            raise KeyError(message.message_id)
+        return message.timestamp
+
+    def due(self, channel: object, now: datetime) -> Occasion | None:
+        if self._where == "due":
+            raise ZeroDivisionError(channel, now)
+        return None
+
+
+Change = Callable[[Desk], object]
