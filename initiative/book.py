@@ -54,10 +54,14 @@ class Book:
     def plan(self, channel: Channel) -> None:
         """It is looked at when it has to be, and freed once it is at rest."""
         if channel.is_at_rest:
-            if self._channels.pop(channel.channel_id, None):
+            if self._channels.pop(channel.channel_id, None) and channel.is_kept:
                 self._on_change(channel.channel_id)
         else:
             self._agenda.wake(channel.channel_id, channel.next_look(self.restraint, self.clock()))
+
+    def wake(self, channel: Channel, at: datetime) -> None:
+        """It is looked at then, whatever else is planned."""
+        self._agenda.wake(channel.channel_id, at)
 
     def due(self, now: datetime) -> list[Channel]:
         """The channels to look at now. Costs by what is due, not by how many channels there are."""

@@ -55,7 +55,7 @@ class Channel:
 
     made: when offers were made in the last week; offered: ids of the messages that the last ones were about; setbacks:
     how many in a row were ignored or declined. looks: when which trigger is to look at it. is_busy: an offer is being
-    made. shown: the message of the last offer that was seen to stand.
+    made; is_kept: it may be stored. shown: the message of the last offer that was seen to stand.
     """
 
     channel_id: int
@@ -70,6 +70,7 @@ class Channel:
     ring: Ring = field(default_factory=Ring)
     looks: list[tuple[datetime, str]] = field(default_factory=list)
     is_busy: bool = False
+    is_kept: bool = False
     shown: int = 0
 
     @property
@@ -208,6 +209,7 @@ class Channel:
         """For `restored`; None where nothing is to be kept."""
         if self.is_at_rest:
             return None
+        self.is_kept = True
         return StoredChannel(
             self.is_on,
             self.guild_id,
@@ -251,6 +253,7 @@ def restored(
     if kept.offer and kept.offer.occasion.subject:
         channel.ring.heard(kept.offer.occasion.subject, now)
     channel.look_at(now)
+    channel.is_kept = True
     return channel
 
 

@@ -275,6 +275,7 @@ class Initiative:
             except Exception:
                 # The outermost edge of a look: the other channels are looked at all the same.
                 log.exception("look_broken", channel=channel.channel_id)
+                self._book.wake(channel, now + RETRY)
 
     def _look(self, channel: Channel, now: datetime) -> None:
         self._offers.tick(channel)

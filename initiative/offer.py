@@ -23,7 +23,10 @@ class Reply(StrEnum):
 
 LABELS: Mapping[str, str] = {Reply.YES: "Yes, please", Reply.NOT_NOW: "Not now", Reply.NOT_HERE: "Not in this channel"}
 # What a reply consists of, in lower case, without marks. What is civil says nothing by itself, but for a few words.
-CIVIL = one_of("please|pls|plz|thanks|thank you|thx|ty|ok|okay|oh|ah|well|then|great|perfect|cool")
+CIVIL = one_of(
+    "please|pls|plz|(?:thanks|thank you|thx|ty)(?: so much| very much| a lot)?|ok|okay|oh|ah|well|then|great|cool"
+    "|perfect"
+)
 ALONE = frozenset("please|pls|plz|ok|okay|yes please|great|perfect".split("|"))
 YES = one_of(r"""
     yes|yeah|yep|yup|ya|y|sure|alright|absolutely|definitely|certainly|of course|by all means
@@ -35,9 +38,11 @@ YES = one_of(r"""
 NO = one_of(r"""
     no need|no more|not (?:right )?now|not yet|not interested|not needed|nope|nah|no|n|(?:maybe )?later
     (?:some other|another) time|never ?mind|nvm|(?:please )?(?:dont|do not)|stop|go away|cancel|for now
+    (?:absolutely|definitely|certainly|of course) not
     im (?:good|fine|ok|okay)|all good|(?:its|thats) (?:fine|ok|okay)|forget it|leave it|rather not
 """)
 HERE = one_of(r"""
+    never here again
     (?:no )?(?:no|not|never|dont|do not|stop)(?: more| anymore| again)?(?: in)? (?:here|this channel)
     (?:no|dont|do not|stop)(?: more)? (?:do|offers?|offering|offer help)(?: that| this)?(?: in)? (?:here|this channel)
 """)
@@ -89,7 +94,7 @@ class Offer:
 def read_reply(text: str) -> Reply | None:
     """What typed words answer to an offer; None: nothing, or something else beside it."""
     said = NOT_A_WORD.sub(" ", plain(text[: MAX_CHARACTERS + 1])).strip()
-    if len(text) > MAX_CHARACTERS or not said:
+    if len(text) > MAX_CHARACTERS or "?" in text or not said:
         return None
     if said in ALONE:
         return Reply.YES

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from initiative.channel import MAX_LOOKS, MAX_NOTES, MAX_OFFERED, MOMENT, Channel
+from initiative.channel import ANY, MAX_LOOKS, MAX_NOTES, MAX_OFFERED, MOMENT, Channel
 from initiative.offer import Offer
 from initiative.restraint import Restraint
 from state.proactive import ConversationEventType, ConversationLink, SessionState
@@ -177,6 +177,7 @@ def test_it_is_not_looked_at_where_nothing_will_be(at: At) -> None:
         (lambda at: at.machine.transition_to_reactive(), 600 + MOMENT.total_seconds()),
         (lambda at: at.machine.transition_to_proactive("t"), 600 + MOMENT.total_seconds()),
         (At.cool, 1_800),
+        (At.make, 6 * 600 + MOMENT.total_seconds()),
     ],
 )
 def test_it_is_looked_at_when_something_may_have_changed(
@@ -193,6 +194,16 @@ def test_it_is_looked_at_at_the_earliest_of_all_times(at: At) -> None:
     assert at.next_look() == 30
     at.channel.looked(at.clock() + 30 * SECOND)
     assert at.next_look() == 90
+
+
+def test_those_look_whose_time_has_come(at: At) -> None:
+    at.channel.look_at(at.clock() + SECOND, "one")
+    at.channel.look_at(at.clock() + MINUTE, "other")
+    at.channel.look_at(at.clock() + MINUTE)
+    assert at.channel.looked(at.clock()) == set()
+    assert at.channel.looked(at.clock() + SECOND) == {"one"}
+    assert at.channel.looked(at.clock() + MINUTE) == {"other", ANY}
+    assert at.channel.looked(at.clock() + HOUR) == set()
 
 
 def test_a_look_at_its_time_finds_the_timeout_exceeded(at: At) -> None:

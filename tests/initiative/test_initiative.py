@@ -974,19 +974,30 @@ async def test_ten_thousand_channels_that_are_switched_off_again_leave_nothing(d
 
 
 class Counting:
-    """A trigger that counts how often it is asked."""
+    """A trigger that counts how often it is asked. wait: seconds."""
 
-    id = "counting"
-
-    def __init__(self) -> None:
+    def __init__(self, wait: float = 20) -> None:
+        self.id = f"after {wait} s"
+        self._wait = timedelta(seconds=wait)
         self.count = 0
 
     def looks(self, message: MessageRecord) -> datetime | None:
-        return message.timestamp + timedelta(seconds=20)
+        return message.timestamp + self._wait
 
     def due(self, channel: Channel, now: datetime) -> Occasion | None:  # noqa: ARG002 - it is asked by these names
         self.count += 1
         return None
+
+
+async def test_only_those_triggers_look_whose_time_has_come() -> None:
+    soon, late = Counting(20), Counting(60)
+    desk = Desk(triggers=[soon, late])
+    await desk.on()
+    desk.hear(ANNA, "hello")
+    await desk.wait(50, step=5)
+    assert (soon.count, late.count) == (1, 0)
+    await desk.wait(50, step=5)
+    assert (soon.count, late.count) == (1, 1)
 
 
 @pytest.mark.virtual_time

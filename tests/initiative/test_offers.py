@@ -431,6 +431,15 @@ async def test_what_cannot_be_changed_any_more_is_left_and_said_so(
     await desk.offered()
 
 
+async def test_the_message_of_the_last_offer_is_known_after_it_is_over(desk: Desk) -> None:
+    await desk.offered()
+    (message_id,) = desk.wire.standing
+    desk.offers.decline(CHANNEL)
+    assert desk.offers.is_last(CHANNEL, message_id)
+    assert not desk.offers.is_last(CHANNEL, message_id - 1)
+    assert not desk.offers.is_last(ELSEWHERE, message_id)
+
+
 async def test_no_work_is_kept_that_is_done(desk: Desk) -> None:
     await desk.offered()
     desk.offers.decline(CHANNEL)
