@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections import OrderedDict
@@ -21,11 +22,15 @@ import structlog
 import yarl
 from discord import app_commands
 
+from agents.coordinator import Candidate, Choice, Picker
 from agents.gateway import Place
 from agents.general import GeneralAgent
 from agents.judge import ModelAnswerable, ModelJudge
 from agents.models import DEMO, UnusableModelError, build_model
 from agents.rewriter import ModelRewriter
+from agents.roster import AgentEntry, RosterError, load_roster
+from agents.team import Team
+from agents.ums import UMSAgent
 from commands import Clicks, OfferClicks, Tours, add_commands, sync
 from commands.offer_clicks import NEVER_HERE
 from config import SettingError, Settings, load_settings, secrets_of
@@ -79,6 +84,7 @@ from miniapps.router import MiniAppRouter, discover
 from miniapps.trip_planner import TripPlanner
 from miniapps.venues import NominatimVenues, SampleVenues
 from service import INTENTS, RefusedError, playground, serve, shown_in
+from state.agent_state import GENERAL
 from state.awaiting import ConversationStateManager, ProcessingResult
 from state.limits import Cap, Limits, Refusal
 from state.optout import OptOut
@@ -195,13 +201,14 @@ class Parley(discord.Client):
     def _set_up_turns(self, settings: Settings) -> None:
         self._rewrite_model = build_model("REWRITE_MODEL", settings.rewrite_model) if settings.rewrite_model else None
         answering = Answering(
-            agent=GeneralAgent(self._model, instructions=settings.instructions),
+            team=self._team(settings),
             miniapps=self.miniapps,
             states=self.states,
             load_history=self._load_history,
             has_budget=self._has_budget,
             clock=self._now,
             follow_up=self._follow_up,
+            picked=self._picked,
             rewrite=ModelRewriter(self._rewrite_model, spend=self._spend) if self._rewrite_model else None,
         )
         self.turns = Turns(
@@ -224,6 +231,21 @@ class Parley(discord.Client):
             turns=self.turns,
             bot=self._me,
         )
+
+    def _team(self, settings: Settings) -> Team:
+        """The agents, of which the general one is always there."""
+        roster = _roster(settings)
+        self._remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
+        names = settings.coordinator_model
+        self._coordinator_model = build_model("COORDINATOR_MODEL", names) if names else self._judge_model
+        picker = Picker(
+            [Candidate(entry.name, entry.about) for entry in roster],
+            model=self._coordinator_model,
+            has_budget=lambda: self.limits.may_judge(self._now()),
+            spend=self._spend,
+        )
+        general = GeneralAgent(self._model, instructions=settings.instructions)
+        return Team(general, {agent.name: agent for agent in self._remotes}, picker, bot_id=lambda: self._me()[1])
 
     def _set_up_initiative(self, settings: Settings) -> None:
         self.offer_turns = OfferTurns(
@@ -330,8 +352,10 @@ class Parley(discord.Client):
 
     async def setup_hook(self) -> None:
         await self.life.restore()
-        for model in filter(None, (self._model, self._judge_model, self._rewrite_model)):
+        for model in filter(None, (self._model, self._judge_model, self._coordinator_model, self._rewrite_model)):
             await self._models.enter_async_context(model)
+        for agent in self._remotes:
+            await self._models.enter_async_context(agent)
         self.decision_log.start()
         self._spawn(self.prompts.keep())
         self._spawn(self._sweep())
@@ -673,6 +697,14 @@ class Parley(discord.Client):
     def _said(self, channel_id: int, guild_id: int, record: MessageRecord) -> None:
         self.keeper.said(channel_id, guild_id, record)
 
+    def _picked(self, questions: Sequence[Question], choice: Choice) -> None:
+        """Among several agents one was chosen for these."""
+        ids = [question.message.message_id for question in questions]
+        log.info("agent_picked", messages=ids, agent=choice.agent, reason=choice.why)
+        self.learning.assigned(ids, "" if choice.agent == GENERAL else choice.agent, choice.why)
+        for message_id in ids:
+            self.decisions.assigned(message_id, choice.in_words())
+
     def _follow_up(self, question: Question, follow_up: FollowUp) -> None:
         if not self.privacy.is_opted_out(question.message.author_id):
             self.initiative.note(question.channel_id, note_of(question, follow_up, self._now()))
@@ -814,6 +846,16 @@ def _where(settings: Settings) -> tuple[Path, str | None, str | None]:
     """Where what is kept is stored, and with which keys."""
     redis_url, keys = (s.get_secret_value() if s else None for s in (settings.redis_url, settings.state_key))
     return settings.state_dir, redis_url, keys
+
+
+def _roster(settings: Settings) -> tuple[AgentEntry, ...]:
+    """The remote agents. Raises SettingError."""
+    if settings.agents is None:
+        return ()
+    try:
+        return load_roster(settings.agents, os.environ)
+    except RosterError as error:
+        raise SettingError(str(error)) from None
 
 
 def _followup(settings: Settings) -> FollowupTier:

@@ -69,6 +69,8 @@ class Settings(BaseSettings):
     nominatim_url: str | None = Field(
         None, description="an https:// address such as https://nominatim.openstreetmap.org, or leave it out"
     )
+    agents: Path | None = Field(None, description="the path of a TOML file with [[agent]] tables, or leave it out")
+    coordinator_model: str | None = Field(None, description="provider:name, or leave it out to use JUDGE_MODEL")
     use_llm_judge: bool = Field(False, description="true or false")
     instructions: str = Field("", max_length=20_000, description="at most 20,000 characters of text")
     channels: Annotated[frozenset[PositiveInt], NoDecode] = Field(
@@ -169,7 +171,7 @@ class Settings(BaseSettings):
             raise ValueError("more than an address")
         return value and _refuse_eavesdropping(value.rstrip("/"), secure="https", loopback="http")
 
-    @field_validator("model", "judge_model", "rewrite_model")
+    @field_validator("model", "judge_model", "rewrite_model", "coordinator_model")
     @classmethod
     def _some_model(cls, value: str | None) -> str | None:
         if value is not None and not all(part.strip() for part in value.split(",")):

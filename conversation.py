@@ -7,7 +7,7 @@ count and a size of messages, and by a token budget for the model's history.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -27,6 +27,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from state.agent_state import GENERAL, AgentState
 from state.engagement import Engagement
 from state.message import MessageRecord, called_by_name
 
@@ -70,6 +71,7 @@ class StoredConversation:
     """What its messages do not tell of a conversation.
 
     since: no message that belongs to it has a lower id; those put in front of it have. own: ids of what the model said.
+    remote, states: as of ChannelConversation.
     """
 
     started_at: AwareDatetime
@@ -78,6 +80,8 @@ class StoredConversation:
     told_through: int
     own: frozenset[int]
     llm_history: History
+    remote: dict[int, str] = field(default_factory=dict)
+    states: dict[str, AgentState] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         head = STORED.dump_python(self, mode="json", exclude={"llm_history"})
@@ -98,7 +102,8 @@ STORED = TypeAdapter(StoredConversation)
 class ChannelConversation:
     """A channel's active stretch of messages. Mutable; changed through its manager.
 
-    since: the id of its first message, not counting those put in front of it.
+    since: the id of its first message, not counting those put in front of it. remote: of the messages that a remote
+    agent was asked, or answered, by their ids which one; states: by its name what each of those needs back.
     """
 
     channel_id: int
@@ -117,6 +122,8 @@ class ChannelConversation:
     taken_back: set[int] = field(default_factory=set)
     size: int = 0
     since: int = 0
+    remote: dict[int, str] = field(default_factory=dict)
+    states: dict[str, AgentState] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
@@ -175,6 +182,10 @@ class ChannelConversation:
         """What the bot said last to this person."""
         return next((m for m in reversed(self.messages) if m.is_bot and author_id in m.addressees), None)
 
+    def agent_of(self, message_id: int) -> str:
+        """Which agent said a message of the bot's: a remote one by its name, else the general one."""
+        return self.remote.get(message_id, GENERAL)
+
     def find(self, message_id: int) -> MessageRecord | None:
         return next((m for m in reversed(self.messages) if m.message_id == message_id), None)
 
@@ -183,8 +194,16 @@ class ChannelConversation:
         return self.find(message_id) is None and self.revisions.get(message_id, self) is None
 
     def untold(self) -> list[MessageRecord]:
-        """The messages that the model has not been told, oldest first; what it said in this conversation it knows."""
-        return [m for m in self.messages if m.message_id > self.told_through and m.message_id not in self.own]
+        """The messages that the model has not been told, oldest first; what it said in this conversation it knows.
+
+        What other agents were asked and answered is none of its business.
+        """
+        known = self.own | self.remote.keys()
+        return [m for m in self.messages if m.message_id > self.told_through and m.message_id not in known]
+
+    def asked(self, agent: str, message_ids: Collection[int]) -> None:
+        """A remote agent is asked these, or answers by them."""
+        self.remote |= dict.fromkeys(message_ids, agent)
 
     def revise(self, message: MessageRecord) -> None:
         """Follows an edit: in the record, in replies that quote it, and in what the model is told."""
@@ -199,6 +218,7 @@ class ChannelConversation:
 
         With one that the model said goes what the model is told that it said.
         """
+        self._leave(self.remote[i] for i in message_ids if i in self.remote)
         own = (m.reply_to_id for m in self.messages if m.message_id in self.own and m.message_id in message_ids)
         self._unsay({question for question in own if question is not None})
         count = len(self.messages)
@@ -217,9 +237,15 @@ class ChannelConversation:
             m.message_id: replace(m, reply_to_text="") for m in self.messages if m.reply_to_author_id == author_id
         }
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
+        self._leave(self.remote[i] for i in theirs if i in self.remote)
         self._unsay(theirs | told_of)
         self._change(changes | dict.fromkeys(theirs | told_of))
         self._replay(self.messages)
+
+    def _leave(self, agents: Iterable[str]) -> None:
+        """What they were told is to be forgotten, which they cannot be made to: with them it begins anew."""
+        for agent in set(agents):
+            self.states.pop(agent, None)
 
     def _unsay(self, questions: set[int]) -> None:
         self.llm_history = _unsaid(self.llm_history, questions)
@@ -272,12 +298,16 @@ class ChannelConversation:
             told_through=self.told_through,
             own=frozenset(self.own),
             llm_history=self.llm_history,  # which is replaced, and never changed
+            remote=dict(self.remote),
+            states=dict(self.states),
         )
 
     def _keep(self, messages: list[MessageRecord]) -> None:
         self.messages = messages
         self.size = sum(m.size for m in messages)
-        self.own &= {m.message_id for m in messages}
+        ids = {m.message_id for m in messages}
+        self.own &= ids
+        self.remote = {message_id: agent for message_id, agent in self.remote.items() if message_id in ids}
         self.names = {m.author_id: m.author for m in messages if not m.is_bot}
         self.participants = set(self.names)
 
@@ -362,6 +392,16 @@ class ConversationManager:
         """Drops all that one person said in the channel."""
         self._change(channel_id, lambda conversation: conversation.forget(author_id))
 
+    def record_agent_state(self, channel_id: int, agent: str, state: AgentState | None) -> None:
+        """What a remote agent needs back next time; None: nothing."""
+        conversation = self.get(channel_id)
+        if conversation is None:
+            return
+        if state is not None:
+            conversation.states[agent] = state
+        conversation.last_activity = self._clock()
+        self._on_change(channel_id)
+
     def forget_history(self, channel_id: int) -> None:
         """Drops what the model is given back; the messages stay."""
         self._change(channel_id, lambda conversation: conversation.answered([]))
@@ -412,6 +452,8 @@ class ConversationManager:
             told_through=stored.told_through,
             own=set(stored.own),
             since=stored.since,
+            remote=dict(stored.remote),
+            states=dict(stored.states),
         )
         if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):
             return None

@@ -104,13 +104,17 @@ NOT_JUDGED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Respond or not, and why. tier: 1 explicit, 2 follow-up, 3 judge, 0 none of them. score: how sure, 0 to 1."""
+    """Respond or not, and why. tier: 1 explicit, 2 follow-up, 3 judge, 0 none of them. score: how sure, 0 to 1.
+
+    agent: in words, which agent was chosen to answer and why; empty as long as none was.
+    """
 
     respond: bool
     reason: Reason
     tier: int = 0
     score: float = 0.0
     evidence: str = ""
+    agent: str = ""
 
     def __iter__(self) -> Iterator[bool | str]:
         yield self.respond
@@ -121,7 +125,8 @@ class Decision:
         words = IN_WORDS[self.reason][0 if self.respond else 1]
         score = f": {self.score:.2f}" if self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) else ""
         evidence = f" ({self.evidence}{score})" if self.evidence else ""
-        return f"{'answered' if self.respond else 'silent'}: {words}{evidence}"
+        agent = f"; {self.agent}" if self.agent else ""
+        return f"{'answered' if self.respond else 'silent'}: {words}{evidence}{agent}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +378,11 @@ class RecentDecisions:
         """Notes and counts that a message started no conversation."""
         self.ignored_count += 1
         self._put(self._ignored, LoggedDecision(message_id, channel_id, author_id, decision))
+
+    def assigned(self, message_id: int, words: str) -> None:
+        """Notes which agent was chosen to answer, in words. A decision that is no longer here stays away."""
+        if entry := self._entries.get(message_id):
+            self._entries[message_id] = entry._replace(decision=replace(entry.decision, agent=words))
 
     def _put(self, ring: OrderedDict[int, LoggedDecision], entry: LoggedDecision) -> None:
         ring[entry.message_id] = entry

@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelMessage
 
 from conversation import MessageRecord
 from miniapps.base import FollowUp
+from state.agent_state import AgentState
 from state.prompts import Ask, ResolutionType
 
 
@@ -43,7 +44,7 @@ class AgentRequest:
     the questions among it; questions: the messages that want an answer. now: aware.
 
     notes: lines that the model is shown in this turn, and which the history does not keep. reply: what the agent had
-    asked is resolved, and it goes on from there.
+    asked is resolved, and it goes on from there. state: what this agent left to be given back to it.
     """
 
     history: Sequence[ModelMessage]
@@ -53,6 +54,7 @@ class AgentRequest:
     now: datetime
     notes: Sequence[str] = ()
     reply: Reply | None = None
+    state: AgentState | None = None
 
 
 class FailureKind(StrEnum):
@@ -74,7 +76,8 @@ class Answer:
     """A whole answer. history: replaces the one of the request. was_cut: it grew too long and was ended.
 
     ask: what is awaited once the text is posted; its context's ask_id comes back in the Reply. soft_context: what the
-    conversation is about from then on, and follow_up: what is to be come back to, as a mini-app says.
+    conversation is about from then on, and follow_up: what is to be come back to, as a mini-app says. state: what the
+    agent is to be given back next turn.
     """
 
     text: str
@@ -84,16 +87,19 @@ class Answer:
     ask: Ask | None = None
     soft_context: Mapping[str, Any] = field(default_factory=dict)
     follow_up: FollowUp | None = None
+    state: AgentState | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No answer, or only its beginning. detail: one sentence for the log."""
+    """No answer, or only its beginning. detail: one sentence for the log. state: what the agent is to be given back all
+    the same."""
 
     kind: FailureKind
     detail: str
     text: str = ""
     tokens: int = 0
+    state: AgentState | None = None
 
 
 class AgentGateway(Protocol):

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
-from pydantic_ai import Agent, UsageLimits
-from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup
+from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
-from agents.fast import billed, line_of
+from agents.fast import ruled_by, shown
 from agents.models import SETTINGS
 from conversation import ChannelConversation, MessageRecord
-from decider import JudgeError, Verdict
+from decider import Verdict
 
 INSTRUCTIONS = Path(__file__).with_name("judge.md").read_text(encoding="utf-8")
 ANSWERABLE = Path(__file__).with_name("answerable.md").read_text(encoding="utf-8")
 MESSAGES_SHOWN = 12
-
-T = TypeVar("T")
 
 
 class Ruling(BaseModel):
@@ -55,8 +51,8 @@ class ModelJudge:
         self._spend = spend
 
     async def __call__(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
-        question = _shown(conversation.messages, message, "The newest message")
-        ruling = await _ruling(self._agent, question, INSTRUCTIONS.format(bot_name=self._bot_name()), self._spend)
+        question = shown(conversation.messages, message, "The newest message", MESSAGES_SHOWN)
+        ruling = await ruled_by(self._agent, question, INSTRUCTIONS.format(bot_name=self._bot_name()), self._spend)
         return Verdict(ruling.meant_for_bot, " ".join(ruling.evidence.split())[:120])
 
 
@@ -70,23 +66,6 @@ class ModelAnswerable:
 
     async def __call__(self, message: MessageRecord, recent: Sequence[MessageRecord]) -> bool:
         """recent: what was said in the channel lately, the message among it. Raises JudgeError."""
-        question = _shown(recent, message, "The question")
-        ability = await _ruling(self._agent, question, ANSWERABLE.format(bot_name=self._bot_name()), self._spend)
+        question = shown(recent, message, "The question", MESSAGES_SHOWN)
+        ability = await ruled_by(self._agent, question, ANSWERABLE.format(bot_name=self._bot_name()), self._spend)
         return ability.can_help
-
-
-def _shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str) -> str:
-    recent = [m for m in messages if m.message_id != judged.message_id][-MESSAGES_SHOWN:]
-    return f"{''.join(map(line_of, recent))}{name}:\n{line_of(judged)}"
-
-
-async def _ruling(agent: Agent[None, T], question: str, instructions: str, spend: Callable[[int], None]) -> T:
-    """Raises JudgeError where the model gives none."""
-    try:
-        with billed(len(question) + len(instructions), spend) as usage:
-            result = await agent.run(
-                question, instructions=instructions, usage_limits=UsageLimits(request_limit=1), usage=usage
-            )
-    except (AgentRunError, FallbackExceptionGroup) as error:
-        raise JudgeError(str(error)) from error
-    return result.output

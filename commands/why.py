@@ -7,8 +7,10 @@ from discord import app_commands
 
 from commands.answers import tell
 from decider import LoggedDecision, RecentDecisions
+from delivery.split import MAX_LENGTH, clipped
 
 SHOWN = 5
+MAX_LINE = MAX_LENGTH // SHOWN - len("\n")
 NOTHING_KNOWN = (
     "I remember no decision about that. I keep the last ones only, and none of messages from before I was started, "
     "in direct messages, in threads, or by bots."
@@ -20,7 +22,7 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions) -> None:
     @app_commands.guild_only()
     async def why(interaction: discord.Interaction) -> None:
         latest = decisions.latest(interaction.channel_id or 0, SHOWN)
-        lines = [f"- {_link(interaction, entry)} {entry.decision.in_words()}" for entry in latest]
+        lines = [clipped(f"- {_link(interaction, entry)} {entry.decision.in_words()}", MAX_LINE) for entry in latest]
         await tell(interaction, "\n".join(lines) or NOTHING_KNOWN)
 
     @tree.context_menu(name="Why?")

@@ -28,7 +28,6 @@ log = structlog.get_logger()
 
 FILE_NAME = "decisions.sqlite3"
 ASIDE = ".damaged-"  # and the Unix time
-SCHEMA_VERSION = 1
 MAX_ROWS = 100_000
 MAX_PENDING = 10_000
 INTERVAL_SECONDS = 5.0
@@ -41,7 +40,7 @@ UNUSABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLI
 class Entry:
     """A decision within a conversation. conversation: when that began; times are Unix seconds. content: None: not kept.
 
-    The ids grow with time, as Discord's do.
+    agent and agent_reason: as in an Assignment, empty without one. The ids grow with time, as Discord's do.
     """
 
     message_id: int
@@ -58,6 +57,8 @@ class Entry:
     content: str | None = None
     outcome: Outcome | None = None
     outcome_at: float | None = None
+    agent: str = ""
+    agent_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,16 @@ class Revision:
         return ((self.message_id >> 22) + DISCORD_EPOCH_MS) / 1_000
 
 
-Addition = Entry | Mark | Revision
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which agent answers a message, and why. agent: empty for the general one. Of several the last stays."""
+
+    message_id: int
+    agent: str
+    reason: str
+
+
+Addition = Entry | Mark | Revision | Assignment
 Change = Addition | Removal
 
 ENTRY = TypeAdapter(Entry)
@@ -89,10 +99,17 @@ CREATE = """
         outcome TEXT, outcome_at REAL
     )
 """
-SELECT = f"SELECT {', '.join(COLUMNS)} FROM decisions ORDER BY message_id"  # noqa: S608 - names of ours
+ADDED = ("agent", "agent_reason")  # in version 2
+# Each step leads to the next version. A file of any earlier one takes those that it lacks.
+STEPS = (
+    (CREATE,),
+    tuple(f"ALTER TABLE decisions ADD COLUMN {column} TEXT NOT NULL DEFAULT ''" for column in ADDED),
+)
+SCHEMA_VERSION = len(STEPS)
 INSERT = f"INSERT OR IGNORE INTO decisions ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
 # The first outcome stays, and each kind is of one sort of decision only.
 MARK = "UPDATE decisions SET outcome = ?, outcome_at = ? WHERE message_id = ? AND outcome IS NULL AND respond = ?"
+ASSIGN = "UPDATE decisions SET agent = ?, agent_reason = ? WHERE message_id = ?"
 REVISE = "UPDATE decisions SET content = ? WHERE message_id = ? AND content IS NOT NULL"
 DELETE = "DELETE FROM decisions WHERE message_id = ?"
 FORGET = """
@@ -109,7 +126,7 @@ TRIM = """
 
 
 class UnusableFileError(sqlite3.DatabaseError):
-    """A file that is damaged, or is no decision log of this version. Its text says which."""
+    """A file that is damaged, or is no decision log of a version known here. Its text says which."""
 
 
 class DecisionFile:
@@ -131,8 +148,8 @@ class DecisionFile:
     def write(self, changes: Sequence[Change]) -> Path | None:
         """Carries out all changes, or none. Where there is no file, only an entry makes one.
 
-        An unusable file is moved aside first; returns where to. Such a file goes when all that is in it has expired.
-        Raises OSError and sqlite3.Error.
+        A file of an earlier version is brought to this one. An unusable file is moved aside first; returns where to.
+        Such a file goes when all that is in it has expired. Raises OSError and sqlite3.Error.
         """
         for change in changes:
             if isinstance(change, Expiry):
@@ -148,17 +165,16 @@ class DecisionFile:
         return None
 
     def read(self) -> list[Entry]:
-        """All entries, oldest message first. Changes nothing. Raises sqlite3.Error."""
+        """All entries, oldest message first, also of an earlier version. Changes nothing. Raises sqlite3.Error."""
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         with _unusable(), closing(sqlite3.connect(uri, uri=True, timeout=LOCK_SECONDS)) as connection:
-            return [] if _is_new(connection) else [_entry(row) for row in connection.execute(SELECT)]
+            version = _version(connection)
+            return _entries(connection, version) if version else []
 
     def _write(self, changes: Sequence[Change]) -> None:
         with _unusable(), closing(self._open()) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            if _is_new(connection):
-                connection.execute(CREATE)
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            _bring_up(connection, _version(connection))
             for change in changes:
                 _apply(connection, change)
             connection.execute(TRIM, (self._max_rows,))
@@ -182,15 +198,22 @@ class DecisionFile:
                 aside.unlink(missing_ok=True)
 
 
-def _is_new(connection: sqlite3.Connection) -> bool:
-    """Whether nothing is in the file yet. Raises UnusableFileError for what is no decision log of this version."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+def _version(connection: sqlite3.Connection) -> int:
+    """The file's, 0 where nothing is in it yet. Raises UnusableFileError for what is no decision log known here."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if version == 0 and tables == 0:
-        return True
-    if version != SCHEMA_VERSION:
+    is_new = version == 0 and tables == 0
+    if not is_new and version not in range(1, SCHEMA_VERSION + 1):
         raise UnusableFileError(f"it has schema version {version} where this program knows {SCHEMA_VERSION}")
-    return False
+    return version
+
+
+def _bring_up(connection: sqlite3.Connection, version: int) -> None:
+    for step in STEPS[version:]:
+        for statement in step:
+            connection.execute(statement)
+    if version < SCHEMA_VERSION:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _apply(connection: sqlite3.Connection, change: Change) -> None:
@@ -202,6 +225,8 @@ def _apply(connection: sqlite3.Connection, change: Change) -> None:
             connection.execute(MARK, (change.outcome, change.at, change.message_id, answered))
         case Revision():
             connection.execute(REVISE, (_storable(change.content), change.message_id))
+        case Assignment():
+            connection.execute(ASSIGN, (_storable(change.agent), change.reason, change.message_id))
         case Deletion():
             connection.executemany(DELETE, [(message_id,) for message_id in change.message_ids])
         case _:
@@ -228,8 +253,11 @@ def _storable(value: Any) -> Any:
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
-def _entry(row: Sequence[Any]) -> Entry:
-    return ENTRY.validate_python(dict(zip(COLUMNS, row, strict=True)))
+def _entries(connection: sqlite3.Connection, version: int) -> list[Entry]:
+    """What a file of an earlier version does not say yet is left at its default."""
+    columns = [column for column in COLUMNS if version > 1 or column not in ADDED]
+    rows = connection.execute(f"SELECT {', '.join(columns)} FROM decisions ORDER BY message_id")  # noqa: S608 - ours
+    return [ENTRY.validate_python(dict(zip(columns, row, strict=True))) for row in rows]
 
 
 @contextmanager
@@ -281,7 +309,7 @@ class DecisionLog:
 
     def add(self, change: Change) -> None:
         """Notes a change. What goes is also dropped from what is not written yet."""
-        if isinstance(change, Entry | Mark | Revision):
+        if isinstance(change, Entry | Mark | Revision | Assignment):
             self._put(change)
         else:
             self._drop(change)
@@ -296,7 +324,9 @@ class DecisionLog:
             self._make_room()
 
     def _drop(self, removal: Removal) -> None:
-        gone = [n for n, change in self._pending.items() if not isinstance(change, Mark) and removal.covers(change)]
+        # What is said of a row by its id alone says nothing once the row is gone.
+        rows = [(n, change) for n, change in self._pending.items() if isinstance(change, Entry | Revision)]
+        gone = [number for number, change in rows if removal.covers(change)]
         for number in gone:
             del self._pending[number]
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from conversation import ChannelConversation, MessageRecord
-from followup.decision_log import DecisionLog, Entry, Revision
+from followup.decision_log import Assignment, DecisionLog, Entry, Revision
 from followup.outcomes import Mark, Outcomes
 from followup.removals import Deletion, Expiry, Forgetting, GuildForgetting
 
@@ -60,6 +60,11 @@ class Learning:
         elif is_judgement:
             self.outcomes.silent(channel_id, message.author_id, message.message_id, at)
         self._log.add(self._entry(message, guild_id, conversation, decision))
+
+    def assigned(self, message_ids: Collection[int], agent: str, reason: str) -> None:
+        """An agent was chosen to answer these. agent: empty for the general one; where there is one only, none is."""
+        for message_id in message_ids:
+            self._log.add(Assignment(message_id, agent, reason))
 
     def told_off(self, channel_id: int, at: datetime) -> None:
         self._mark(self.outcomes.told_off(channel_id, at.timestamp()))

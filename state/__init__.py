@@ -1,5 +1,6 @@
 """What is remembered beside the conversation. Pure and synchronous but for the store; told the time."""
 
+from state.agent_state import GPAState, UMSState
 from state.awaiting import ConversationStateManager, ProcessingResult, RouteTarget
 from state.proactive import (
     AgentStateV2,
@@ -22,6 +23,7 @@ __all__ = [
     "ConversationEventType",
     "ConversationLink",
     "ConversationStateManager",
+    "GPAState",
     "InvalidTransitionError",
     "Message",
     "MessageCategory",
@@ -34,4 +36,5 @@ __all__ = [
     "SessionManager",
     "SessionState",
     "ThinkingState",
+    "UMSState",
 ]

@@ -43,6 +43,7 @@ def test_without_any_setting_the_documented_defaults_hold(monkeypatch: pytest.Mo
         600,
     )
     assert (settings.rewrite_model, settings.nominatim_url) == (None, None)
+    assert (settings.agents, settings.coordinator_model) == (None, None)
     assert (settings.channels, settings.port, settings.instructions) == (frozenset(), None, "")
     assert (settings.state_dir, settings.decision_log) == (Path(".parley"), "on")
     assert (settings.redis_url, settings.log_level) == (None, "info")
@@ -130,6 +131,7 @@ def test_quiet_hours_without_a_zone_are_those_of_utc(monkeypatch: pytest.MonkeyP
         ("MODEL", "openai:gpt-5,,demo", "provider:name"),
         ("JUDGE_MODEL", ",", "leave it out to use MODEL"),
         ("REWRITE_MODEL", ",", "leave it out for none"),
+        ("COORDINATOR_MODEL", ",", "leave it out to use JUDGE_MODEL"),
         ("AWAITING_TTL_SECONDS", "0", "a number of seconds above 0 and up to 3600"),
         ("SOFT_CONTEXT_TTL_SECONDS", "-1", "a number of seconds above 0"),
         ("CACHE_TTL_SECONDS", "long", "such as 600"),

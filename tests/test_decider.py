@@ -521,6 +521,13 @@ def test_a_decision_explains_itself_in_one_line() -> None:
     assert guess.in_words() == "answered: I took it as said to me (you asked: 0.88)"
 
 
+def test_a_decision_says_which_agent_was_chosen() -> None:
+    named = replace(Decision(True, Reason.EXPLICIT_TRIGGER), agent="by docs, which you named")
+    assert named.in_words() == "answered: you mentioned me or replied to me; by docs, which you named"
+    judged = Decision(True, Reason.LLM_JUDGE, evidence="a question", agent="by docs, which fits best")
+    assert judged.in_words() == "answered: the judge took it as meant for me (a question); by docs, which fits best"
+
+
 def test_the_log_gives_a_channels_decisions_newest_first() -> None:
     log = RecentDecisions()
     decisions = [Decision(False, reason) for reason in (Reason.STOP, Reason.DELETED, Reason.NO_TRIGGER)]
@@ -550,6 +557,40 @@ def test_a_listener_is_told_of_each_decision() -> None:
     log = RecentDecisions(listener=heard.append)
     log.add(1, CHANNEL, ANNA, Decision(True, Reason.EXPLICIT_TRIGGER))
     assert heard == [log.find(1)]
+
+
+def test_the_agent_that_was_chosen_is_noted_and_no_listener_told() -> None:
+    heard: list[LoggedDecision] = []
+    log = RecentDecisions(listener=heard.append)
+    decision = Decision(True, Reason.FOLLOWUP, tier=2, score=0.9, evidence="you asked")
+    for message_id in (1, 2, 3):
+        log.add(message_id, CHANNEL, ANNA, decision)
+    log.assigned(2, "by docs, which you named")
+    log.assigned(2, "by the general agent, which you named")
+    assigned = replace(decision, agent="by the general agent, which you named")
+    assert [entry.decision for entry in log.latest(CHANNEL, 5)] == [decision, assigned, decision]
+    assert log.find(2) == LoggedDecision(2, CHANNEL, ANNA, assigned)
+    assert [entry.decision for entry in heard] == [decision] * 3
+
+
+def test_an_agent_is_noted_of_no_decision_that_is_gone() -> None:
+    log = RecentDecisions(size=2)
+    log.add_ignored(1, CHANNEL, ANNA, Decision(False, Reason.NO_TRIGGER))
+    for message_id in (2, 3, 4):
+        log.add(message_id, CHANNEL, ANNA, Decision(True, Reason.EXPLICIT_TRIGGER))
+    log.discard(3)
+    for message_id in (1, 2, 3, 99):
+        log.assigned(message_id, "by docs, which you named")
+    assert [(entry.message_id, entry.decision.agent) for entry in log.latest(CHANNEL, 9)] == [(4, ""), (1, "")]
+
+
+def test_an_agent_makes_no_decision_newer() -> None:
+    log = RecentDecisions(size=2)
+    for message_id in (1, 2):
+        log.add(message_id, CHANNEL, ANNA, Decision(True, Reason.EXPLICIT_TRIGGER))
+    log.assigned(1, "by docs, which you named")
+    log.add(3, CHANNEL, ANNA, Decision(True, Reason.EXPLICIT_TRIGGER))
+    assert log.find(1) is None
 
 
 def test_messages_that_start_nothing_crowd_out_nothing() -> None:

@@ -8,7 +8,9 @@ from datetime import datetime
 
 import structlog
 
-from agents.gateway import AgentGateway, AgentRequest, Answer, Failure, FailureKind, Reply
+from agents.coordinator import Choice, Why
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Reply
+from agents.team import Team
 from conversation import ChannelConversation, MessageRecord
 from delivery.split import clipped
 from miniapps.base import FollowUp, MiniAppContext, MiniAppResponse
@@ -29,7 +31,8 @@ Rewrite = Callable[[MessageRecord, Sequence[MessageRecord]], Awaitable[str | Non
 
 
 class Answering:
-    """Has turns answered. load_history: what was said in a channel before a message, oldest first.
+    """Has turns answered. team: the agents. load_history: what was said in a channel before a message, oldest first.
+    picked: told of each choice among several agents, with the turn's questions.
 
     rewrite: completes what an incomplete query leaves out; None: that is left to the agent. has_budget: whether a model
     may be asked. follow_up: told of what a mini-app wants to come back to, with the question that led to it.
@@ -38,16 +41,18 @@ class Answering:
     def __init__(
         self,
         *,
-        agent: AgentGateway,
+        team: Team,
         miniapps: MiniAppRouter,
         states: ConversationStateManager,
         load_history: Callable[[Question], Awaitable[Sequence[MessageRecord]]],
         has_budget: Callable[[], bool],
         clock: Callable[[], datetime],
         follow_up: Callable[[Question, FollowUp], None] = lambda _question, _follow_up: None,
+        picked: Callable[[Sequence[Question], Choice], None] = lambda _questions, _choice: None,
         rewrite: Rewrite | None = None,
     ) -> None:
-        self._agent = agent
+        self._team = team
+        self._picked = picked
         self._miniapps = miniapps
         self._states = states
         self._load_history = load_history
@@ -63,7 +68,42 @@ class Answering:
         question = turn.questions[-1]
         if question.by_miniapp:
             return await self._flow(question)
+        await self._pick(turn, conversation)
+        if turn.is_remote:
+            return await self._ask_remote(turn, conversation, show)
         return await self._ask_agent(turn, conversation, show)
+
+    async def _pick(self, turn: Turn, conversation: ChannelConversation) -> None:
+        """Who answers: the newest question says. What answers a question of the general agent's is for that one.
+
+        So is what nobody is to keep, as a remote agent does.
+        """
+        newest = turn.questions[-1]
+        if newest.meaning.prompt or turn.is_private:
+            return
+        choice = await self._team.pick(newest.current(conversation), conversation, newest.place)
+        turn.agent = choice.agent
+        if choice.why is not Why.ONLY:
+            self._picked(turn.questions, choice)
+
+    async def _ask_remote(
+        self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]
+    ) -> Answer | Failure | Cancel:
+        """It is told the questions, and nothing else of the channel."""
+        pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
+        if not pending:
+            return Cancel.WITHDRAWN
+        parts = [part.message_id for part in turn.adopted or ()]
+        conversation.asked(turn.agent, [*parts, *(q.message.message_id for q in pending)])
+        turn.request = AgentRequest(
+            history=(),
+            transcript=(),
+            questions=[question.current(conversation) for question in pending],
+            place=pending[-1].place,
+            now=self._clock(),
+            state=conversation.states.get(turn.agent),
+        )
+        return await self._team[turn.agent].respond(turn.request, show)
 
     def note(self, question: Question, answer: Answer) -> None:
         """What the answer says of the conversation holds from now on."""
@@ -74,7 +114,7 @@ class Answering:
 
     def interrupted(self, turn: Turn) -> Answer | None:
         """The answer as far as it came; None where no model was asked."""
-        return self._agent.interrupted(turn.request, turn.text) if turn.request else None
+        return self._team[turn.agent].interrupted(turn.request, turn.text) if turn.request else None
 
     async def _flow(self, question: Question) -> Answer | Failure | Cancel:
         """A mini-app's answer, which needs no model."""
@@ -136,7 +176,7 @@ class Answering:
             reply=_reply(turn.questions[-1], conversation) if turn.questions else None,
         )
 
-        return await self._agent.respond(turn.request, show)
+        return await self._team[turn.agent].respond(turn.request, show)
 
     async def _recall(self, turn: Turn, conversation: ChannelConversation) -> None:
         """At a conversation's start: what was said in the channel before, if it can be had soon."""

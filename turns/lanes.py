@@ -20,6 +20,7 @@ from decider import addresses_others
 from delivery.post import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
 from delivery.prompts import Prompts, card_of
 from delivery.split import closed, split
+from state.agent_state import AgentState
 from state.awaiting import Prompt
 from turns.answering import Answering
 from turns.ledger import Ledger
@@ -212,6 +213,7 @@ class Turns:
         post = turn.post = self._open(newest, turn.questions, turn)
         tokens = 0
         if turn.ready:
+            turn.agent = turn.ready.agent
             ended = await self._go_on(turn, turn.ready, newest, conversation, post)
         else:
             outcome = await self._outcome(turn, conversation, post)
@@ -237,7 +239,11 @@ class Turns:
         def record(said: MessageRecord) -> None:
             if turn:
                 self._ledger.posted(question.channel_id, said.message_id)
-            self._conversations.record_message(question.channel_id, said, by_model=not question.by_miniapp)
+            by_model = not (question.by_miniapp or (turn and turn.is_remote))
+            self._conversations.record_message(question.channel_id, said, by_model=by_model)
+            conversation = self._conversations.get(question.channel_id)
+            if conversation and turn and turn.is_remote:
+                conversation.asked(turn.agent, [said.message_id])
 
         return Post(
             self._open_wire(question.guild_id, question.channel_id),
@@ -298,10 +304,12 @@ class Turns:
         text = final_text(turn, outcome)
         if prompt and prompt.question:
             text = f"{closed(text)}\n\n{prompt.question}"
-        history = outcome.history if isinstance(outcome, Answer) and turn.request and not turn.is_private else None
+        is_models = turn.request and not (turn.is_private or turn.is_remote)
+        history = outcome.history if isinstance(outcome, Answer) and is_models else None
+        state = self._state_of(turn, outcome)
         if isinstance(outcome, Answer):
             self._answering.note(newest, outcome)
-        self._ledger.ready(newest.channel_id, Ready(text, prompt.id if prompt else None, history))
+        self._ledger.ready(newest.channel_id, Ready(text, prompt.id if prompt else None, history, turn.agent, state))
         await self._settled()
         if problem := await self._finish(turn, newest, post, text, prompt):
             return f"undelivered_{problem}"
@@ -309,7 +317,14 @@ class Turns:
         # A conversation that was ended meanwhile (/forget) must not come back.
         if conversation is not None and self._conversations.get(newest.channel_id) is conversation:
             self._remember(turn, conversation, outcome)
+            if turn.is_remote:
+                self._conversations.record_agent_state(newest.channel_id, turn.agent, state)
         return outcome if isinstance(outcome, Cancel) else getattr(outcome, "kind", "answered")
+
+    def _state_of(self, turn: Turn, outcome: Answer | Failure | Cancel) -> AgentState | None:
+        """What a remote agent needs back, however the turn ended."""
+        told = self._answering.interrupted(turn) if isinstance(outcome, Cancel) else outcome
+        return told.state if told and turn.is_remote else None
 
     async def _go_on(
         self, turn: Turn, ready: Ready, newest: Question, conversation: ChannelConversation | None, post: Post
@@ -318,7 +333,9 @@ class Turns:
         prompt = self._prompts.reopen(newest.channel_id, ready.prompt_id) if ready.prompt_id else None
         if problem := await self._finish(turn, newest, post, ready.text, prompt):
             return f"undelivered_{problem}"
-        if conversation is not None and ready.history is not None and turn.cancel is None:
+        if conversation is not None and turn.is_remote:
+            self._conversations.record_agent_state(newest.channel_id, turn.agent, ready.state)
+        elif conversation is not None and ready.history is not None and turn.cancel is None:
             self._conversations.record_bot_response(newest.channel_id, ready.history)
         return turn.cancel or "finished"
 
@@ -368,6 +385,8 @@ class Turns:
         for question in turn.questions:
             if question.is_private:
                 conversation.revise(question.as_kept.message)  # so that the history does not keep its words either
+        if turn.is_remote:
+            return
         match outcome:
             case Answer() if turn.request:  # a mini-app's answer is told the model as what was said
                 self._conversations.record_bot_response(conversation.channel_id, outcome.history)

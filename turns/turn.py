@@ -10,6 +10,7 @@ from enum import StrEnum
 from agents.gateway import AgentRequest, Answer, Failure, Place
 from conversation import ChannelConversation, History, MessageRecord
 from delivery.post import Post, Posted
+from state.agent_state import GENERAL, AgentState
 from state.awaiting import ProcessingResult, RouteTarget
 from state.optout import redacted
 
@@ -68,12 +69,15 @@ class Question:
 class Ready:
     """What a turn comes to, before all of it is posted. prompt_id: the prompt that its card shows.
 
-    history: what the model is given back from then on; None: as it was.
+    history: what the model is given back from then on; None: as it was. agent: who answered; state: what a remote one
+    needs back.
     """
 
     text: str
     prompt_id: str | None = None
     history: History | None = None
+    agent: str = GENERAL
+    state: AgentState | None = None
 
 
 class Cancel(StrEnum):
@@ -90,7 +94,8 @@ class Cancel(StrEnum):
 class Turn:
     """adopted: None, or what an earlier process had posted for it, and ready: what it had come to there.
 
-    is_tainted: one of its questions was taken back after it had begun, so that its answer may tell of that.
+    is_tainted: one of its questions was taken back after it had begun, so that its answer may tell of that. agent: who
+    answers, once that is known.
     """
 
     questions: list[Question]
@@ -98,6 +103,7 @@ class Turn:
     ready: Ready | None = None
     post: Post | None = None
     is_tainted: bool = False
+    agent: str = GENERAL
     request: AgentRequest | None = None
     text: str = ""
     cancel: Cancel | None = None
@@ -110,6 +116,11 @@ class Turn:
     @property
     def is_private(self) -> bool:
         return any(question.is_private for question in self.questions)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether an agent beside the general one answers."""
+        return self.agent != GENERAL
 
     def stop(self, author_id: int) -> bool:
         """Ends it if it is made for this person alone; others who asked with them still get their answer."""

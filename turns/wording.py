@@ -21,6 +21,15 @@ SENTENCES = {
     FailureKind.EMPTY: "My model had no answer to that. Please put it differently.",
     FailureKind.INTERNAL: "Something went wrong on my side. Please ask me again.",
 }
+# Of an agent beside the general one.
+REMOTE_SENTENCES = {
+    FailureKind.BUSY: "It is overloaded. Please ask again in a moment.",
+    FailureKind.MISCONFIGURED: "It is not set up correctly. Whoever runs me finds the reason in my log.",
+    FailureKind.REJECTED: "It did not accept that. Please put it differently.",
+    FailureKind.UNAVAILABLE: "It cannot be reached, or broke off. Please ask again in a moment.",
+    FailureKind.LATE: "It took too long. Please ask again.",
+    FailureKind.EMPTY: "It had no answer to that. Please put it differently.",
+}
 CUT = "That is as much as I say in one go."
 STOPPED = "Stopped."
 OVER_BUDGET = "My budget for today is spent. Please ask me again tomorrow."
@@ -34,7 +43,8 @@ def final_text(turn: Turn, outcome: Answer | Failure | Cancel) -> str:
         case Answer():
             return _with_note(outcome.text, CUT) if outcome.was_cut else outcome.text
         case Failure():
-            return _with_note(outcome.text, SENTENCES[outcome.kind]) if outcome.kind in SENTENCES else outcome.text
+            sentence = _sentence(turn, outcome.kind)
+            return _with_note(outcome.text, sentence) if sentence else outcome.text
         case Cancel.STOPPED:
             return _with_note(turn.text, STOPPED)
         case Cancel.SHUTDOWN:
@@ -47,6 +57,12 @@ def final_text(turn: Turn, outcome: Answer | Failure | Cancel) -> str:
             return turn.text
         case _:
             assert_never(outcome)
+
+
+def _sentence(turn: Turn, kind: FailureKind) -> str | None:
+    if turn.is_remote and kind in REMOTE_SENTENCES:
+        return f"I asked the agent {turn.agent}. {REMOTE_SENTENCES[kind]}"
+    return SENTENCES.get(kind)
 
 
 def _with_note(text: str, note: str) -> str:

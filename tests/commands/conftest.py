@@ -34,6 +34,11 @@ def guide() -> FakeGuide:
 
 
 @pytest.fixture
+def decisions() -> RecentDecisions:
+    return RecentDecisions()
+
+
+@pytest.fixture
 async def pg() -> AsyncIterator[Playground]:
     async with Playground(limits=Limits.off()) as playground:
         yield playground
@@ -55,6 +60,7 @@ def of_tour() -> asyncio.Queue[bool]:
 @pytest.fixture(autouse=True)
 async def bot(
     pg: Playground,
+    decisions: RecentDecisions,
     privacy: FakePrivacy,
     offers: FakeOffers,
     tours: Tours,
@@ -64,7 +70,7 @@ async def bot(
     """It has told Discord of its commands."""
     point_discord_at(pg, monkeypatch)
     client = Client(tours, of_tour)
-    add_commands(client.tree, RecentDecisions(), privacy, offers=offers, tours=tours)
+    add_commands(client.tree, decisions, privacy, offers=offers, tours=tours)
     connection = asyncio.create_task(client.start(pg.token))
     await client.ready.wait()
     await sync(client.tree)

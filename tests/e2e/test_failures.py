@@ -8,6 +8,7 @@ import pytest
 
 from agents.gateway import FailureKind
 from agents.general import GeneralAgent
+from state.agent_state import GENERAL
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 from turns.wording import CUT, RESTARTING, SENTENCES
@@ -109,7 +110,7 @@ async def test_a_hanging_model_is_told_of_when_the_bot_is_stopped(scene: Scene) 
 
 
 def _agent(scene: Scene) -> GeneralAgent:
-    agent = scene.bot.turns._answering._agent
+    agent = scene.bot.turns._answering._team[GENERAL]
     assert isinstance(agent, GeneralAgent)
     return agent
 

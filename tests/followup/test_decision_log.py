@@ -6,7 +6,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -17,6 +17,8 @@ from structlog.testing import capture_logs
 from followup import decision_log as module
 from followup.decision_log import (
     FILE_NAME,
+    SCHEMA_VERSION,
+    Assignment,
     Change,
     DecisionFile,
     DecisionLog,
@@ -71,7 +73,8 @@ def names(folder: Path) -> list[str]:
 
 
 def test_an_entry_is_read_as_it_was_written(file: DecisionFile) -> None:
-    written = [entry(1), entry(2, respond=False, content="hi \U0001f44e", outcome=Outcome.MISSED, outcome_at=7.5)]
+    marked = entry(2, respond=False, content="hi \U0001f44e", outcome=Outcome.MISSED, outcome_at=7.5)
+    written = [entry(1), marked, entry(3, agent="docs", agent_reason="named")]
     file.write(written)
     assert file.read() == written
 
@@ -132,6 +135,145 @@ def test_missed_is_said_of_silences_only_and_the_others_of_answers(
 def test_the_first_outcome_stays(file: DecisionFile) -> None:
     file.write([entry(1), Mark(1, Outcome.DELETED, 5.0), Mark(1, Outcome.DISLIKED, 6.0)])
     assert file.read() == [entry(1, outcome=Outcome.DELETED, outcome_at=5.0)]
+
+
+# Who answers
+
+
+def test_an_assignment_is_said_of_its_row_only(file: DecisionFile) -> None:
+    file.write([entry(1), entry(2), Assignment(1, "docs", "named")])
+    assert file.read() == [entry(1, agent="docs", agent_reason="named"), entry(2)]
+
+
+def test_the_agent_that_was_chosen_last_stays(file: DecisionFile) -> None:
+    file.write([entry(1), Assignment(1, "docs", "named")])
+    file.write([Assignment(1, "", "late")])
+    assert file.read() == [entry(1, agent_reason="late")]
+
+
+def test_an_assignment_leaves_the_rest_of_the_row_alone(file: DecisionFile) -> None:
+    file.write([entry(1, content="x"), Mark(1, Outcome.DISLIKED, 5.0), Assignment(1, "docs", "chosen")])
+    (found,) = file.read()
+    assert found == entry(1, content="x", outcome=Outcome.DISLIKED, outcome_at=5.0, agent="docs", agent_reason="chosen")
+
+
+def test_a_decision_that_is_written_again_keeps_its_agent(file: DecisionFile) -> None:
+    file.write([entry(1), Assignment(1, "docs", "named"), entry(1)])
+    assert file.read() == [entry(1, agent="docs", agent_reason="named")]
+
+
+@pytest.mark.parametrize(
+    "removal",
+    [Deletion(frozenset({1})), Forgetting(None, ANNA, through=1), GuildForgetting(GUILD, 1), Expiry(before=1_001.6)],
+)
+@pytest.mark.parametrize("written", [True, False])
+async def test_what_is_gone_stays_gone_when_its_agent_is_chosen(
+    folder: Path, file: DecisionFile, removal: Removal, written: bool
+) -> None:
+    log = DecisionLog(folder)
+    for message_id in (1, 2):
+        log.add(entry(message_id))
+    if written:
+        await log.flush()
+    log.add(Assignment(1, "docs", "named"))
+    log.add(removal)
+    for message_id in (1, 2):
+        log.add(Assignment(message_id, "docs", "named"))
+    assert await log.flush()
+    assert file.read() == [entry(2, agent="docs", agent_reason="named")]
+    assert len(log) == 0
+
+
+async def test_assignments_that_wait_are_bounded_and_those_that_are_lost_do_no_harm(
+    folder: Path, file: DecisionFile
+) -> None:
+    file.write([entry(message_id) for message_id in range(1, 21)])
+    log = DecisionLog(folder, max_pending=8)
+    for message_id in range(1, 21):
+        log.add(Assignment(message_id, "docs", "named"))
+        assert len(log) <= 8
+    with capture_logs() as entries:
+        assert await log.flush()
+    agents = [found.agent for found in file.read()]
+    assert agents == [""] * log.lost + ["docs"] * (20 - log.lost)
+    assert log.lost >= 12
+    assert entries == []
+
+
+# A file of an earlier version
+
+VERSION_1 = """
+    CREATE TABLE decisions (
+        message_id INTEGER PRIMARY KEY, channel_id INTEGER NOT NULL, guild_id INTEGER NOT NULL,
+        author_id INTEGER NOT NULL, conversation REAL NOT NULL, at REAL NOT NULL, respond INTEGER NOT NULL,
+        reason TEXT NOT NULL, tier INTEGER NOT NULL, score REAL NOT NULL, evidence TEXT NOT NULL, content TEXT,
+        outcome TEXT, outcome_at REAL
+    )
+"""
+OLD = [entry(1), entry(2, author_id=BEN, content=SECRET, outcome=Outcome.TOLD_OFF, outcome_at=7.5)]
+
+
+@pytest.fixture
+def earlier(file: DecisionFile) -> DecisionFile:
+    """As version 1 of the log left it."""
+    file.path.parent.mkdir()
+    columns = [field.name for field in fields(Entry)][:14]
+    with sqlite3.connect(file.path) as connection:
+        connection.execute(VERSION_1)
+        connection.execute("PRAGMA user_version = 1")
+        rows = [[getattr(row, column) for column in columns] for row in OLD]
+        connection.executemany(f"INSERT INTO decisions VALUES ({', '.join('?' * 14)})", rows)  # noqa: S608
+    connection.close()
+    return file
+
+
+def schema(file: DecisionFile) -> tuple[int, list[Any]]:
+    connection = sqlite3.connect(file.path)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    columns = connection.execute("PRAGMA table_info(decisions)").fetchall()
+    connection.close()
+    return version, columns
+
+
+def test_reading_an_earlier_version_changes_nothing(earlier: DecisionFile) -> None:
+    before = earlier.path.read_bytes()
+    assert earlier.read() == OLD
+    assert earlier.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (entry(3), [*OLD, entry(3)]),
+        (Assignment(1, "docs", "named"), [entry(1, agent="docs", agent_reason="named"), OLD[1]]),
+        (Mark(1, Outcome.DELETED, 5.0), [entry(1, outcome=Outcome.DELETED, outcome_at=5.0), OLD[1]]),
+        (Revision(2, CHANNEL, BEN, "new"), [OLD[0], replace(OLD[1], content="new")]),
+        (Deletion(frozenset({2})), [OLD[0]]),
+        (Forgetting(None, ANNA, through=9), [OLD[1]]),
+    ],
+)
+async def test_an_earlier_version_is_brought_up_in_place(
+    earlier: DecisionFile, folder: Path, change: Change, left: list[Entry]
+) -> None:
+    log = DecisionLog(folder)
+    log.add(change)
+    with capture_logs() as entries:
+        assert await log.flush()
+    assert earlier.read() == left
+    assert (entries, names(folder)) == ([], [FILE_NAME])
+    new = DecisionFile(folder / "new" / FILE_NAME)
+    new.write([entry(1)])
+    assert schema(earlier) == schema(new)
+
+
+def test_where_the_write_fails_an_earlier_version_stays_as_it_was(
+    earlier: DecisionFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TRIM", "SELECT nonsense(?)")
+    before = earlier.path.read_bytes()
+    with pytest.raises(UnusableFileError):
+        earlier._write([Assignment(1, "docs", "named")])
+    assert earlier.path.read_bytes() == before
 
 
 # What goes again
@@ -195,7 +337,12 @@ def test_what_is_gone_is_not_left_in_the_files_free_space(file: DecisionFile, ch
 
 
 def test_what_concerns_no_row_makes_no_file_and_writes_none(file: DecisionFile) -> None:
-    nothing: list[Change] = [Deletion(frozenset({1})), Revision(2, CHANNEL, ANNA, "x"), Mark(3, Outcome.DELETED, 1.0)]
+    nothing: list[Change] = [
+        Deletion(frozenset({1})),
+        Revision(2, CHANNEL, ANNA, "x"),
+        Mark(3, Outcome.DELETED, 1.0),
+        Assignment(4, "docs", "named"),
+    ]
     file.write(nothing)
     assert not file.path.parent.exists()
     file.write([entry(9)])
@@ -219,7 +366,7 @@ def _torn(path: Path) -> None:
 def _of_the_future(path: Path) -> None:
     DecisionFile(path).write([entry(1)])
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
 
 
@@ -229,11 +376,15 @@ def _of_somebody_else(path: Path) -> None:
     connection.close()
 
 
-def _of_other_columns(path: Path) -> None:
+def _of_other_columns(path: Path, version: int = SCHEMA_VERSION) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE decisions (message_id INTEGER)")
-        connection.execute("PRAGMA user_version = 1")
+        connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
+
+
+def _of_other_columns_and_earlier(path: Path) -> None:
+    _of_other_columns(path, 1)
 
 
 def _spoilt(folder: Path, spoil: Callable[[Path], None]) -> bytes:
@@ -242,7 +393,7 @@ def _spoilt(folder: Path, spoil: Callable[[Path], None]) -> bytes:
     return (folder / FILE_NAME).read_bytes()
 
 
-UNUSABLE = [_garbage, _torn, _of_the_future, _of_somebody_else, _of_other_columns]
+UNUSABLE = [_garbage, _torn, _of_the_future, _of_somebody_else, _of_other_columns, _of_other_columns_and_earlier]
 
 
 @pytest.mark.parametrize("spoil", UNUSABLE)
@@ -341,7 +492,9 @@ async def test_what_somebody_has_forgotten_is_gone_at_once(folder: Path, file: D
 async def test_nothing_is_added_once_it_is_off_but_deletions_are_followed(folder: Path, file: DecisionFile) -> None:
     file.write([entry(1), entry(2, content=SECRET), entry(3)])
     log = DecisionLog(folder, is_on=False)
-    for change in (entry(4), Mark(3, Outcome.DELETED, 1.0), Deletion(frozenset({1})), Revision(2, CHANNEL, ANNA, "x")):
+    for added in (entry(4), Mark(3, Outcome.DELETED, 1.0), Assignment(3, "docs", "named")):
+        log.add(added)
+    for change in (Deletion(frozenset({1})), Revision(2, CHANNEL, ANNA, "x")):
         log.add(change)
     await log.close()
     assert file.read() == [entry(2, content="x"), entry(3)]

@@ -1,4 +1,4 @@
-"""followup/learning.py: what is forgotten or too old reaches the decision log."""
+"""followup/learning.py: what is chosen, forgotten or too old reaches the decision log."""
 
 from __future__ import annotations
 
@@ -63,3 +63,22 @@ def test_an_edit_that_waits_goes_with_its_guild(log: DecisionLog) -> None:
     learning.revised(6, CHANNEL, ANNA, "x", GUILD + 1)
     learning.guild_forgotten(GUILD, through=9)
     assert [change.message_id for change in log._pending.values()] == [6]
+
+
+@pytest.mark.parametrize(("agent", "reason"), [("docs", "named"), ("", "unsure")])
+async def test_the_agent_of_several_messages_is_logged(
+    tmp_path: Path, log: DecisionLog, agent: str, reason: str
+) -> None:
+    learning = Learning(log, keeps_content=False)
+    asked = [decide(learning, said(who)) for who in (ANNA, BEN)]
+    learning.assigned([*asked, 999], agent, reason)
+    later = decide(learning, said(ANNA))
+    assert await log.flush()
+    rows = {row.message_id: (row.agent, row.agent_reason) for row in DecisionFile(tmp_path / FILE_NAME).read()}
+    assert rows == {asked[0]: (agent, reason), asked[1]: (agent, reason), later: ("", "")}
+
+
+async def test_no_agent_is_logged_where_the_log_is_off(tmp_path: Path) -> None:
+    log = DecisionLog(tmp_path, is_on=False)
+    Learning(log, keeps_content=False).assigned([1], "docs", "named")
+    assert len(log) == 0

@@ -11,6 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind
 from conversation import told
+from state.agent_state import AgentState
 from state.prompts import Ask
 
 INTERRUPTED_TOKENS = 3
@@ -28,12 +29,14 @@ class Script:
     tokens: int = 10
     was_cut: bool = False
     ask: Ask | None = None
+    state: AgentState | None = None
 
 
 class FakeAgent:
-    """Plays the scripts in order, then answers "the answer"."""
+    """Plays the scripts in order, then answers "the answer". begun: the state of a turn that is stopped."""
 
     def __init__(self) -> None:
+        self.begun: AgentState | None = None
         self.scripts: deque[Script] = deque()
         self.requests: list[AgentRequest] = []
 
@@ -47,11 +50,12 @@ class FakeAgent:
         if script.error:
             raise script.error
         if script.failure:
-            return Failure(script.failure, "the script says so", script.first, script.tokens)
-        return Answer(script.text, turn_of(request, script.text), script.tokens, script.was_cut, script.ask)
+            return Failure(script.failure, "the script says so", script.first, script.tokens, script.state)
+        history = turn_of(request, script.text)
+        return Answer(script.text, history, script.tokens, script.was_cut, script.ask, state=script.state)
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
-        return Answer(text, turn_of(request, text), INTERRUPTED_TOKENS)
+        return Answer(text, turn_of(request, text), INTERRUPTED_TOKENS, state=self.begun)
 
 
 def turn_of(request: AgentRequest, answer: str) -> list[ModelMessage]:

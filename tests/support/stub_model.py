@@ -52,6 +52,7 @@ class StubModel:
         self.default: Callable[[Body], Reply] = lambda body: Reply(f"You said: {last_line(body)}")
         self.judge_says: Callable[[Body], Reply | bool] = lambda _body: False
         self.judge_gate: asyncio.Event | None = None
+        self.picks = ""  # the agent that it picks as the coordinator's model
         self.rewriter_says: Callable[[Body], Reply] = lambda _body: Reply()
         self.requests: list[Body] = []
         self.judged: list[Body] = []
@@ -112,8 +113,8 @@ class StubModel:
         if self.judge_gate:
             await self.judge_gate.wait()
         tool = body["tools"][0]["function"]
-        asked = next(name for name, form in tool["parameters"]["properties"].items() if form["type"] == "boolean")
-        ruling = json.dumps({"evidence": "the stub says so", asked: says})
+        forms = {name: form for name, form in tool["parameters"]["properties"].items() if name != "evidence"}
+        ruling = json.dumps({"evidence": "the stub says so"} | dict.fromkeys(forms, self.picks or says))
         call = {"id": "1", "type": "function", "function": {"name": tool["name"], "arguments": ruling}}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         return web.json_response(

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 
+from agents.coordinator import Candidate, Choice, Picker
 from agents.gateway import Place
+from agents.team import Team
 from conversation import ConversationManager, MessageRecord
 from delivery.prompts import Prompts
 from miniapps.base import MiniApp
@@ -31,6 +33,7 @@ class Bench:
         self.clock = FakeClock()
         self.conversations = ConversationManager(60, clock=self.clock)
         self.agent = FakeAgent()
+        self.docs = FakeAgent()  # who answers what names it
         self.wires: dict[int, FakeWire] = {}
         self.spent: list[int] = []
         self.has_budget = True
@@ -43,8 +46,12 @@ class Bench:
         self.ledger = Ledger()
         self.stored: list[Unfinished] = []  # what a kill would have left, each time that it was waited for
         self.kept: list[tuple[int, str]] = []
+        docs = Candidate("docs", "Knows the handbook.")
+        picker = Picker([docs], model=None, has_budget=lambda: False, spend=self.spent.append)
+        self.picked: list[tuple[int, Choice]] = []
         self.answering = Answering(
-            agent=self.agent,
+            team=Team(self.agent, {"docs": self.docs}, picker, bot_id=lambda: BOT),
+            picked=lambda questions, choice: self.picked.append((len(questions), choice)),
             miniapps=self.miniapps,
             states=self.states,
             load_history=self._load_history,

@@ -1,0 +1,166 @@
+"""The coordinator: which agent answers, and why.
+
+An agent that the message calls by name answers it. A message that is not addressed goes on with the agent that answered
+its author last. Else a fast model chooses, once; where it cannot, or is not sure, the general agent answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, create_model
+from pydantic_ai import Agent
+from pydantic_ai.models import Model
+
+from agents.fast import ruled_by, shown
+from agents.models import SETTINGS
+from agents.picking import called
+from conversation import MessageRecord
+from decider import JudgeError
+from state.agent_state import GENERAL
+from state.message import without_call
+
+INSTRUCTIONS = Path(__file__).with_name("coordinator.md").read_text(encoding="utf-8")
+DEADLINE_SECONDS = 3.0
+MESSAGES_SHOWN = 8
+MAX_EVIDENCE = 120
+NOT_SURE = "not sure"  # no name: it has a space
+
+
+class Why(StrEnum):
+    """Why this agent answers."""
+
+    ONLY = "only_agent"
+    NAMED = "named"
+    LAST_ANSWERED = "last_answered"
+    CHOSEN = "chosen"
+    UNSURE = "unsure"
+    FAILED = "failed"
+    LATE = "late"
+    OVER_BUDGET = "over_budget"
+
+
+IN_WORDS: Mapping[Why, str] = {
+    Why.ONLY: "the only one there is",
+    Why.NAMED: "which you named",
+    Why.LAST_ANSWERED: "which gave you the last answer",
+    Why.CHOSEN: "which fits best",
+    Why.UNSURE: "as none clearly fits better",
+    Why.FAILED: "as the model that chooses could not be asked",
+    Why.LATE: "as the model that chooses took too long",
+    Why.OVER_BUDGET: "as today's token budget was spent and nobody chose",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The agent that answers, and why. evidence: what spoke for it, as the model said."""
+
+    agent: str
+    why: Why
+    evidence: str = ""
+
+    def in_words(self) -> str:
+        """One line for people."""
+        name = "the general agent" if self.agent == GENERAL else self.agent
+        evidence = f" ({self.evidence})" if self.evidence else ""
+        return f"by {name}, {IN_WORDS[self.why]}{evidence}"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An agent beside the general one. about: what it is for, one line."""
+
+    name: str
+    about: str
+
+
+class Pick(BaseModel):
+    """Which agent is to answer the newest message."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    # The evidence stands before the verdict, so that the model weighs before it decides.
+    evidence: str
+    """What speaks for it, in at most ten words."""
+    agent: str
+    """The agent's name."""
+
+
+class Picker:
+    """Picks the agent for a turn, with at most one model call.
+
+    candidates: the agents beside the general one. model: what chooses, None to do without. has_budget: whether it may
+    be asked; spend: told how many tokens the call used.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        model: Model | None,
+        has_budget: Callable[[], bool],
+        spend: Callable[[int], None],
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> None:
+        self._names = (*(candidate.name for candidate in candidates), GENERAL)
+        self._agents = "\n".join(f"- {candidate.name}: {candidate.about}" for candidate in candidates)
+        self._model = _choosing(model, self._names) if model is not None and candidates else None
+        self._has_budget = has_budget
+        self._spend = spend
+        self._deadline = deadline_seconds
+
+    async def pick(
+        self,
+        question: MessageRecord,
+        recent: Sequence[MessageRecord],
+        *,
+        is_addressed: bool,
+        last: str | None,
+        bot_name: str,
+    ) -> Choice:
+        """Who answers the question.
+
+        recent: what was said lately, oldest first, the question among it or not. is_addressed: it mentions the bot or
+        replies to it, and then goes on with nobody: last, the agent that gave its author the last answer, does not
+        count. An agent that is no longer configured never answers.
+        """
+        if len(self._names) == 1:
+            return Choice(GENERAL, Why.ONLY)
+        named = called(without_call(question.content, 0, bot_name), self._names)
+        if len(named) == 1:
+            return Choice(named.pop(), Why.NAMED)
+        if not named and not is_addressed and last in self._names:
+            return Choice(last, Why.LAST_ANSWERED)
+        return await self._choose(shown(recent, question, "The newest message", MESSAGES_SHOWN), bot_name)
+
+    async def _choose(self, question: str, bot_name: str) -> Choice:
+        if self._model is None:
+            return Choice(GENERAL, Why.UNSURE)
+        if not self._has_budget():
+            return Choice(GENERAL, Why.OVER_BUDGET)
+        instructions = INSTRUCTIONS.format(bot_name=bot_name, agents=self._agents)
+        try:
+            async with asyncio.timeout(self._deadline):
+                pick = await ruled_by(self._model, question, instructions, self._spend)
+        except TimeoutError:
+            return Choice(GENERAL, Why.LATE)
+        except JudgeError:
+            return Choice(GENERAL, Why.FAILED)
+        evidence = " ".join(pick.evidence.split())[:MAX_EVIDENCE]
+        if pick.agent == NOT_SURE:
+            return Choice(GENERAL, Why.UNSURE, evidence)
+        return Choice(pick.agent, Why.CHOSEN, evidence)
+
+
+def _choosing(model: Model, names: Sequence[str]) -> Agent[None, Pick]:
+    """What answers with one of the names, or that it is not sure."""
+    agent: Any = Literal[*names, NOT_SURE]
+    form = create_model("Pick", __base__=Pick, __doc__=Pick.__doc__, agent=agent)
+    # One request is one request: whoever waits for the answer waits for no second try.
+    return Agent(model, output_type=form, retries=0, model_settings={**SETTINGS, "max_retries": 0})

@@ -1,0 +1,102 @@
+"""Whom a message calls: the agents that it asks for by name.
+
+A name counts only in a shape that calls: "ask docs how ...", "docs: ...", "@docs", "use docs for this", "let docs
+answer", "docs agent, ...", "a question for docs: ...". A request begins a sentence or a part of one: whoever tells of
+having asked docs asks nobody. A mere mention ("the docs are wrong") is no call, and neither is what stands in
+quotations or code. What is missed here the model may still read; what is taken wrongly nobody corrects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+
+from state.agent_state import GENERAL
+from state.wording import NOT_WORDS, TOO_COMMON
+
+YOURSELF = "yourself"  # the general agent, to those who talk to the bot
+
+NOT_SAID = re.compile(r'```.*?(?:```|\Z)|`[^`\n]+`|"[^"\n]+"|“[^”\n]+”|^>[^\n]*', re.DOTALL | re.MULTILINE)
+LEFT_OUT = "…"
+CALLED_ON = re.compile(r"<@!?\d{1,20}> ?[,:]")  # "<@1>: ask docs"
+SEPARATORS = re.compile(r"[\s_-]+")
+NEVER = "(?!)"
+CLAUSE = r"(?:^|[.!?;,…]| [-–—]) *"
+LEADS = r"""and|then|so|but|also|now|well|ok|okay|alright|right|cool|nice|great|good|thanks|thank you|thx|no|yes|yeah
+sure|sorry|actually|hmm|wait|instead|maybe|perhaps|first|next|hey|hi|hello|yo|please|pls|plz|just|kindly|quickly
+(?:can|could|will|would) (?:you|u|we)|let's|lets|let us|i(?:'d| would) like (?:you )?to|i (?:want|need) (?:you )?to
+you (?:should|could)|go and|go""".replace("\n", "|")
+REQUEST = rf"{CLAUSE}(?:(?:{LEADS})\b[ ,]*){{0,8}}"
+ASKED = r"ask|tell|consult|check with"
+SENT = r"use|try|let|have|switch to|go to|talk to|(?:hand|give|pass|send|forward) (?:this|that|it)(?: on| over)? to"
+# "Let docs handle it" is a call, "let sql handle the sorting" is not.
+DONE = r"""answer|reply|respond|explain|take over|have a (?:go|look)|look (?:at|into|up|it|this|that)
+(?:do|take|handle|try|check|find|search|help|tell|see) (?:this|that|it|these|them|me|us)""".replace("\n", "|")
+THIS = r"for (?:this|that|it|these|those|them)(?: (?:one|time|question|please|too|instead|now))*(?= ?(?:$|[^\w ]))"
+# What may follow a name that stands for an agent: "ask docs how ...", where "ask docs people ..." asks somebody else.
+GOES_ON = r"""what|what's|whats|why|how|how's|when|where|where's|which|who|who's|whose|whether|if|is|are|was|does|do|did
+can|could|should|about|for|to|and|or|then|again|please|pls|too|also|instead|first|next|now|that|this|these|the|a|an|my
+our|me|not|but|because|it""".replace("\n", "|")
+AFTER = rf"(?= ?(?:$|[^\w '/-]|[-–—] )| (?:{GOES_ON})\b)"
+DENIED = r"(?:\b(?P<denied>not|no|never|don't|dont|without|than|instead of)(?: \w+)? )?"
+
+
+def called(text: str, names: Collection[str]) -> set[str]:
+    """Those of the names (letters, digits, - and _) that a message as it was posted calls.
+
+    In the message, a hyphen, an underscore and a space are alike. A name that is one of the commonest words ("it",
+    "go") is called as "the it agent", "@it" or "it: ..." only. "yourself" is the general agent, if that is among them.
+    """
+    said = _said(text)
+    agents: dict[str, set[str]] = {}
+    for name in names:
+        agents.setdefault(_spoken(name), set()).add(name)
+    if GENERAL in names:
+        agents.setdefault(YOURSELF, {GENERAL})
+    agents.pop("", None)
+    any_name, shapes = _shapes(frozenset(agents))
+    calls = (call for shape in shapes for call in shape.finditer(said) if not call.groupdict().get("denied"))
+    return {agent for call in calls for one in any_name.findall(call["called"]) for agent in agents[_spoken(one)]}
+
+
+def _said(text: str) -> str:
+    """The text as it is searched: casefolded, without quotations, code, links and mentions, spaces made single."""
+    plain = NOT_WORDS.sub(" ", CALLED_ON.sub(", ", NOT_SAID.sub(LEFT_OUT, text)))
+    return re.sub(r"[^\S\n]+", " ", plain.replace("*", "").replace("’", "'")).strip(" ,\n").casefold()
+
+
+def _spoken(name: str) -> str:
+    """A name as it is said: casefolded, a space between its words, without "agent" behind it."""
+    return SEPARATORS.sub(" ", name.casefold()).strip().removesuffix(" agent")
+
+
+@lru_cache(maxsize=8)
+def _shapes(spoken: frozenset[str]) -> tuple[re.Pattern[str], tuple[re.Pattern[str], ...]]:
+    """What finds the names themselves, and the shapes that call some of them, which are their group "called"."""
+    name, clear, common = map(_any_of, (spoken, spoken - TOO_COMMON, spoken & TOO_COMMON))
+    agent = r"[ -](?:agents?|bots?)\b(?!['-])"
+    one = rf"(?:(?:the|your|our) )?(?:{clear}(?:{agent})?|{common}{agent})"
+    some = rf"(?P<called>{one}(?:(?: ?[,&] ?| )(?:(?:and|or|then) )?{one})*)"
+    some_agents = rf"{some}(?:(?<=agent)|(?<=agents)|(?<=bot)|(?<=bots))"
+    start = r"\A[\s…]*(?:(?:hey|hi|hello|yo|ok|okay|so|and|but|please|thanks|now)[ ,]+)*"
+    shapes = (
+        rf"{REQUEST}(?:{ASKED}) {some_agents}",
+        rf"{REQUEST}(?:{ASKED}) {some}{AFTER}",
+        rf"{REQUEST}(?:{SENT}) {some_agents}",
+        rf"{REQUEST}use {some} {THIS}",
+        rf"{REQUEST}(?:let|have|get) {some} (?:to )?(?:{DONE})\b",
+        rf"{REQUEST}(?:answer|do)(?: this| that| it)?(?: one)? (?P<called>{YOURSELF})\b(?!-)",
+        rf"{CLAUSE}(?:(?:i have|i've got|this is|that's|a|one|quick|another|my|next) )*question for {some}{AFTER}",
+        rf"{start}(?P<called>{name})(?:{agent})?: +\S",
+        rf"{start}(?P<called>{name}){agent}(?: ?[,!]| [-–—] | (?:please|pls|how|what|why|where|who|can|could)\b)",
+        rf"\A(?:hey|hi|hello|yo) (?P<called>{clear}) ?,",
+        rf"(?<![\w@./-]){DENIED}@(?P<called>{name})(?![:@]\S)",
+    )
+    return re.compile(name), tuple(re.compile(shape, re.MULTILINE) for shape in shapes)
+
+
+def _any_of(spoken: Collection[str]) -> str:
+    """A pattern for any of the names as whole words, the longest first."""
+    ways = (re.escape(one).replace(r"\ ", "[ _-]+") for one in sorted(spoken, key=len, reverse=True))
+    return rf"(?<![\w-])(?:{'|'.join(ways) or NEVER})(?![\w/]|-(?!agent|bot)\w|[.']\w)"

@@ -1,0 +1,172 @@
+"""The AGENTS file: which agents there are beside the general one. It is TOML, with a table for each:
+
+    [[agent]]
+    name = "docs"                        # what people call it by
+    kind = "ums"
+    url = "https://agents.example/docs"
+    about = "Knows the handbook."        # what it is for, in a line
+    headers = { Authorization = "Bearer ${DOCS_TOKEN}" }
+
+`${NAME}` in a header is a variable of the environment.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from yarl import URL
+
+RESERVED = frozenset({"general", "agent"})
+MAX_ABOUT = 200
+VARIABLE = re.compile(r"\$\{([^}]*)\}")
+# RFC 9110: a field's name is a token; of its value what is not ASCII is nobody's to rely on.
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+HTTPS_OWN = frozenset("connection content-encoding content-length content-type expect host transfer-encoding".split())
+
+
+class RosterError(ValueError):
+    """An AGENTS file that cannot be used. Its text is one sentence for the owner: file, agent, remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEntry:
+    """An agent as the file describes it. url: without a slash at its end; headers: with the variables' values."""
+
+    name: str
+    kind: Literal["ums"]
+    url: str
+    about: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def load_roster(path: Path, environ: Mapping[str, str]) -> tuple[AgentEntry, ...]:
+    """The agents in the file's order. environ: where `${NAME}` in a header is looked up. Raises RosterError."""
+    entries: list[AgentEntry] = []
+    for number, fields in enumerate(_tables(path), 1):
+        try:
+            entry = _entry(fields, environ)
+            if entry.name.casefold() in {other.name.casefold() for other in entries}:
+                raise _EntryError("name is another agent's too: give each its own")
+        except _EntryError as error:
+            raise RosterError(f"In the agents file {path}, {_which(number, fields)}: {error}.") from None
+        entries.append(entry)
+    return tuple(entries)
+
+
+class _EntryError(Exception):
+    """What is wrong with one agent, and what would be right."""
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(r"[\w-]{1,40}", value) or value.casefold() in RESERVED:
+        raise ValueError("no name")
+    return value
+
+
+def _url(value: str) -> str:
+    """Credentials travel there: it is encrypted, or never leaves the machine. As aiohttp reads it, by yarl."""
+    url = URL(value)
+    if re.search(r"[\s\x00-\x1f\x7f?#]", value) or url.raw_user or url.raw_password:
+        raise ValueError("more than an address")
+    if not url.host or not (url.scheme == "https" or (url.scheme == "http" and _is_loopback(url.host))):
+        raise ValueError("not encrypted, and not loopback")
+    return value.rstrip("/")
+
+
+def _about(value: str) -> str:
+    if value.splitlines() != [value] or not value.strip():
+        raise ValueError("not one line")
+    return value
+
+
+class _Table(BaseModel):
+    """One agent as it is written. A field's description completes the sentence "use ..."."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, AfterValidator(_name)] = Field(
+        description="a word of letters, digits, - and _, of 40 characters at most, other than general and agent"
+    )
+    kind: Literal["ums"] = Field(description='"ums"')
+    url: Annotated[str, AfterValidator(_url)] = Field(
+        description="an https:// (or loopback http://) address without user, query and fragment, "
+        "such as https://agents.example/docs"
+    )
+    about: Annotated[str, AfterValidator(_about)] = Field(
+        max_length=MAX_ABOUT, description=f"one line of {MAX_ABOUT} characters at most that says what it is for"
+    )
+    headers: dict[str, str] = Field({}, description='a table such as { Authorization = "Bearer ${NAME}" }')
+
+
+def _tables(path: Path) -> list[Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise RosterError(f"The agents file {path} cannot be read ({error.strerror}): name one that can.") from None
+    except UnicodeDecodeError:
+        raise RosterError(f"The agents file {path} is not UTF-8: save it as such.") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise RosterError(f"The agents file {path} is no TOML ({error}): correct it there.") from None
+    tables = content.pop("agent", [])
+    if content:
+        raise RosterError(f"In the agents file {path}, {_shown(next(iter(content)))} is unknown: use [[agent]] only.")
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise RosterError(f"In the agents file {path}, agent is no list of tables: begin each with [[agent]].")
+    return tables
+
+
+def _entry(fields: dict[str, Any], environ: Mapping[str, str]) -> AgentEntry:
+    try:
+        table = _Table.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise _EntryError(_what(first["type"], str(first["loc"][0]))) from None
+    headers = {name: _header(name, value, environ) for name, value in table.headers.items()}
+    return AgentEntry(table.name, table.kind, table.url, table.about, MappingProxyType(headers))
+
+
+def _what(error_type: str, key: str) -> str:
+    if error_type == "extra_forbidden":
+        return f"{_shown(key)} is unknown: use {', '.join(_Table.model_fields)}"
+    wrong = "is missing" if error_type == "missing" else "cannot be used"
+    return f"{key} {wrong}: use {_Table.model_fields[key].description}"
+
+
+def _header(name: str, value: str, environ: Mapping[str, str]) -> str:
+    """The value with its variables filled in. It is a secret: no sentence has it."""
+    if not HEADER_NAME.fullmatch(name) or name.lower() in HTTPS_OWN:
+        raise _EntryError(f"the header {_shown(name)} cannot be sent: use a name such as Authorization")
+    for variable in VARIABLE.findall(value):
+        if not variable.isidentifier():  # perhaps the secret itself
+            raise _EntryError(f"the header {name} names no variable: write ${{NAME}} with one's name")
+        if not environ.get(variable):
+            raise _EntryError(f"the header {name} needs the variable {_shown(variable)}: set it in the environment")
+    filled = VARIABLE.sub(lambda found: environ[found[1]], value)
+    if not HEADER_VALUE.fullmatch(filled):
+        raise _EntryError(f"the value of the header {name} cannot be sent: use ASCII characters on one line")
+    return filled
+
+
+def _which(number: int, fields: Mapping[str, Any]) -> str:
+    name = fields.get("name")
+    return f"agent {number} ({_shown(name)})" if isinstance(name, str) else f"agent {number}"
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:80]}…")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,48 @@
+"""The agents that there are: the general one, and those beside it; and which of them answers a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from agents.coordinator import Choice, Picker
+from agents.gateway import AgentGateway, Place
+from conversation import ChannelConversation, MessageRecord
+from state.agent_state import GENERAL
+
+RECENT_MESSAGES = 12
+
+
+class Team:
+    """general: who answers where nobody else does. others: by their names. bot_id: the bot's own."""
+
+    def __init__(
+        self,
+        general: AgentGateway,
+        others: Mapping[str, AgentGateway],
+        picker: Picker,
+        *,
+        bot_id: Callable[[], int],
+    ) -> None:
+        self._agents = {**others, GENERAL: general}
+        self._picker = picker
+        self._bot_id = bot_id
+
+    def __getitem__(self, name: str) -> AgentGateway:
+        return self._agents[name]
+
+    async def pick(self, question: MessageRecord, conversation: ChannelConversation, place: Place) -> Choice:
+        """Who answers a message. A reply to an agent is for that agent, as is what goes on without a mention."""
+        said = self._replied_to(question, conversation) or conversation.last_words_to(question.author_id)
+        is_reply = question.reply_to_id is not None and question.reply_to_author_id == self._bot_id()
+        before = [m for m in conversation.messages if m.message_id < question.message_id]
+        return await self._picker.pick(
+            question,
+            before[-RECENT_MESSAGES:],
+            is_addressed=self._bot_id() in question.mentions and not is_reply,
+            last=conversation.agent_of(said.message_id) if said else None,
+            bot_name=place.bot_name,
+        )
+
+    def _replied_to(self, question: MessageRecord, conversation: ChannelConversation) -> MessageRecord | None:
+        said = conversation.find(question.reply_to_id) if question.reply_to_id is not None else None
+        return said if said and said.is_bot else None

@@ -1,0 +1,142 @@
+"""A remote agent (UMS), which keeps its conversation itself: all that is kept of it here is the conversation's id."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Self
+from weakref import WeakKeyDictionary
+
+import structlog
+from aiohttp import ClientError, ConnectionTimeoutError
+from pydantic import ValidationError
+
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind
+from agents.general import MAX_ANSWER_CHARACTERS, STALL_SECONDS, TOTAL_SECONDS
+from agents.ums_wire import GoneError, Remote, RemoteError
+from conversation import indented
+from delivery.split import is_blank
+from state.agent_state import UMSState
+from state.message import without_call
+
+log = structlog.get_logger()
+
+CONNECT_SECONDS = 5.0
+
+
+class UMSAgent:
+    """Asks a remote agent over HTTP, in a conversation that is made when the first question comes.
+
+    url: what `/conversations` is put behind; headers: sent with every request, and shown to nobody. about: what the
+    agent is for, in a line. `async with` it, or call `aclose` in the end.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        about: str,
+        headers: Mapping[str, str],
+        *,
+        connect_seconds: float = CONNECT_SECONDS,
+        stall_seconds: float = STALL_SECONDS,
+        total_seconds: float = TOTAL_SECONDS,
+    ) -> None:
+        self.name = name
+        self.about = about
+        self._remote = Remote(url, headers, connect_seconds=connect_seconds, stall_seconds=stall_seconds)
+        self._total = total_seconds
+        self._begun: WeakKeyDictionary[AgentRequest, UMSState] = WeakKeyDictionary()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._remote.aclose()
+
+    async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Answer | Failure:
+        heard = _Heard(show)
+        try:
+            async with asyncio.timeout(self._total):
+                await self._ask(request, heard)
+        except RemoteError as error:
+            kind, why = error.kind, str(error)
+        except ConnectionTimeoutError:
+            kind, why = FailureKind.UNAVAILABLE, "cannot be reached"
+        except TimeoutError:
+            kind, why = FailureKind.LATE, "did not finish its answer in time"
+        except (ClientError, OSError) as error:  # its text may have the address
+            kind, why = FailureKind.UNAVAILABLE, f"cannot be reached, or broke off ({type(error).__name__})"
+        else:
+            return self._answer(request, heard)
+        return self._failure(request, kind, why, heard.text)
+
+    def interrupted(self, request: AgentRequest, text: str) -> Answer:
+        return Answer(text, [], 0, state=self._state(request))
+
+    async def _ask(self, request: AgentRequest, heard: _Heard) -> None:
+        words = _words(request)
+        try:
+            await self._hear(self._state(request) or await self._begin(request), words, heard)
+        except GoneError:
+            log.info("agent_lost_conversation", agent=self.name)
+            await self._hear(await self._begin(request), words, heard)
+
+    async def _begin(self, request: AgentRequest) -> UMSState:
+        """A conversation anew, remembered at once: the turn may be stopped before it is of use."""
+        try:
+            state = UMSState(ums_conversation_id=await self._remote.begin())
+        except ValidationError:
+            raise RemoteError(FailureKind.UNAVAILABLE, "gave its conversation an id that cannot be kept") from None
+        self._begun[request] = state
+        return state
+
+    async def _hear(self, state: UMSState, words: str, heard: _Heard) -> None:
+        async with aclosing(self._remote.chat(state.ums_conversation_id, words)) as pieces:
+            async for piece in pieces:
+                heard.add(piece)
+                if heard.was_cut:
+                    return
+
+    def _state(self, request: AgentRequest) -> UMSState | None:
+        kept = request.state if isinstance(request.state, UMSState) else None
+        return self._begun.get(request, kept)
+
+    def _answer(self, request: AgentRequest, heard: _Heard) -> Answer | Failure:
+        if is_blank(heard.text):
+            return self._failure(request, FailureKind.EMPTY, "gave an empty answer")
+        return Answer(heard.text, [], 0, heard.was_cut, state=self._state(request))
+
+    def _failure(self, request: AgentRequest, kind: FailureKind, why: str, text: str = "") -> Failure:
+        return Failure(kind, f"The agent {self.name} {why}.", text, state=self._state(request))
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What came of an answer so far."""
+
+    show: Callable[[str], None]
+    text: str = ""
+    was_cut: bool = False
+
+    def add(self, piece: str) -> None:
+        room = MAX_ANSWER_CHARACTERS - len(self.text)
+        self.was_cut = len(piece) > room
+        if added := piece[:room]:
+            self.text += added
+            self.show(self.text)
+
+
+def _words(request: AgentRequest) -> str:
+    """What the questions say, and nothing else of the channel; of several, who said each."""
+    name = request.place.bot_name
+    # A mention of the bot is its name in a text that people read, and no id.
+    told = [(question.author, without_call(question.text, 0, name) or question.text) for question in request.questions]
+    if len(told) == 1:
+        return told[0][1]
+    return "\n".join(f"{author}: {indented(words)}" for author, words in told)

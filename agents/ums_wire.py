@@ -1,0 +1,192 @@
+"""How a remote agent (UMS) is spoken to: two calls over HTTP, each within bounds, the answer whole or as it comes.
+
+    POST {url}/conversations            {}                                          -> {"id": ...}
+    POST {url}/conversations/{id}/chat  {"message": {"role": "user", "content": ...}} -> {"content": ...}
+
+or, where the answer's type is text/event-stream, events with the data {"delta": ...}, perhaps with [DONE] behind them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from aiohttp import ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from yarl import URL
+
+from agents.gateway import FailureKind
+
+MAX_BODY_BYTES = 1_000_000
+DONE = "[DONE]"
+
+KINDS = {
+    400: FailureKind.REJECTED,
+    401: FailureKind.MISCONFIGURED,
+    403: FailureKind.MISCONFIGURED,
+    422: FailureKind.REJECTED,
+    429: FailureKind.BUSY,
+}
+
+
+class RemoteError(Exception):
+    """A remote agent did not answer as it should. Its text goes on after the agent's name."""
+
+    def __init__(self, kind: FailureKind, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class GoneError(RemoteError):
+    """It does not know the conversation (any more)."""
+
+
+class Remote:
+    """A remote agent's address, and one session of HTTP with it, made when first needed and closed by `aclose`.
+
+    Beside RemoteError the calls raise what aiohttp does: TimeoutError, ClientError, OSError.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str], *, connect_seconds: float, stall_seconds: float) -> None:
+        self._conversations = URL(url) / "conversations"
+        self._headers = {"accept": "application/json, text/event-stream"} | {n.lower(): headers[n] for n in headers}
+        self._timeout = ClientTimeout(connect=connect_seconds, sock_read=stall_seconds)
+        self._http: ClientSession | None = None
+
+    async def begin(self) -> str:
+        """Makes a conversation. Returns its id."""
+        async with self._session.post(self._conversations, json={}, allow_redirects=False) as response:
+            _check(response)
+            made = _object(await _body(response)).get("id")
+        # The two are no names: in a path they lead elsewhere.
+        if not isinstance(made, str) or made in ("", ".", ".."):
+            raise _unreadable("no id of a conversation")
+        return made
+
+    async def chat(self, conversation_id: str, content: str) -> AsyncGenerator[str, None]:
+        """The answer, piece by piece. Raises GoneError before the first."""
+        url = self._conversations.joinpath(quote(conversation_id, safe=""), "chat", encoded=True)
+        said = {"message": {"role": "user", "content": content}}
+        # A character beyond 16 bits is two escapes in JSON, and two deltas may have a half of it each.
+        halves = codecs.getincrementaldecoder("utf-16-le")("replace")
+        async with self._session.post(url, json=said, allow_redirects=False) as response:
+            if response.status == 404:
+                raise GoneError(FailureKind.UNAVAILABLE, "does not know the conversation that it has just begun")
+            _check(response)
+            pieces = _deltas(response) if response.content_type == "text/event-stream" else _whole(response)
+            async for piece in pieces:
+                yield halves.decode(piece.encode("utf-16-le", "surrogatepass"))
+
+    async def aclose(self) -> None:
+        if self._http:
+            await self._http.close()
+
+    @property
+    def _session(self) -> ClientSession:
+        if self._http is None or self._http.closed:
+            # A POST over a connection that the server is just closing would fail: none is kept. Cookies are kept
+            # neither: what is one channel's must not reach another's conversation.
+            connector = TCPConnector(limit=0, force_close=True)
+            self._http = ClientSession(
+                connector=connector, cookie_jar=DummyCookieJar(), headers=self._headers, timeout=self._timeout
+            )
+        return self._http
+
+
+async def event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """The data of each event of a stream, by the WHATWG's rules for server-sent events.
+
+    Events with another name than "message" are left out, as a browser does that listens for no other; "error" raises
+    RemoteError. What stands behind the last blank line counts as an event: it is one, or one that was cut off.
+    """
+    name, data = "", list[str]()
+    async for line in _lines(chunks):
+        field, _, value = line.partition(":")
+        match field:
+            case "data":
+                data.append(value.removeprefix(" "))
+            case "event":
+                name = value.removeprefix(" ")
+            case "" if not line:
+                if name == "error":
+                    raise _reported()
+                if any(data) and name in ("", "message"):
+                    yield "\n".join(data)
+                name, data = "", []
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """Decoded, without their ends, and a blank one behind the last."""
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
+    line = ""
+    async for chunk in chunks:
+        first, *others = decoder.decode(chunk).split("\n")
+        line += first
+        for other in others:
+            yield line
+            line = other
+    yield line + decoder.decode(b"", final=True).rstrip("\n")
+    yield ""
+
+
+async def _deltas(response: ClientResponse) -> AsyncIterator[str]:
+    async for data in event_data(_bounded(response)):
+        if data.strip() == DONE:
+            return
+        event = _object(data)
+        if "error" in event:
+            raise _reported()
+        yield _text(event.get("delta", ""))  # an event without one is a heartbeat, or tells of something else
+
+
+async def _whole(response: ClientResponse) -> AsyncIterator[str]:
+    yield _text(_object(await _body(response)).get("content"))
+
+
+def _check(response: ClientResponse) -> None:
+    status = response.status
+    if 300 <= status < 400:
+        # Credentials go where the owner sent them, and nowhere else.
+        raise RemoteError(FailureKind.MISCONFIGURED, f"redirects (status {status}), which is not followed")
+    if not 200 <= status < 300:
+        raise RemoteError(KINDS.get(status, FailureKind.UNAVAILABLE), f"answered with status {status}")
+
+
+async def _bounded(response: ClientResponse) -> AsyncIterator[bytes]:
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > MAX_BODY_BYTES:
+            raise _unreadable(f"more than {MAX_BODY_BYTES:,} bytes")
+        yield part
+
+
+async def _body(response: ClientResponse) -> bytes:
+    return b"".join([part async for part in _bounded(response)])
+
+
+def _object(content: str | bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        raise _unreadable("no JSON") from None
+    if not isinstance(value, dict):
+        raise _unreadable("JSON, but no object")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _unreadable("no text where that belongs")
+    return value
+
+
+def _reported() -> RemoteError:
+    return RemoteError(FailureKind.UNAVAILABLE, "reported an error in its answer")
+
+
+def _unreadable(what: str) -> RemoteError:
+    return RemoteError(FailureKind.UNAVAILABLE, f"gave an answer that cannot be used: {what}")

@@ -1,0 +1,134 @@
+"""turns.py with several agents: whoever is named answers, is told the questions alone, and keeps what it needs back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agents.coordinator import Choice, Why
+from agents.gateway import FailureKind
+from state.agent_state import GENERAL, UMSState
+from tests.support.fake_agent import Script
+from tests.support.people import ANNA, BEN, CHANNEL
+from tests.support.turns_bench import Bench, answers
+from tests.support.virtual_time import until
+from turns.ledger import Begun, Unfinished
+from turns.turn import Ready, Turn
+from turns.wording import REMOTE_SENTENCES, STOPPED
+
+pytestmark = pytest.mark.virtual_time
+
+STATE, LATER = (UMSState(ums_conversation_id=name) for name in ("conv-1", "conv-2"))
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    return Bench()
+
+
+async def test_who_is_named_is_told_the_questions_and_nothing_else(bench: Bench) -> None:
+    bench.say(BEN, "my salary is a secret")
+    bench.docs.scripts.append(Script("page 12", state=STATE))
+    question = bench.ask(text="docs: where does it stand?")
+    await bench.idle()
+    (request,) = bench.docs.requests
+    assert (list(request.history), list(request.transcript), request.questions) == ([], [], [question])
+    assert request.state is None
+    assert not bench.agent.requests
+    assert bench.wire.texts == ["page 12"]
+    assert bench.picked == [(1, Choice("docs", Why.NAMED))]
+
+
+async def test_what_it_needs_back_it_gets_back(bench: Bench) -> None:
+    for state in (STATE, LATER):
+        bench.docs.scripts.append(Script(state=state))
+        bench.ask(text="docs: and now?")
+        await bench.idle()
+    bench.ask(text="docs: and then?")
+    await bench.idle()
+    assert [request.state for request in bench.docs.requests] == [None, STATE, LATER]
+
+
+async def test_the_general_agent_never_hears_of_it(bench: Bench) -> None:
+    bench.ask(text="one")
+    await bench.idle()
+    bench.docs.scripts.append(Script("page 12", state=STATE))
+    bench.ask(text="docs: where does it stand?")
+    await bench.idle()
+    overheard = bench.say(BEN, "tea is fine")
+    last = bench.ask(text="ask yourself what Ben drinks")
+    await bench.idle()
+    _, request = bench.agent.requests
+    assert list(request.transcript) == [overheard, last]
+    assert answers(list(request.history)) == ["the answer"]
+    assert answers(bench.history()) == ["the answer", "the answer"]
+
+
+@pytest.mark.parametrize("kind", REMOTE_SENTENCES)
+async def test_one_that_fails_keeps_its_conversation(bench: Bench, kind: FailureKind) -> None:
+    bench.docs.scripts.append(Script(failure=kind, state=STATE))
+    bench.ask(text="docs: where does it stand?")
+    await bench.idle()
+    assert bench.wire.texts == [f"I asked the agent docs. {REMOTE_SENTENCES[kind]}"]
+    bench.ask(text="docs: and now?")
+    await bench.idle()
+    assert bench.docs.requests[-1].state == STATE
+
+
+async def test_one_that_is_stopped_keeps_its_conversation(bench: Bench) -> None:
+    bench.docs.scripts.append(Script(first="page", gate=asyncio.Event()))
+    bench.docs.begun = STATE
+    bench.ask(text="docs: where does it stand?")
+    await until(lambda: bench.wire.texts == ["page"])
+    bench.turns.stop(bench.say(ANNA, "stop"), CHANNEL)
+    await bench.idle()
+    assert bench.wire.texts == [f"page\n\n-# {STOPPED}"]
+    bench.ask(text="docs: and now?")
+    await bench.idle()
+    assert bench.docs.requests[-1].state == STATE
+
+
+async def test_who_gave_the_last_answer_goes_on_and_a_reply_is_for_whom_it_replies_to(bench: Bench) -> None:
+    bench.ask(text="docs: where does it stand?")
+    await bench.idle()
+    bench.ask(text="and why there?")
+    await bench.idle()
+    assert [choice for _, choice in bench.picked] == [Choice("docs", Why.NAMED), Choice("docs", Why.LAST_ANSWERED)]
+    bench.ask(BEN, text="hello")
+    await bench.idle()
+    assert bench.picked[-1][1] == Choice(GENERAL, Why.UNSURE)
+
+
+async def test_what_was_deleted_is_not_gone_on_with(bench: Bench) -> None:
+    bench.docs.scripts.append(Script(state=STATE))
+    question = bench.ask(text="docs: my salary is a secret, is it?")
+    await bench.idle()
+    bench.conversations.forget_messages(CHANNEL, [question.message_id])
+    bench.ask(text="docs: and now?")
+    await bench.idle()
+    assert bench.docs.requests[-1].state is None
+
+
+async def test_whoever_is_forgotten_is_not_gone_on_with(bench: Bench) -> None:
+    bench.docs.scripts.append(Script(state=STATE))
+    bench.ask(text="docs: my salary is a secret, is it?")
+    await bench.idle()
+    bench.conversations.forget_author(CHANNEL, ANNA)
+    bench.ask(BEN, text="docs: and now?")
+    await bench.idle()
+    assert bench.docs.requests[-1].state is None
+
+
+async def test_a_restart_knows_who_had_answered(bench: Bench) -> None:
+    message = bench.say(ANNA, "docs: where does it stand?")
+    question = bench.question(message)
+    begun = Begun((question.message.message_id,), (), Ready("page 12", agent="docs", state=STATE))
+    bench.ledger.adopt(CHANNEL, Unfinished((question,), begun))
+    bench.turns.resume(CHANNEL, Turn([question], adopted=(), ready=begun.ready), [])
+    await bench.idle()
+    assert bench.wire.texts == ["page 12"]
+    assert not bench.docs.requests
+    bench.ask(text="docs: and now?")
+    await bench.idle()
+    assert bench.docs.requests[-1].state == STATE
