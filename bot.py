@@ -453,12 +453,11 @@ class Parley(discord.Client):
             return
         self.catch_up.changed(channel_id)
         record = self.privacy.readable(to_record(message, me))
-        if listens:
-            self.initiative.revised(channel_id, record)
+        was_offered = listens and self.initiative.revised(channel_id, record)
         before = conversation.find(message.id) if conversation else None
         self.conversations.revise(channel_id, record)
         self.keeper.revised(channel_id, record)
-        if before and before.content != record.content:
+        if was_offered or (before and before.content != record.content):
             self.keeper.purge(channel_id)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
@@ -613,20 +612,23 @@ class Parley(discord.Client):
     def _submit_click(self, interaction: discord.Interaction, meaning: ProcessingResult) -> None:
         """Queues what somebody clicked, as if they had said it in reply to the card."""
         question = self._clicked(interaction, meaning.query)
+        self.conversations.record_message(question.channel_id, question.message)
         self.intake.resolve(question, meaning)
         self.initiative.clicked(question.channel_id, question.guild_id)
         self.keeper.said(question.channel_id, question.guild_id, question.message)
 
     def _accept_by_click(self, interaction: discord.Interaction) -> None:
         question = self._clicked(interaction, LABELS[Reply.YES])
+        self.conversations.touch(question.channel_id)  # which the open offer has kept alive until now
         if offer := self.offers.accept(question.channel_id):
+            if offer.occasion.note:  # else what is answered is the question, and not the Yes
+                self.conversations.record_message(question.channel_id, question.message)
             self.offer_turns.take_up(offer, question)
         self.keeper.said(question.channel_id, question.guild_id, question.message)
 
     def _clicked(self, interaction: discord.Interaction, words: str) -> Question:
         channel_id = interaction.channel_id or 0
         record = self.privacy.readable(clicked_record(interaction, words, self._me()[1]))
-        self.conversations.record_message(channel_id, record)
         place = Place(
             self._me()[0], interaction.guild.name if interaction.guild else "", getattr(interaction.channel, "name", "")
         )

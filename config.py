@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     offer_cooldown_seconds: float = Field(
         1_800, ge=10, le=604_800, description="a number of seconds from 10 to 604800, such as 1800"
     )
-    offers_per_day: int = Field(3, ge=1, le=100, description="a whole number from 1 to 100, such as 3")
+    offers_per_day: int = Field(3, ge=0, le=100, description="a whole number from 0 to 100, such as 3")
     offer_quiet_hours: Annotated[QuietHours | None, NoDecode] = Field(
         None, description="hours such as 22-8, or 22:30-07:00 Europe/Berlin, or leave it out for none"
     )

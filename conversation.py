@@ -372,6 +372,11 @@ class ConversationManager:
         conversation.trim(self._max_messages, self._max_characters)
         conversation.last_activity = self._clock()
 
+    def touch(self, channel_id: int) -> None:
+        """Something happened there: the channel's conversation, if there is one, lives on from now."""
+        if conversation := self.get(channel_id):
+            conversation.last_activity = self._clock()
+
     def record_bot_response(self, channel_id: int, llm_history: list[ModelMessage]) -> None:
         """Replaces what the model is given back next time."""
         conversation = self.get(channel_id)

@@ -120,13 +120,19 @@ class Decision:
         yield self.respond
         yield self.reason
 
+    @property
+    def _outcome(self) -> str:
+        if self.reason is Reason.OFFERED:
+            return "offered"
+        return "answered" if self.respond else "silent"
+
     def in_words(self) -> str:
         """One line for people."""
         words = IN_WORDS[self.reason][0 if self.respond else 1]
         score = f": {self.score:.2f}" if self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) else ""
         evidence = f" ({self.evidence}{score})" if self.evidence else ""
         agent = f"; {self.agent}" if self.agent else ""
-        return f"{'answered' if self.respond else 'silent'}: {words}{evidence}{agent}"
+        return f"{self._outcome}: {words}{evidence}{agent}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +377,11 @@ class RecentDecisions:
         return len(self._entries) + len(self._ignored)
 
     def add(self, message_id: int, channel_id: int, author_id: int, decision: Decision) -> None:
-        """Notes the decision on a message in a conversation, or on one that starts a conversation."""
+        """Notes the decision on a message in a conversation, or on one that starts a conversation.
+
+        It takes the place of an earlier one: what was let pass may be answered once an offer is taken up.
+        """
+        self._ignored.pop(message_id, None)
         self._put(self._entries, LoggedDecision(message_id, channel_id, author_id, decision))
 
     def add_ignored(self, message_id: int, channel_id: int, author_id: int, decision: Decision) -> None:
@@ -397,7 +407,7 @@ class RecentDecisions:
     def latest(self, channel_id: int, count: int) -> list[LoggedDecision]:
         """The channel's last decisions, newest first."""
         found = (e for ring in (self._entries, self._ignored) for e in ring.values() if e.channel_id == channel_id)
-        return sorted(found, reverse=True)[:count]
+        return sorted(found, key=lambda entry: entry.message_id, reverse=True)[:count]
 
     def discard(self, message_id: int) -> None:
         """Forgets the decision on one message, if there is one."""

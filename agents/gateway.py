@@ -26,6 +26,19 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """For whom, and where, a tool runs: the newest question of the turn, and whose it is."""
+
+    guild_id: int
+    channel_id: int
+    user_id: int
+    message_id: int
+
+
+NOBODY = Asked(0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """How somebody resolved what the agent had asked.
 
@@ -44,7 +57,8 @@ class AgentRequest:
     the questions among it; questions: the messages that want an answer. now: aware.
 
     notes: lines that the model is shown in this turn, and which the history does not keep. reply: what the agent had
-    asked is resolved, and it goes on from there. state: what this agent left to be given back to it.
+    asked is resolved, and it goes on from there. asked: for whom tools run.
+    state: what this agent left to be given back to it.
     """
 
     history: Sequence[ModelMessage]
@@ -54,6 +68,7 @@ class AgentRequest:
     now: datetime
     notes: Sequence[str] = ()
     reply: Reply | None = None
+    asked: Asked = NOBODY
     state: AgentState | None = None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import structlog
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool, ToolDefinition
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import (
     AgentRunError,
@@ -40,9 +40,10 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.toolsets import AbstractToolset
 
 from agents.asking import ASKING, Suspended, find, settled
-from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
+from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Place
 from agents.models import SETTINGS
 from conversation import CHARACTERS_PER_TOKEN, MessageRecord, indented, told
 from delivery.split import is_blank
@@ -80,8 +81,9 @@ KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 class GeneralAgent:
     """Answers from the conversation, and may ask those it answers. instructions: the owner's, added to ours.
 
-    tools: the owner's, with fixed definitions; one that requires approval asks the person who is answered before it
-    runs. What a tool raises ends the run, and is logged.
+    tools: with fixed definitions; one that requires approval asks the person who is answered before it runs. toolsets:
+    those of others, which come and go; definitions: what there is of them now. What a tool raises ends the run, and is
+    logged.
     """
 
     def __init__(
@@ -89,15 +91,20 @@ class GeneralAgent:
         model: Model,
         *,
         instructions: str = "",
-        tools: Sequence[Tool[None]] = (),
+        tools: Sequence[Tool[Asked]] = (),
+        toolsets: Sequence[AbstractToolset[Asked]] = (),
+        definitions: Callable[[], Sequence[ToolDefinition]] = tuple,
         stall_seconds: float = STALL_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self._model = model
         self._instructions = instructions
-        all_tools = [*ASKING, *tools]
-        self._definitions = [tool.tool_def for tool in all_tools]
-        self._toolbox = Agent(model, tools=all_tools, output_type=[str, DeferredToolRequests])
+        own = [*ASKING, *tools]
+        self._own = [tool.tool_def for tool in own]
+        self._definitions = definitions
+        self._toolbox = Agent(
+            model, deps_type=Asked, tools=own, toolsets=toolsets, output_type=[str, DeferredToolRequests]
+        )
         self._stall = stall_seconds
         self._total = total_seconds
         self._used: WeakKeyDictionary[AgentRequest, int] = WeakKeyDictionary()
@@ -152,7 +159,7 @@ class GeneralAgent:
             for _ in range(MAX_REQUESTS):
                 if run.results is None and not await self._say(request, run, go_on):
                     return self._answer(request, run)
-                if deferred := await self._use_tools(run):
+                if deferred := await self._use_tools(request, run):
                     return _asking(request, Suspended.of(run.messages[run.began :], deferred, run.words_of), run)
         raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
 
@@ -162,7 +169,7 @@ class GeneralAgent:
         The model itself is asked, which saves an agent's 2 ms where no tool is called.
         """
         parameters = ModelRequestParameters(
-            function_tools=self._definitions if run.may_use_tools else [],
+            function_tools=[*self._own, *self._definitions()] if run.may_use_tools else [],
             instruction_parts=[InstructionPart(self._rules(request.place))],
         )
         run.begin_paragraph()
@@ -182,10 +189,10 @@ class GeneralAgent:
         run.messages.append(response)
         return bool(response.tool_calls) and not run.was_cut
 
-    async def _use_tools(self, run: _Run) -> DeferredToolRequests | None:
+    async def _use_tools(self, request: AgentRequest, run: _Run) -> DeferredToolRequests | None:
         """Has pydantic-ai execute the calls of the last response. Returns those that wait for somebody."""
         async with self._toolbox.iter(
-            run.prompt, message_history=run.messages, deferred_tool_results=run.results
+            run.prompt, message_history=run.messages, deferred_tool_results=run.results, deps=request.asked
         ) as steps:
             async for step in steps:
                 if Agent.is_model_request_node(step):

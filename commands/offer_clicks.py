@@ -78,7 +78,8 @@ class OfferClicks:
             return
         self._accept(interaction)
         await self._stored()  # before anybody sees that it counts: a click cannot be read again after a kill
-        await settle(interaction, offer.taken_up)
+        if not await settle(interaction, offer.taken_up):
+            self._offers.settle(interaction.channel_id or 0, offer)
 
 
 def _is_theirs(interaction: discord.Interaction, click: OfferClick, offer: Offer) -> bool:

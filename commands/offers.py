@@ -18,6 +18,7 @@ ON_ALREADY = "I offer help in this channel already, at most {times} a day. {off_
 OFF_ENDS = "/offers off ends that."
 OFF = "Done: I no longer offer help in this channel."
 OFF_ALREADY = "I offer no help in this channel anyway."
+NONE_AT_ALL = "Whoever runs me lets me make no offers anywhere (OFFERS_PER_DAY is 0): until then there will be none."
 MAY_NOT_SPEAK = "But I may not write in this channel: until I may, there will be no offers."
 
 
@@ -111,12 +112,16 @@ async def _if_theirs(
 
 
 def on_sentence(status: OffersStatus, *, has_changed: bool) -> str:
+    if status.per_day == 0:
+        return NONE_AT_ALL
     sentence = (ON if has_changed else ON_ALREADY).format(times=_times(status.per_day), off_ends=OFF_ENDS)
     return sentence if status.may_speak else f"{sentence} {MAY_NOT_SPEAK}"
 
 
 def status_sentences(status: OffersStatus) -> str:
     """What /offers status says."""
+    if status.is_on and status.per_day == 0:
+        return NONE_AT_ALL
     if not status.is_on:
         return "I offer no help in this channel. /offers on has me do so."
     sentences = [

@@ -93,14 +93,20 @@ class DiscordWire:
             return Posted(message.id, message.created_at, message.content)
 
     async def find_offer(self, offer_id: str, after: int) -> Posted | None:
-        """What stands of an offer among the 100 messages after this id; None where none is found, or can be read."""
-        try:
+        """What stands of an offer among the 100 messages after this id; None where there is none."""
+        async with _problems():
             async for message in self._channel.history(limit=100, after=discord.Object(after), oldest_first=True):
                 if is_offer(message, offer_id):
                     return Posted(message.id, message.created_at, message.content)
-        except (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError, *UNREADABLE) as error:
-            log.info("history_failed", channel=self._channel_id, detail=str(error))
         return None
+
+    async def words_of(self, message_id: int) -> str | None:
+        """A message's content; None where it is gone."""
+        async with _problems():
+            try:
+                return (await self._channel.fetch_message(message_id)).content
+            except discord.NotFound:
+                return None
 
     def _message(self, message_id: int) -> discord.Message | discord.PartialMessage:
         return self._sent.get(message_id) or self._channel.get_partial_message(message_id)

@@ -54,8 +54,10 @@ class Book:
     def plan(self, channel: Channel) -> None:
         """It is looked at when it has to be, and freed once it is at rest."""
         if channel.is_at_rest:
-            if self._channels.pop(channel.channel_id, None) and channel.is_kept:
-                self._on_change(channel.channel_id)
+            if self._channels.get(channel.channel_id) is channel:
+                del self._channels[channel.channel_id]
+                if channel.is_kept:
+                    self._on_change(channel.channel_id)
         else:
             self._agenda.wake(channel.channel_id, channel.next_look(self.restraint, self.clock()))
 
@@ -82,7 +84,11 @@ class Book:
 
     def restore(self, channel_id: int, stored: Any) -> None:
         """Takes back what stored() gave. Raises ValueError for what cannot be read."""
-        channel = restored(channel_id, stored, self._seconds, lambda: self._machine(channel_id), self.restraint)
+        try:
+            channel = restored(channel_id, stored, self._seconds, lambda: self._machine(channel_id), self.restraint)
+            channel.next_look(self.restraint, self.clock())
+        except (OverflowError, TypeError) as error:  # a time beyond all time, or without its zone
+            raise ValueError(f"it has a time that is none: {error}") from None
         self._channels[channel_id] = channel
         self.plan(channel)
 

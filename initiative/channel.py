@@ -55,7 +55,8 @@ class Channel:
 
     made: when offers were made in the last week; offered: ids of the messages that the last ones were about; setbacks:
     how many in a row were ignored or declined. looks: when which trigger is to look at it. is_busy: an offer is being
-    made; is_kept: it may be stored. shown: the message of the last offer that was seen to stand.
+    made; is_kept: it may be stored; is_unread: what became of the open offer's question while we were away
+    is not known yet. shown: the message of the last offer that was seen to stand.
     """
 
     channel_id: int
@@ -71,6 +72,7 @@ class Channel:
     looks: list[tuple[datetime, str]] = field(default_factory=list)
     is_busy: bool = False
     is_kept: bool = False
+    is_unread: bool = False
     shown: int = 0
 
     @property
@@ -136,7 +138,7 @@ class Channel:
     def earliest(self, restraint: Restraint, now: datetime) -> datetime | None:
         """Before when the machine and the daily cap let no offer be made; None where they let one be made now."""
         made = sorted(of_the_last_day(self.made, now))
-        times = [made[-restraint.per_day] + DAY] if len(made) >= restraint.per_day else []
+        times = [made[-restraint.per_day] + DAY] if len(made) >= restraint.per_day > 0 else []
         if change := self._machine_changes(restraint):
             is_active = self.machine.current_state is not AgentStateV2.THINKING
             times.append(change + timedelta(seconds=restraint.cooldown_after(self.setbacks)) if is_active else change)
@@ -188,6 +190,10 @@ class Channel:
         self.offer = offer
         self.made = [*self.made, now]
         self.not_again(offer.subject_id)
+        if subject := offer.occasion.subject:  # whoever asked it before in other words is not offered twice either
+            for message in self.messages:
+                if message.author_id == subject.author_id and message.message_id < subject.message_id:
+                    self.not_again(message.message_id)
         self.notes = [note for note in self.notes if note != offer.occasion.note]
 
     def not_again(self, message_id: int) -> None:
@@ -232,10 +238,8 @@ def restored(
     """
     kept = STORED.validate_python(stored, strict=False)
     try:
-        machine = _machine(channel_id, kept.machine, clock)
-        machine.interaction_timeout_s = restraint.timeout_seconds
-        machine.cooldown_period_s = restraint.cooldown_seconds
-    except ValueError as error:
+        machine = _machine(channel_id, kept.machine, clock, restraint)
+    except (ValueError, OverflowError) as error:
         log.error("machine_refused", channel=channel_id, detail=str(error))
         machine = fresh()
     channel = Channel(
@@ -252,16 +256,22 @@ def restored(
     now = _moment(clock())
     if kept.offer and kept.offer.occasion.subject:
         channel.ring.heard(kept.offer.occasion.subject, now)
+        channel.is_unread = True
     channel.look_at(now)
     channel.is_kept = True
     return channel
 
 
-def _machine(channel_id: int, snapshot: dict[str, Any], clock: Callable[[], float]) -> SessionState:
-    """Raises ValueError for what is none, and for one of another channel."""
+def _machine(
+    channel_id: int, snapshot: dict[str, Any], clock: Callable[[], float], restraint: Restraint
+) -> SessionState:
+    """Raises ValueError or OverflowError for what is none, one of another channel, and times beyond all time."""
     machine = SessionState.from_dict(snapshot, clock=clock)
+    machine.interaction_timeout_s = restraint.timeout_seconds
+    machine.cooldown_period_s = restraint.cooldown_seconds
     if machine.session_id != str(channel_id) or machine.conversation_id not in (None, str(channel_id)):
         raise ValueError("it is of another channel")
+    Channel(channel_id, 0, machine).earliest(restraint, _moment(clock()))
     return machine
 
 

@@ -20,6 +20,7 @@ from initiative.occasion import Note, Occasion, Trigger
 from initiative.offer import Ending, Offer
 from initiative.offers import Offers
 from initiative.restraint import of_the_last_day
+from initiative.ring import as_kept
 from initiative.triggers import NOTE_FRESH
 from state.proactive import ConversationEventType
 
@@ -203,15 +204,17 @@ class Initiative:
 
     # What is taken back
 
-    def revised(self, channel_id: int, message: MessageRecord) -> None:
-        """Follows an edit. What was offered is about the words that stand now."""
+    def revised(self, channel_id: int, message: MessageRecord) -> bool:
+        """Follows an edit. What was offered is about the words that stand now. Returns whether it was about that."""
         if (channel := self._book.get(channel_id)) is None:
-            return
+            return False
         channel.ring.revise(message)
         offer = channel.offer
-        if offer and offer.occasion.subject and offer.subject_id == message.message_id:
-            self._revise(channel, offer, message)
+        is_subject = bool(offer and offer.occasion.subject and offer.subject_id == message.message_id)
+        if offer and is_subject:
+            self._revise(channel, offer, as_kept(message))
         self._heed(channel, message)
+        return is_subject
 
     def _revise(self, channel: Channel, offer: Offer, subject: MessageRecord) -> None:
         """Its subject may be no occasion any more."""
@@ -286,6 +289,8 @@ class Initiative:
             channel.look_at(now + RETRY)
         elif channel.offer and channel.offer.message_id is None:
             self._begin(channel, self._offers.resume(channel, channel.offer))
+        elif channel.offer and channel.is_unread and channel.offer.occasion.subject:
+            self._begin(channel, self._offers.reread(channel, channel.offer))
         elif channel.is_on and (occasion := self._occasion(channel, now, looking)):
             if refusal := channel.refusal(self._book.restraint, now):
                 self._put_off(channel, occasion, refusal, now)

@@ -79,7 +79,8 @@ class OfferTurns:
             self._intake.resolve(said, meaning)
         elif subject := offer.occasion.subject:
             # What was said around the question is not known yet.
-            self._intake.submit(replace(said, message=subject, card_id=None, starts_conversation=True))
+            question = replace(said, message=subject, card_id=None, starts_conversation=True, was_offered=True)
+            self._intake.submit(question)
             self._decisions.add(subject.message_id, said.channel_id, subject.author_id, OFFER_ACCEPTED)
 
 

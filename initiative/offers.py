@@ -12,12 +12,13 @@ from uuid import uuid4
 import structlog
 
 from conversation import MessageRecord
-from delivery.post import Posted, PostError
+from delivery.post import Posted, PostError, Problem
 from initiative.answers import called
 from initiative.book import Book
-from initiative.channel import Channel
+from initiative.channel import RETRY, Channel
 from initiative.occasion import LINK, Occasion
 from initiative.offer import LABELS, Ending, Offer, Reply, read_reply
+from initiative.ring import as_kept
 from state.message import without_call
 from state.proactive import ConversationEventType
 
@@ -34,7 +35,10 @@ class Wire(Protocol):
         """Posts an offer with its quick replies, which are given by their names; nobody is notified."""
 
     async def find_offer(self, offer_id: str, after: int) -> Posted | None:
-        """What stands of an offer, posted after the message with this id; None where it is not found."""
+        """What stands of an offer, posted after the message with this id; None where there is none."""
+
+    async def words_of(self, message_id: int) -> str | None:
+        """A message's content; None where it is gone."""
 
     async def settle(self, message_id: int, text: str) -> None: ...
 
@@ -87,13 +91,37 @@ class Offers:
 
     async def resume(self, channel: Channel, offer: Offer) -> None:
         """An earlier process may have posted it, or not. Posted once more soon, it is the same message."""
-        wire = self._open_wire(channel.guild_id, channel.destination)
-        if posted := await wire.find_offer(offer.id, offer.subject_id):
+        is_fresh = self._book.clock() - offer.made_at < POST_WITHIN
+        try:
+            posted = await self._open_wire(channel.guild_id, channel.destination).find_offer(offer.id, offer.subject_id)
+        except PostError as error:
+            if not is_fresh:
+                self._retry(channel, error)
+                return
+            posted = None
+        if posted:
             self._stand(channel, offer, posted)
-        elif self._book.clock() - offer.made_at < POST_WITHIN:
+        elif is_fresh:
             await self._post(channel, offer)
-        else:
+        elif _is_open(channel, offer):
             self.end(channel, Ending.WITHDRAWN)
+
+    async def reread(self, channel: Channel, offer: Offer) -> None:
+        """What was edited or deleted while we were away is not offered about any more."""
+        wire = self._open_wire(channel.guild_id, channel.destination)
+        try:
+            words = await wire.words_of(offer.subject_id)
+        except PostError as error:
+            self._retry(channel, error)
+            return
+        channel.is_unread = False
+        subject = channel.offer.occasion.subject if channel.offer else None
+        if _is_open(channel, offer) and subject and as_kept(replace(subject, content=words or "")) != subject:
+            self.end(channel, Ending.WITHDRAWN)
+
+    def _retry(self, channel: Channel, error: PostError) -> None:
+        log.info("offer_not_read", channel=channel.channel_id, problem=error.problem, detail=str(error))
+        channel.look_at(self._book.clock() + RETRY)
 
     async def _post(self, channel: Channel, offer: Offer) -> None:
         if not _is_open(channel, offer):
@@ -103,7 +131,9 @@ class Offers:
             posted = await wire.offer(offer.text, offer.id, LABELS, nonce=f"offer-{offer.subject_id}"[:25])
         except PostError as error:
             log.warning("offer_failed", channel=channel.channel_id, problem=error.problem, detail=str(error))
-            if _is_open(channel, offer):
+            if error.problem is Problem.UNREACHABLE:  # it may have arrived all the same
+                channel.look_at(self._book.clock() + RETRY)
+            elif _is_open(channel, offer):
                 self.end(channel, Ending.WITHDRAWN)
             return
         self._stand(channel, offer, posted)
@@ -217,6 +247,8 @@ class Offers:
             await change
         except PostError as error:
             log.warning("offer_left_behind", channel=channel_id, problem=error.problem, detail=str(error))
+            if channel := self._book.get(channel_id):
+                channel.shown = 0  # the next click on it has it removed
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -61,7 +61,7 @@ class Ring:
         """Follows an edit; of a message that is not kept nothing changes."""
         if (place := self._place_of(message.message_id)) is None:
             return
-        self._messages[place] = _kept(message)
+        self._messages[place] = as_kept(message)
         self._answer(place)
         if is_marked_solved(message.content):
             self._answered.add(message.message_id)
@@ -86,7 +86,7 @@ class Ring:
             self._answered.discard(self._messages.pop(0).message_id)
 
     def _insert(self, place: int, message: MessageRecord) -> None:
-        self._messages.insert(place, _kept(message))
+        self._messages.insert(place, as_kept(message))
         self._answer(place)
         if any(answered_by(later, [message], self._messages) for later in self._messages[place + 1 :]):
             self._answered.add(message.message_id)
@@ -109,7 +109,8 @@ def _order(message: MessageRecord) -> tuple[datetime, int]:
     return message.timestamp, message.message_id
 
 
-def _kept(message: MessageRecord) -> MessageRecord:
+def as_kept(message: MessageRecord) -> MessageRecord:
+    """Without what it quotes, and clipped."""
     if message.reply_to_author or message.reply_to_text:
         message = without_quote(message)
     if max(len(message.content), len(message.readable)) <= MAX_CHARACTERS:

@@ -143,7 +143,7 @@ def test_quiet_hours_without_a_zone_are_those_of_utc(monkeypatch: pytest.MonkeyP
         ("CATCH_UP_SECONDS", "nan", "such as 300"),
         ("OFFER_TIMEOUT_SECONDS", "9", "from 10 to 86400"),
         ("OFFER_COOLDOWN_SECONDS", "604801", "from 10 to 604800"),
-        ("OFFERS_PER_DAY", "0", "from 1 to 100"),
+        ("OFFERS_PER_DAY", "-1", "from 0 to 100"),
         *(
             ("OFFER_QUIET_HOURS", value, "hours such as 22-8, or 22:30-07:00 Europe/Berlin")
             for value in ("night", "22", "25-3", "22:60-3", "8-8", "22-8 Mars/Olympus", "22-8 ../etc/passwd", "22-8 /")

@@ -9,7 +9,7 @@ from datetime import datetime
 import structlog
 
 from agents.coordinator import Choice, Why
-from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Reply
+from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Reply
 from agents.team import Team
 from conversation import ChannelConversation, MessageRecord
 from delivery.split import clipped
@@ -102,6 +102,7 @@ class Answering:
             place=pending[-1].place,
             now=self._clock(),
             state=conversation.states.get(turn.agent),
+            asked=_asked(pending[-1]),
         )
         return await self._team[turn.agent].respond(turn.request, show)
 
@@ -174,6 +175,7 @@ class Answering:
             now=self._clock(),
             notes=notes,
             reply=_reply(turn.questions[-1], conversation) if turn.questions else None,
+            asked=_asked(pending[-1]),
         )
 
         return await self._team[turn.agent].respond(turn.request, show)
@@ -196,7 +198,7 @@ class Answering:
         notes = []
         for question, query in zip(questions, full, strict=True):
             if question in turn.questions:
-                notes += _called_off(question)
+                notes += _called_off(question) + _offered(question)
                 if query and question.current(conversation) == question.message:
                     notes.append(f'Read in full, the last message of "{question.message.author}" is: {query}')
         if soft_context := self._states.soft_context(conversation.channel_id):
@@ -216,6 +218,11 @@ class Answering:
         return await self._rewrite(message, before) if self._rewrite and self._has_budget() else None
 
 
+def _asked(question: Question) -> Asked:
+    message = question.message
+    return Asked(question.guild_id, question.channel_id, message.author_id, message.message_id)
+
+
 def _printable(text: str) -> str:
     """Clipped, and without half characters, which no provider takes."""
     return clipped(text, MAX_NOTE).encode(errors="replace").decode()
@@ -227,6 +234,17 @@ def _called_off(question: Question) -> list[str]:
     if not (meaning.prompt and meaning.prompt.miniapp_id and meaning.resolution_type is ResolutionType.CANCEL):
         return []
     return [f'"{question.message.author}" has just called this question of yours off: {meaning.prompt.question}']
+
+
+def _offered(question: Question) -> list[str]:
+    """That it is answered although much may have been said since, and nobody had asked the bot."""
+    if not question.was_offered:
+        return []
+    message = question.message
+    asked = _printable(message.text)
+    return [
+        f'You offered to answer what "{message.author}" had asked, and they have just said yes. They asked: {asked}'
+    ]
 
 
 def _reply(question: Question, conversation: ChannelConversation) -> Reply | None:

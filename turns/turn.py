@@ -24,7 +24,7 @@ class Question:
 
     meaning: who answers it, what of ours it resolves, and what it means in full. card_id: of a click, the message it
     was made on. is_private: its author does not want to be read: the model is told it for this answer, and nothing
-    keeps it.
+    keeps it. was_offered: the bot had offered to answer it.
     """
 
     message: MessageRecord
@@ -35,6 +35,7 @@ class Question:
     meaning: ProcessingResult = TO_THE_AGENT
     card_id: int | None = None
     is_private: bool = False
+    was_offered: bool = False
 
     @property
     def stands_alone(self) -> bool:

@@ -25,6 +25,12 @@ function welcome(page) {
       `@${third.name} shall we have lunch at noon?`,
     ],
     ["Let it ask", "Click its answer, or type yours.", first, `@${bot.name} add shake shack`],
+    [
+      "Let it offer help",
+      `Switch it on as ${first.name}, say something, then ask something as ${(second ?? first).name}, and wait a minute and a half.`,
+      first,
+      "/offers on",
+    ],
   ];
   return h(
     "div",

@@ -236,7 +236,7 @@ async def test_why_it_offered(scene: Scene) -> None:
     _, card = await offered(scene)
     pg = scene.pg
     shown = await pg.reply_to(pg.command(card.channel_id, pg.person("Ben"), "Why?", {}, card.id))
-    assert shown.content.startswith("Answered: nobody had asked me, but offers are on in this channel")
+    assert shown.content.startswith("Offered: nobody had asked me, but offers are on in this channel")
 
 
 async def test_only_who_manages_the_channel_switches_offers(scene: Scene) -> None:

@@ -255,10 +255,10 @@ def test_what_was_answered_or_offered_about_is_not_unanswered(at: At) -> None:
     for message in messages:
         at.channel.ring.heard(message, at.clock())
     assert at.channel.unanswered == messages[::-1], "newest first"
-    at.make(Offer("o1", occasion(messages[3]), EVENING, GUILD, "Shall I?"))
+    at.make(Offer("o1", occasion(messages[0]), EVENING, GUILD, "Shall I?"))
     at.channel.not_again(messages[2].message_id)
-    at.channel.ring.mark_answered(messages[0].message_id)
-    assert at.channel.unanswered == [messages[1]]
+    at.channel.ring.mark_answered(messages[1].message_id)
+    assert at.channel.unanswered == [messages[3]]
 
 
 def test_what_is_kept_of_notes_looks_and_offers_is_bounded(at: At) -> None:

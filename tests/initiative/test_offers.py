@@ -120,7 +120,7 @@ async def test_a_note_is_offered_in_its_own_words(desk: Desk) -> None:
     assert text.endswith(", the burger?")
 
 
-@pytest.mark.parametrize("problem", Problem)
+@pytest.mark.parametrize("problem", [p for p in Problem if p is not Problem.UNREACHABLE])
 async def test_what_cannot_be_posted_is_withdrawn_and_not_tried_again(
     desk: Desk, problem: Problem, logs: list[EventDict]
 ) -> None:
@@ -148,16 +148,28 @@ async def test_one_that_cannot_be_posted_any_more_is_not_withdrawn_twice(desk: D
     assert outcomes(logs) == ["withdrawn"]
 
 
-async def test_what_was_posted_in_spite_of_an_error_can_be_told_from_an_open_one(desk: Desk) -> None:
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_what_discord_could_not_be_told_is_looked_for_and_posted_once(desk: Desk, arrives: bool) -> None:
     desk.wire.problems.append(Problem.UNREACHABLE)
-    desk.wire.arrives_anyway = True
+    desk.wire.arrives_anyway = arrives
     await desk.on()
     desk.ask()
     await desk.wait(90)
+    assert len(desk.wire.standing) == arrives
+    await desk.wait(30)
     (message_id,) = desk.wire.standing
-    assert click(desk, message_id) is None
-    desk.offers.remove(GUILD, CHANNEL, message_id)
-    await settle()
+    offer = click(desk, message_id)
+    assert offer
+    assert offer.message_id == message_id
+
+
+async def test_what_discord_cannot_be_told_for_long_is_let_go(desk: Desk, logs: list[EventDict]) -> None:
+    desk.wire.problems.extend([Problem.UNREACHABLE] * 9)
+    await desk.on()
+    desk.ask()
+    await desk.wait(90)
+    await desk.wait(15 * 60, step=5)
+    assert outcomes(logs) == ["withdrawn"]
     assert not desk.wire.standing
 
 

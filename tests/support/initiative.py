@@ -58,6 +58,7 @@ class OfferWire:
 
     def __init__(self) -> None:
         self.standing: dict[int, str] = {}
+        self.said: dict[int, str] = {}  # by people, as it reads now
         self.offered: list[tuple[str, str]] = []  # ids and nonces
         self.deleted: list[int] = []
         self.problems: deque[Problem] = deque()
@@ -89,9 +90,16 @@ class OfferWire:
         if self.reading:
             await self.reading.wait()
         message_id = self._ids.get(offer_id, 0)
-        if not self.is_readable or message_id <= after or message_id not in self.standing:
+        if not self.is_readable:
+            raise PostError(Problem.FORBIDDEN, "Missing Access")
+        if message_id <= after or message_id not in self.standing:
             return None
         return Posted(message_id, NOON, self.standing[message_id])
+
+    async def words_of(self, message_id: int) -> str | None:
+        if self.problem:
+            raise PostError(self.problem, "the fake wire was told to fail")
+        return self.said.get(message_id)
 
     def _put(self, text: str, offer_id: str, nonce: str) -> int:
         """Discord has it, be its answer on the way or not; the same nonce gives the same message."""
@@ -217,6 +225,7 @@ class Desk:
     def hear(self, who: int, text: str, **more: Any) -> MessageRecord:
         """Somebody says something; the bot hears it where it listens."""
         message = said(who, text, self.clock(), **more)
+        self.wire.said[message.message_id] = text
         if self.initiative.listens(CHANNEL):
             self.initiative.heard(CHANNEL, message)
         return message
