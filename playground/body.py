@@ -11,6 +11,7 @@ from playground.components import check_components
 from playground.errors import Form
 from playground.mentions import AllowedMentions, parse_allowed
 from playground.model import SILENT, File, Wire, snowflake
+from playground.polls import check_poll
 
 MAX_CONTENT = 2_000  # characters, for bots
 _MAX_NONCE = 25
@@ -38,10 +39,11 @@ class Body:
     nonce: str | int | None
     enforce_nonce: bool
     reference: Wire | None
+    poll: Wire | None
 
     @property
     def empty(self) -> bool:
-        return not (self.content or self.embeds or self.components or self.files or self.stickers)
+        return not (self.content or self.embeds or self.components or self.files or self.stickers or self.poll)
 
 
 async def read(request: web.Request) -> tuple[Any, tuple[File, ...]]:
@@ -92,6 +94,7 @@ def parse(wire: Wire, files: tuple[File, ...] = ()) -> Body:
     kept = _kept(form, wire.get("attachments"), len(files))
     flags = _flags(form, wire.get("flags"))
     stickers = tuple(str(one) for one in _listed(form, "sticker_ids", wire.get("sticker_ids"), 3))
+    poll = check_poll(form, wire.get("poll"))
     form.check()
     reference = wire.get("message_reference")
     return Body(
@@ -107,6 +110,7 @@ def parse(wire: Wire, files: tuple[File, ...] = ()) -> Body:
         nonce=nonce,
         enforce_nonce=wire.get("enforce_nonce") is True,
         reference=reference if isinstance(reference, dict) else None,
+        poll=poll,
     )
 
 

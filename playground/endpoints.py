@@ -10,6 +10,7 @@ from playground.errors import invalid_form
 from playground.gateway import Gateway
 from playground.interactions import Interaction, Interactions
 from playground.model import Channel, Message, Wire, snowflake
+from playground.pins import Pins
 from playground.posting import Posting
 from playground.rest import Call, Route
 from playground.world import World
@@ -33,7 +34,13 @@ class Endpoints:
     message_content: bool
 
     def routes(self) -> list[Route]:
-        return [*self._own_routes(), *self._message_routes(), *self._command_routes(), *self._interaction_routes()]
+        return [
+            *self._own_routes(),
+            *Pins(self.world, self.posting, self._shown).routes(),  # before "pins" could pass for a message's id
+            *self._message_routes(),
+            *self._command_routes(),
+            *self._interaction_routes(),
+        ]
 
     # The bot itself
 
@@ -48,6 +55,7 @@ class Endpoints:
             Route("GET", "/gateway/bot", self._gateway_bot),
             Route("GET", "/channels/{channel}", self._channel),
             Route("POST", "/channels/{channel}/typing", self._typing),
+            Route("GET", "/guilds/{guild}/members/{user}", self._member),
         ]
 
     def _me(self, _: Call) -> Wire:
@@ -75,6 +83,13 @@ class Endpoints:
     def _typing(self, call: Call) -> None:
         channel = self.posting.visible(call.id("channel"), "send_messages")
         self.world.typing(channel.id, self.world.bot.id)
+
+    def _member(self, call: Call) -> Wire:
+        if call.id("guild") != self.world.guild_id or not self.world.bot_is_member:
+            raise errors.missing_access()
+        if (user := self.world.users.get(call.id("user"))) is None:
+            raise errors.unknown_member()
+        return wire.member_object(self.world, user)
 
     # Messages and reactions
 

@@ -27,6 +27,10 @@ def unknown_channel() -> ApiError:
     return ApiError(404, 10003, "Unknown Channel")
 
 
+def unknown_member() -> ApiError:
+    return ApiError(404, 10007, "Unknown Member")
+
+
 def unknown_message() -> ApiError:
     return ApiError(404, 10008, "Unknown Message")
 
@@ -49,6 +53,10 @@ def unknown_interaction() -> ApiError:
 
 def unknown_command() -> ApiError:
     return ApiError(404, 10063, "Unknown application command")
+
+
+def too_many_pins(most: int) -> ApiError:
+    return ApiError(400, 30003, f"Maximum number of pinned messages reached ({most})")
 
 
 def too_large() -> ApiError:
@@ -75,6 +83,10 @@ def missing_permissions() -> ApiError:
     return ApiError(403, 50013, "Missing Permissions")
 
 
+def system_message() -> ApiError:
+    return ApiError(403, 50021, "Cannot execute action on a system message")
+
+
 def invalid_webhook_token() -> ApiError:
     return ApiError(401, 50027, "Invalid Webhook Token")
 
@@ -85,6 +97,10 @@ def invalid_json() -> ApiError:
 
 def reply_needs_history() -> ApiError:
     return ApiError(400, 160002, "You cannot reply without permission to read message history")
+
+
+def poll_stands() -> ApiError:
+    return ApiError(400, 520003, "Cannot edit a poll message")
 
 
 class Form:

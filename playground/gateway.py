@@ -39,6 +39,7 @@ _INTENTS = {
     "GUILD_DELETE": (_GUILDS, 0),
     "CHANNEL_CREATE": (_GUILDS, 0),
     "CHANNEL_UPDATE": (_GUILDS, 0),
+    "CHANNEL_PINS_UPDATE": (_GUILDS, 1 << 12),
     "MESSAGE_CREATE": (1 << 9, 1 << 12),
     "MESSAGE_UPDATE": (1 << 9, 1 << 12),
     "MESSAGE_DELETE": (1 << 9, 1 << 12),

@@ -11,6 +11,7 @@ Wire = dict[str, Any]
 Clock = Callable[[], float]
 
 TEXT, DM = 0, 1  # channel types
+REPLY, PINS_ADD = 19, 6  # message types
 SILENT = 1 << 12  # message flag: it notifies nobody (Discord: SUPPRESS_NOTIFICATIONS)
 _MAX_ID_DIGITS = 20  # of 64 bits
 
@@ -74,12 +75,13 @@ class Draft:
     type: int = 0
     webhook_id: int | None = None
     interaction: Wire | None = None
+    poll: Wire | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """A posted message as it stands. `created` and `edited` are wall-clock seconds. `pinged` is who was
-    notified: nobody by a silent one."""
+    notified: nobody by a silent one. `poll` is as polls.py checked it. `pinned_at` is set while it is pinned."""
 
     id: int
     channel_id: int
@@ -103,6 +105,8 @@ class Message:
     nonce: str | int | None = None
     webhook_id: int | None = None
     interaction: Wire | None = None
+    poll: Wire | None = None
+    pinned_at: float | None = None
 
 
 @dataclass(slots=True)
@@ -118,6 +122,12 @@ class Channel:
     last_message_id: int | None = None
     messages: dict[int, Message] = field(default_factory=dict)
     overwrites: dict[int, Overwrite] = field(default_factory=dict)
+
+    @property
+    def pinned(self) -> list[Message]:
+        """What is pinned, the last pinned first."""
+        pinned = [(message.pinned_at, message) for message in self.messages.values() if message.pinned_at is not None]
+        return [message for _, message in sorted(pinned, key=lambda pair: pair[0], reverse=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from playground.commands import Commands
 from playground.errors import invalid_form
 from playground.interactions import Interaction, Interactions
 from playground.mentions import ANY
-from playground.model import Channel, Draft, File, Message, Reference, User, Wire
-from playground.posting import REPLY, Posting, check_emoji, sticker_objects
+from playground.model import REPLY, Channel, Draft, File, Message, Reference, User, Wire
+from playground.posting import Posting, check_emoji, sticker_objects
 from playground.world import World
 
 MAX_CONTENT = 4_000  # characters; Discord: with Nitro

@@ -19,6 +19,8 @@ BITS: Mapping[str, int] = {
     "use_application_commands": 1 << 31,
     "create_public_threads": 1 << 35,
     "send_messages_in_threads": 1 << 38,
+    "send_polls": 1 << 49,
+    "pin_messages": 1 << 51,  # Discord: split from manage_messages, which grants it no more since 2026-02-23
 }
 ALL = (1 << 53) - 1
 
@@ -32,8 +34,8 @@ def bits(names: Iterable[str]) -> int:
 
 
 # What a new guild grants to everyone, as far as it matters here.
-EVERYONE = bits(set(BITS) - {"administrator", "manage_channels", "manage_guild", "manage_messages"})
-# The invitation README asks for: view, send (threads too), history, embed, attach, react, external emojis, threads.
+EVERYONE = bits(set(BITS) - {"administrator", "manage_channels", "manage_guild", "manage_messages", "pin_messages"})
+# The invitation README asks for, and what Discord grants beside it.
 INVITED = bits(
     (
         "view_channel",
@@ -45,6 +47,8 @@ INVITED = bits(
         "add_reactions",
         "use_external_emojis",
         "create_public_threads",
+        "pin_messages",
+        "send_polls",
     )
 )
 

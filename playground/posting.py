@@ -9,10 +9,9 @@ from playground import errors
 from playground.body import EPHEMERAL, SUPPRESS_EMBEDS, Body
 from playground.errors import invalid_form
 from playground.limits import Nonces
-from playground.model import DM, Channel, Draft, File, Message, Reference, Wire, snowflake
+from playground.model import DM, REPLY, Channel, Draft, File, Message, Reference, Wire, snowflake
 from playground.world import World
 
-REPLY = 19  # message type
 _REPLYABLE = frozenset((0, 19, 20, 23))  # Discord: system messages cannot be replied to
 
 
@@ -56,6 +55,8 @@ class Posting:
             raise errors.missing_permissions()
         if body.files and not self._may(channel, "attach_files"):
             raise errors.missing_permissions()
+        if body.poll and not self._may(channel, "send_polls"):
+            raise errors.missing_permissions()
 
     def _earlier(self, channel: Channel, nonce: str | int) -> Message | None:
         """The message this nonce made; ApiError 10008 if it was deleted since."""
@@ -73,6 +74,7 @@ class Posting:
             allowed=body.allowed,
             flags=body.flags,
             nonce=body.nonce,
+            poll=body.poll,
             **more,
         )
 
@@ -107,6 +109,8 @@ class Posting:
         message = self._world.message(channel_id, message_id)
         if message.author.id != self._world.bot.id:
             raise errors.not_your_message()
+        if message.poll is not None:
+            raise errors.poll_stands()
         self._check_rich(channel, body)
         return self._world.edit(message, self.changes(message, body), body.allowed)
 

@@ -6,8 +6,9 @@ Ids are ints in the world and strings here.
 import datetime as dt
 
 from playground import permissions
-from playground.model import DM, Channel, Event, Message, Reaction, Reference, User, Wire
+from playground.model import DM, PINS_ADD, Channel, Event, Message, Reaction, Reference, User, Wire
 from playground.permissions import Overwrite
+from playground.polls import poll_object
 from playground.world import World
 
 
@@ -20,8 +21,8 @@ def payload(world: World, event: Event) -> Wire:
     """The `d` of the event's gateway frame."""
     channel, message = event.channel, event.message
     match event.name:
-        case "CHANNEL_CREATE" | "CHANNEL_UPDATE" if channel:
-            return channel_object(world, channel)
+        case "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "CHANNEL_PINS_UPDATE" if channel:
+            return channel_object(world, channel) if event.name != "CHANNEL_PINS_UPDATE" else _pins(world, channel)
         case "MESSAGE_CREATE" | "MESSAGE_UPDATE" if channel and message:
             return _posted(world, channel, message)
         case "MESSAGE_DELETE" if channel:
@@ -42,6 +43,16 @@ def _joined_or_left(world: World, event: Event) -> Wire:
     if event.name == "GUILD_DELETE":
         return {"id": str(world.guild_id)}
     return {name: value for name, value in guild_object(world).items() if name != "unavailable"}
+
+
+def _pins(world: World, channel: Channel) -> Wire:
+    last = next(map(pinned_at, channel.pinned), None)
+    return _placed(world, channel, {"last_pin_timestamp": last})
+
+
+def pinned_at(message: Message) -> str | None:
+    """When it was pinned, as Discord writes it."""
+    return None if message.pinned_at is None else iso(message.pinned_at)
 
 
 def _placed(world: World, channel: Channel, data: Wire) -> Wire:
@@ -155,7 +166,7 @@ def message_object(world: World, message: Message, *, deep: bool = True) -> Wire
         "timestamp": iso(message.created),
         "edited_timestamp": None if message.edited is None else iso(message.edited),
         "tts": False,
-        "pinned": False,
+        "pinned": message.pinned_at is not None,
         "flags": message.flags,
         "mention_everyone": message.mention_everyone,
         "mentions": [user_object(world.users[one]) for one in message.mentions],
@@ -166,7 +177,7 @@ def message_object(world: World, message: Message, *, deep: bool = True) -> Wire
     }
     _add_rare_fields(world, wire, message)
     if message.reference is not None:
-        _add_reference(world, wire, message.reference, deep=deep)
+        _add_reference(world, wire, message.reference, deep=deep and message.type != PINS_ADD)
     return wire
 
 
@@ -181,6 +192,8 @@ def _add_rare_fields(world: World, wire: Wire, message: Message) -> None:
         wire["message_snapshots"] = message.snapshots
     if message.webhook_id is not None:
         wire["webhook_id"] = str(message.webhook_id)
+    if message.poll is not None:
+        wire["poll"] = poll_object(message.poll, iso(message.created + message.poll["duration"] * 3600))
     if message.interaction is not None:
         wire |= {"interaction_metadata": message.interaction, "application_id": str(world.bot.id)}
 
@@ -208,6 +221,7 @@ def redacted(world: World, message: Wire) -> Wire:
     shown = message
     if not _readable(world, message):
         shown = message | {name: empty for name, empty in _CONTENT_FIELDS.items() if name in message}
+        shown.pop("poll", None)  # Discord: left out, not empty
     replied = message.get("referenced_message")
     return shown | {"referenced_message": redacted(world, replied)} if replied else shown
 

@@ -11,7 +11,21 @@ from typing import Any
 
 from playground import errors, permissions
 from playground.mentions import ANY, AllowedMentions, named
-from playground.model import DM, SILENT, TEXT, Channel, Clock, Draft, Event, File, Message, Reaction, Reference, User
+from playground.model import (
+    DM,
+    PINS_ADD,
+    SILENT,
+    TEXT,
+    Channel,
+    Clock,
+    Draft,
+    Event,
+    File,
+    Message,
+    Reaction,
+    Reference,
+    User,
+)
 from playground.permissions import Overwrite
 
 _EPOCH_MS = 1_420_070_400_000  # Discord's snowflakes count from the first second of 2015.
@@ -178,6 +192,7 @@ class World:
             nonce=draft.nonce,
             webhook_id=draft.webhook_id,
             interaction=draft.interaction,
+            poll=draft.poll,
             pinged=frozenset() if draft.flags & SILENT else self._pinged(channel, author, mentioned),
             **mentioned,
         )
@@ -242,6 +257,21 @@ class World:
         channel = self.channel(message.channel_id)
         changed = channel.messages[message.id] = replace(message, reactions=())
         self.emit(Event(name="MESSAGE_REACTION_REMOVE_ALL", channel=channel, message=changed))
+
+    def pin(self, message: Message, actor: User) -> None:
+        """Pin a message, and say so in the channel as Discord does; nothing happens where it is pinned already."""
+        if message.pinned_at is not None:
+            return
+        channel = self.channel(message.channel_id)
+        self.replace_message(replace(message, pinned_at=self._now()))
+        self.emit(Event(name="CHANNEL_PINS_UPDATE", channel=channel))
+        nobody = replace(ANY, replied_user=False)
+        self.post(channel, actor, Draft(type=PINS_ADD, reference=Reference(message.id, channel.id), allowed=nobody))
+
+    def unpin(self, message: Message) -> None:
+        if message.pinned_at is not None:
+            self.replace_message(replace(message, pinned_at=None))
+            self.emit(Event(name="CHANNEL_PINS_UPDATE", channel=self.channel(message.channel_id)))
 
     def typing(self, channel_id: int, user_id: int) -> None:
         channel = self.channel(channel_id)

@@ -1,4 +1,4 @@
-// What hangs below a message's text: embeds, attachments, stickers, a forwarded message.
+// What hangs below a message's text: embeds, attachments, stickers, a forwarded message, a poll, that it is pinned.
 
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
@@ -12,7 +12,25 @@ export function extras(message, names) {
     ...(message.attachments ?? []).map(attachment),
     ...(message.sticker_items ?? []).map((sticker) => h("div", { class: "sticker" }, `Sticker: ${sticker.name}`)),
     ...(message.embeds ?? []).map((embed) => embedded(embed, names)),
+    message.poll && poll(message.poll),
+    message.pinned && h("div", { class: "subtext" }, "Pinned"),
   ];
+}
+
+/** A poll as it was asked: nobody votes here. */
+function poll({ question, answers, allow_multiselect: several, expiry }) {
+  const rule = `${several ? "Several answers" : "One answer"} each, until ${new Date(expiry).toLocaleString()}`;
+  return h(
+    "article",
+    { class: "embed poll" },
+    h("div", { class: "embed-title" }, question.text),
+    h(
+      "ol",
+      {},
+      answers.map((answer) => h("li", {}, answer.poll_media.text)),
+    ),
+    h("div", { class: "embed-footer" }, rule),
+  );
 }
 
 function forwarded(message, names) {

@@ -13,6 +13,7 @@ import { showReactions } from "./reactions.js";
 
 const COMMAND = 2; // interaction type
 const SLASH_ANSWER = 20; // message type
+const PINS_ADD = 6; // message type
 const LOADING = 128; // message flag: the bot has deferred its answer
 const SILENT = 4096; // message flag: nobody was notified
 const PARTS = [
@@ -56,9 +57,8 @@ export function updateRow(row, item, page) {
   part(parts.content, [item.editing || [message.content, message.edited_timestamp, message.flags]], () =>
     content(item, page),
   );
-  part(parts.extras, [message.embeds, message.attachments, message.sticker_items, message.message_snapshots], () =>
-    extras(message, page.names),
-  );
+  const { embeds, attachments, sticker_items: stickers, message_snapshots: snapshots, poll, pinned } = message;
+  part(parts.extras, [embeds, attachments, stickers, snapshots, poll, pinned], () => extras(message, page.names));
   part(parts.components, [message.components], () =>
     components(message.components, (id, values) => use(message, id, values, page)),
   );
@@ -142,6 +142,7 @@ function content(item, page) {
   if (item.editing) return editor(message, page);
   if (message.flags & LOADING && !message.content)
     return h("span", { class: "thinking" }, `${item.author.name} is thinking…`);
+  if (message.type === PINS_ADD) return h("span", { class: "subtext" }, "Pinned a message in this channel.");
   const nodes = markdown(message.content ?? "", page.names);
   if (message.edited_timestamp) markEdited(nodes, message.edited_timestamp);
   return nodes;

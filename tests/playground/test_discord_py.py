@@ -22,6 +22,20 @@ async def test_sees_guild_channels_and_its_own_role(pg: Playground, bot: Bot) ->
     assert (await bot.application_info()).flags.gateway_message_content_limited
 
 
+async def test_a_member_is_fetched_with_what_they_may_do(pg: Playground, bot: Bot) -> None:
+    channel, ben = bot.get_channel(pg.channel("general")), pg.person("Ben")
+    assert isinstance(channel, discord.TextChannel)
+    pg.allow(channel.id, "manage_messages", member=ben)
+    await bot.event("guild_channel_update")
+    member = await channel.guild.fetch_member(ben)
+    assert member.display_name == "Ben"
+    allowed = channel.permissions_for(member)
+    assert (allowed.manage_messages, allowed.send_polls, allowed.pin_messages) == (True, True, False)
+    pg.remove_bot()
+    with pytest.raises(discord.Forbidden):
+        await channel.guild.fetch_member(ben)
+
+
 async def test_receives_a_message_and_replies_and_edits(pg: Playground, bot: Bot) -> None:
     asked = pg.post(pg.channel("general"), pg.person("Ada"), f"  <@{pg.bot_id}> hello  ")
     message = await bot.event("message")

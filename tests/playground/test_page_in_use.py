@@ -1,8 +1,9 @@
-"""The chat page in a real browser: subcommands, private cards with buttons, silent messages, links to messages."""
+"""The chat page in a real browser: subcommands, private cards, silent messages, links to messages, polls, pins."""
 
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,28 @@ def _follow_the_links(address: str, profile: Path, asked_id: int) -> None:
             when(browser, f"document.querySelector('[data-message-id=\"{asked_id}\"]')?.matches('.flash')")
             assert browser.execute_async_script(IN_VIEW, str(asked_id))
         assert len(browser.window_handles) == 1
+        assert not console_errors(browser)
+
+
+@needs_browser
+async def test_polls_and_pins_are_shown(pg: Playground, bot: Bot, tmp_path: Path) -> None:
+    pg.allow(pg.channel("general"), "pin_messages")
+    channel = bot.get_channel(pg.channel("general"))
+    assert isinstance(channel, discord.TextChannel)
+    poll = discord.Poll("Which **day**?", timedelta(hours=3)).add_answer(text="Monday").add_answer(text="<b>Friday")
+    await (await channel.send(poll=poll)).pin()
+    await asyncio.to_thread(_see_poll, pg.url, tmp_path)
+
+
+def _see_poll(address: str, profile: Path) -> None:
+    with open_browser(profile) as browser:
+        browser.get(address)
+        when(browser, f"{LAST}?.textContent.includes('Pinned a message in this channel.')")
+        poll = browser.find_element(By.CSS_SELECTOR, ".message .poll")
+        lines = poll.text.splitlines()
+        assert lines[:3] == ["Which **day**?", "Monday", "<b>Friday"]
+        assert lines[3].startswith("One answer each, until ")
+        assert poll.find_element(By.XPATH, "following-sibling::div").text == "Pinned"
         assert not console_errors(browser)
 
 

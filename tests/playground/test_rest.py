@@ -63,6 +63,8 @@ async def test_bad_json_is_50109(api: Api, pg: Playground) -> None:
         ("GET", "/channels/{general}/messages?limit=101", 400, 50035),
         ("GET", "/channels/{general}/messages?before=x", 400, 50035),
         ("GET", "/users/1", 404, 10013),
+        ("GET", "/guilds/{guild}/members/1", 404, 10007),
+        ("GET", "/guilds/1/members/{bot}", 403, 50001),
         ("PUT", "/applications/1/commands", 404, 10002),
         ("PUT", "/applications/{bot}/guilds/1/commands", 403, 50001),
         ("POST", "/webhooks/1/token", 404, 10015),
@@ -72,7 +74,7 @@ async def test_bad_json_is_50109(api: Api, pg: Playground) -> None:
     ],
 )
 async def test_unknown_things(api: Api, pg: Playground, method: str, path: str, status: int, code: int) -> None:
-    filled = path.format(general=pg.channel("general"), bot=pg.bot_id)
+    filled = path.format(general=pg.channel("general"), bot=pg.bot_id, guild=pg.guild_id)
     assert await api.code(method, filled) == (status, code)
 
 
