@@ -29,7 +29,9 @@ from agents.judge import ModelAnswerable, ModelJudge
 from agents.models import DEMO, UnusableModelError, build_model
 from agents.rewriter import ModelRewriter
 from agents.roster import AgentEntry, RosterError, load_roster
+from agents.searching import search_tool
 from agents.team import Team
+from agents.tools import own_tools
 from agents.ums import UMSAgent
 from commands import Clicks, OfferClicks, Tours, add_commands, sync
 from commands.offer_clicks import NEVER_HERE
@@ -57,10 +59,19 @@ from decider import (
 )
 from delivery.backlog import Backlog
 from delivery.discord_wire import DiscordWire
+from delivery.hands import DiscordHands
 from delivery.history import read_before
 from delivery.noted_wire import NotedWire
 from delivery.prompts import Prompts
-from delivery.reading import clicked_record, is_persons, is_said_by_people, may_address, replied_to_id, to_record
+from delivery.reading import (
+    SAID_BY_PEOPLE,
+    clicked_record,
+    is_persons,
+    is_said_by_people,
+    may_address,
+    replied_to_id,
+    to_record,
+)
 from delivery.tour import TourFacts
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
@@ -244,7 +255,9 @@ class Parley(discord.Client):
             has_budget=lambda: self.limits.may_judge(self._now()),
             spend=self._spend,
         )
-        general = GeneralAgent(self._model, instructions=settings.instructions)
+        hands = DiscordHands(self, self._tellable, self._now)
+        tools = [*own_tools(hands, self._now), search_tool(self._find, hands.can_read)]
+        general = GeneralAgent(self._model, instructions=settings.instructions, tools=tools)
         return Team(general, {agent.name: agent for agent in self._remotes}, picker, bot_id=lambda: self._me()[1])
 
     def _set_up_initiative(self, settings: Settings) -> None:
@@ -295,6 +308,7 @@ class Parley(discord.Client):
         self.keeper = Keeper(
             open_stores(*_where(settings)),
             sealed_by=mark_of(_where(settings)[2]),
+            is_gone=self.forgotten.covers,
             channel=layers.takes,
             process={
                 ALIVE: lambda _: as_json(self.catch_up.stored()),
@@ -455,9 +469,10 @@ class Parley(discord.Client):
         record = self.privacy.readable(to_record(message, me))
         was_offered = listens and self.initiative.revised(channel_id, record)
         before = conversation.find(message.id) if conversation else None
+        is_held = conversation is not None and conversation.holds_words_of(message.id)
         self.conversations.revise(channel_id, record)
         self.keeper.revised(channel_id, record)
-        if was_offered or (before and before.content != record.content):
+        if was_offered or is_held or (before and before.content != record.content):
             self.keeper.purge(channel_id)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
@@ -699,6 +714,13 @@ class Parley(discord.Client):
     def _said(self, channel_id: int, guild_id: int, record: MessageRecord) -> None:
         self.keeper.said(channel_id, guild_id, record)
 
+    def _tellable(self, channel_id: int, record: MessageRecord) -> MessageRecord | None:
+        """A message as the model may be told it; None: not at all."""
+        return None if self.privacy.is_forgotten(channel_id, record) else self.privacy.readable(record)
+
+    async def _find(self, channel_id: int, words: str, limit: int, *, author: str, before: int) -> list[MessageRecord]:
+        return await self.keeper.search.find(channel_id, words, limit, author=author, before=before)
+
     def _picked(self, questions: Sequence[Question], choice: Choice) -> None:
         """Among several agents one was chosen for these."""
         ids = [question.message.message_id for question in questions]
@@ -761,7 +783,8 @@ class Parley(discord.Client):
         asked, me = question.message, self._me()[1]
         earlier = await read_before(self, question.guild_id, question.channel_id, asked.message_id, HISTORY_MESSAGES)
         recent = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE]
-        records = [to_record(m, me) for m in recent if m.author.id == me or is_persons(m)]
+        said = (m for m in recent if (m.author.id == me and m.type in SAID_BY_PEOPLE) or is_persons(m))
+        records = [to_record(m, me) for m in said]
         return [self.privacy.readable(r) for r in records if not self.privacy.is_forgotten(question.channel_id, r)]
 
     def _spawn(self, work: Any) -> None:

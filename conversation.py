@@ -189,6 +189,10 @@ class ChannelConversation:
     def find(self, message_id: int) -> MessageRecord | None:
         return next((m for m in reversed(self.messages) if m.message_id == message_id), None)
 
+    def holds_words_of(self, message_id: int) -> bool:
+        """Whether the agent keeps words of a message for itself, which need not be one of the conversation."""
+        return any(message_id == other for m in self.llm_history for other, _ in _words_of(m))
+
     def is_deleted(self, message_id: int) -> bool:
         """Whether a message that was recorded was deleted since, and not merely trimmed."""
         return self.find(message_id) is None and self.revisions.get(message_id, self) is None

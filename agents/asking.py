@@ -8,16 +8,24 @@ or deletes words that it holds: conversation.py then drops it, and the reply mak
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Self
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_ai import CallDeferred, DeferredToolRequests, DeferredToolResults, ModelRetry, Tool, ToolDenied
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 
-from agents.gateway import Reply
+from agents.gateway import Asked, Reply
 from conversation import MessageRecord
 from delivery.split import clipped, is_blank
 from state.prompts import Ask, AwaitingType, ResolutionType
@@ -26,6 +34,7 @@ MAX_OPTIONS = 25  # what Discord's buttons and menus take
 SOURCE = "agent"
 CALLED_OFF = "They called this off, and do not want to be asked again."
 REFUSED = "They said no."
+APPROVAL = "is_approval"  # in the context: who manages messages may answer, too
 MAX_QUESTIONS = 5  # at once
 TOO_MANY = f"Not asked: ask at most {MAX_QUESTIONS} questions at once."
 MAX_ARGUMENTS = 1_000  # characters of a tool's arguments that people are shown
@@ -75,7 +84,7 @@ def _check(*texts: str) -> None:
         raise ModelRetry("The question and each option need visible characters.")
 
 
-ASKING: Sequence[Tool[None]] = (Tool(ask_choice), Tool(ask_confirmation), Tool(ask_text))
+ASKING: Sequence[Tool[Asked]] = (Tool(ask_choice), Tool(ask_confirmation), Tool(ask_text))
 
 
 class OpenCall(BaseModel):
@@ -123,7 +132,8 @@ class Suspended(BaseModel):
     ) -> Self:
         """The run that made these messages, and whose calls these are."""
         asked = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
-        calls = [*asked, *map(_approval, requests.approvals)]
+        calls = [*asked, *(_approval(c, requests.metadata.get(c.tool_call_id, {})) for c in requests.approvals)]
+        words_of = [*words_of, *_words_in(messages)]
         said, too_many = [_without_prompts(m) for m in messages], {c.call_id: TOO_MANY for c in calls[MAX_QUESTIONS:]}
         return cls(said=said, calls=calls, results=too_many, words_of=words_of)
 
@@ -134,7 +144,8 @@ class Suspended(BaseModel):
 
     @property
     def ask(self) -> Ask:
-        return Ask(self.open[0].awaiting, self.open[0].options, {"ask_id": self.ask_id}, SOURCE)
+        first = self.open[0]
+        return Ask(first.awaiting, first.options, {"ask_id": self.ask_id, APPROVAL: first.is_approval}, SOURCE)
 
     def response(self, text: str) -> ModelResponse:
         """What the history keeps. text: all that people read."""
@@ -177,11 +188,22 @@ def _asked(message: ModelMessage) -> str | None:
     return (message.metadata or {}).get("ask_id") if isinstance(message, ModelResponse) else None
 
 
-def _approval(call: ToolCallPart) -> OpenCall:
+def _approval(call: ToolCallPart, metadata: Mapping[str, Any]) -> OpenCall:
+    """metadata: the text that the tool itself asks by, if it is one of ours."""
+    text = metadata.get("text") or _may_i_run(call)
+    return OpenCall(call_id=call.tool_call_id, text=text, awaiting=AwaitingType.CONFIRMATION, is_approval=True)
+
+
+def _may_i_run(call: ToolCallPart) -> str:
     arguments = json.dumps(call.args_as_dict(), ensure_ascii=False).replace("`", "'")
     given = "" if arguments == "{}" else f" with `{clipped(arguments, MAX_ARGUMENTS)}`"
-    text = f"May I run `{call.tool_name}`{given}?"
-    return OpenCall(call_id=call.tool_call_id, text=text, awaiting=AwaitingType.CONFIRMATION, is_approval=True)
+    return f"May I run `{call.tool_name}`{given}?"
+
+
+def _words_in(messages: Sequence[ModelMessage]) -> list[tuple[int, int]]:
+    """The messages whose words stand in what tools gave, as (id, author's id)."""
+    parts = (part for message in messages for part in message.parts if isinstance(part, ToolReturnPart))
+    return [(i, author) for part in parts for i, author in (part.metadata or {}).get("words_of", ())]
 
 
 def _without_prompts(message: ModelMessage) -> ModelMessage:

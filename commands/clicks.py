@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import discord
 
+from agents.asking import APPROVAL
 from delivery.card import Chosen, Click, Press, Written
 from delivery.clicks import read_click, settle, show_form, whisper
 from delivery.prompts import Prompts, ending_of, in_words, settled
@@ -51,7 +52,7 @@ class Clicks:
         prompt = self._states.find(interaction.channel_id or 0, click.prompt_id)
         if prompt is None or not self._states.is_open(prompt):
             await whisper(interaction, _with_words(TOO_LATE, click))
-        elif prompt.user_id not in (None, click.user_id):
+        elif not _may_answer(interaction, prompt, click):
             await whisper(interaction, NOT_YOURS)
         elif click.action is Press.OPEN_FORM and prompt.ask.awaiting_type in FORM_TITLES:
             self._states.extend(prompt, FORM_SECONDS)
@@ -79,6 +80,12 @@ class Clicks:
             here = replace(prompt, message_id=card.id, question=card.content)
             if not await settle(interaction, settled(here, ending)):
                 self._prompts.settle([here], ending)
+
+
+def _may_answer(interaction: discord.Interaction, prompt: Prompt, click: Click) -> bool:
+    """Whoever was asked; and where it is to allow something, whoever manages messages there, too."""
+    is_asked = prompt.user_id in (None, click.user_id)
+    return is_asked or bool(prompt.ask.context.get(APPROVAL) and interaction.permissions.manage_messages)
 
 
 def _with_words(sentence: str, click: Click) -> str:

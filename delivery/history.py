@@ -12,6 +12,7 @@ import structlog
 
 from delivery.discord_wire import UNREADABLE, find_channel
 from delivery.post import Posted
+from delivery.reading import SAID_BY_PEOPLE
 
 log = structlog.get_logger()
 
@@ -58,7 +59,8 @@ def answer_among(messages: Sequence[discord.Message], me: int, reply_to: int, la
     by which one is found that could not be posted as a reply. Only a first part is a reply, and a channel gets one
     answer at a time: what is none, up to our next reply, belongs to it.
     """
-    ours = [m for m in messages if m.author.id == me]
+    # What a tool of the agent's did is no part of it: a poll, and Discord's own word on a pin, which replies as well.
+    ours = [m for m in messages if m.author.id == me and m.type in SAID_BY_PEOPLE and m.poll is None]
     first = next((m for m in ours if m.reference and m.reference.message_id == reply_to), None)
     first = first or next((m for m in ours if m.id in later), None)
     if first is None:

@@ -17,6 +17,7 @@ import structlog
 
 from conversation import MessageRecord
 from memory.documents import Documents, Encode, Layers
+from memory.search import Search
 from memory.transcript import Transcript
 from memory.writer import SETTLE_SECONDS, Writer
 from state import SessionManager
@@ -54,6 +55,7 @@ class Keeper:
         channel: Mapping[str, Take],
         process: Mapping[str, Take],
         sealed_by: str = "",
+        is_gone: Callable[[int, MessageRecord], bool] = lambda _channel_id, _record: False,
     ) -> None:
         self._sealed_by = sealed_by
         self._writer = Writer(lambda: bool(self._channels.failed or self._process.failed))
@@ -65,6 +67,7 @@ class Keeper:
         self._sessions = open_store("sessions")
         manager = SessionManager(Path("sessions"), store=self._sessions)
         self._transcript = Transcript(manager, self._writer.catch_breath)
+        self.search = Search(self._newest_of, is_gone=is_gone)
         self._newest: dict[int, int] = {}  # the id of the newest message in each channel's transcript, as far as known
 
     # From before
@@ -92,6 +95,9 @@ class Keeper:
         """What the channel's transcript holds from this message on."""
         return await self._writer.run(partial(self._transcript.recent, channel_id, since))
 
+    async def _newest_of(self, channel_id: int, count: int) -> list[MessageRecord]:
+        return await self._writer.run(partial(self._transcript.newest, channel_id, count))
+
     # What happens
 
     def touch(self, layer: str, channel_id: int) -> None:
@@ -115,6 +121,7 @@ class Keeper:
         # What was touched before is stored before: a question, until the transcript says that it was seen.
         self._channels.flush()
         self._writer.put(partial(self._transcript.add, channel_id, guild_id, record))
+        self.search.said(channel_id, record)
 
     def may_hold(self, channel_id: int, message_id: int) -> bool:
         """Whether the channel's transcript may hold this message."""
@@ -124,11 +131,13 @@ class Keeper:
         """Follows an edit."""
         if self.may_hold(channel_id, record.message_id):
             self._writer.put(partial(self._transcript.revise, channel_id, record))
+            self.search.drop(channel_id)
 
     def removed(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Follows a deletion."""
         if message_ids and self.may_hold(channel_id, min(message_ids)):
             self._writer.put(partial(self._transcript.remove, channel_id, frozenset(message_ids)))
+            self.search.drop(channel_id)
 
     @property
     def channels(self) -> list[int]:
@@ -167,7 +176,11 @@ class Keeper:
 
     async def _gone_from_transcripts(self, work: Callable[[], None]) -> None:
         """Nor does what was damaged, and set aside, keep what is to be gone."""
-        await self._writer.run(work)
+        self.search.drop()
+        try:
+            await self._writer.run(work)
+        finally:
+            self.search.drop()  # it may have been made again while only half was gone
         for drop in (self._sessions.drop_aside, self._channels.drop_aside, self._process.drop_aside):
             await self._writer.run(drop)
 
@@ -207,6 +220,7 @@ class Keeper:
         for close in (self._transcript.close, self._channels.close, self._process.close):
             self._writer.put(close)
         await self._writer.close()
+        self.search.close()
 
 
 def _of_channel(take: Take, name: str) -> Encode | None:

@@ -96,6 +96,17 @@ class Transcript:
         )
         return sorted(_records(messages), key=lambda record: record.message_id)
 
+    def newest(self, channel_id: int, count: int) -> list[MessageRecord]:
+        """The newest messages, so many at most, in the order of their ids."""
+        messages: list[Message] = []
+        for session in self._back_to(channel_id, 0):
+            messages += session.messages
+            if len(messages) >= count:
+                break
+            self._between()
+        records = _records(message for message in messages if _message_id(message))
+        return sorted(records, key=lambda record: record.message_id)[-count:]
+
     def revise(self, channel_id: int, record: MessageRecord) -> None:
         """Follows an edit: in the message, and in replies that quote it."""
 

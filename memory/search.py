@@ -1,0 +1,251 @@
+"""What was said in a channel, found again by its words.
+
+A channel's index is made from its transcript when somebody asks, and is in memory alone, for some minutes at most: no
+file holds words a second time, in the clear. With the first edit or deletion in the channel it is dropped as a whole,
+and the next who asks has it made anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from conversation import MessageRecord
+from state.optout import UNREAD
+
+MOST_MESSAGES = 20_000  # of a channel, the newest; the index takes about 10 MB then
+MOST_CHANNELS = 8
+KEPT_SECONDS = 300.0
+ANY = 2**63 - 1  # above all ids of messages
+MAX_CHARACTERS = 500  # of what is searched for
+MAX_WORDS = 12
+# Kana, Han, Thai, Lao, Burmese and Khmer have no spaces between words: each character is indexed as a word of its own,
+# and what is searched for is a sequence of them. Trigrams would miss words of two characters, which most Chinese are.
+DENSE = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+BETWEEN_WORDS = re.compile(r'[\s,;/|"\0\u3001\u3002]+')
+
+# author and words are what is indexed; name and text what it was made from, where that differs.
+CREATE = """
+    CREATE VIRTUAL TABLE said USING fts5 (
+        author, words, name UNINDEXED, text UNINDEXED,
+        author_id UNINDEXED, at UNINDEXED, is_bot UNINDEXED, addressees UNINDEXED,
+        tokenize = 'unicode61 remove_diacritics 2'
+    )
+"""
+ADD = """
+    INSERT OR REPLACE INTO said (rowid, author, words, name, text, author_id, at, is_bot, addressees)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+# By whole numbers of bm25, or hardly any two would be alike and the newest first of them.
+FIND = "SELECT rowid FROM said WHERE said MATCH ? AND rowid < ? ORDER BY round(rank), rowid DESC LIMIT ?"
+GET = """
+    SELECT coalesce(name, author), author_id, coalesce(text, words), at, is_bot, rowid, addressees
+    FROM said WHERE rowid = ?
+"""
+
+Read = Callable[[int, int], Awaitable[Sequence[MessageRecord]]]
+"""(channel id, count) -> the newest messages of its transcript, so many at most, with all that was told before."""
+
+T = TypeVar("T")
+
+
+class Index:
+    """Messages of one channel, in memory. For one thread, in which it is made."""
+
+    def __init__(self) -> None:
+        self._db = sqlite3.connect(":memory:")
+        self._db.execute("PRAGMA temp_store = MEMORY")
+        self._db.execute(CREATE)
+
+    def add(self, messages: Iterable[MessageRecord]) -> None:
+        """Of messages with the same id the last counts. Those of whoever does not want to be read are left out."""
+        with self._db:
+            self._db.executemany(ADD, (_row(message) for message in messages if _can_be_found(message)))
+
+    def find(self, wanted: Sequence[str], before: int, limit: int) -> list[MessageRecord]:
+        """What the first of these expressions finds that finds anything, the best first. before: a message's id."""
+        for expression in wanted:
+            if ids := self._db.execute(FIND, (expression, before, limit)).fetchall():
+                return [_message(*self._db.execute(GET, each).fetchone()) for each in ids]
+        return []
+
+    def close(self) -> None:
+        self._db.close()
+
+
+Ask = Callable[[Index], list[MessageRecord]]
+
+
+@dataclass(slots=True)
+class _Kept:
+    """An index, and what is still to be added to it."""
+
+    index: Index
+    timer: asyncio.TimerHandle
+    waiting: list[MessageRecord] = field(default_factory=list)
+
+
+class Search:
+    """The indexes of the channels that were asked for last. To be used in one event loop; a thread does the work.
+
+    is_gone: whether a message of a channel, by its id, is to be gone, though its removal may not have got that far.
+    """
+
+    def __init__(self, read: Read, *, is_gone: Callable[[int, MessageRecord], bool]) -> None:
+        self._read = read
+        self._is_gone = is_gone
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._thread = ThreadPoolExecutor(1, "search")
+        self._one_at_a_time = asyncio.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    async def find(
+        self, channel_id: int, words: str, limit: int = 8, *, author: str = "", before: int = ANY
+    ) -> list[MessageRecord]:
+        """The messages that these words fit best, of those alike the newest first; content is what a reader saw.
+
+        All words should be in a message or its author's name, be it as the beginning of longer ones; where no message
+        has them all, any may. author: words of the name of whoever said it. before: the id of a later message.
+        Raises OSError where the transcript cannot be read.
+        """
+        wanted = expressions(words, author)
+        if not wanted:
+            return []
+        async with self._one_at_a_time:
+            try:
+                found = await self._find(channel_id, lambda index: index.find(wanted, before, limit))
+            except BaseException:
+                self.drop(channel_id)  # of what waited to be added, some may not have been
+                raise
+        return [message for message in found if not self._is_gone(channel_id, message)]
+
+    async def _find(self, channel_id: int, ask: Ask) -> list[MessageRecord]:
+        while True:
+            kept = self._known(channel_id) or await self._make(channel_id)
+            if self._kept.get(channel_id) is not kept:
+                continue  # it was dropped while it was made, or, below, while it was asked
+            found = await self._ask(kept, ask)
+            if self._kept.get(channel_id) is kept:
+                return found
+
+    async def _ask(self, kept: _Kept, ask: Ask) -> list[MessageRecord]:
+        new, kept.waiting = kept.waiting, []
+
+        def work() -> list[MessageRecord]:
+            kept.index.add(new)
+            return ask(kept.index)
+
+        return await self._do(work)
+
+    def _known(self, channel_id: int) -> _Kept | None:
+        if channel_id in self._kept:
+            self._kept.move_to_end(channel_id)
+        return self._kept.get(channel_id)
+
+    async def _make(self, channel_id: int) -> _Kept:
+        index = await self._do(Index)
+        timer = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.drop, channel_id)
+        # Known before it is read: what is dropped meanwhile is not used, and what is said waits behind what is read.
+        kept = self._kept[channel_id] = _Kept(index, timer)
+        if len(self._kept) > MOST_CHANNELS:
+            self.drop(next(iter(self._kept)))
+        kept.waiting[:0] = await self._read(channel_id, MOST_MESSAGES)
+        return kept
+
+    async def _do(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def said(self, channel_id: int, message: MessageRecord) -> None:
+        """A message was added to the channel's transcript."""
+        if kept := self._kept.get(channel_id):
+            kept.waiting.append(message)
+
+    def drop(self, channel_id: int | None = None) -> None:
+        """Something in the channel's transcript was edited or is to be gone; None: in any channel's."""
+        for each in list(self._kept) if channel_id is None else [channel_id]:
+            if kept := self._kept.pop(each, None):
+                kept.timer.cancel()
+                self._thread.submit(kept.index.close)
+
+    def close(self) -> None:
+        self.drop()
+        self._thread.shutdown(wait=False)
+
+
+def _can_be_found(message: MessageRecord) -> bool:
+    return 0 < message.message_id < ANY and message.text != UNREAD
+
+
+def _row(message: MessageRecord) -> tuple[Any, ...]:
+    name, text = _storable(message.author), _storable(message.text)
+    author, words = _spread(name), _spread(text)
+    return (
+        message.message_id,
+        author,
+        words,
+        None if author == name else name,
+        None if words == text else text,
+        message.author_id,
+        message.timestamp.timestamp(),
+        message.is_bot,
+        " ".join(map(str, message.addressees)),
+    )
+
+
+def _message(
+    author: str, author_id: int, text: str, at: float, is_bot: int, message_id: int, addressees: str
+) -> MessageRecord:
+    return MessageRecord(
+        author,
+        author_id,
+        text,
+        datetime.fromtimestamp(at, UTC),
+        bool(is_bot),
+        message_id,
+        addressees=frozenset(map(int, addressees.split())),
+    )
+
+
+def _storable(text: str) -> str:
+    """SQLite takes no lone surrogates, which JSON can carry."""
+    return text.encode(errors="replace").decode()
+
+
+def _spread(text: str) -> str:
+    """The text as it is indexed: in one form of several that look alike, its words apart."""
+    return text if text.isascii() else DENSE.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
+
+
+def expressions(words: str, author: str) -> list[str]:
+    """What FTS5 is asked, one after the other until something is found; none where there is no word in a text.
+
+    Any texts will do: nothing in them is syntax. author: empty: whoever said it.
+    """
+    wanted, by = _terms(words), _terms(author)
+    if not wanted or (author and not by):
+        return []
+    whose = f" AND author : ({' AND '.join(by)})" if by else ""
+    return [f"({together.join(wanted)}){whose}" for together in (" AND ", " OR ")][: len(wanted)]
+
+
+def _terms(text: str) -> list[str]:
+    """Each word as a string of FTS5's, in which nothing is syntax; one of several parts is a phrase."""
+    words = BETWEEN_WORDS.split(unicodedata.normalize("NFKC", _storable(text[:MAX_CHARACTERS])))
+    return [_term(word) for word in words if any(map(str.isalnum, word))][:MAX_WORDS]
+
+
+def _term(word: str) -> str:
+    is_short = word.isascii() and len(word) < 3  # "an" is not meant to find "answer"
+    return f'"{_spread(word)}"{"" if is_short else "*"}'

@@ -1,0 +1,351 @@
+"""delivery/hands.py over the loopback Discord: what is done, for whom, and in which sentence it is not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import discord
+import pytest
+
+from agents.gateway import NOBODY, Asked
+from agents.tools import Hands, Poll
+from conversation import MessageRecord
+from delivery import hands as module
+from delivery.hands import (
+    CANNOT_READ,
+    GONE,
+    LOOK_BACK,
+    NO_EMOJI,
+    NOT_TOLD,
+    REFUSALS,
+    REFUSED,
+    UNREAD,
+    UNSURE,
+    DiscordHands,
+)
+from playground.model import Message
+from playground.pins import MAX_PINS
+from playground.server import Playground
+from tests.playground.support import Bot
+
+OWN = "1573787725184630791"  # an emoji of the guild's
+POLL = Poll("Which day?", ("Monday", "Friday"), 3, False)
+Doing = Callable[[Hands, Asked, int], Awaitable[object]]
+DOINGS: dict[str, Doing] = {
+    "read": lambda hands, asked, message_id: hands.read(asked, asked.channel_id, message_id),
+    "react": lambda hands, asked, message_id: hands.react(asked, message_id, "🎉"),
+    "pin": lambda hands, asked, message_id: hands.pin(asked, message_id),
+    "poll": lambda hands, asked, _: hands.poll(asked, POLL, "n1"),
+}
+# What each takes beside reading: of the bot, and of the person.
+NEEDED = [
+    ("react", "add_reactions", "add_reactions"),
+    ("pin", "pin_messages", "manage_messages"),
+    ("poll", "send_polls", "send_polls"),
+    ("poll", "send_messages", "send_messages"),
+]
+
+
+@pytest.fixture
+def doing(request: pytest.FixtureRequest) -> Doing:
+    return DOINGS[request.param]
+
+
+each = pytest.mark.parametrize("doing", list(DOINGS), indirect=True)
+
+
+class Scene:
+    """Ada owns the guild; Ben, who asks, is one of its people. His message is the question."""
+
+    def __init__(self, pg: Playground, bot: Bot) -> None:
+        self.pg = pg
+        self.bot = bot
+        self.channel = pg.channel("general")
+        self.ben = pg.person("Ben")
+        self.question = pg.post(self.channel, self.ben, "which key?")
+        self.asked = Asked(pg.guild_id, self.channel, self.ben, self.question.id)
+        self.now = discord.utils.utcnow()
+        self.readable: Callable[[int, MessageRecord], MessageRecord | None] = lambda _, record: record
+        self.hands: Hands = DiscordHands(bot, self._told, lambda: self.now)
+        pg.allow(self.channel, "pin_messages")
+        pg.allow(self.channel, "manage_messages", member=self.ben)
+        self.changes = 2
+
+    def _told(self, channel_id: int, record: MessageRecord) -> MessageRecord | None:
+        return self.readable(channel_id, record)
+
+    async def settled(self) -> None:
+        """Once the bot has heard of each change of a channel so far."""
+        await self.bot.event("guild_channel_update", self.changes)
+
+    async def deny(self, *names: str, member: int | None = None, channel: int | None = None) -> None:
+        self.pg.deny(channel or self.channel, *names, member=member)
+        self.changes += 1
+        await self.settled()
+
+    @property
+    def standing(self) -> Message:
+        """The question as it stands now."""
+        return self.pg.world.message(self.channel, self.question.id)
+
+    @property
+    def polls(self) -> list[Message]:
+        return [m for m in self.pg.messages(self.channel) if m.poll]
+
+
+@pytest.fixture
+async def scene(pg: Playground, bot: Bot) -> Scene:
+    scene = Scene(pg, bot)
+    await scene.settled()
+    return scene
+
+
+def sent(pg: Playground, method: str, ending: str) -> int:
+    return sum(one.method == method and one.path.endswith(ending) for one in pg.requests)
+
+
+# What is done
+
+
+async def test_a_message_is_read_as_the_conversation_would_record_it(scene: Scene) -> None:
+    there = scene.pg.post(scene.pg.channel("help"), scene.pg.person("Ada"), f"<@{scene.ben}> under the mat")
+    found = await scene.hands.read(scene.asked, there.channel_id, there.id)
+    assert isinstance(found, MessageRecord)
+    assert (found.author, found.text, found.message_id) == ("Ada", "@Ben under the mat", there.id)
+
+
+async def test_the_bots_own_message_is_known_as_such(scene: Scene) -> None:
+    channel = scene.bot.get_channel(scene.channel)
+    assert isinstance(channel, discord.TextChannel)
+    own = await channel.send("mine")
+    found = await scene.hands.read(scene.asked, scene.channel, own.id)
+    assert isinstance(found, MessageRecord)
+    assert found.is_bot
+
+
+async def test_what_may_be_told_of_a_message_is_for_others_to_say(scene: Scene) -> None:
+    scene.readable = lambda channel_id, record: replace(record, content=f"(something in {channel_id})")
+    found = await DOINGS["read"](scene.hands, scene.asked, scene.question.id)
+    assert isinstance(found, MessageRecord)
+    assert found.text == f"(something in {scene.channel})"
+    scene.readable = lambda *_: None
+    assert await DOINGS["read"](scene.hands, scene.asked, scene.question.id) == NOT_TOLD
+
+
+@pytest.mark.parametrize("emoji", ["👍", " 🎉 ", "1️⃣", "🏳️‍🌈"])
+async def test_a_reaction_stands_under_the_message_once(scene: Scene, emoji: str) -> None:
+    for _ in range(2):
+        assert await scene.hands.react(scene.asked, scene.question.id, emoji) is None
+    [reaction] = scene.standing.reactions
+    assert (reaction.emoji, reaction.users) == (emoji.strip(), (scene.pg.bot_id,))
+
+
+@pytest.mark.parametrize("given", [f"<:parley:{OWN}>", f"<a:another_name:{OWN}>", ":parley:", "parley"])
+async def test_an_emoji_of_the_server_is_known_by_its_name_or_id(scene: Scene, given: str) -> None:
+    guild = scene.bot.get_guild(scene.pg.guild_id)
+    assert guild
+    data: Any = {"id": OWN, "name": "parley", "roles": [], "animated": False}
+    guild.emojis = (discord.Emoji(guild=guild, state=scene.bot._connection, data=data),)
+    assert await scene.hands.react(scene.asked, scene.question.id, given) is None
+    assert [one.emoji for one in scene.standing.reactions] == [f"parley:{OWN}"]
+
+
+@pytest.mark.parametrize("given", ["", "thumbsup", "<:foreign:1573787725184630792>", "a" * 5_000, "👍" * 20, "\n"])
+async def test_what_is_no_emoji_is_told(scene: Scene, given: str) -> None:
+    assert await scene.hands.react(scene.asked, scene.question.id, given) == NO_EMOJI
+    assert scene.standing.reactions == ()
+
+
+async def test_a_message_is_pinned_once(scene: Scene) -> None:
+    for _ in range(2):
+        assert await scene.hands.pin(scene.asked, scene.question.id) is None
+    assert scene.standing.pinned_at
+    assert [m.type for m in scene.pg.messages(scene.channel)] == [0, 6]
+
+
+async def test_a_poll_is_posted_as_it_is_and_pings_nobody(scene: Scene) -> None:
+    poll = Poll("Which day, @everyone?", ("Monday", f"<@{scene.ben}>"), 3, True)
+    assert await scene.hands.poll(scene.asked, poll, "n1") is None
+    [posted] = scene.polls
+    assert posted.poll == {
+        "question": poll.question,
+        "answers": list(poll.options),
+        "duration": 3,
+        "allow_multiselect": True,
+    }
+    assert (posted.nonce, posted.content, posted.pinged) == ("n1", "", frozenset())
+    # A reply would pass for the answer to the question.
+    assert posted.reference is None
+
+
+@pytest.mark.parametrize("nonce", ["n1", "n2"])
+async def test_a_poll_that_stands_is_not_posted_again(scene: Scene, nonce: str) -> None:
+    """By its nonce while Discord knows that; else by what it says."""
+    await scene.hands.poll(scene.asked, POLL, "n1")
+    for number in range(50):
+        scene.pg.post(scene.channel, scene.ben, str(number))
+    again = replace(scene.asked, message_id=scene.pg.messages(scene.channel)[-1].id)
+    assert await scene.hands.poll(again, POLL, nonce) is None
+    assert len(scene.polls) == 1
+    assert sent(scene.pg, "POST", "/messages") == 1
+
+
+async def test_a_poll_whose_answer_was_lost_is_there_once(scene: Scene) -> None:
+    scene.pg.faults.add("POST", "/messages$", drop=True, after_effect=True)
+    assert await scene.hands.poll(scene.asked, POLL, "n1") == UNSURE
+    assert await scene.hands.poll(scene.asked, POLL, "n1") is None
+    assert len(scene.polls) == 1
+
+
+async def test_a_poll_far_up_in_the_channel_is_known_by_its_nonce(scene: Scene) -> None:
+    await scene.hands.poll(scene.asked, POLL, "n1")
+    for number in range(LOOK_BACK):
+        scene.pg.post(scene.channel, scene.ben, str(number))
+    assert await scene.hands.poll(scene.asked, POLL, "n1") is None
+    assert len(scene.polls) == 1
+    assert sent(scene.pg, "POST", "/messages") == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(POLL, question="Which week?"),
+        replace(POLL, options=("Friday", "Monday")),
+        replace(POLL, hours=4),
+        replace(POLL, multiple=True),
+    ],
+)
+async def test_another_poll_is_posted_beside_it(scene: Scene, other: Poll) -> None:
+    await scene.hands.poll(scene.asked, POLL, "n1")
+    assert await scene.hands.poll(scene.asked, other, "n2") is None
+    assert len(scene.polls) == 2
+
+
+async def test_a_poll_that_is_over_can_be_posted_again(scene: Scene) -> None:
+    await scene.hands.poll(scene.asked, POLL, "n1")
+    scene.now += timedelta(hours=POLL.hours, minutes=1)
+    await scene.hands.poll(scene.asked, POLL, "n2")
+    assert len(scene.polls) == 2
+
+
+async def test_somebody_elses_poll_is_not_ours(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    await scene.hands.poll(scene.asked, POLL, "n1")
+    [ours] = scene.polls
+    foreign = replace(ours, author=scene.pg.world.user(scene.ben))
+    monkeypatch.setitem(scene.pg.world.channel(scene.channel).messages, ours.id, foreign)
+    await scene.hands.poll(scene.asked, POLL, "n2")
+    assert len(scene.polls) == 2
+
+
+# Who may
+
+
+@each
+@pytest.mark.parametrize("permission", ["view_channel", "read_message_history"])
+async def test_nothing_is_done_where_the_person_cannot_read(scene: Scene, doing: Doing, permission: str) -> None:
+    await scene.deny(permission, member=scene.ben)
+    assert await doing(scene.hands, scene.asked, scene.question.id) == CANNOT_READ
+    assert (scene.standing, scene.polls) == (scene.question, [])
+
+
+@each
+@pytest.mark.parametrize("permission", ["view_channel", "read_message_history"])
+async def test_nothing_is_done_where_the_bot_cannot_read(scene: Scene, doing: Doing, permission: str) -> None:
+    await scene.deny(permission)
+    assert await doing(scene.hands, scene.asked, scene.question.id) == UNREAD
+    assert (scene.standing, scene.polls) == (scene.question, [])
+
+
+async def test_a_channel_that_only_the_bot_can_see_stays_hidden(scene: Scene) -> None:
+    secret = scene.pg.post(scene.pg.channel("help"), scene.pg.person("Ada"), "secret")
+    await scene.deny("view_channel", member=scene.ben, channel=secret.channel_id)
+    unseen = await scene.hands.read(scene.asked, secret.channel_id, secret.id)
+    assert unseen == await scene.hands.read(scene.asked, 1, 1) == CANNOT_READ
+
+
+@pytest.mark.parametrize(("doing", "ours", "theirs"), NEEDED, indirect=["doing"])
+async def test_what_the_person_may_not_do_is_not_done_for_them(
+    scene: Scene, doing: Doing, ours: str, theirs: str
+) -> None:
+    await scene.deny(theirs, member=scene.ben)
+    told = await doing(scene.hands, scene.asked, scene.question.id)
+    assert told == f"Not done: the person who asks lacks the permission '{ours}' in this channel."
+    assert (scene.standing, scene.polls) == (scene.question, [])
+
+
+@pytest.mark.parametrize(("doing", "ours"), [needed[:2] for needed in NEEDED], indirect=["doing"])
+async def test_what_the_bot_may_not_do_is_told(scene: Scene, doing: Doing, ours: str) -> None:
+    await scene.deny(ours)
+    told = await doing(scene.hands, scene.asked, scene.question.id)
+    assert told == f"Not done: I lack the permission '{ours}' in this channel."
+    assert not any(one.method in ("PUT", "POST") for one in scene.pg.requests)
+
+
+async def test_to_manage_messages_is_not_enough_for_the_bot_to_pin(scene: Scene) -> None:
+    scene.pg.allow(scene.channel, "manage_messages")
+    scene.changes += 1
+    await scene.deny("pin_messages")
+    assert "I lack" in str(await scene.hands.pin(scene.asked, scene.question.id))
+
+
+async def test_the_owner_may_have_everything_done(scene: Scene) -> None:
+    owner = replace(scene.asked, user_id=scene.pg.person("Ada"))
+    assert await scene.hands.pin(owner, scene.question.id) is None
+
+
+@each
+async def test_who_has_left_has_nothing_done(scene: Scene, doing: Doing) -> None:
+    gone = replace(scene.asked, user_id=404)
+    assert await doing(scene.hands, gone, scene.question.id) == REFUSALS[10007]
+
+
+@each
+async def test_where_nobody_asked_nothing_is_done(scene: Scene, doing: Doing) -> None:
+    assert await doing(scene.hands, NOBODY, scene.question.id) == CANNOT_READ
+
+
+# What Discord refuses
+
+
+@pytest.mark.parametrize("doing", ["read", "react", "pin"], indirect=True)
+async def test_a_message_that_is_gone_is_told(scene: Scene, doing: Doing) -> None:
+    scene.pg.delete(scene.question)
+    assert await doing(scene.hands, scene.asked, scene.question.id) == GONE
+
+
+async def test_a_channel_full_of_pins_is_told(scene: Scene) -> None:
+    for number in range(MAX_PINS):
+        message = scene.pg.post(scene.channel, scene.ben, str(number))
+        scene.pg.world.channel(scene.channel).messages[message.id] = replace(message, pinned_at=1.0)
+    assert await scene.hands.pin(scene.asked, scene.question.id) == REFUSALS[30003]
+
+
+@each
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ({"status": 403}, REFUSED),
+        ({"status": 400, "code": 90001}, REFUSALS[90001]),
+        ({"status": 404}, GONE),
+        ({"status": 501}, UNSURE),
+        ({"drop": True, "times": 2}, UNSURE),
+    ],
+)
+async def test_each_refusal_is_a_sentence(scene: Scene, doing: Doing, fault: dict[str, Any], told: str) -> None:
+    scene.pg.faults.add("*", "/channels/", **fault)
+    assert await doing(scene.hands, scene.asked, scene.question.id) == told
+
+
+@each
+async def test_a_discord_that_says_nothing_is_not_waited_for(
+    scene: Scene, doing: Doing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CALL_SECONDS", 0.05)
+    never = asyncio.Event()
+    scene.pg.faults.add("GET", "/members/", delay_event=never)
+    assert await doing(scene.hands, scene.asked, scene.question.id) == UNSURE
+    never.set()

@@ -1,0 +1,151 @@
+"""The general agent's own tools, in Discord: what it looks up, what it does, and what it asks before it does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import NOT_YOURS
+from playground.model import Message
+from tests.e2e.test_asking import tool_results
+from tests.support.lives import kill, life, on_disk, open_stage
+from tests.support.scene import Scene
+from tests.support.stub_model import Call, Reply, StubModel
+
+MAY_I = "May I"
+
+
+def call(name: str, **arguments: Any) -> Reply:
+    return Reply(calls=(Call(name, json.dumps(arguments)),))
+
+
+def link(message: Message, scene: Scene) -> str:
+    return f"https://discord.com/channels/{scene.pg.guild_id}/{message.channel_id}/{message.id}"
+
+
+@pytest.fixture
+async def stage(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
+    async with open_stage(stub, tmp_path / "state") as opened:
+        yield opened
+
+
+async def asked_to_pin(scene: Scene) -> tuple[Message, Message]:
+    """A message of Chloe's, and the card by which Ben, who asked for it, is asked whether to pin it."""
+    rules = scene.say("Chloe", "the rules of this channel")
+    scene.stub.replies.extend([call("pin", link=link(rules, scene)), Reply("Done.")])
+    await scene.ask("Ben", "pin what Chloe said")
+    return rules, await scene.card(MAY_I)
+
+
+def pinned(scene: Scene, message: Message) -> bool:
+    return scene.pg.world.message(message.channel_id, message.id).pinned_at is not None
+
+
+async def test_what_was_said_in_an_earlier_conversation_is_found(scene: Scene) -> None:
+    said = scene.mention("Ada", "the wifi password is on the fridge")
+    await scene.answer_to(said)
+    scene.bot.conversations.end(said.channel_id)
+    scene.stub.replies.extend([call("search_history", words="wifi password"), Reply("On the fridge.")])
+    await scene.ask("Ben", "where is the wifi password?")
+    (found,) = tool_results(scene.stub.requests[-1])
+    assert "Ada: @Parley the wifi password is on the fridge" in found
+    assert str(said.id) in found
+
+
+async def test_what_was_deleted_is_not_found(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    said = scene.mention("Ada", "the wifi password is on the fridge")
+    await scene.answer_to(said)
+    await scene.delete(said)
+    scene.stub.replies.extend([call("search_history", words="wifi password"), Reply("I do not know.")])
+    await scene.ask("Ben", "where is it?")
+    (found,) = tool_results(scene.stub.requests[-1])
+    assert "fridge" not in found
+
+
+async def test_a_message_is_read_by_its_link(scene: Scene) -> None:
+    said = scene.say("Chloe", "lunch is at noon", channel="random")
+    scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply("At noon.")])
+    await scene.ask("Ben", f"when is lunch? {link(said, scene)}")
+    (read,) = tool_results(scene.stub.requests[-1])
+    assert "Chloe: lunch is at noon" in read
+
+
+async def test_what_the_asker_cannot_read_the_agent_does_not_read_to_them(scene: Scene) -> None:
+    said = scene.say("Ada", "a secret", channel="random")
+    scene.pg.deny(said.channel_id, "view_channel", member=scene.pg.person("Ben"))
+    scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply("I cannot say.")])
+    await scene.ask("Ben", f"what does it say? {link(said, scene)}")
+    (read,) = tool_results(scene.stub.requests[-1])
+    assert "secret" not in read
+
+
+async def test_it_reacts_to_the_question(scene: Scene) -> None:
+    scene.stub.replies.extend([call("react", emoji="🎉"), Reply("Hooray!")])
+    question = scene.mention("Ada", "I passed!")
+    await scene.answer_to(question)
+    (reaction,) = scene.pg.world.message(question.channel_id, question.id).reactions
+    assert reaction.emoji == "🎉"
+
+
+async def test_it_pins_once_it_is_allowed_to_by_who_manages_messages(scene: Scene) -> None:
+    rules, card = await asked_to_pin(scene)
+    assert link(rules, scene) in card.content
+    assert not pinned(scene, rules)
+    stranger = scene.press("Chloe", card, "Yes")
+    assert (await scene.pg.reply_to(stranger)).content == NOT_YOURS
+    scene.press("Ada", card, "Yes")
+    await scene.shows("Done.")
+    assert pinned(scene, rules)
+
+
+async def test_who_asked_but_may_not_pin_can_only_call_it_off(scene: Scene) -> None:
+    rules, card = await asked_to_pin(scene)
+    scene.press("Ben", card, "Yes")
+    await scene.shows("Done.")
+    assert not pinned(scene, rules)
+    assert "lacks the permission" in tool_results(scene.stub.requests[-1])[-1]
+
+
+async def test_what_is_denied_is_not_done(scene: Scene) -> None:
+    rules, card = await asked_to_pin(scene)
+    scene.press("Ben", card, "No")
+    await scene.shows("Done.")
+    assert not pinned(scene, rules)
+
+
+@pytest.mark.parametrize("ending", ["told to", "killed"])
+async def test_what_was_asked_before_a_restart_is_done_once_behind_it(stage: Scene, ending: str) -> None:
+    poll = call("create_poll", question="Lunch?", options=["noon", "one"], hours=2)
+    async with life(stage):
+        stage.stub.replies.extend([poll, Reply("There it is.")])
+        await stage.ask("Ada", "ask them when to have lunch")
+        card = await stage.card(MAY_I)
+        if ending == "killed":
+            await kill(stage)
+    async with life(stage):
+        stage.stub.replies.append(Reply("There it is."))
+        stage.press("Ada", card, "Yes")
+        await stage.shows("There it is.")
+        await stage.at_rest()
+        polls = [m for m in stage.said() if m.poll]
+        assert len(polls) == 1
+
+
+async def test_what_was_found_and_is_edited_away_stays_nowhere(scene: Scene) -> None:
+    said = scene.mention("Ada", "the wifi password is bluebell")
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.answer_to(said)
+    scene.bot.conversations.end(said.channel_id)
+    sure = Call("ask_confirmation", '{"question": "Shall I say it here?"}')
+    scene.stub.replies.extend([call("search_history", words="wifi password"), Reply(calls=(sure,))])
+    await scene.ask("Ben", "where is the wifi password?")
+    await scene.bot.keeper.settled()
+    assert on_disk(scene.folder / "channels", "bluebell")
+    await scene.edit(said, "forget that")
+    await scene.bot.keeper.settled()
+    assert not on_disk(scene.folder, "bluebell")
