@@ -60,6 +60,7 @@ MAX_TRANSCRIPT_MESSAGES = 60
 MAX_TRANSCRIPT_CHARACTERS = 16_000
 
 MAX_PROMPT_IMAGES = 4
+MAX_CALLS = 20  # of tools, in one answer
 MAX_REQUESTS = 8  # of one answer: each call of a tool takes one more
 # The last two or three turns are sent as the model knows turns, what was before as text.
 UNFOLDED_TURNS = 2
@@ -159,6 +160,8 @@ class GeneralAgent:
             for _ in range(MAX_REQUESTS):
                 if run.results is None and not await self._say(request, run, go_on):
                     return self._answer(request, run)
+                if run.called > MAX_CALLS:
+                    break
                 if deferred := await self._use_tools(request, run):
                     return _asking(request, Suspended.of(run.messages[run.began :], deferred, run.words_of), run)
         raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
@@ -187,6 +190,7 @@ class GeneralAgent:
             run.is_asking = False
             response = stream.get()
         run.messages.append(response)
+        run.called += len(response.tool_calls)
         return bool(response.tool_calls) and not run.was_cut
 
     async def _use_tools(self, request: AgentRequest, run: _Run) -> DeferredToolRequests | None:
@@ -253,6 +257,7 @@ class _Run:
     text: str = ""
     tokens: int = 0
     is_asking: bool = False
+    called: int = 0
     gap: str = ""
 
     @property

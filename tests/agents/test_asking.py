@@ -26,7 +26,7 @@ from pydantic_ai.models.function import FunctionModel
 from agents import gateway
 from agents.asking import CALLED_OFF, MAX_ARGUMENTS, MAX_QUESTIONS, REFUSED, TOO_MANY
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
-from agents.general import MAX_REQUESTS, GeneralAgent
+from agents.general import MAX_CALLS, MAX_REQUESTS, GeneralAgent
 from agents.models import build_model
 from conversation import ChannelConversation, MessageRecord
 from state.prompts import AwaitingType, ResolutionType
@@ -175,6 +175,20 @@ async def test_a_model_that_never_stops_calling_is_stopped(stub: StubModel, mode
     assert outcome.kind is FailureKind.EMPTY
     assert len(stub.requests) == MAX_REQUESTS
     assert outcome.tokens >= 15 * MAX_REQUESTS
+
+
+async def test_a_model_that_calls_too_much_at_once_is_stopped_before_it_does(stub: StubModel, model: Model) -> None:
+    done: list[int] = []
+
+    async def note(number: int) -> str:
+        done.append(number)
+        return "noted"
+
+    calls = [Call("note", json.dumps({"number": n}), f"call-{n}") for n in range(MAX_CALLS + 1)]
+    stub.replies += [Reply(calls=tuple(calls[:1])), Reply(calls=tuple(calls[1:]))]
+    outcome = await GeneralAgent(model, tools=[Tool(note)]).respond(request(said(ANNA)), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert done == [0]
 
 
 # While the question is open

@@ -11,6 +11,7 @@ import pytest
 
 import bot
 from followup.model import FollowupModel, ModelFileError
+from tests.support.followups import shipped_model
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import StubModel
 
@@ -36,6 +37,12 @@ async def stub(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubModel]:
 async def scene(stub: StubModel) -> AsyncIterator[Scene]:
     async with open_scene(stub) as opened:
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def model_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read it takes as long as all else that a bot is made of."""
+    monkeypatch.setattr(bot, "load_model", shipped_model)
 
 
 @pytest.fixture
