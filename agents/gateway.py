@@ -57,7 +57,8 @@ class AgentRequest:
     the questions among it; questions: the messages that want an answer. now: aware.
 
     notes: lines that the model is shown in this turn, and which the history does not keep. reply: what the agent had
-    asked is resolved, and it goes on from there. asked: for whom tools run.
+    asked is resolved, and it goes on from there. asked: for whom tools run. tell_stage: told what the agent is doing
+    before it goes on to speak, in a few words.
     state: what this agent left to be given back to it.
     """
 
@@ -69,6 +70,7 @@ class AgentRequest:
     notes: Sequence[str] = ()
     reply: Reply | None = None
     asked: Asked = NOBODY
+    tell_stage: Callable[[str], None] = lambda _stage: None
     state: AgentState | None = None
 
 

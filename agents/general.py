@@ -79,6 +79,17 @@ KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 )
 
 
+QUIET = frozenset(tool.name for tool in ASKING)
+STAGES = {
+    "search_history": "searching the history",
+    "read_message": "reading a message",
+    "current_time": "looking at the clock",
+    "react": "reacting",
+    "pin": "pinning",
+    "create_poll": "making a poll",
+}
+
+
 class GeneralAgent:
     """Answers from the conversation, and may ask those it answers. instructions: the owner's, added to ours.
 
@@ -162,9 +173,17 @@ class GeneralAgent:
                     return self._answer(request, run)
                 if run.called > MAX_CALLS:
                     break
+                self._tell_stage(request, run)
                 if deferred := await self._use_tools(request, run):
                     return _asking(request, Suspended.of(run.messages[run.began :], deferred, run.words_of), run)
         raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
+
+    def _tell_stage(self, request: AgentRequest, run: _Run) -> None:
+        """What is being done meanwhile, by the first tool that is called; to ask is nothing that takes time."""
+        calls = run.messages[-1].tool_calls if isinstance(run.messages[-1], ModelResponse) else []
+        called = [call.tool_name for call in calls if call.tool_name not in QUIET]
+        if called:
+            request.tell_stage(STAGES.get(called[0], f"using {called[0]}"))
 
     async def _say(self, request: AgentRequest, run: _Run, go_on: Callable[[], None]) -> bool:
         """One response of the model, shown as it comes. Returns whether it calls tools.

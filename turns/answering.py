@@ -176,6 +176,7 @@ class Answering:
             notes=notes,
             reply=_reply(turn.questions[-1], conversation) if turn.questions else None,
             asked=_asked(pending[-1]),
+            tell_stage=turn.tell_stage,
         )
 
         return await self._team[turn.agent].respond(turn.request, show)

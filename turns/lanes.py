@@ -25,7 +25,7 @@ from state.awaiting import Prompt
 from turns.answering import Answering
 from turns.ledger import Ledger
 from turns.turn import Cancel, Question, Ready, Turn
-from turns.wording import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text
+from turns.wording import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, with_stage
 
 log = structlog.get_logger()
 
@@ -219,7 +219,8 @@ class Turns:
             outcome = await self._outcome(turn, conversation, post)
             tokens = self._account(turn, outcome)
             if outcome is Cancel.STOPPED:
-                turn.text = post.shown  # whoever says stop wants to read no more
+                # Whoever says stop wants to read no more.
+                turn.text = turn.text if turn.stage else post.shown
             ended = await self._conclude(turn, newest, conversation, post, outcome)
         for record in () if turn.is_tainted else post.standing:
             self._keep(newest, record)
@@ -265,11 +266,7 @@ class Turns:
         if not (turn.by_miniapp or self._has_budget()):
             return Cancel.OVER_BUDGET
 
-        def show(text: str) -> None:
-            turn.text = text
-            post.show(text)
-
-        turn.work = asyncio.create_task(self._answering.answer(turn, conversation, show))
+        turn.work = asyncio.create_task(self._answering.answer(turn, conversation, _showing(turn, post)))
         await asyncio.wait({turn.work, post.broken}, return_when=asyncio.FIRST_COMPLETED)
         if not turn.work.done() and not turn.cancel:
             turn.end(Cancel.UNDELIVERABLE)
@@ -414,6 +411,21 @@ class Turns:
                 log.error("report_failed", channel=newest.channel_id, problem=again.problem, detail=str(again))
         if error.problem is not Problem.GONE:
             await wire.react(newest.reply_to, NOT_ALLOWED)
+
+
+def _showing(turn: Turn, post: Post) -> Callable[[str], None]:
+    """What the turn says, and what it does meanwhile, is shown as it comes."""
+
+    def show(text: str) -> None:
+        turn.text, turn.stage = text, ""
+        post.show(text)
+
+    def tell_stage(stage: str) -> None:
+        turn.stage = stage
+        post.show(with_stage(turn))
+
+    turn.tell_stage = tell_stage
+    return show
 
 
 def _together(waiting: Sequence[Question]) -> list[Question]:

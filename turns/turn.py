@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -96,7 +96,7 @@ class Turn:
     """adopted: None, or what an earlier process had posted for it, and ready: what it had come to there.
 
     is_tainted: one of its questions was taken back after it had begun, so that its answer may tell of that. agent: who
-    answers, once that is known.
+    answers, once that is known. text: what it has said so far; stage: what it is doing since.
     """
 
     questions: list[Question]
@@ -107,6 +107,8 @@ class Turn:
     agent: str = GENERAL
     request: AgentRequest | None = None
     text: str = ""
+    stage: str = ""
+    tell_stage: Callable[[str], None] = lambda _stage: None
     cancel: Cancel | None = None
     work: asyncio.Task[Answer | Failure | Cancel] | None = None
 

@@ -59,6 +59,11 @@ def final_text(turn: Turn, outcome: Answer | Failure | Cancel) -> str:
             assert_never(outcome)
 
 
+def with_stage(turn: Turn) -> str:
+    """What stands in the channel while something is done: the line below goes as soon as there is more to say."""
+    return _with_note(turn.text, f"{turn.stage} …") if turn.text.strip() else f"-# {turn.stage} …"
+
+
 def _sentence(turn: Turn, kind: FailureKind) -> str | None:
     if turn.is_remote and kind in REMOTE_SENTENCES:
         return f"I asked the agent {turn.agent}. {REMOTE_SENTENCES[kind]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -149,3 +150,21 @@ async def test_what_was_found_and_is_edited_away_stays_nowhere(scene: Scene) -> 
     await scene.edit(said, "forget that")
     await scene.bot.keeper.settled()
     assert not on_disk(scene.folder, "bluebell")
+
+
+async def test_what_it_is_doing_is_shown_until_it_speaks(scene: Scene) -> None:
+    gate = asyncio.Event()
+    scene.stub.replies.extend([call("search_history", words="wifi"), Reply("On the fridge.", before=gate)])
+    question = scene.mention("Ada", "where is the wifi password?")
+    await scene.shows("-# searching the history …")
+    gate.set()
+    assert (await scene.answer_to(question)).content == "On the fridge."
+
+
+async def test_who_says_stop_while_it_is_doing_something_reads_no_more_of_that(scene: Scene) -> None:
+    gate = asyncio.Event()
+    scene.stub.replies.extend([call("search_history", words="wifi"), Reply("On the fridge.", before=gate)])
+    question = scene.mention("Ada", "where is the wifi password?")
+    await scene.shows("-# searching the history …")
+    scene.say("Ada", "stop")
+    assert (await scene.answer_to(question)).content == "Stopped."
