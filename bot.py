@@ -22,10 +22,13 @@ import structlog
 import yarl
 from discord import app_commands
 
+from agents.asking import ASKING
 from agents.coordinator import Candidate, Choice, Picker
 from agents.gateway import Place
 from agents.general import GeneralAgent
 from agents.judge import ModelAnswerable, ModelJudge
+from agents.mcp_file import McpError, McpServer, load_mcp
+from agents.mcp_servers import McpTools
 from agents.models import DEMO, UnusableModelError, build_model
 from agents.rewriter import ModelRewriter
 from agents.roster import AgentEntry, RosterError, load_roster
@@ -256,8 +259,15 @@ class Parley(discord.Client):
             spend=self._spend,
         )
         hands = DiscordHands(self, self._tellable, self._now)
-        tools = [*own_tools(hands, self._now), search_tool(self._find, hands.can_read)]
-        general = GeneralAgent(self._model, instructions=settings.instructions, tools=tools)
+        own = [*own_tools(hands, self._now), search_tool(self._find, hands.can_read)]
+        self.mcp = McpTools(_mcp_servers(settings), taken={tool.name for tool in (*ASKING, *own)})
+        general = GeneralAgent(
+            self._model,
+            instructions=settings.instructions,
+            tools=own,
+            toolsets=[self.mcp.toolset],
+            definitions=self.mcp.definitions,
+        )
         return Team(general, {agent.name: agent for agent in self._remotes}, picker, bot_id=lambda: self._me()[1])
 
     def _set_up_initiative(self, settings: Settings) -> None:
@@ -370,6 +380,7 @@ class Parley(discord.Client):
             await self._models.enter_async_context(model)
         for agent in self._remotes:
             await self._models.enter_async_context(agent)
+        await self._models.enter_async_context(self.mcp)
         self.decision_log.start()
         self._spawn(self.prompts.keep())
         self._spawn(self._sweep())
@@ -880,6 +891,16 @@ def _roster(settings: Settings) -> tuple[AgentEntry, ...]:
     try:
         return load_roster(settings.agents, os.environ)
     except RosterError as error:
+        raise SettingError(str(error)) from None
+
+
+def _mcp_servers(settings: Settings) -> tuple[McpServer, ...]:
+    """The servers that lend the general agent tools. Raises SettingError."""
+    if settings.mcp_config is None:
+        return ()
+    try:
+        return load_mcp(settings.mcp_config, os.environ)
+    except McpError as error:
         raise SettingError(str(error)) from None
 
 

@@ -70,6 +70,7 @@ class Settings(BaseSettings):
         None, description="an https:// address such as https://nominatim.openstreetmap.org, or leave it out"
     )
     agents: Path | None = Field(None, description="the path of a TOML file with [[agent]] tables, or leave it out")
+    mcp_config: Path | None = Field(None, description="the path of an mcp.json, or leave it out")
     coordinator_model: str | None = Field(None, description="provider:name, or leave it out to use JUDGE_MODEL")
     use_llm_judge: bool = Field(False, description="true or false")
     instructions: str = Field("", max_length=20_000, description="at most 20,000 characters of text")

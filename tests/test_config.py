@@ -43,7 +43,7 @@ def test_without_any_setting_the_documented_defaults_hold(monkeypatch: pytest.Mo
         600,
     )
     assert (settings.rewrite_model, settings.nominatim_url) == (None, None)
-    assert (settings.agents, settings.coordinator_model) == (None, None)
+    assert (settings.agents, settings.coordinator_model, settings.mcp_config) == (None, None, None)
     assert (settings.channels, settings.port, settings.instructions) == (frozenset(), None, "")
     assert (settings.state_dir, settings.decision_log) == (Path(".parley"), "on")
     assert (settings.redis_url, settings.log_level) == (None, "info")

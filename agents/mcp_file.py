@@ -1,0 +1,206 @@
+"""The MCP file: which MCP servers lend the general agent their tools. It is JSON, in the form that is usual for it:
+
+    {"mcpServers": {
+        "files": {"command": "npx", "args": ["-y", "files-server", "data"], "env": {"API_KEY": "${FILES_KEY}"}},
+        "wiki": {"url": "https://wiki.example/mcp", "headers": {"Authorization": "Bearer ${WIKI_TOKEN}"}}
+    }}
+
+`${NAME}` is a variable of the environment, in any of these texts.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from yarl import URL
+
+from agents.roster import HEADER_NAME, HEADER_VALUE, HTTPS_OWN, VARIABLE
+
+MAX_NAME = 40
+# What a server's process gets of our environment. The mcp package adds LOGNAME, SHELL, TERM and USER.
+INHERITED = ("HOME", "LANG", "PATH")
+SECRET_NAME = re.compile("key|token|secret|passw|auth|credential", re.IGNORECASE)
+# What is shorter stands in too many innocent texts to be taken out of them.
+MIN_SECRET = 6
+
+
+class McpError(ValueError):
+    """An MCP file that cannot be used. Its text is one sentence for the owner: file, server, remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """A server as the file describes it, with the variables' values: a process of ours (command, args, env, folder),
+    or one that is reached by HTTP (url, headers).
+
+    env: what the process gets of the environment, ours and the file's. folder: where it runs. secrets: values that no
+    text of the server's may show.
+    """
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    folder: Path = Path()
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+
+def load_mcp(path: Path, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
+    """The servers in the file's order. environ: where `${NAME}` is looked up, and what processes inherit from. Raises
+    McpError, for a missing package too."""
+    servers: list[McpServer] = []
+    for name, fields in _entries(path).items():
+        try:
+            servers.append(_server(name, fields, path.parent, environ))
+        except _EntryError as error:
+            raise McpError(f"In the MCP file {path}, server {_shown(name)}: {error}.") from None
+    if servers and find_spec("fastmcp") is None:
+        raise McpError(
+            f"The MCP file {path} needs a package that is not installed: run pip install 'pydantic-ai-slim[mcp]'."
+        )
+    return tuple(servers)
+
+
+class _EntryError(Exception):
+    """What is wrong with one server, and what would be right."""
+
+
+def _url(value: str) -> str:
+    """Credentials and what people say travel there: it is encrypted, or never leaves the machine."""
+    url = URL(value)
+    loopback = url.scheme == "http" and _is_loopback(url.host or "")
+    if not url.host or url.raw_user or url.raw_password or not (url.scheme == "https" or loopback):
+        raise ValueError("not encrypted, and not loopback")
+    return value
+
+
+class _Process(BaseModel):
+    """A server to be started. A field's description completes the sentence "use ..."."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    command: str = Field(description='the program\'s name or path, such as "npx"', min_length=1)
+    args: list[str] = Field([], description='a list of texts, such as ["-y", "files-server"]')
+    env: dict[str, str] = Field({}, description='an object with texts, such as {"API_KEY": "${NAME}"}')
+    cwd: str = Field("", description="the path of a folder, relative to the file's")
+    type: Literal["stdio"] = Field("stdio", description='"stdio", or leave it out')
+
+
+class _Http(BaseModel):
+    """A server to be reached. A field's description completes the sentence "use ..."."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    url: Annotated[str, AfterValidator(_url)] = Field(
+        description="an https:// (or loopback http://) address without user and password"
+    )
+    headers: dict[str, str] = Field({}, description='an object with texts, such as {"Authorization": "Bearer ${NAME}"}')
+    type: Literal["http", "streamable-http"] = Field("http", description='"http", or leave it out')
+
+
+def _entries(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique)
+    except OSError as error:
+        raise McpError(f"The MCP file {path} cannot be read ({error.strerror}): name one that can.") from None
+    except UnicodeDecodeError:
+        raise McpError(f"The MCP file {path} is not UTF-8: save it as such.") from None
+    except _EntryError as error:
+        raise McpError(f"In the MCP file {path}, {error}.") from None
+    except (ValueError, RecursionError) as error:
+        raise McpError(f"The MCP file {path} is no JSON ({error}): correct it there.") from None
+    entries = content.get("mcpServers") if isinstance(content, dict) and len(content) == 1 else None
+    if not isinstance(entries, dict):
+        raise McpError(f'The MCP file {path} has another form: use {{"mcpServers": {{"name": {{...}}}}}}.')
+    return entries
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise _EntryError(f"{_shown(key)} stands twice: give each its own")
+    return dict(pairs)
+
+
+def _server(name: str, fields: Any, folder: Path, environ: Mapping[str, str]) -> McpServer:
+    if not name.strip() or not name.isprintable() or len(name) > MAX_NAME:
+        raise _EntryError(f"its name cannot be used: use {MAX_NAME} visible characters at most")
+    if not isinstance(fields, dict) or ("command" in fields) == ("url" in fields):
+        raise _EntryError('it has not one of command and url: use {"command": ..., "args": [...]} or {"url": ...}')
+    form = _Process if "command" in fields else _Http
+    secrets = frozenset(_secrets(fields, environ))
+    try:
+        entry = form.model_validate(_filled(fields, environ))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise _EntryError(_what(form, first["type"], str(first["loc"][0]))) from None
+    if isinstance(entry, _Http):
+        headers = {header: _checked(header, value) for header, value in entry.headers.items()}
+        return McpServer(name, url=entry.url, headers=MappingProxyType(headers), secrets=secrets)
+    env = {variable: environ[variable] for variable in INHERITED if variable in environ} | entry.env
+    where = folder / entry.cwd
+    return McpServer(name, entry.command, tuple(entry.args), MappingProxyType(env), where, secrets=secrets)
+
+
+def _filled(value: Any, environ: Mapping[str, str]) -> Any:
+    """With the variables' values, in whichever texts they are named."""
+    if isinstance(value, dict):
+        return {key: _filled(one, environ) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, environ) for one in value]
+    if not isinstance(value, str):
+        return value
+    for variable in VARIABLE.findall(value):
+        if not variable.isidentifier():  # perhaps the secret itself
+            raise _EntryError("it has ${...} without a variable: write ${NAME} with one's name")
+        if not environ.get(variable):
+            raise _EntryError(f"it needs the variable {_shown(variable)}: set it in the environment")
+    return VARIABLE.sub(lambda found: environ[found[1]], value)
+
+
+def _secrets(value: Any, environ: Mapping[str, str], name: str = "") -> Iterator[str]:
+    """What the variables hold, and what stands under a name that says that it is secret."""
+    if isinstance(value, dict | list):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _secrets(one, environ, str(key))
+    elif isinstance(value, str):
+        named = [environ.get(variable, "") for variable in VARIABLE.findall(value) if variable not in INHERITED]
+        literal = value.split()[-1:] if SECRET_NAME.search(name) and not VARIABLE.search(value) else []
+        yield from (secret for secret in (*named, *literal) if len(secret) >= MIN_SECRET)
+
+
+def _checked(header: str, value: str) -> str:
+    if not HEADER_NAME.fullmatch(header) or header.lower() in HTTPS_OWN:
+        raise _EntryError(f"the header {_shown(header)} cannot be sent: use a name such as Authorization")
+    if not HEADER_VALUE.fullmatch(value):
+        raise _EntryError(f"the value of the header {header} cannot be sent: use ASCII characters on one line")
+    return value
+
+
+def _what(form: type[BaseModel], error_type: str, key: str) -> str:
+    if error_type == "extra_forbidden":
+        return f"{_shown(key)} is unknown: use {', '.join(form.model_fields)}"
+    return f"{key} cannot be used: use {form.model_fields[key].description}"
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:80]}…")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,136 @@
+"""The tools that MCP servers lend the general agent: all their servers together, as one toolset of pydantic-ai's."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import structlog
+from pydantic_ai import RunContext, ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_core import SchemaValidator, core_schema
+
+from agents.mcp_connection import Connection, Limits, use_mcp
+from agents.mcp_file import McpServer
+
+log = structlog.get_logger()
+
+MAX_TOOLS = 64
+MAX_NAME = 64  # what providers take, of letters, digits, - and _
+# The server is the judge of the rest.
+ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    """A tool under the name that the model knows."""
+
+    connection: Connection
+    own_name: str
+    definition: ToolDefinition
+
+
+class McpTools:
+    """Keeps the servers running while it is entered, and never waits for them: what there is of tools now is offered,
+    and a server that fails is tried again. Enter it before the loop is busy: what it imports takes a second or two.
+
+    taken: the names of other tools, which a server's tool does not get.
+    """
+
+    def __init__(
+        self, servers: Sequence[McpServer], *, taken: Collection[str] = (), limits: Limits | None = None
+    ) -> None:
+        self._connections = [Connection(server, limits or Limits(), self._offer) for server in servers]
+        self._taken = frozenset(taken)
+        self._offered: dict[str, _Offered] = {}
+        self._running: list[asyncio.Task[None]] = []
+        self.toolset: AbstractToolset[object] = _Toolset(self)
+
+    async def __aenter__(self) -> Self:
+        if self._connections:
+            use_mcp()
+        self._running = [
+            asyncio.create_task(connection.run(), name=f"mcp-{connection.server.name}")
+            for connection in self._connections
+        ]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    async def tried(self) -> None:
+        """Once each server runs, or could not be started."""
+        await asyncio.gather(*(connection.tried() for connection in self._connections))
+
+    def definitions(self) -> list[ToolDefinition]:
+        """What the model may call now, under names of letters, digits, - and _."""
+        return [offered.definition for offered in self._offered.values()]
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """The result as text, or a sentence that says why there is none."""
+        if offered := self._offered.get(name):
+            return await offered.connection.call(offered.own_name, arguments)
+        return f"The tool {name} is not there now."
+
+    def _offer(self) -> None:
+        """The names stay, whoever is away: the model finds them in its history."""
+        known = [(connection, tool) for connection in self._connections for tool in connection.tools]
+        names = _names([(connection.server.name, tool.name) for connection, tool in known], self._taken)
+        there = [
+            (name, _Offered(connection, tool.name, replace(tool, name=name)))
+            for name, (connection, tool) in zip(names, known, strict=True)
+            if not connection.is_away
+        ]
+        if len(there) > MAX_TOOLS:
+            log.warning("mcp_tools_left_out", tools=len(there), most=MAX_TOOLS)
+        self._offered = dict(there[:MAX_TOOLS])
+
+
+class _Toolset(AbstractToolset[object]):
+    """As pydantic-ai calls them. It needs nothing of a run, and the runs share it."""
+
+    def __init__(self, tools: McpTools) -> None:
+        self._tools = tools
+
+    @property
+    def id(self) -> str:
+        return "mcp"
+
+    async def get_tools(self, _ctx: RunContext[object]) -> dict[str, ToolsetTool[object]]:
+        return {
+            definition.name: ToolsetTool(toolset=self, tool_def=definition, max_retries=1, args_validator=ARGUMENTS)
+            for definition in self._tools.definitions()
+        }
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], _ctx: RunContext[object], _tool: ToolsetTool[object]
+    ) -> str:
+        return await self._tools.call(name, tool_args)
+
+
+def _names(tools: Sequence[tuple[str, str]], taken: Iterable[str]) -> list[str]:
+    """For tools as (server, name) a name each: its own, where it clashes with its server's before it, where that is
+    not enough with a number behind it."""
+    counts = Counter([*taken, *(_plain(name) for _, name in tools)])
+    used = set(taken)
+    names = []
+    for server, name in tools:
+        plain = _plain(name) if counts[_plain(name)] == 1 else _plain(f"{server}_{name}")
+        unused, number = plain, 1
+        while unused in used:
+            number += 1
+            unused = f"{plain[: MAX_NAME - len(str(number)) - 1]}_{number}"
+        used.add(unused)
+        names.append(unused)
+    return names
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:MAX_NAME] or "tool"

@@ -1,0 +1,369 @@
+"""agents/mcp_connection.py: real server processes, and all that they do instead of answering."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from structlog.testing import capture_logs
+
+from agents.cutting import MAX_BYTES
+from agents.mcp_connection import Connection, Limits, use_mcp
+from agents.mcp_file import McpServer
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SERVER = Path(__file__).parents[1] / "support" / "mcp_server.py"
+SECRET = "s3cret-of-the-server"
+ENV = {"PATH": os.environ["PATH"], "HOME": "/", "API_KEY": SECRET}
+# As the mcp package has it; Python adds LC_CTYPE itself.
+THE_PACKAGES = {"LOGNAME", "SHELL", "TERM", "USER", "LC_CTYPE"}
+SOON = Limits(start=10, call=10, first_pause=0.01, longest_pause=0.01)
+TOOLS = "echo, look up!, fail, crash, hang, much, picture, environment, babble, choke, grow".split(", ")
+PATIENCE = 20
+
+
+def real(name: str, *modes: str) -> McpServer:
+    return McpServer(name, sys.executable, (str(SERVER), name, *modes), ENV, SERVER.parent, secrets=frozenset({SECRET}))
+
+
+def shell(script: str) -> McpServer:
+    """What is no MCP server, and starts faster."""
+    return McpServer("shell", "sh", ("-c", script), ENV)
+
+
+class Watched(Connection):
+    """Says when it changes and when it ended, and has what came on stderr."""
+
+    def __init__(self, server: McpServer, limits: Limits = SOON) -> None:
+        self.change = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.stderr: asyncio.Queue[bytes] = asyncio.Queue()
+        super().__init__(server, limits, self._note)
+
+    def _note(self) -> None:
+        self.change.set()
+        self.change = asyncio.Event()
+
+    async def _live(self) -> bool:
+        self.ended.clear()
+        try:
+            return await super()._live()
+        finally:
+            self.ended.set()
+
+    def _said(self, data: bytes) -> None:
+        self.stderr.put_nowait(data)
+        super()._said(data)
+
+
+@asynccontextmanager
+async def running(server: McpServer, limits: Limits = SOON) -> AsyncIterator[Watched]:
+    """It runs, and has been tried."""
+    connection = Watched(server, limits)
+    task = asyncio.create_task(connection.run())
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await connection.tried()
+        yield connection
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[Watched]:
+    use_mcp()
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setenv("DISCORD_TOKEN", "ours")
+    async with running(real("real")) as connection:
+        monkeypatch.undo()
+        yield connection
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not end by itself is ended sooner."""
+    monkeypatch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", 0.1)
+    monkeypatch.setattr("mcp.client.stdio.FORCE_KILL_TIMEOUT", 0.1)
+
+
+async def pid(connection: Watched) -> int:
+    """Of its process, once it answers."""
+    async with asyncio.timeout(PATIENCE):
+        while not (told := await connection.call("look up!", {"name": "x"})).startswith("{"):
+            if connection.is_away:
+                await connection.change.wait()
+    return int(json.loads(told)["pid"])
+
+
+def is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+# Answers
+
+
+async def test_its_tools_are_listed(server: Watched) -> None:
+    assert [tool.name for tool in server.tools][: len(TOOLS)] == TOOLS
+    echo = server.tools[0]
+    assert echo.description == "Says it again."
+    assert echo.parameters_json_schema["type"] == "object"
+    assert echo.parameters_json_schema["required"] == ["text"]
+
+
+@pytest.mark.parametrize("text", ["again", "", "é\u2028\n", "[1, 2]"])
+async def test_a_result_is_text(server: Watched, text: str) -> None:
+    assert await server.call("echo", {"text": text}) == text
+
+
+async def test_a_result_with_a_structure_is_json(server: Watched) -> None:
+    told = json.loads(await server.call("look up!", {"name": "Ben"}))
+    assert (told["name"], told["server"]) == ("Ben", "real")
+
+
+async def test_a_picture_is_named(server: Watched) -> None:
+    assert await server.call("picture", {}) == "Here:\n(image/png, 3 bytes)"
+
+
+async def test_a_huge_result_is_cut(server: Watched) -> None:
+    told = await server.call("much", {"size": 2_000_000})
+    assert len(told) <= MAX_BYTES
+    assert "(cut: " in told
+
+
+async def test_calls_run_at_once(server: Watched) -> None:
+    hanging = asyncio.create_task(server.call("hang", {}))
+    assert await server.call("echo", {"text": "meanwhile"}) == "meanwhile"
+    assert not hanging.done()
+    hanging.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await hanging
+
+
+async def test_its_environment_is_what_was_given(server: Watched) -> None:
+    told = json.loads(await server.call("environment", {}))
+    assert told.keys() - THE_PACKAGES == ENV.keys()
+    assert told["API_KEY"] == "[hidden]"
+
+
+async def test_what_it_writes_to_stderr_is_a_debug_line_without_secrets(server: Watched) -> None:
+    with capture_logs() as logs:
+        await server.call("babble", {"text": f"{SECRET} {'x' * 2_000}"})
+        async with asyncio.timeout(PATIENCE):
+            while SECRET.encode() not in await server.stderr.get():
+                pass
+    line = logs[-1]
+    assert (line["event"], line["log_level"], line["server"]) == ("mcp_stderr", "debug", "real")
+    assert line["text"].startswith("[hidden] xxx")
+    assert len(line["text"]) <= 500
+
+
+async def test_garbage_among_its_answers_does_no_harm(server: Watched) -> None:
+    assert await server.call("babble", {"text": ""}) == "babbled"
+    assert await server.call("echo", {"text": "still"}) == "still"
+
+
+async def test_tools_that_change_are_listed_again(server: Watched) -> None:
+    await grow(server, "more")
+    await grow(server, "most")
+
+
+async def grow(connection: Watched, name: str) -> None:
+    """It has a tool more, and that is listed in time."""
+    assert await connection.call("grow", {"name": name}) == "grown"
+    async with asyncio.timeout(PATIENCE):
+        while name not in (tool.name for tool in connection.tools):
+            await connection.call("echo", {"text": "x"})
+
+
+async def test_a_server_of_the_old_protocol_serves_as_well_even_if_it_begins_with_garbage() -> None:
+    async with running(real("old", "old", "noisy")) as connection:
+        assert await connection.call("echo", {"text": "old"}) == "old"
+        assert await connection.call("babble", {"text": ""}) == "babbled"
+        await grow(connection, "more")
+        assert await connection.call("crash", {}) == "The tool crash of server old failed: Connection closed"
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("no such page", "no such page"),
+        (f"bad key {SECRET}", "bad key [hidden]"),
+        ("cannot reach https://10.0.0.1:80/x?key=y now", "cannot reach (address) now"),
+        ("cannot reach 10.0.0.1:8080", "cannot reach (address)"),
+        ("two\n\n  lines", "two lines"),
+    ],
+)
+async def test_what_a_tool_says_went_wrong_is_a_line(server: Watched, said: str, told: str) -> None:
+    sentence = await server.call("fail", {"text": said})
+    assert sentence == f"The tool fail of server real failed: Error executing tool fail: {told}"
+
+
+async def test_of_a_stack_trace_its_end_is_told(server: Watched) -> None:
+    said = 'Traceback (most recent call last):\n  File "x.py", line 1\nKeyError: 5\n'
+    assert await server.call("fail", {"text": said}) == "The tool fail of server real failed: KeyError: 5"
+
+
+async def test_what_went_wrong_at_length_is_clipped(server: Watched) -> None:
+    assert len(await server.call("fail", {"text": "x" * 5_000})) < 400
+
+
+@pytest.mark.parametrize(("tool", "about"), [("echo", "text"), ("nothing", "nothing")])
+async def test_a_call_that_the_server_refuses_is_told(server: Watched, tool: str, about: str) -> None:
+    told = await server.call(tool, {"wrong": 1})
+    assert told.startswith(f"The tool {tool} of server real failed: ")
+    assert about in told.partition("failed")[2]
+    assert "\n" not in told
+
+
+async def test_a_tool_that_hangs_is_left(server: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = await pid(server)
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "_limits", Limits(call=0.05))
+        told = await server.call("hang", {})
+    assert told == "The tool hang of server real failed: the server did not answer within 0.05 seconds."
+    assert await pid(server) == before
+
+
+async def test_a_crash_in_a_call_is_told_and_the_next_call_works(server: Watched) -> None:
+    before = await pid(server)
+    other = asyncio.create_task(server.call("hang", {}))
+    await server.call("echo", {"text": "x"})
+    assert (await server.call("crash", {})).startswith("The tool crash of server real failed: ")
+    assert (await other).startswith("The tool hang of server real failed: ")
+    assert await pid(server) != before
+    assert not is_there(before)
+    assert not server.is_away
+
+
+async def test_a_server_that_is_killed_while_nobody_calls_it_is_started_again(server: Watched) -> None:
+    before = await pid(server)
+    os.kill(before, signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE):
+        await server.ended.wait()
+    assert await pid(server) != before
+
+
+async def test_a_server_that_writes_what_is_no_text_is_started_again(
+    server: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await pid(server)
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "_limits", replace(SOON, start=0.1, call=0.2))
+        assert "did not answer within 0.2 seconds" in await server.call("choke", {})
+        await server.call("echo", {"text": "x"})
+    assert await pid(server) != before
+
+
+# By HTTP
+
+
+async def test_a_server_is_reached_by_http_with_its_headers() -> None:
+    command = [sys.executable, str(SERVER), "far", "http", f"Bearer {SECRET}"]
+    far = await asyncio.create_subprocess_exec(*command, env=ENV, stdout=asyncio.subprocess.PIPE)
+    try:
+        assert far.stdout
+        url = (await far.stdout.readline()).decode().strip()
+        server = McpServer("far", url=url, headers={"Authorization": f"Bearer {SECRET}"}, secrets=frozenset({SECRET}))
+        async with running(server) as connection:
+            assert await connection.call("echo", {"text": "from afar"}) == "from afar"
+            await grow(connection, "more")
+            far.kill()
+            await far.wait()
+            told = await connection.call("echo", {"text": "gone"})
+            assert told.startswith("The tool echo of server far failed: ")
+            assert url not in told
+    finally:
+        with suppress(ProcessLookupError):
+            far.kill()
+        await far.wait()
+
+
+# Those that never start
+
+
+@pytest.mark.parametrize(
+    ("server", "error"),
+    [
+        (shell("exit 1"), "MCPError: Connection closed"),
+        (shell("echo garbage; exit 1"), "MCPError: Connection closed"),
+        (shell("exec sleep 1000"), "the server did not answer within 0.3 seconds."),
+        (shell("while read x; do echo garbage; done"), "the server did not answer within 0.3 seconds."),
+        (McpServer("none", "no-such-program", env=ENV), "No such file or directory: 'no-such-program'"),
+        (McpServer("none", "sh", ("\0",), ENV), "embedded null byte"),
+        (McpServer("none", "sh", folder=Path("no-such-folder")), "No such file or directory"),
+        (McpServer("none", url="http://127.0.0.1:9/mcp"), "All connection attempts failed"),
+    ],
+)
+@pytest.mark.usefixtures("hurried")
+async def test_a_server_that_never_starts_is_logged_and_left_alone(server: McpServer, error: str) -> None:
+    with capture_logs() as logs:
+        async with running(server, Limits(start=0.3)) as connection:
+            assert connection.is_away
+            told = await connection.call("echo", {})
+    assert told.endswith("failed: the server is not running now.")
+    line = next(line for line in logs if line["event"] == "mcp_not_started")
+    assert (line["log_level"], line["server"]) == ("warning", server.name)
+    assert error in line["error"]
+
+
+@pytest.mark.usefixtures("hurried")
+async def test_a_process_that_never_starts_to_talk_is_ended(tmp_path: Path) -> None:
+    server = shell(f"echo $$ > {tmp_path}/pid; trap '' TERM; while true; do sleep 1000; done")
+    async with running(server, Limits(start=0.3)):
+        process = int((tmp_path / "pid").read_text())
+        assert not is_there(process)
+
+
+@pytest.mark.usefixtures("hurried")
+async def test_a_process_that_is_still_starting_ends_with_us() -> None:
+    connection = Watched(shell("echo $$ >&2; exec sleep 1000"))
+    task = asyncio.create_task(connection.run())
+    async with asyncio.timeout(PATIENCE):
+        process = int(await connection.stderr.get())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not is_there(process)
+
+
+async def test_a_server_that_failed_is_tried_again_and_ends_with_us(tmp_path: Path) -> None:
+    start = f'if test -e {tmp_path}/mark; then exec "{sys.executable}" "{SERVER}" again; fi; touch {tmp_path}/mark'
+    async with running(shell(start)) as connection, asyncio.timeout(PATIENCE):
+        assert connection.is_away
+        await connection.change.wait()
+        assert not connection.is_away
+        process = await pid(connection)
+        hanging = asyncio.create_task(connection.call("hang", {}))
+        assert await connection.call("echo", {"text": "here"}) == "here"
+    assert not is_there(process)
+    assert (await hanging).startswith("The tool hang of server shell failed: ")
+
+
+@pytest.mark.parametrize(
+    ("failures", "has_served", "seconds"),
+    [
+        (1, True, 0), (2, True, 5), (3, True, 10), (8, True, 300),
+        (1, False, 5), (2, False, 10), (3, False, 20), (6, False, 160), (7, False, 300), (10**9, False, 300),
+    ],
+)  # fmt: skip
+async def test_the_pause_grows_with_each_failure(failures: int, has_served: bool, seconds: float) -> None:
+    assert Limits().pause(failures, has_served=has_served) == seconds

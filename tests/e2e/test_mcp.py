@@ -1,0 +1,59 @@
+"""MCP servers in service: their tools are called, and one that fails costs the agent a sentence."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot import create_bot
+from config import SettingError, Settings
+from tests.e2e.test_asking import tool_results
+from tests.support.lives import life, open_stage
+from tests.support.scene import Scene
+from tests.support.stub_model import Call, Reply, StubModel
+
+SERVER = Path(__file__).parent.parent / "support" / "mcp_server.py"
+
+
+@pytest.fixture
+async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
+    """A bot with an MCP server, whose tools are there."""
+    config = tmp_path / "mcp.json"
+    config.write_text(
+        json.dumps({"mcpServers": {"books": {"command": sys.executable, "args": [str(SERVER), "books"]}}})
+    )
+    async with open_stage(stub, tmp_path / "state") as stage, life(stage, mcp_config=config):
+        await stage.bot.mcp.tried()
+        yield stage
+
+
+async def ask(scene: Scene, tool: str, arguments: str) -> str:
+    """Has the model call a tool. Returns what it is told."""
+    scene.stub.replies.extend([Reply(calls=(Call(tool, arguments),)), Reply("Done.")])
+    assert (await scene.ask("Ada", "do it")).content == "Done."
+    return tool_results(scene.stub.requests[-1])[-1]
+
+
+async def test_a_tool_of_a_servers_is_called(scene: Scene) -> None:
+    assert await ask(scene, "echo", '{"text": "hello"}') == "hello"
+
+
+async def test_a_server_that_crashes_costs_a_sentence_and_is_there_again(scene: Scene) -> None:
+    told = await ask(scene, "crash", "{}")
+    assert told.startswith("The tool crash of server books failed")
+    assert await ask(scene, "echo", '{"text": "hello"}') == "hello"
+
+
+async def test_a_server_gets_no_key_of_ours(scene: Scene) -> None:
+    told = await ask(scene, "environment", "{}")
+    assert "key-of-the-stub" not in told
+    assert "OPENAI" not in told
+
+
+def test_a_file_that_cannot_be_used_ends_the_start_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"nowhere\.json"):
+        create_bot(Settings(mcp_config=tmp_path / "nowhere.json"))
