@@ -472,6 +472,9 @@ class Parley(discord.Client):
             return
         content = "" if self.privacy.is_opted_out(message.author.id) else message.content
         self.learning.revised(message.id, channel_id, message.author.id, content, payload.guild_id or 0)
+        for other in self.conversations.holding({message.id}):
+            self.conversations.revise(other, self.privacy.readable(to_record(message, me)))
+            self.keeper.purge(other)
         conversation = self.conversations.get(channel_id)
         listens = self.initiative.listens(channel_id)
         if not (conversation or listens or self.keeper.may_hold(channel_id, message.id)):
@@ -785,6 +788,9 @@ class Parley(discord.Client):
             self.initiative.messages_gone(channel_id, message_ids)
             self.conversations.forget_messages(channel_id, message_ids)
             self.keeper.purge(channel_id)
+        for other in self.conversations.holding(message_ids):  # read by a link, or found
+            self.conversations.forget_messages(other, message_ids)
+            self.keeper.purge(other)
         for message_id in message_ids:
             self._is_new(message_id)  # what still waits to be taken up is not taken any more
             self.decisions.discard(message_id)
@@ -798,6 +804,11 @@ class Parley(discord.Client):
         records = [to_record(m, me) for m in said]
         return [self.privacy.readable(r) for r in records if not self.privacy.is_forgotten(question.channel_id, r)]
 
+    def _is_waiting(self, channel_id: int, ask_id: str) -> bool:
+        """Whether a run of the agent's still waits there for somebody, or is about to go on."""
+        open_ids = (prompt.ask.context.get("ask_id") for prompt in self.states.prompts(channel_id))
+        return self.turns.is_busy(channel_id) or ask_id in open_ids
+
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)
         self._background.add(task)
@@ -808,6 +819,8 @@ class Parley(discord.Client):
             await asyncio.sleep(SWEEP_SECONDS)
             now = self._now()
             self.conversations.sweep()
+            for channel_id in self.conversations.let_go(self._is_waiting):
+                self.keeper.purge(channel_id)
             self.states.sweep()
             self.limits.sweep(now)
             self.learning.outcomes.sweep(now.timestamp())

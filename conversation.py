@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TypedDict
 
 import orjson
@@ -46,6 +47,7 @@ __all__ = [
 HISTORY_TOKENS = 12_000
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
 IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
+MAX_REMOTE = 2_000  # messages of which it is known that they are another agent's business
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
 FORGOTTEN = "(forgotten at somebody's request)"
 REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
@@ -103,7 +105,9 @@ class ChannelConversation:
     """A channel's active stretch of messages. Mutable; changed through its manager.
 
     since: the id of its first message, not counting those put in front of it. remote: of the messages that a remote
-    agent was asked, or answered, by their ids which one; states: by its name what each of those needs back.
+    agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left:
+    those whose conversation is not to be gone on with, though one of them may still be answering in it. waits: whether
+    a run of the agent's waits for somebody, or has.
     """
 
     channel_id: int
@@ -124,6 +128,8 @@ class ChannelConversation:
     since: int = 0
     remote: dict[int, str] = field(default_factory=dict)
     states: dict[str, AgentState] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
+    waits: bool = False
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
@@ -207,13 +213,15 @@ class ChannelConversation:
 
     def asked(self, agent: str, message_ids: Collection[int]) -> None:
         """A remote agent is asked these, or answers by them."""
-        self.remote |= dict.fromkeys(message_ids, agent)
+        self.remote = dict([*self.remote.items(), *dict.fromkeys(message_ids, agent).items()][-MAX_REMOTE:])
 
     def revise(self, message: MessageRecord) -> None:
         """Follows an edit: in the record, in replies that quote it, and in what the model is told."""
         before = self.find(message.message_id)
         self._change({message.message_id: message})
         # Its own it edits many times while it speaks, and Discord sends an edit for each link that it unfurls.
+        if before and not message.is_bot and before.content != message.content and message.message_id in self.remote:
+            self._leave([self.remote[message.message_id]])
         if before and not message.is_bot and (before.content, before.mentions) != (message.content, message.mentions):
             self._replay(self.messages)
 
@@ -250,6 +258,7 @@ class ChannelConversation:
         """What they were told is to be forgotten, which they cannot be made to: with them it begins anew."""
         for agent in set(agents):
             self.states.pop(agent, None)
+            self.left.add(agent)
 
     def _unsay(self, questions: set[int]) -> None:
         self.llm_history = _unsaid(self.llm_history, questions)
@@ -292,7 +301,16 @@ class ChannelConversation:
         current = _without_words(_reworded(_unsaid(llm_history, self.unsaid), self.revisions), self.taken_back)
         self.llm_history = trim_history(current, HISTORY_TOKENS)
         self.unsaid = set()
+        self.waits = any(map(_waits_for, self.llm_history))
         self.told_through = max([self.told_through, *(tag["message_id"] for tag in _tags(llm_history))])
+
+    def let_go(self, is_waiting: Callable[[str], bool]) -> bool:
+        """Drops what runs keep that nobody will go on with. Returns whether there were any."""
+        gone = {ask_id for m in self.llm_history if (ask_id := _waits_for(m)) and not is_waiting(ask_id)}
+        if gone:
+            self.llm_history = [replace(m, metadata=None) if _waits_for(m) in gone else m for m in self.llm_history]
+        self.waits = any(map(_waits_for, self.llm_history))
+        return bool(gone)
 
     def stored(self) -> StoredConversation:
         return StoredConversation(
@@ -309,9 +327,7 @@ class ChannelConversation:
     def _keep(self, messages: list[MessageRecord]) -> None:
         self.messages = messages
         self.size = sum(m.size for m in messages)
-        ids = {m.message_id for m in messages}
-        self.own &= ids
-        self.remote = {message_id: agent for message_id, agent in self.remote.items() if message_id in ids}
+        self.own &= {m.message_id for m in messages}
         self.names = {m.author_id: m.author for m in messages if not m.is_bot}
         self.participants = set(self.names)
 
@@ -406,10 +422,24 @@ class ConversationManager:
         conversation = self.get(channel_id)
         if conversation is None:
             return
-        if state is not None:
+        if state is not None and agent not in conversation.left:
             conversation.states[agent] = state
+        conversation.left.discard(agent)
         conversation.last_activity = self._clock()
         self._on_change(channel_id)
+
+    def let_go(self, is_waiting: Callable[[int, str], bool]) -> list[int]:
+        """Drops what runs keep that nobody will go on with. Returns the channels where there were any."""
+        waiting = [c for c in self._conversations.values() if c.waits]
+        changed = [c.channel_id for c in waiting if c.let_go(partial(is_waiting, c.channel_id))]
+        for channel_id in changed:
+            self._on_change(channel_id)
+        return changed
+
+    def holding(self, message_ids: Collection[int]) -> list[int]:
+        """The channels where the agent keeps words of these messages, which may be of other channels, for itself."""
+        waiting = [c for c in self._conversations.values() if c.waits]
+        return [c.channel_id for c in waiting if any(map(c.holds_words_of, message_ids))]
 
     def forget_history(self, channel_id: int) -> None:
         """Drops what the model is given back; the messages stay."""
@@ -463,6 +493,7 @@ class ConversationManager:
             since=stored.since,
             remote=dict(stored.remote),
             states=dict(stored.states),
+            waits=any(map(_waits_for, stored.llm_history)),
         )
         if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):
             return None
@@ -615,6 +646,11 @@ def _without_words(history: Sequence[ModelMessage], taken_back: Collection[int])
         else message
         for message in history
     ]
+
+
+def _waits_for(message: ModelMessage) -> str | None:
+    """By which id what a run waits for is known; None: it does not wait."""
+    return (message.metadata or {}).get("ask_id") if isinstance(message, ModelResponse) else None
 
 
 def _words_of(message: ModelMessage) -> Sequence[tuple[int, int]]:

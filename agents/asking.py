@@ -116,7 +116,8 @@ class OpenCall(BaseModel):
 class Suspended(BaseModel):
     """A run that waits. said: its messages since the prompt, less what people said; calls: what it asks, in this order;
     results: what came of the first of them, by the call's id; words_of: the messages by which people resolved calls,
-    whose words stand in said and in results, as (id, author's id): the key by which conversation.py knows them."""
+    whose words stand in said and in results, as (id, author's id): the key by which conversation.py knows them;
+    people: for whom it runs, the newest asker last; allowed: by a call's id who has allowed it."""
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
 
@@ -124,18 +125,25 @@ class Suspended(BaseModel):
     calls: list[OpenCall]
     results: dict[str, Any] = {}
     words_of: list[tuple[int, int]] = []
+    people: list[int] = []
+    allowed: dict[str, int] = {}
     ask_id: str = Field(default_factory=lambda: uuid4().hex)
 
     @classmethod
     def of(
-        cls, messages: Sequence[ModelMessage], requests: DeferredToolRequests, words_of: list[tuple[int, int]]
+        cls,
+        messages: Sequence[ModelMessage],
+        requests: DeferredToolRequests,
+        words_of: list[tuple[int, int]],
+        runs_for: Asked,
     ) -> Self:
-        """The run that made these messages, and whose calls these are."""
+        """The run that made these messages, and whose calls these are. runs_for: for whom its tools run."""
         asked = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
         calls = [*asked, *(_approval(c, requests.metadata.get(c.tool_call_id, {})) for c in requests.approvals)]
         words_of = [*words_of, *_words_in(messages)]
         said, too_many = [_without_prompts(m) for m in messages], {c.call_id: TOO_MANY for c in calls[MAX_QUESTIONS:]}
-        return cls(said=said, calls=calls, results=too_many, words_of=words_of)
+        people, allowed = [*runs_for.people - {runs_for.user_id}, runs_for.user_id], dict(runs_for.allowed)
+        return cls(said=said, calls=calls, results=too_many, words_of=words_of, people=people, allowed=allowed)
 
     @property
     def open(self) -> Sequence[OpenCall]:
@@ -157,7 +165,21 @@ class Suspended(BaseModel):
         done = self.open if reply.type is ResolutionType.CANCEL else self.open[:1]
         results = {call.call_id: call.result(reply) for call in done}
         words_of = [*self.words_of, *((m.message_id, m.author_id) for m in words)]
-        return type(self)(said=self.said, calls=self.calls, results=self.results | results, words_of=words_of)
+        by = words[-1].author_id if words else 0
+        allowed = self.allowed | {call.call_id: by for call in done if call.is_approval}
+        return self.model_copy(
+            update={
+                "results": self.results | results,
+                "words_of": words_of,
+                "allowed": allowed,
+                "ask_id": uuid4().hex,
+            }
+        )
+
+    def asked(self, now: Asked) -> Asked:
+        """For whom the run goes on: those it was begun for, whoever has just answered."""
+        people = self.people or [now.user_id]
+        return replace(now, user_id=people[-1], people=frozenset(people), allowed=self.allowed)
 
     def deferred_results(self) -> DeferredToolResults:
         """What pydantic-ai goes on with."""

@@ -126,8 +126,8 @@ class Picker:
     ) -> Choice:
         """Who answers the question.
 
-        recent: what was said lately, oldest first, the question among it or not. is_addressed: it mentions the bot or
-        replies to it, and then goes on with nobody: last, the agent that gave its author the last answer, does not
+        recent: what was said lately, oldest first, the question among it or not. is_addressed: it mentions the bot, and
+        is no reply to it, and then goes on with nobody: last, the agent that gave its author the last answer, does not
         count. An agent that is no longer configured never answers.
         """
         if len(self._names) == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -27,12 +27,26 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """For whom, and where, a tool runs: the newest question of the turn, and whose it is."""
+    """For whom, and where, a tool runs: the newest question of the turn, and whose it is.
+
+    people: all whose questions are answered together: what one of them may not read nobody is told. allowed: by the id
+    of a call that needed to be allowed, who did.
+    """
 
     guild_id: int
     channel_id: int
     user_id: int
     message_id: int
+    people: frozenset[int] = frozenset()
+    allowed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def everybody(self) -> frozenset[int]:
+        return self.people | {self.user_id}
+
+    def by_whoever_allowed(self, call_id: str | None) -> Asked:
+        """On behalf of whoever allowed a call, and of nobody else."""
+        return replace(self, user_id=self.allowed.get(call_id or "", self.user_id), people=frozenset())
 
 
 NOBODY = Asked(0, 0, 0, 0)

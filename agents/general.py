@@ -43,7 +43,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.toolsets import AbstractToolset
 
 from agents.asking import ASKING, Suspended, find, settled
-from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Place
+from agents.gateway import NOBODY, AgentRequest, Answer, Asked, Failure, FailureKind, Place
 from agents.models import SETTINGS
 from conversation import CHARACTERS_PER_TOKEN, MessageRecord, indented, told
 from delivery.split import is_blank
@@ -174,8 +174,9 @@ class GeneralAgent:
                 if run.called > MAX_CALLS:
                     break
                 self._tell_stage(request, run)
-                if deferred := await self._use_tools(request, run):
-                    return _asking(request, Suspended.of(run.messages[run.began :], deferred, run.words_of), run)
+                if deferred := await self._use_tools(run):
+                    suspended = Suspended.of(run.messages[run.began :], deferred, run.words_of, run.asked)
+                    return _asking(request, suspended, run)
         raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
 
     def _tell_stage(self, request: AgentRequest, run: _Run) -> None:
@@ -212,10 +213,10 @@ class GeneralAgent:
         run.called += len(response.tool_calls)
         return bool(response.tool_calls) and not run.was_cut
 
-    async def _use_tools(self, request: AgentRequest, run: _Run) -> DeferredToolRequests | None:
+    async def _use_tools(self, run: _Run) -> DeferredToolRequests | None:
         """Has pydantic-ai execute the calls of the last response. Returns those that wait for somebody."""
         async with self._toolbox.iter(
-            run.prompt, message_history=run.messages, deferred_tool_results=run.results, deps=request.asked
+            run.prompt, message_history=run.messages, deferred_tool_results=run.results, deps=run.asked
         ) as steps:
             async for step in steps:
                 if Agent.is_model_request_node(step):
@@ -237,7 +238,8 @@ class GeneralAgent:
     def _begin(self, request: AgentRequest, show: Callable[[str], None]) -> _Run:
         prompt = ModelRequest(parts=[UserPromptPart(content=_flat(_prompt(request)))])
         messages = [*_folded(request.history, request.place), prompt]
-        return _Run(show, messages, began=len(messages))
+        words_of = [(question.message_id, question.author_id) for question in request.questions]
+        return _Run(show, messages, began=len(messages), words_of=words_of, asked=request.asked)
 
     def _resume(self, request: AgentRequest, show: Callable[[str], None], position: int, suspended: Suspended) -> _Run:
         """The run goes on behind its own prompt; what was said since comes with the results."""
@@ -250,6 +252,7 @@ class GeneralAgent:
             prompt=_flat([TextContent(since), *_prompt(request)]),
             results=suspended.deferred_results(),
             words_of=suspended.words_of,
+            asked=suspended.asked(request.asked),
         )
 
     def _rules(self, place: Place) -> str:
@@ -263,8 +266,8 @@ class GeneralAgent:
 @dataclass(slots=True)
 class _Run:
     """One answer in the making. messages: what the model is sent, of which it made those from `began` on; prompt and
-    results: what a run that waited goes on with, by words_of. tokens: what the requests took that have ended;
-    is_asking: whether one has not."""
+    results: what a run that waited goes on with, by words_of. asked: for whom tools run. tokens: what the requests took
+    that have ended; is_asking: whether one has not. called: how many tools were."""
 
     show: Callable[[str], None]
     messages: list[ModelMessage] = field(default_factory=list)
@@ -272,6 +275,7 @@ class _Run:
     prompt: str | Sequence[UserContent] | None = None
     results: DeferredToolResults | None = None
     words_of: list[tuple[int, int]] = field(default_factory=list)
+    asked: Asked = NOBODY
     may_use_tools: bool = True
     text: str = ""
     tokens: int = 0

@@ -27,6 +27,10 @@ class Team:
         self._picker = picker
         self._bot_id = bot_id
 
+    @property
+    def has_several(self) -> bool:
+        return len(self._agents) > 1
+
     def __getitem__(self, name: str) -> AgentGateway:
         return self._agents[name]
 

@@ -147,7 +147,7 @@ class _Own:
             return OTHER_CHANNEL
         url = f"https://discord.com/channels/{asked.guild_id}/{asked.channel_id}/{message_id}"
         _ask_first(ctx, f"May I pin this message: {url} ?")
-        return await self.hands.pin(asked, message_id) or "It is pinned."
+        return await self.hands.pin(asked.by_whoever_allowed(ctx.tool_call_id), message_id) or "It is pinned."
 
     async def create_poll(
         self,
@@ -171,7 +171,8 @@ class _Own:
         if any(map(is_blank, (poll.question, *poll.options))):
             raise ModelRetry("The question and each option need visible characters.")
         _ask_first(ctx, f"May I post this poll?\n\n{poll.shown}")
-        return await self.hands.poll(ctx.deps, poll, _nonce(ctx, poll)) or "The poll stands in the channel."
+        asked = ctx.deps.by_whoever_allowed(ctx.tool_call_id)
+        return await self.hands.poll(asked, poll, _nonce(ctx, poll)) or "The poll stands in the channel."
 
 
 def _ask_first(ctx: RunContext[Asked], text: str) -> None:
@@ -200,7 +201,14 @@ def _told(message: MessageRecord) -> ToolReturn | str:
     if is_blank(message.text):
         return NO_TEXT
     [line] = [piece for piece in told(message) if isinstance(piece, TextContent)]
-    return ToolReturn(cut(line.content), metadata={"words_of": [(message.message_id, message.author_id)]})
+    return ToolReturn(cut(line.content), metadata={"words_of": _words_of(message)})
+
+
+def _words_of(message: MessageRecord) -> list[tuple[int, int]]:
+    """Whose words are told: those of what it replies to are quoted."""
+    replied = (message.reply_to_id, message.reply_to_author_id)
+    quoted = [(replied[0], replied[1])] if replied[0] is not None and replied[1] is not None else []
+    return [(message.message_id, message.author_id), *quoted]
 
 
 def _calls_before(ctx: RunContext[Asked]) -> int:

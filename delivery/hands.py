@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import and_
 from typing import TypeVar
 
 import discord
@@ -149,7 +151,9 @@ class DiscordHands:
         channel = guild.get_channel(channel_id) if guild else None
         if guild is None or not isinstance(channel, Channel):
             return CANNOT_READ
-        theirs = channel.permissions_for(await guild.fetch_member(asked.user_id))
+        # What one of those who are answered together may not, none of them gets.
+        members = [await guild.fetch_member(user_id) for user_id in asked.everybody]
+        theirs = discord.Permissions(reduce(and_, (channel.permissions_for(member).value for member in members)))
         ours = channel.permissions_for(guild.me)
         if not _may_read(channel, theirs):
             return CANNOT_READ

@@ -118,7 +118,7 @@ class Search:
 
         All words should be in a message or its author's name, be it as the beginning of longer ones; where no message
         has them all, any may. author: words of the name of whoever said it. before: the id of a later message.
-        Raises OSError where the transcript cannot be read.
+        Raises OSError where the transcript cannot be read, or the index cannot be made.
         """
         wanted = expressions(words, author)
         if not wanted:
@@ -165,7 +165,10 @@ class Search:
         return kept
 
     async def _do(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except sqlite3.Error as error:  # this Python's may have no FTS5
+            raise OSError(f"the index failed: {error}") from error
 
     def said(self, channel_id: int, message: MessageRecord) -> None:
         """A message was added to the channel's transcript."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conversation import ChannelConversation, StoredConversation
+from conversation import MAX_REMOTE, ChannelConversation, StoredConversation
 from state.agent_state import GENERAL, UMSState
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, said
@@ -39,17 +39,28 @@ def test_a_conversation_stored_before_there_were_agents_has_none(conversation: C
     assert StoredConversation.from_json(earlier) == conversation.stored()
 
 
-def test_what_is_trimmed_is_nobodys_any_more(conversation: ChannelConversation) -> None:
+def test_what_is_trimmed_can_still_be_deleted(conversation: ChannelConversation) -> None:
     conversation.trim(1, 10_000)
-    assert conversation.remote == {}
     assert conversation.states == {"docs": STATE}
+    conversation.remove([1])
+    assert conversation.states == {}
+
+
+def test_an_edit_ends_it_too(conversation: ChannelConversation) -> None:
+    conversation.revise(said(ANNA, "docs: something else?", message_id=1))
+    assert conversation.states == {}
+
+
+def test_what_is_known_of_others_messages_is_bounded(conversation: ChannelConversation) -> None:
+    conversation.asked("docs", range(10, 10_000))
+    assert len(conversation.remote) == MAX_REMOTE
 
 
 @pytest.mark.parametrize("gone", [1, 2])
 def test_what_is_deleted_ends_the_agents_conversation(conversation: ChannelConversation, gone: int) -> None:
     conversation.remove([gone])
     assert conversation.states == {}
-    assert gone not in conversation.remote
+    assert "docs" in conversation.left
 
 
 def test_what_others_delete_does_not(conversation: ChannelConversation) -> None:

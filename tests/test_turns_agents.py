@@ -24,7 +24,7 @@ STATE, LATER = (UMSState(ums_conversation_id=name) for name in ("conv-1", "conv-
 
 @pytest.fixture
 async def bench() -> Bench:
-    return Bench()
+    return Bench(has_docs=True)
 
 
 async def test_who_is_named_is_told_the_questions_and_nothing_else(bench: Bench) -> None:

@@ -61,6 +61,11 @@ class Answering:
         self._follow_up = follow_up
         self._rewrite = rewrite
 
+    @property
+    def picks(self) -> bool:
+        """Whether there are several agents to pick from."""
+        return self._team.has_several
+
     async def answer(
         self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]
     ) -> Answer | Failure | Cancel:
@@ -94,6 +99,7 @@ class Answering:
         if not pending:
             return Cancel.WITHDRAWN
         parts = [part.message_id for part in turn.adopted or ()]
+        conversation.left.discard(turn.agent)
         conversation.asked(turn.agent, [*parts, *(q.message.message_id for q in pending)])
         turn.request = AgentRequest(
             history=(),
@@ -102,7 +108,7 @@ class Answering:
             place=pending[-1].place,
             now=self._clock(),
             state=conversation.states.get(turn.agent),
-            asked=_asked(pending[-1]),
+            asked=_asked(pending),
         )
         return await self._team[turn.agent].respond(turn.request, show)
 
@@ -175,7 +181,7 @@ class Answering:
             now=self._clock(),
             notes=notes,
             reply=_reply(turn.questions[-1], conversation) if turn.questions else None,
-            asked=_asked(pending[-1]),
+            asked=_asked(pending),
             tell_stage=turn.tell_stage,
         )
 
@@ -219,9 +225,9 @@ class Answering:
         return await self._rewrite(message, before) if self._rewrite and self._has_budget() else None
 
 
-def _asked(question: Question) -> Asked:
-    message = question.message
-    return Asked(question.guild_id, question.channel_id, message.author_id, message.message_id)
+def _asked(questions: Sequence[Question]) -> Asked:
+    newest, people = questions[-1], frozenset(q.message.author_id for q in questions)
+    return Asked(newest.guild_id, newest.channel_id, newest.message.author_id, newest.reply_to, people)
 
 
 def _printable(text: str) -> str:

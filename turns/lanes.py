@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 import structlog
 
 from agents.gateway import Answer, Failure, FailureKind
-from conversation import ChannelConversation, ConversationManager, MessageRecord
+from conversation import ChannelConversation, ConversationManager, History, MessageRecord
 from decider import addresses_others
 from delivery.post import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
 from delivery.prompts import Prompts, card_of
@@ -109,6 +109,10 @@ class Turns:
             lane.task = asyncio.create_task(self._run(channel_id, lane))
         return lane
 
+    def is_busy(self, channel_id: int) -> bool:
+        """Whether a turn is made there, or waits."""
+        return channel_id in self._lanes
+
     def overheard(self, channel_id: int, message_id: int, content: str, reply_to: int | None = None) -> None:
         """A message of our own user was posted or edited: by us, or by another process with our token."""
         lane = self._lanes.get(channel_id)
@@ -194,7 +198,8 @@ class Turns:
             del self._lanes[channel_id]
 
     def _begin(self, channel_id: int, lane: _Lane) -> Turn:
-        together = _together(lane.waiting)
+        # Among several agents each question has its own.
+        together = lane.waiting[:1] if self._answering.picks else _together(lane.waiting)
         lane.waiting = lane.waiting[len(together) :]
         self._ledger.begun(channel_id, together)
         return Turn(together)
@@ -251,7 +256,7 @@ class Turns:
             question.message,
             reply_to=lambda: questions[-1].reply_to if questions else question.reply_to,
             bot=self._bot(),
-            addressees=frozenset(q.message.author_id for q in questions),
+            addressees=frozenset(who for q in questions for who in q.addressees),
             record=record,
             adopted=turn.adopted if turn else None,
             edit_interval_seconds=self._edit_interval,
@@ -386,7 +391,8 @@ class Turns:
             return
         match outcome:
             case Answer() if turn.request:  # a mini-app's answer is told the model as what was said
-                self._conversations.record_bot_response(conversation.channel_id, outcome.history)
+                history = _unkept(outcome.history) if turn.is_private else outcome.history
+                self._conversations.record_bot_response(conversation.channel_id, history)
             case Failure(kind=FailureKind.TOO_LONG):
                 self._conversations.forget_history(conversation.channel_id)
             case Cancel.STOPPED | Cancel.SHUTDOWN if turn.text.strip() and (said := self._answering.interrupted(turn)):
@@ -411,6 +417,12 @@ class Turns:
                 log.error("report_failed", channel=newest.channel_id, problem=again.problem, detail=str(again))
         if error.problem is not Problem.GONE:
             await wire.react(newest.reply_to, NOT_ALLOWED)
+
+
+def _unkept(history: History) -> History:
+    """Without what the agent keeps for itself of the last answer: whoever does not want to be kept asked for it."""
+    *before, last = history
+    return [*before, replace(last, metadata=None)]
 
 
 def _showing(turn: Turn, post: Post) -> Callable[[str], None]:

@@ -52,6 +52,12 @@ class Question:
         return self.card_id or self.message.message_id
 
     @property
+    def addressees(self) -> frozenset[int]:
+        """Whom its answer is for: whoever asked, and whose question of ours it answers in their place."""
+        prompt = self.meaning.prompt
+        return frozenset({self.message.author_id} | ({prompt.user_id} if prompt and prompt.user_id else set()))
+
+    @property
     def as_kept(self) -> Question:
         """The question as it may be stored."""
         return self.without_words if self.is_private else self

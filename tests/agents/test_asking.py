@@ -455,17 +455,29 @@ async def test_an_answer_that_is_taken_back_while_the_run_goes_on_is_told_no_mor
     assert b"bluebell" not in ModelMessagesTypeAdapter.dump_json(conversation.llm_history)
 
 
-async def test_a_question_that_nobody_has_answered_stays_whatever_is_deleted(
+async def test_a_question_that_nobody_has_answered_stays_whatever_others_delete(
     stub: StubModel, model: Model, conversation: ChannelConversation
 ) -> None:
     agent, wish = GeneralAgent(model), said(ANNA, "plan a trip")
     stub.replies.append(Reply(calls=(NAME,)))
     first = await take(agent, conversation, wish)
     conversation.add(other := said(BEN, "hello"))
-    conversation.remove({other.message_id, wish.message_id})
+    conversation.remove({other.message_id})
     conversation.forget(BEN)
     await take(agent, conversation, said(ANNA, "bluebell"), first)
     assert results(stub.requests[-1]) == [("Name?", "bluebell")]
+
+
+async def test_a_run_goes_with_the_question_it_was_begun_for(
+    stub: StubModel, model: Model, conversation: ChannelConversation
+) -> None:
+    """What it calls tools with may be words of it."""
+    agent, wish = GeneralAgent(model), said(ANNA, "find my bluebell")
+    stub.replies.append(Reply(calls=(Call("ask_text", '{"question": "Which bluebell?"}'),)))
+    await take(agent, conversation, wish)
+    assert conversation.waits
+    conversation.remove({wish.message_id})
+    assert not any(m.metadata for m in conversation.llm_history if isinstance(m, ModelResponse))
 
 
 # The owner's tools

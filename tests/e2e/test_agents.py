@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -185,3 +186,33 @@ async def test_an_agent_that_is_gone_from_the_settings_is_kept_and_not_used(
     async with life(stage, **beside(tmp_path)):
         await stage.ask("Ada", "docs: and now?")
     assert docs.paths[-1] == "/ums/conversations/conv-1/chat"
+
+
+async def test_who_named_the_general_agent_is_not_told_to_another(scene: Scene, docs: RemoteAgent) -> None:
+    gate = asyncio.Event()
+    scene.stub.replies.append(Reply(FRANCE, before=gate))
+    scene.mention("Ada", "ask yourself where Paris is")
+    await scene.until(lambda: scene.stub.requests)
+    own = scene.mention("Ben", "ask yourself whether my diagnosis is bad")
+    other = scene.mention("Ada", "docs: how many days of holiday do I have?")
+    await scene.decision(other)
+    gate.set()
+    await scene.outcome(other)
+    assert docs.contents == ["docs: how many days of holiday do I have?"]
+    assert (await scene.answer_to(own)).content == FRANCE
+
+
+async def test_what_is_deleted_while_it_answers_is_not_gone_on_with(scene: Scene, docs: RemoteAgent) -> None:
+    first = scene.mention("Ada", "docs: my salary is a secret, is it?")
+    await scene.answer_to(first)
+    gate = asyncio.Event()
+    docs.answers.append(whole(HANDBOOK, before=gate))
+    second = scene.mention("Ada", "docs: and the bonus?")
+    await scene.until(lambda: len(docs.contents) == 2)
+    await scene.delete(first)
+    gate.set()
+    await scene.answer_to(second)
+    await scene.ask("Ada", "docs: how many days of holiday do I have?")
+    assert docs.paths[-1] == "/ums/conversations/conv-2/chat"
+    await scene.ask("Ada", "docs: and now?")
+    assert docs.paths[-1] == "/ums/conversations/conv-2/chat"

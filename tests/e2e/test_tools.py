@@ -168,3 +168,62 @@ async def test_who_says_stop_while_it_is_doing_something_reads_no_more_of_that(s
     await scene.shows("-# searching the history …")
     scene.say("Ada", "stop")
     assert (await scene.answer_to(question)).content == "Stopped."
+
+
+async def test_whose_click_allows_one_thing_lends_their_rights_to_nothing_else(scene: Scene) -> None:
+    secret = scene.say("Ada", "a secret", channel="random")
+    scene.pg.deny(secret.channel_id, "view_channel", member=scene.pg.person("Ben"))
+    rules = scene.say("Chloe", "the rules of this channel")
+    scene.stub.replies.extend(
+        [call("pin", link=link(rules, scene)), call("read_message", link=link(secret, scene)), Reply("Done.")]
+    )
+    await scene.ask("Ben", f"pin what Chloe said, and then read me {link(secret, scene)}")
+    scene.press("Ada", await scene.card(MAY_I), "Yes")
+    await scene.shows("Done.")
+    await scene.at_rest()
+    assert pinned(scene, rules)
+    assert "a secret" not in scene.told()
+
+
+async def test_what_one_of_two_may_not_read_neither_is_told(scene: Scene) -> None:
+    secret = scene.say("Ada", "a secret", channel="random")
+    scene.pg.deny(secret.channel_id, "view_channel", member=scene.pg.person("Ben"))
+    gate = asyncio.Event()
+    scene.stub.replies.extend(
+        [Reply("Hm.", before=gate), call("read_message", link=link(secret, scene)), Reply("Done.")]
+    )
+    scene.mention("Chloe", "hello")
+    await scene.until(lambda: scene.stub.requests)
+    scene.mention("Ben", f"read me {link(secret, scene)}")
+    last = scene.mention("Ada", "what is the weather?")
+    await scene.decision(last)
+    gate.set()
+    await scene.outcome(last)
+    assert "a secret" not in scene.told()
+
+
+async def test_what_was_read_elsewhere_and_is_deleted_there_stays_nowhere(scene: Scene) -> None:
+    said = scene.say("Chloe", "lunch is at bluebell", channel="random")
+    sure = Call("ask_confirmation", '{"question": "Shall I say it here?"}')
+    scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply(calls=(sure,))])
+    await scene.ask("Ben", "when is lunch?")
+    await scene.bot.keeper.settled()
+    assert on_disk(scene.folder, "bluebell")
+    await scene.delete(said)
+    await scene.bot.keeper.settled()
+    assert not on_disk(scene.folder, "bluebell")
+
+
+async def test_what_a_run_keeps_goes_once_nobody_is_waited_for(scene: Scene) -> None:
+    said = scene.say("Chloe", "lunch is at bluebell", channel="random")
+    sure = Call("ask_confirmation", '{"question": "Shall I say it here?"}')
+    scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply(calls=(sure,))])
+    question = scene.mention("Ben", "when is lunch?")
+    await scene.answer_to(question)
+    await scene.at_rest()
+    assert not scene.bot.conversations.let_go(scene.bot._is_waiting)
+    scene.bot.states.clear_awaiting(question.channel_id)
+    assert scene.bot.conversations.let_go(scene.bot._is_waiting) == [question.channel_id]
+    scene.bot.keeper.purge(question.channel_id)
+    await scene.bot.keeper.settled()
+    assert not on_disk(scene.folder / "channels", "bluebell")

@@ -29,7 +29,7 @@ from turns.turn import Question
 class Bench:
     """Turns with all around them faked."""
 
-    def __init__(self, *miniapps: MiniApp) -> None:
+    def __init__(self, *miniapps: MiniApp, has_docs: bool = False) -> None:
         self.clock = FakeClock()
         self.conversations = ConversationManager(60, clock=self.clock)
         self.agent = FakeAgent()
@@ -46,11 +46,12 @@ class Bench:
         self.ledger = Ledger()
         self.stored: list[Unfinished] = []  # what a kill would have left, each time that it was waited for
         self.kept: list[tuple[int, str]] = []
-        docs = Candidate("docs", "Knows the handbook.")
-        picker = Picker([docs], model=None, has_budget=lambda: False, spend=self.spent.append)
+        others = {"docs": self.docs} if has_docs else {}
+        candidates = [Candidate(name, "Knows the handbook.") for name in others]
+        picker = Picker(candidates, model=None, has_budget=lambda: False, spend=self.spent.append)
         self.picked: list[tuple[int, Choice]] = []
         self.answering = Answering(
-            team=Team(self.agent, {"docs": self.docs}, picker, bot_id=lambda: BOT),
+            team=Team(self.agent, others, picker, bot_id=lambda: BOT),
             picked=lambda questions, choice: self.picked.append((len(questions), choice)),
             miniapps=self.miniapps,
             states=self.states,
