@@ -90,8 +90,8 @@ async def test_with_a_key_nothing_can_be_read_and_another_can_be_put_before_it(s
     async with main_life(scene, state_key=OLD):
         await scene.ask("Ada", TELLS)
         await scene.ask("Ben", "my horse is called Bluebell", channel="help")
-    assert not on_disk(scene.folder, SECRET)
-    assert not on_disk(scene.folder, '"author"')  # a short name can stand in what is sealed by chance
+    assert not on_disk(scene.folder, TELLS)  # a short name can stand in what is sealed by chance
+    assert not on_disk(scene.folder, '"author"')
     async with main_life(scene, state_key=f"{NEW},{OLD}"):
         await scene.answer_to(scene.say("Ada", "and now?"))
         assert SECRET in scene.told()

@@ -14,6 +14,7 @@ from evals.decisions import predict
 from evals.examples import Example, read_examples
 from followup.model import Eagerness
 from tests.evals.examples import example, past, write
+from tests.support.command import Ended, run_main
 
 ROOT = Path(__file__).parents[2]
 TO_OTHERS: dict[str, Any] = {
@@ -37,7 +38,11 @@ def path(tmp_path: Path) -> Path:
     return write(tmp_path / "examples.jsonl", *EXAMPLES)
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[bytes]:
+def run(*arguments: object) -> Ended:
+    return run_main("evals.decisions", *arguments)
+
+
+def run_as_process(*arguments: object) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "evals.decisions", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False)
 
@@ -48,7 +53,7 @@ def predictions(path: Path, eagerness: Eagerness = Eagerness.BALANCED) -> dict[i
 
 
 def test_there_is_one_prediction_for_each_example_and_nothing_else(path: Path) -> None:
-    ended = run(path)
+    ended = run_as_process(path)
     assert (ended.returncode, ended.stderr) == (0, b"")
     lines = [orjson.loads(line) for line in ended.stdout.splitlines()]
     assert [line["id"] for line in lines] == [line["id"] for line in EXAMPLES]

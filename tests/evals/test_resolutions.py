@@ -32,6 +32,7 @@ from evals.measure_resolutions import (
 )
 from evals.resolutions import CancelRow, ConfirmationRow, IncompleteRow, Prediction, SelectionRow, predict, read_rows
 from state.enrichment import Enrichment
+from tests.support.command import Ended, run_main
 
 ROOT = Path(__file__).parents[2]
 CAFES = ["Blue Door", "Red Lion", "Old Mill"]
@@ -76,7 +77,11 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     return path
 
 
-def run(*arguments: object, module: str = "resolutions") -> subprocess.CompletedProcess[bytes]:
+def run(*arguments: object, module: str = "resolutions") -> Ended:
+    return run_main(f"evals.{module}", *arguments)
+
+
+def run_as_process(*arguments: object, module: str = "resolutions") -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", f"evals.{module}", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False)
 
@@ -108,7 +113,7 @@ def test_there_is_one_prediction_for_each_row_and_nothing_else(tmp_path: Path, t
 
 
 def test_a_task_may_have_a_suffix(tmp_path: Path) -> None:
-    ended = run("cancel_more", write(tmp_path / "rows.jsonl", ROWS["cancel"]))
+    ended = run_as_process("cancel_more", write(tmp_path / "rows.jsonl", ROWS["cancel"]))
     assert orjson.loads(ended.stdout) == MADE["cancel"]
 
 
