@@ -327,6 +327,10 @@ class Parley(discord.Client):
                 FORGOTTEN: lambda _: as_json(self.forgotten.stored()),
             },
         )
+        self._set_up_privacy(settings)
+        self._set_up_life(settings, layers)
+
+    def _set_up_privacy(self, settings: Settings) -> None:
         self.privacy = Privacy(
             keeper=self.keeper,
             conversations=self.conversations,
@@ -343,6 +347,8 @@ class Parley(discord.Client):
             reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
             changed=self._changed,
         )
+
+    def _set_up_life(self, settings: Settings, layers: ChannelLayers) -> None:
         self.catch_up = CatchUp(
             seconds=settings.catch_up_seconds,
             backlog=Backlog(

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -23,6 +22,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from yarl import URL
 
+from agents.owners_files import is_loopback, shown
 from agents.roster import HEADER_NAME, HEADER_VALUE, HTTPS_OWN, VARIABLE
 
 MAX_NAME = 40
@@ -64,7 +64,7 @@ def load_mcp(path: Path, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
         try:
             servers.append(_server(name, fields, path.parent, environ))
         except _EntryError as error:
-            raise McpError(f"In the MCP file {path}, server {_shown(name)}: {error}.") from None
+            raise McpError(f"In the MCP file {path}, server {shown(name)}: {error}.") from None
     if servers and find_spec("fastmcp") is None:
         raise McpError(
             f"The MCP file {path} needs a package that is not installed: run pip install 'pydantic-ai-slim[mcp]'."
@@ -79,7 +79,7 @@ class _EntryError(Exception):
 def _url(value: str) -> str:
     """Credentials and what people say travel there: it is encrypted, or never leaves the machine."""
     url = URL(value)
-    loopback = url.scheme == "http" and _is_loopback(url.host or "")
+    loopback = url.scheme == "http" and is_loopback(url.host or "")
     if not url.host or url.raw_user or url.raw_password or not (url.scheme == "https" or loopback):
         raise ValueError("not encrypted, and not loopback")
     return value
@@ -130,7 +130,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     for key in keys:
         if keys.count(key) > 1:
-            raise _EntryError(f"{_shown(key)} stands twice: give each its own")
+            raise _EntryError(f"{shown(key)} stands twice: give each its own")
     return dict(pairs)
 
 
@@ -166,7 +166,7 @@ def _filled(value: Any, environ: Mapping[str, str]) -> Any:
         if not variable.isidentifier():  # perhaps the secret itself
             raise _EntryError("it has ${...} without a variable: write ${NAME} with one's name")
         if not environ.get(variable):
-            raise _EntryError(f"it needs the variable {_shown(variable)}: set it in the environment")
+            raise _EntryError(f"it needs the variable {shown(variable)}: set it in the environment")
     return VARIABLE.sub(lambda found: environ[found[1]], value)
 
 
@@ -183,7 +183,7 @@ def _secrets(value: Any, environ: Mapping[str, str], name: str = "") -> Iterator
 
 def _checked(header: str, value: str) -> str:
     if not HEADER_NAME.fullmatch(header) or header.lower() in HTTPS_OWN:
-        raise _EntryError(f"the header {_shown(header)} cannot be sent: use a name such as Authorization")
+        raise _EntryError(f"the header {shown(header)} cannot be sent: use a name such as Authorization")
     if not HEADER_VALUE.fullmatch(value):
         raise _EntryError(f"the value of the header {header} cannot be sent: use ASCII characters on one line")
     return value
@@ -191,16 +191,5 @@ def _checked(header: str, value: str) -> str:
 
 def _what(form: type[BaseModel], error_type: str, key: str) -> str:
     if error_type == "extra_forbidden":
-        return f"{_shown(key)} is unknown: use {', '.join(form.model_fields)}"
+        return f"{shown(key)} is unknown: use {', '.join(form.model_fields)}"
     return f"{key} cannot be used: use {form.model_fields[key].description}"
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:80]}…")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

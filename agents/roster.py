@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import tomllib
 from collections.abc import Mapping
@@ -23,6 +22,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from yarl import URL
+
+from agents.owners_files import is_loopback, shown
 
 RESERVED = frozenset({"general", "agent"})
 MAX_ABOUT = 200
@@ -77,7 +78,7 @@ def _url(value: str) -> str:
     url = URL(value)
     if re.search(r"[\s\x00-\x1f\x7f?#]", value) or url.raw_user or url.raw_password:
         raise ValueError("more than an address")
-    if not url.host or not (url.scheme == "https" or (url.scheme == "http" and _is_loopback(url.host))):
+    if not url.host or not (url.scheme == "https" or (url.scheme == "http" and is_loopback(url.host))):
         raise ValueError("not encrypted, and not loopback")
     return value.rstrip("/")
 
@@ -118,7 +119,7 @@ def _tables(path: Path) -> list[Any]:
         raise RosterError(f"The agents file {path} is no TOML ({error}): correct it there.") from None
     tables = content.pop("agent", [])
     if content:
-        raise RosterError(f"In the agents file {path}, {_shown(next(iter(content)))} is unknown: use [[agent]] only.")
+        raise RosterError(f"In the agents file {path}, {shown(next(iter(content)))} is unknown: use [[agent]] only.")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise RosterError(f"In the agents file {path}, agent is no list of tables: begin each with [[agent]].")
     return tables
@@ -136,7 +137,7 @@ def _entry(fields: dict[str, Any], environ: Mapping[str, str]) -> AgentEntry:
 
 def _what(error_type: str, key: str) -> str:
     if error_type == "extra_forbidden":
-        return f"{_shown(key)} is unknown: use {', '.join(_Table.model_fields)}"
+        return f"{shown(key)} is unknown: use {', '.join(_Table.model_fields)}"
     wrong = "is missing" if error_type == "missing" else "cannot be used"
     return f"{key} {wrong}: use {_Table.model_fields[key].description}"
 
@@ -144,12 +145,12 @@ def _what(error_type: str, key: str) -> str:
 def _header(name: str, value: str, environ: Mapping[str, str]) -> str:
     """The value with its variables filled in. It is a secret: no sentence has it."""
     if not HEADER_NAME.fullmatch(name) or name.lower() in HTTPS_OWN:
-        raise _EntryError(f"the header {_shown(name)} cannot be sent: use a name such as Authorization")
+        raise _EntryError(f"the header {shown(name)} cannot be sent: use a name such as Authorization")
     for variable in VARIABLE.findall(value):
         if not variable.isidentifier():  # perhaps the secret itself
             raise _EntryError(f"the header {name} names no variable: write ${{NAME}} with one's name")
         if not environ.get(variable):
-            raise _EntryError(f"the header {name} needs the variable {_shown(variable)}: set it in the environment")
+            raise _EntryError(f"the header {name} needs the variable {shown(variable)}: set it in the environment")
     filled = VARIABLE.sub(lambda found: environ[found[1]], value)
     if not HEADER_VALUE.fullmatch(filled):
         raise _EntryError(f"the value of the header {name} cannot be sent: use ASCII characters on one line")
@@ -158,15 +159,4 @@ def _header(name: str, value: str, environ: Mapping[str, str]) -> str:
 
 def _which(number: int, fields: Mapping[str, Any]) -> str:
     name = fields.get("name")
-    return f"agent {number} ({_shown(name)})" if isinstance(name, str) else f"agent {number}"
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:80]}…")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return f"agent {number} ({shown(name)})" if isinstance(name, str) else f"agent {number}"
