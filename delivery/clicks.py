@@ -77,21 +77,22 @@ async def whisper(interaction: discord.Interaction[Any], text: str) -> bool:
     Returns, as all answers do, whether Discord took it: it takes one for each click, within 3 s. Raises nothing.
     """
     nobody = discord.AllowedMentions.none()
-    return await _took(interaction, interaction.response.send_message(text, ephemeral=True, allowed_mentions=nobody))
+    return await took(interaction, interaction.response.send_message(text, ephemeral=True, allowed_mentions=nobody))
 
 
 async def settle(interaction: discord.Interaction[Any], text: str) -> bool:
     """The message of the card becomes its final text; the card goes."""
     changed = interaction.response.edit_message(content=text, view=None, allowed_mentions=PINGS)
-    return await _took(interaction, changed)
+    return await took(interaction, changed)
 
 
 async def show_form(interaction: discord.Interaction[Any], prompt_id: str, title: str, question: str) -> bool:
     """Opens a form in which the question can be answered in writing. Not for a click that sends a form."""
-    return await _took(interaction, interaction.response.send_modal(form_of(prompt_id, title, question)))
+    return await took(interaction, interaction.response.send_modal(form_of(prompt_id, title, question)))
 
 
-async def _took(interaction: discord.Interaction[Any], answer: Awaitable[object]) -> bool:
+async def took(interaction: discord.Interaction[Any], answer: Awaitable[object]) -> bool:
+    """Whether Discord took this answer to a click in time; raises nothing."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             await answer

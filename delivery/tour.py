@@ -5,7 +5,6 @@ Nothing is kept of a tour: each button's custom_id names the step that it leads 
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 import discord
-import structlog
 
-from delivery.clicks import ANSWER_SECONDS, UNANSWERABLE
-
-log = structlog.get_logger()
+from delivery.clicks import took
 
 PREFIX = "parley:tour:"
 STEP = re.compile(r"[0-9]{1,2}")
@@ -179,10 +175,4 @@ def read_tour_click(interaction: discord.Interaction[Any]) -> int | TourPress | 
 async def turn_to(interaction: discord.Interaction[Any], text: str, view: discord.ui.View) -> bool:
     """The clicked card shows another step. Returns whether Discord took it; raises nothing."""
     nobody = discord.AllowedMentions.none()
-    try:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            await interaction.response.edit_message(content=text, view=view, allowed_mentions=nobody)
-    except UNANSWERABLE as error:
-        log.warning("click_unanswered", interaction=interaction.id, error=str(error) or type(error).__name__)
-        return False
-    return True
+    return await took(interaction, interaction.response.edit_message(content=text, view=view, allowed_mentions=nobody))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-import delivery.tour
+import delivery.clicks
 from commands import Tours
 from commands.answers import IN_THREAD
 from commands.tour import NO_SUCH_STEP
@@ -150,7 +150,7 @@ async def test_an_answer_that_discord_does_not_take_is_only_logged(
 async def test_a_step_is_given_up_once_discord_would_not_take_it_any_more(
     pg: Playground, of_tour: asyncio.Queue[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery.tour, "ANSWER_SECONDS", 0.02)
+    monkeypatch.setattr(delivery.clicks, "ANSWER_SECONDS", 0.02)
     card = await answer(pg, "tour")
     assert not await of_tour.get()
     never = asyncio.Event()
