@@ -33,6 +33,7 @@ from agents.models import DEMO, UnusableModelError, build_model
 from agents.rewriter import ModelRewriter
 from agents.roster import AgentEntry, RosterError, load_roster
 from agents.searching import search_tool
+from agents.server_state import server_state
 from agents.team import Team
 from agents.tools import own_tools
 from agents.ums import UMSAgent
@@ -267,8 +268,12 @@ class Parley(discord.Client):
             tools=own,
             toolsets=[self.mcp.toolset],
             definitions=self.mcp.definitions,
+            keep_turns=settings.gpa_keep_turns,
+            server_state=server_state(settings.openai_state, self._model),
+            has_budget=self._has_budget,
         )
-        return Team(general, {agent.name: agent for agent in self._remotes}, picker, bot_id=lambda: self._me()[1])
+        others = {agent.name: agent for agent in self._remotes}
+        return Team(general, others, picker, bot_id=lambda: self._me()[1], shares=settings.shared_context)
 
     def _set_up_initiative(self, settings: Settings) -> None:
         self.offer_turns = OfferTurns(
@@ -478,6 +483,8 @@ class Parley(discord.Client):
             return
         content = "" if self.privacy.is_opted_out(message.author.id) else message.content
         self.learning.revised(message.id, channel_id, message.author.id, content, payload.guild_id or 0)
+        if message.edited_at:  # not where Discord only unfurls a link
+            self.conversations.note_changed({message.id})
         for other in self.conversations.holding({message.id}):
             self.conversations.revise(other, self.privacy.readable(to_record(message, me)))
             self.keeper.purge(other)
@@ -756,8 +763,8 @@ class Parley(discord.Client):
     def _changed(self, channel_id: int) -> None:
         self.catch_up.changed(channel_id)
 
-    def _has_budget(self) -> bool:
-        return self.limits.has_budget(self._now())
+    def _has_budget(self, used: int = 0) -> bool:
+        return self.limits.has_budget(self._now(), used)
 
     def _spend(self, tokens: int) -> None:
         self.limits.spend(tokens, self._now())
@@ -794,6 +801,7 @@ class Parley(discord.Client):
             self.initiative.messages_gone(channel_id, message_ids)
             self.conversations.forget_messages(channel_id, message_ids)
             self.keeper.purge(channel_id)
+        self.conversations.note_changed(message_ids)
         for other in self.conversations.holding(message_ids):  # read by a link, or found
             self.conversations.forget_messages(other, message_ids)
             self.keeper.purge(other)

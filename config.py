@@ -72,6 +72,9 @@ class Settings(BaseSettings):
     agents: Path | None = Field(None, description="the path of a TOML file with [[agent]] tables, or leave it out")
     mcp_config: Path | None = Field(None, description="the path of an mcp.json, or leave it out")
     coordinator_model: str | None = Field(None, description="provider:name, or leave it out to use JUDGE_MODEL")
+    openai_state: Literal["off", "response", "conversation"] = Field("off", description="off, response or conversation")
+    gpa_keep_turns: int = Field(5, ge=0, le=100, description="a whole number from 0 to 100, such as 5")
+    shared_context: bool = Field(False, description="true or false")
     use_llm_judge: bool = Field(False, description="true or false")
     instructions: str = Field("", max_length=20_000, description="at most 20,000 characters of text")
     channels: Annotated[frozenset[PositiveInt], NoDecode] = Field(
@@ -118,7 +121,7 @@ class Settings(BaseSettings):
     def _hours(cls, value: Any) -> Any:
         return _quiet_hours(value) if isinstance(value, str) else value
 
-    @field_validator("decision_log", "followup_eagerness", "log_level", mode="before")
+    @field_validator("decision_log", "followup_eagerness", "log_level", "openai_state", mode="before")
     @classmethod
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value

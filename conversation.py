@@ -6,13 +6,13 @@ count and a size of messages, and by a token budget for the model's history.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import orjson
 from pydantic import AwareDatetime, TypeAdapter
@@ -49,6 +49,7 @@ CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
 IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
 MAX_REMOTE = 2_000  # messages of which it is known that they are another agent's business
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
+MAX_CHANGED = 10_000  # the same of all channels, by their ids alone
 FORGOTTEN = "(forgotten at somebody's request)"
 REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
 
@@ -106,8 +107,8 @@ class ChannelConversation:
 
     since: the id of its first message, not counting those put in front of it. remote: of the messages that a remote
     agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left:
-    those whose conversation is not to be gone on with, though one of them may still be answering in it. waits: whether
-    a run of the agent's waits for somebody, or has.
+    those whose conversation is not to be gone on with, though one of them may still be answering in it. is_kept_beside:
+    whether the general agent keeps anything beside the words that people read.
     """
 
     channel_id: int
@@ -129,7 +130,7 @@ class ChannelConversation:
     remote: dict[int, str] = field(default_factory=dict)
     states: dict[str, AgentState] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
-    waits: bool = False
+    is_kept_beside: bool = False
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
@@ -296,12 +297,16 @@ class ChannelConversation:
             kept.append(message)
         self._keep(kept[::-1])
 
-    def answered(self, llm_history: list[ModelMessage]) -> None:
-        """Takes over what the model was told and said, less what was deleted or edited while it spoke."""
+    def answered(self, llm_history: list[ModelMessage], changed: Collection[int] = ()) -> None:
+        """Takes over what the model was told and said, less what was deleted or edited while it spoke.
+
+        changed: messages of any channel to which that happened lately.
+        """
         current = _without_words(_reworded(_unsaid(llm_history, self.unsaid), self.revisions), self.taken_back)
+        current = _without_words(current, changed)
         self.llm_history = trim_history(current, HISTORY_TOKENS)
         self.unsaid = set()
-        self.waits = any(map(_waits_for, self.llm_history))
+        self.is_kept_beside = any(map(_kept_beside, self.llm_history))
         self.told_through = max([self.told_through, *(tag["message_id"] for tag in _tags(llm_history))])
 
     def let_go(self, is_waiting: Callable[[str], bool]) -> bool:
@@ -309,7 +314,7 @@ class ChannelConversation:
         gone = {ask_id for m in self.llm_history if (ask_id := _waits_for(m)) and not is_waiting(ask_id)}
         if gone:
             self.llm_history = [replace(m, metadata=None) if _waits_for(m) in gone else m for m in self.llm_history]
-        self.waits = any(map(_waits_for, self.llm_history))
+        self.is_kept_beside = any(map(_kept_beside, self.llm_history))
         return bool(gone)
 
     def stored(self) -> StoredConversation:
@@ -364,6 +369,7 @@ class ConversationManager:
         self._on_change = on_change
         self._conversations: dict[int, ChannelConversation] = {}
         self._holds: Counter[int] = Counter()
+        self._changed: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._conversations)
@@ -401,7 +407,7 @@ class ConversationManager:
         """Replaces what the model is given back next time."""
         conversation = self.get(channel_id)
         if conversation is not None:
-            conversation.answered(llm_history)
+            conversation.answered(llm_history, self._changed)
             conversation.last_activity = self._clock()
             self._on_change(channel_id)
 
@@ -430,16 +436,22 @@ class ConversationManager:
 
     def let_go(self, is_waiting: Callable[[int, str], bool]) -> list[int]:
         """Drops what runs keep that nobody will go on with. Returns the channels where there were any."""
-        waiting = [c for c in self._conversations.values() if c.waits]
-        changed = [c.channel_id for c in waiting if c.let_go(partial(is_waiting, c.channel_id))]
+        keeping = [c for c in self._conversations.values() if c.is_kept_beside]
+        changed = [c.channel_id for c in keeping if c.let_go(partial(is_waiting, c.channel_id))]
         for channel_id in changed:
             self._on_change(channel_id)
         return changed
 
+    def note_changed(self, message_ids: Collection[int]) -> None:
+        """Messages of any channel were edited or deleted. Agents that are answering may have read them as they were."""
+        self._changed.update(dict.fromkeys(message_ids))
+        while len(self._changed) > MAX_CHANGED:
+            self._changed.popitem(last=False)
+
     def holding(self, message_ids: Collection[int]) -> list[int]:
         """The channels where the agent keeps words of these messages, which may be of other channels, for itself."""
-        waiting = [c for c in self._conversations.values() if c.waits]
-        return [c.channel_id for c in waiting if any(map(c.holds_words_of, message_ids))]
+        keeping = [c for c in self._conversations.values() if c.is_kept_beside]
+        return [c.channel_id for c in keeping if any(map(c.holds_words_of, message_ids))]
 
     def forget_history(self, channel_id: int) -> None:
         """Drops what the model is given back; the messages stay."""
@@ -493,7 +505,7 @@ class ConversationManager:
             since=stored.since,
             remote=dict(stored.remote),
             states=dict(stored.states),
-            waits=any(map(_waits_for, stored.llm_history)),
+            is_kept_beside=any(map(_kept_beside, stored.llm_history)),
         )
         if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):
             return None
@@ -648,14 +660,21 @@ def _without_words(history: Sequence[ModelMessage], taken_back: Collection[int])
     ]
 
 
+def _kept_beside(message: ModelMessage) -> Mapping[str, Any]:
+    """What the agent keeps for itself beside an answer: how a run goes on that waits, or what its tools were asked."""
+    return (message.metadata or {}) if isinstance(message, ModelResponse) else {}
+
+
 def _waits_for(message: ModelMessage) -> str | None:
     """By which id what a run waits for is known; None: it does not wait."""
-    return (message.metadata or {}).get("ask_id") if isinstance(message, ModelResponse) else None
+    ask_id: str | None = _kept_beside(message).get("ask_id")
+    return ask_id
 
 
 def _words_of(message: ModelMessage) -> Sequence[tuple[int, int]]:
-    """The messages whose words a response's metadata holds: their ids, each with its author's."""
-    return (message.metadata or {}).get("words_of", ()) if isinstance(message, ModelResponse) else ()
+    """The messages whose words stand in what is kept beside an answer: their ids, each with its author's."""
+    words_of: Sequence[tuple[int, int]] = _kept_beside(message).get("words_of", ())
+    return words_of
 
 
 def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:

@@ -27,7 +27,7 @@ from pydantic_ai.messages import (
 
 from agents.gateway import Asked, Reply
 from conversation import MessageRecord
-from delivery.split import clipped, is_blank
+from delivery.split import is_blank
 from state.prompts import Ask, AwaitingType, ResolutionType
 
 MAX_OPTIONS = 25  # what Discord's buttons and menus take
@@ -37,7 +37,10 @@ REFUSED = "They said no."
 APPROVAL = "is_approval"  # in the context: who manages messages may answer, too
 MAX_QUESTIONS = 5  # at once
 TOO_MANY = f"Not asked: ask at most {MAX_QUESTIONS} questions at once."
-MAX_ARGUMENTS = 1_000  # characters of a tool's arguments that people are shown
+MAX_ARGUMENTS = 1_500  # characters of a call: people are asked about nothing that they are not shown whole
+TOO_LONG = (
+    f"Not done: people have to allow this, and its arguments are over {MAX_ARGUMENTS} characters, too long to show."
+)
 
 Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
 Choice = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
@@ -140,10 +143,10 @@ class Suspended(BaseModel):
         """The run that made these messages, and whose calls these are. runs_for: for whom its tools run."""
         asked = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
         calls = [*asked, *(_approval(c, requests.metadata.get(c.tool_call_id, {})) for c in requests.approvals)]
-        words_of = [*words_of, *_words_in(messages)]
-        said, too_many = [_without_prompts(m) for m in messages], {c.call_id: TOO_MANY for c in calls[MAX_QUESTIONS:]}
+        words_of = [*words_of, *words_in(messages)]
+        said, unasked = [_without_prompts(m) for m in messages], _unasked(calls)
         people, allowed = [*runs_for.people - {runs_for.user_id}, runs_for.user_id], dict(runs_for.allowed)
-        return cls(said=said, calls=calls, results=too_many, words_of=words_of, people=people, allowed=allowed)
+        return cls(said=said, calls=calls, results=unasked, words_of=words_of, people=people, allowed=allowed)
 
     @property
     def open(self) -> Sequence[OpenCall]:
@@ -211,18 +214,27 @@ def _asked(message: ModelMessage) -> str | None:
 
 
 def _approval(call: ToolCallPart, metadata: Mapping[str, Any]) -> OpenCall:
-    """metadata: the text that the tool itself asks by, if it is one of ours."""
+    """metadata: the text that the tool itself asks by, if it is one of ours. Without text where it is too long."""
     text = metadata.get("text") or _may_i_run(call)
     return OpenCall(call_id=call.tool_call_id, text=text, awaiting=AwaitingType.CONFIRMATION, is_approval=True)
 
 
+def _unasked(calls: Sequence[OpenCall]) -> dict[str, str]:
+    """Why some of them are not put to people, by the calls' ids."""
+    too_long = {call.call_id: TOO_LONG for call in calls if not call.text}
+    others = [call for call in calls if call.text]
+    return too_long | {call.call_id: TOO_MANY for call in others[MAX_QUESTIONS:]}
+
+
 def _may_i_run(call: ToolCallPart) -> str:
     arguments = json.dumps(call.args_as_dict(), ensure_ascii=False).replace("`", "'")
-    given = "" if arguments == "{}" else f" with `{clipped(arguments, MAX_ARGUMENTS)}`"
+    if len(arguments) > MAX_ARGUMENTS:
+        return ""
+    given = "" if arguments == "{}" else f" with `{arguments}`"
     return f"May I run `{call.tool_name}`{given}?"
 
 
-def _words_in(messages: Sequence[ModelMessage]) -> list[tuple[int, int]]:
+def words_in(messages: Sequence[ModelMessage]) -> list[tuple[int, int]]:
     """The messages whose words stand in what tools gave, as (id, author's id)."""
     parts = (part for message in messages for part in message.parts if isinstance(part, ToolReturnPart))
     return [(i, author) for part in parts for i, author in (part.metadata or {}).get("words_of", ())]

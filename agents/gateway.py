@@ -73,7 +73,8 @@ class AgentRequest:
     notes: lines that the model is shown in this turn, and which the history does not keep. reply: what the agent had
     asked is resolved, and it goes on from there. asked: for whom tools run. tell_stage: told what the agent is doing
     before it goes on to speak, in a few words.
-    state: what this agent left to be given back to it.
+    state: what this agent left to be given back to it. shared: what people mentioned last, for every agent alike, as of
+    state/shared_context.py; like the notes it is for this turn only.
     """
 
     history: Sequence[ModelMessage]
@@ -86,6 +87,7 @@ class AgentRequest:
     asked: Asked = NOBODY
     tell_stage: Callable[[str], None] = lambda _stage: None
     state: AgentState | None = None
+    shared: Mapping[str, str] = field(default_factory=dict)
 
 
 class FailureKind(StrEnum):
@@ -98,6 +100,7 @@ class FailureKind(StrEnum):
     UNAVAILABLE = "unavailable"
     LATE = "late"
     EMPTY = "empty"
+    OVER_BUDGET = "over_budget"
     INTERNAL = "internal"
     MINIAPP = "miniapp"
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from agents.coordinator import Choice, Picker
 from agents.gateway import AgentGateway, Place
 from conversation import ChannelConversation, MessageRecord
 from state.agent_state import GENERAL
+from state.shared_context import shared_context
 
 RECENT_MESSAGES = 12
 
 
 class Team:
-    """general: who answers where nobody else does. others: by their names. bot_id: the bot's own."""
+    """general: who answers where nobody else does. others: by their names. bot_id: the bot's own.
+
+    shares: whether each agent is told what people mentioned last, to whomever they said it.
+    """
 
     def __init__(
         self,
@@ -22,10 +26,12 @@ class Team:
         picker: Picker,
         *,
         bot_id: Callable[[], int],
+        shares: bool = False,
     ) -> None:
         self._agents = {**others, GENERAL: general}
         self._picker = picker
         self._bot_id = bot_id
+        self._shares = shares
 
     @property
     def has_several(self) -> bool:
@@ -46,6 +52,16 @@ class Team:
             last=conversation.agent_of(said.message_id) if said else None,
             bot_name=place.bot_name,
         )
+
+    def shared(
+        self, questions: Sequence[MessageRecord], conversation: ChannelConversation, place: Place
+    ) -> Mapping[str, str]:
+        """What people mentioned last up to these questions; nothing where one agent is alone, or nothing is shared."""
+        if not (self._shares and self.has_several):
+            return {}
+        newest = max(question.message_id for question in questions)
+        said = [m for m in conversation.messages if m.message_id <= newest]
+        return shared_context(said, bot_id=self._bot_id(), bot_name=place.bot_name)
 
     def _replied_to(self, question: MessageRecord, conversation: ChannelConversation) -> MessageRecord | None:
         said = conversation.find(question.reply_to_id) if question.reply_to_id is not None else None

@@ -14,12 +14,14 @@ from aiohttp import ClientError, ConnectionTimeoutError
 from pydantic import ValidationError
 
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind
-from agents.general import MAX_ANSWER_CHARACTERS, STALL_SECONDS, TOTAL_SECONDS
+from agents.general import STALL_SECONDS, TOTAL_SECONDS
+from agents.run import MAX_ANSWER_CHARACTERS
 from agents.ums_wire import GoneError, Remote, RemoteError
 from conversation import indented
 from delivery.split import is_blank
 from state.agent_state import UMSState
 from state.message import without_call
+from state.shared_context import in_words
 
 log = structlog.get_logger()
 
@@ -133,10 +135,11 @@ class _Heard:
 
 
 def _words(request: AgentRequest) -> str:
-    """What the questions say, and nothing else of the channel; of several, who said each."""
+    """What the questions say, of several who said each; before them what all agents are told of the channel."""
+    shared = f"({in_words(request.shared)})\n" if request.shared else ""
     name = request.place.bot_name
     # A mention of the bot is its name in a text that people read, and no id.
     told = [(question.author, without_call(question.text, 0, name) or question.text) for question in request.questions]
     if len(told) == 1:
-        return told[0][1]
-    return "\n".join(f"{author}: {indented(words)}" for author, words in told)
+        return shared + told[0][1]
+    return shared + "\n".join(f"{author}: {indented(words)}" for author, words in told)

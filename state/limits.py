@@ -2,7 +2,7 @@
 
 Both work alike. At four fifths of a cap the bot stops following up unasked and answers mentions only; at the cap it is
 silent until the cap resets. The first question that is turned away gets one polite line. The cap itself is never passed
-knowingly: an answer that runs while the last tokens go is finished, no other is begun.
+knowingly: a response that is on its way while the last tokens go is taken, no other is asked for.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class Limits:
         self._begin_day(now)
         self.tokens_today += tokens
 
-    def has_budget(self, now: datetime) -> bool:
-        """Whether another model call may begin."""
+    def has_budget(self, now: datetime, used: int = 0) -> bool:
+        """Whether another model call may begin. used: tokens that are still to be counted."""
         self._begin_day(now)
-        return not _is_over(self.tokens_today, self._tokens, explicit=True)
+        return not _is_over(self.tokens_today + used, self._tokens, explicit=True)
 
     def may_judge(self, now: datetime) -> bool:
         """Whether there is budget for a call that only finds out whether to answer."""

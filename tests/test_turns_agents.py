@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from agents.coordinator import Choice, Why
 from agents.gateway import FailureKind
 from state.agent_state import GENERAL, UMSState
+from state.optout import redacted
 from tests.support.fake_agent import Script
-from tests.support.people import ANNA, BEN, CHANNEL
+from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.turns_bench import Bench, answers
 from tests.support.virtual_time import until
 from turns.ledger import Begun, Unfinished
@@ -63,6 +65,43 @@ async def test_the_general_agent_never_hears_of_it(bench: Bench) -> None:
     assert list(request.transcript) == [overheard, last]
     assert answers(list(request.history)) == ["the answer"]
     assert answers(bench.history()) == ["the answer", "the answer"]
+
+
+async def test_each_is_told_what_people_mentioned_up_to_the_question_whoever_they_talked_to(bench: Bench) -> None:
+    bench.answering._team._shares = True
+    bench.say(BEN, "tea is fine")
+    asked = bench.ask(text="docs: and what does Ben drink in Paris?")
+    await bench.idle()
+    bench.ask(text="ask yourself where he is")
+    bench.say(BEN, "in Rome")
+    await bench.idle()
+    both = {"last_mentioned_user": "Ben", "last_mentioned_location": "Paris"}
+    assert [request.shared for request in (*bench.docs.requests, *bench.agent.requests)] == [both, both]
+    bench.conversations.forget_messages(CHANNEL, [asked.message_id])
+    bench.ask(text="docs: and now?")
+    await bench.idle()
+    assert bench.docs.requests[-1].shared == {"last_mentioned_location": "Rome"}
+
+
+async def test_nothing_of_a_private_question_is_told_to_another(bench: Bench) -> None:
+    bench.answering._team._shares = True
+    asked = said(ANNA, "what does Ben do in Paris, see https://a.example")
+    bench.conversations.start(CHANNEL, [said(BEN), redacted(asked)])
+    bench.turns.submit(replace(bench.question(asked), is_private=True))
+    await bench.idle()
+    assert bench.agent.requests[-1].questions == [asked]
+    bench.ask(BEN, text="docs: and now?")
+    await bench.idle()
+    assert [request.shared for request in (*bench.agent.requests, *bench.docs.requests)] == [{}, {}]
+
+
+async def test_unless_it_is_switched_on_nobody_is_told_anything(bench: Bench) -> None:
+    bench.say(BEN, "tea is fine")
+    bench.ask(text="docs: and what does Ben drink in Paris?")
+    await bench.idle()
+    bench.ask(text="ask yourself where he is")
+    await bench.idle()
+    assert [request.shared for request in (*bench.docs.requests, *bench.agent.requests)] == [{}, {}]
 
 
 @pytest.mark.parametrize("kind", REMOTE_SENTENCES)

@@ -94,21 +94,23 @@ class Answering:
     async def _ask_remote(
         self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]
     ) -> Answer | Failure | Cancel:
-        """It is told the questions, and nothing else of the channel."""
+        """It is told the questions, and nothing else of the channel but what all agents are told."""
         pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
         if not pending:
             return Cancel.WITHDRAWN
         parts = [part.message_id for part in turn.adopted or ()]
         conversation.left.discard(turn.agent)
         conversation.asked(turn.agent, [*parts, *(q.message.message_id for q in pending)])
+        questions, place = [question.current(conversation) for question in pending], pending[-1].place
         turn.request = AgentRequest(
             history=(),
             transcript=(),
-            questions=[question.current(conversation) for question in pending],
-            place=pending[-1].place,
+            questions=questions,
+            place=place,
             now=self._clock(),
             state=conversation.states.get(turn.agent),
             asked=_asked(pending),
+            shared=self._team.shared(questions, conversation, place),
         )
         return await self._team[turn.agent].respond(turn.request, show)
 
@@ -183,6 +185,7 @@ class Answering:
             reply=_reply(turn.questions[-1], conversation) if turn.questions else None,
             asked=_asked(pending),
             tell_stage=turn.tell_stage,
+            shared=self._team.shared(questions, conversation, pending[-1].place),
         )
 
         return await self._team[turn.agent].respond(turn.request, show)

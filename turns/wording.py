@@ -11,6 +11,7 @@ from turns.turn import Cancel, Turn
 NOT_ALLOWED = "🔇"
 
 # A mini-app's failure brings its own.
+OVER_BUDGET = "My budget for today is spent. Please ask me again tomorrow."
 SENTENCES = {
     FailureKind.BUSY: "My model is overloaded or out of quota. Please ask me again in a moment.",
     FailureKind.MISCONFIGURED: "My model is not set up correctly. Whoever runs me finds the reason in my log.",
@@ -19,6 +20,7 @@ SENTENCES = {
     FailureKind.UNAVAILABLE: "My model cannot be reached. Please ask me again in a moment.",
     FailureKind.LATE: "My model took too long. Please ask me again.",
     FailureKind.EMPTY: "My model had no answer to that. Please put it differently.",
+    FailureKind.OVER_BUDGET: OVER_BUDGET,
     FailureKind.INTERNAL: "Something went wrong on my side. Please ask me again.",
 }
 # Of an agent beside the general one.
@@ -32,7 +34,6 @@ REMOTE_SENTENCES = {
 }
 CUT = "That is as much as I say in one go."
 STOPPED = "Stopped."
-OVER_BUDGET = "My budget for today is spent. Please ask me again tomorrow."
 RESTARTING = "I am being restarted. Please ask me again in a minute."
 UNPOSTABLE = "I had an answer, but Discord did not let me post it."
 

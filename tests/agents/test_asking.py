@@ -24,7 +24,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import FunctionModel
 
 from agents import gateway
-from agents.asking import CALLED_OFF, MAX_ARGUMENTS, MAX_QUESTIONS, REFUSED, TOO_MANY
+from agents.asking import CALLED_OFF, MAX_ARGUMENTS, MAX_QUESTIONS, REFUSED, TOO_LONG, TOO_MANY
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
 from agents.general import MAX_CALLS, MAX_REQUESTS, GeneralAgent
 from agents.models import build_model
@@ -318,13 +318,48 @@ async def test_more_than_five_questions_at_once_are_not_asked(stub: StubModel, m
     assert [told for _, told in results(stub.requests[-1])] == ["so"] * MAX_QUESTIONS + [TOO_MANY] * 2
 
 
-async def test_an_approval_shows_no_more_than_the_beginning_of_long_arguments(stub: StubModel, model: Model) -> None:
-    async def write(text: str) -> str:
-        return text
+class Writer:
+    """A tool that people have to allow, and what it wrote."""
 
-    agent = GeneralAgent(model, tools=[Tool(write, requires_approval=True)])
-    asking = await asked(agent, stub, Call("write", json.dumps({"text": "x" * 60_000})))
-    assert len(asking.text) < MAX_ARGUMENTS + 100
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self.tool = Tool(self.write, requires_approval=True)
+
+    async def write(self, text: str) -> str:
+        """Writes."""
+        self.written.append(text)
+        return "written"
+
+
+@pytest.fixture
+def writer() -> Writer:
+    return Writer()
+
+
+async def test_people_are_asked_about_nothing_that_they_are_not_shown_whole(
+    stub: StubModel, model: Model, writer: Writer
+) -> None:
+    agent = GeneralAgent(model, tools=[writer.tool])
+    stub.replies += [
+        Reply(calls=(Call("write", json.dumps({"text": "x" * MAX_ARGUMENTS})),)),
+        Reply("Too long, then."),
+    ]
+    said_instead = await answer(agent, request(said(ANNA, "write")))
+    assert (said_instead.text, said_instead.ask, writer.written) == ("Too long, then.", None, [])
+    assert results(stub.requests[-1]) == [("call-1", TOO_LONG)]
+
+
+async def test_what_is_too_long_to_be_shown_does_not_keep_the_rest_from_being_asked(
+    stub: StubModel, model: Model, writer: Writer
+) -> None:
+    agent = GeneralAgent(model, tools=[writer.tool])
+    long, short = (json.dumps({"text": text}) for text in ("x" * MAX_ARGUMENTS, "short"))
+    asking = await asked(agent, stub, Call("write", long, "call-1"), Call("write", short, "call-2"))
+    assert asking.text == 'May I run `write` with `{"text": "short"}`?'
+    stub.replies.append(Reply("Done."))
+    await answer(agent, resolved(asking, ResolutionType.CONFIRMATION, confirmed=True))
+    assert writer.written == ["short"]
+    assert results(stub.requests[-1]) == [("call-1", TOO_LONG), ("call-2", "written")]
 
 
 async def test_who_calls_one_question_off_is_asked_none_of_the_others(stub: StubModel, model: Model) -> None:
@@ -475,7 +510,7 @@ async def test_a_run_goes_with_the_question_it_was_begun_for(
     agent, wish = GeneralAgent(model), said(ANNA, "find my bluebell")
     stub.replies.append(Reply(calls=(Call("ask_text", '{"question": "Which bluebell?"}'),)))
     await take(agent, conversation, wish)
-    assert conversation.waits
+    assert conversation.is_kept_beside
     conversation.remove({wish.message_id})
     assert not any(m.metadata for m in conversation.llm_history if isinstance(m, ModelResponse))
 

@@ -15,10 +15,14 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from agents.coordinator import IN_WORDS, MAX_EVIDENCE, NOT_SURE, Candidate, Choice, Picker, Why
+from agents.gateway import Place
 from agents.models import build_model
-from conversation import MessageRecord
+from agents.team import Team
+from conversation import ChannelConversation, MessageRecord
 from state.agent_state import GENERAL
-from tests.support.people import ANNA, BEN, BOT, replied, said
+from tests.support.clock import NOON
+from tests.support.fake_agent import FakeAgent
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, replied, said
 from tests.support.stub_model import Body, Reply, StubModel, _envelope, _usage, texts
 
 DOCS = Candidate("docs", "Knows the handbook {by heart}.")
@@ -240,6 +244,30 @@ def test_a_choice_in_words(choice: Choice, words: str) -> None:
 
 def test_every_why_has_words() -> None:
     assert set(IN_WORDS) == set(Why)
+
+
+@pytest.mark.parametrize(
+    ("shares", "has_docs", "user"),
+    [(True, True, "Ben"), (False, True, None), (True, False, None), (False, False, None)],
+)
+def test_several_agents_are_told_in_common_what_people_mentioned_if_it_is_switched_on(
+    shares: bool, has_docs: bool, user: str | None
+) -> None:
+    before = [said(BEN), said(CLEO)]
+    question, later = said(ANNA, f"<@{BOT}> does <@{BEN}> know?"), said(BEN, f"<@{CLEO}> knows")
+    conversation = ChannelConversation(CHANNEL, NOON, NOON, [*before, question, later])
+    team = Team(
+        FakeAgent(),
+        {"docs": FakeAgent()} if has_docs else {},
+        Picker([], model=None, has_budget=lambda: False, spend=lambda _tokens: None),
+        bot_id=lambda: BOT,
+        shares=shares,
+    )
+    place = Place("Parley", "The Guild", "general")
+    assert team.shared([question], conversation, place).get("last_mentioned_user") == user
+    assert team.shared([later, question], conversation, place).get("last_mentioned_user") == ("Cleo" if user else None)
+    conversation.remove([question.message_id, later.message_id])
+    assert team.shared([question], conversation, place) == {}
 
 
 @pytest.fixture

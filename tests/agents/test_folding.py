@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import FunctionModel
 
 from agents.demo import demo_model
 from agents.gateway import AgentRequest, Answer, Place
-from agents.general import FOLDED_AT_ONCE, MAX_ANSWER_CHARACTERS, UNFOLDED_TURNS, GeneralAgent
+from agents.general import GeneralAgent
+from agents.history import FOLDED_AT_ONCE, UNFOLDED_TURNS
 from agents.models import build_model
+from agents.run import MAX_ANSWER_CHARACTERS
 from tests.support.clock import NOON
 from tests.support.histories import turn
 from tests.support.people import ANNA, said
@@ -39,7 +39,10 @@ async def sent(stub: StubModel, turns: int) -> list[str]:
     return texts(body)[1:]
 
 
-@pytest.mark.parametrize("turns", [1, 3, 4, 5, 9, 40])
+FOLDED = UNFOLDED_TURNS + FOLDED_AT_ONCE
+
+
+@pytest.mark.parametrize("turns", [1, 3, FOLDED - 1, FOLDED, FOLDED + 1, 2 * FOLDED, 100])
 async def test_few_messages_are_sent_however_long_the_history_is(stub: StubModel, turns: int) -> None:
     messages = await sent(stub, turns)
     assert len(messages) <= 2 * (UNFOLDED_TURNS + FOLDED_AT_ONCE - 1) + 1
@@ -50,14 +53,20 @@ async def test_few_messages_are_sent_however_long_the_history_is(stub: StubModel
 
 
 async def test_what_was_said_stands_in_its_order_and_marked(stub: StubModel) -> None:
-    first = (await sent(stub, 4))[0]
+    first = (await sent(stub, FOLDED))[0]
     assert first.index("question 0") < first.index("Parley (you): answer 0\n    Parley: no") < first.index("question 1")
 
 
+async def test_the_beginning_stays_the_same_until_more_is_folded(stub: StubModel) -> None:
+    for turns in range(1, FOLDED - 1):
+        before, after = await sent(stub, turns), await sent(stub, turns + 1)
+        assert before[:-1] == after[: len(before) - 1]
+
+
 async def test_the_text_only_grows_at_its_end(stub: StubModel) -> None:
-    beginnings = [(await sent(stub, turns))[0].removesuffix("[image]") for turns in range(2, 12)]
-    for shorter, longer in pairwise(beginnings):
-        assert longer.startswith(shorter)
+    shorter = (await sent(stub, FOLDED))[0]
+    longer = (await sent(stub, FOLDED + FOLDED_AT_ONCE))[0]
+    assert longer.startswith(shorter.rpartition("[image]")[0])
 
 
 async def test_one_huge_delta_is_cut_like_many_small_ones() -> None:
@@ -85,8 +94,8 @@ async def test_half_characters_do_not_leave(stub: StubModel) -> None:
 
 async def test_the_demo_model_remembers_what_was_folded() -> None:
     question = said(ANNA, "what did I say?")
-    history = long_history(6)
+    history = long_history(FOLDED + 1)
     request = AgentRequest(history, [question], [question], PLACE, NOON)
     outcome = await GeneralAgent(demo_model()).respond(request, lambda _: None)
     assert isinstance(outcome, Answer)
-    assert "question 5" in outcome.text
+    assert f"question {FOLDED}" in outcome.text

@@ -13,8 +13,10 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
-from agents.general import MAX_ANSWER_CHARACTERS, MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES, GeneralAgent
+from agents.general import GeneralAgent
 from agents.models import build_model
+from agents.prompt import MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES
+from agents.run import MAX_ANSWER_CHARACTERS
 from conversation import MessageRecord
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, said

@@ -7,7 +7,7 @@ import gzip
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
-from agents.general import MAX_ANSWER_CHARACTERS
+from agents.run import MAX_ANSWER_CHARACTERS
 from agents.ums import UMSAgent
 from agents.ums_wire import MAX_BODY_BYTES, RemoteError, event_data
 from conversation import MessageRecord
@@ -51,11 +51,13 @@ async def agent(remote: RemoteAgent) -> AsyncIterator[UMSAgent]:
         yield agent
 
 
-def request(*questions: MessageRecord | str, state: AgentState | None = None) -> AgentRequest:
+def request(
+    *questions: MessageRecord | str, state: AgentState | None = None, shared: Mapping[str, str] | None = None
+) -> AgentRequest:
     """A turn with these questions, in a channel in which more was said."""
     asked = [said(ANNA, q) if isinstance(q, str) else q for q in questions or ["List users"]]
     around = [said(CLEO, "something else"), replied(CLEO, "another agent's answer")]
-    return AgentRequest([], [*around, *asked], asked, PLACE, NOON, notes=["a note"], state=state)
+    return AgentRequest([], [*around, *asked], asked, PLACE, NOON, ["a note"], state=state, shared=shared or {})
 
 
 async def respond(agent: UMSAgent, turn: AgentRequest | None = None) -> tuple[Answer | Failure, list[str]]:
@@ -156,6 +158,24 @@ async def test_only_the_words_of_the_questions_are_sent(
 ) -> None:
     await answer(agent, request(*questions))
     assert remote.contents[0].encode("utf-16", "surrogatepass") == content.encode("utf-16", "surrogatepass")
+
+
+@pytest.mark.parametrize(
+    ("questions", "words"),
+    [
+        (["Parley, where is he?"], "where is he?"),
+        (["where?", said(BEN, "when?")], "Anna: where?\nBen: when?"),
+    ],
+)
+async def test_what_agents_are_told_in_common_stands_in_a_line_before_the_words(
+    remote: RemoteAgent, agent: UMSAgent, questions: list[MessageRecord | str], words: str
+) -> None:
+    await answer(agent, request(*questions, shared={"last_mentioned_user": 'John "J"'}))
+    first, _, rest = remote.contents[0].partition("\n")
+    assert first == (
+        "(Last mentioned in the channel, in people's own words: " + r'{"last_mentioned_user": "John \"J\""})'
+    )
+    assert rest == words
 
 
 async def test_two_channels_at_once_have_a_conversation_each(remote: RemoteAgent, agent: UMSAgent) -> None:

@@ -82,6 +82,28 @@ async def test_neither_agent_learns_what_the_other_was_asked(scene: Scene, docs:
     assert docs.paths.count("/ums/conversations") == 1
 
 
+@pytest.mark.parametrize("shared_context", [True, False])
+async def test_what_people_mentioned_last_every_agent_knows_if_it_is_switched_on(
+    stage: Scene, docs: RemoteAgent, tmp_path: Path, shared_context: bool
+) -> None:
+    john = stage.pg.add_person("John")
+    async with life(stage, **beside(tmp_path), shared_context=shared_context):
+        question = stage.mention("Ada", f"docs: how many days of holiday does <@{john}> have?")
+        await stage.answer_to(question)
+        await stage.ask("Ada", "ask yourself where he is")
+        assert ('"last_mentioned_user": "John"' in stage.told()) is shared_context
+        assert "holiday" not in stage.told()
+    async with life(stage, **beside(tmp_path), shared_context=shared_context):
+        await stage.ask("Ada", "docs: and in May?")
+        assert ('"last_mentioned_user": "John"' in docs.contents[-1]) is shared_context
+        await stage.delete(question)
+        await stage.ask("Ada", "ask yourself where he was")
+        await stage.ask("Ada", "docs: and in June?")
+        assert "John" not in stage.told()
+        assert "John" not in docs.contents[-1]
+        assert not on_disk(stage.folder, "last_mentioned")
+
+
 @pytest.mark.parametrize("ending", ["told to", "killed"])
 async def test_agents_alternate_across_a_restart(stage: Scene, docs: RemoteAgent, tmp_path: Path, ending: str) -> None:
     async with life(stage, **beside(tmp_path)):

@@ -137,6 +137,50 @@ async def test_what_was_asked_before_a_restart_is_done_once_behind_it(stage: Sce
         assert len(polls) == 1
 
 
+@pytest.mark.parametrize("ending", ["told to", "killed"])
+async def test_what_a_tool_answered_is_given_back_in_later_turns(stage: Scene, ending: str) -> None:
+    async with life(stage):
+        stage.stub.replies.extend([call("current_time", timezone="Asia/Tokyo"), Reply("It is late there.")])
+        await stage.ask("Ada", "how late is it in Tokyo?")
+        [found] = tool_results(stage.stub.requests[-1])
+        await stage.ask("Ada", "and in Lima?")
+        assert tool_results(stage.stub.requests[-1]) == [found]
+        if ending == "killed":
+            await kill(stage)
+    async with life(stage):
+        await stage.ask("Ben", "and in Rome?")
+        assert tool_results(stage.stub.requests[-1]) == [found]
+        assert "JST" in found
+
+
+async def test_what_was_read_elsewhere_is_kept_no_longer_than_it_stands_there(scene: Scene) -> None:
+    said = scene.say("Chloe", "lunch is at bluebell", channel="random")
+    scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply("I know.")])
+    await scene.ask("Ben", "when is lunch?")
+    await scene.bot.keeper.settled()
+    assert on_disk(scene.folder, "bluebell")
+    await scene.edit(said, "forget that")
+    await scene.bot.keeper.settled()
+    assert not on_disk(scene.folder, "bluebell")
+    await scene.ask("Ben", "and now?")
+    assert not tool_results(scene.stub.requests[-1])
+
+
+async def test_what_is_deleted_elsewhere_while_the_model_speaks_is_not_kept(scene: Scene) -> None:
+    said = scene.say("Chloe", "lunch is at bluebell", channel="random")
+    gate = asyncio.Event()
+    scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply("I know. " * 50, gate=gate)])
+    question = scene.mention("Ben", "when is lunch?")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    await scene.delete(said)
+    gate.set()
+    await scene.answer_to(question)
+    await scene.bot.keeper.settled()
+    assert not on_disk(scene.folder, "bluebell")
+    await scene.ask("Ben", "and now?")
+    assert not tool_results(scene.stub.requests[-1])
+
+
 async def test_what_was_found_and_is_edited_away_stays_nowhere(scene: Scene) -> None:
     said = scene.mention("Ada", "the wifi password is bluebell")
     scene.stub.default = lambda _: Reply("I see.")

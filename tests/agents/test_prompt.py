@@ -1,0 +1,40 @@
+"""agents/prompt.py: what stands beside the words of the channel, and how long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+
+from agents.gateway import AgentRequest, Place
+from agents.history import kept
+from agents.prompt import flat, prompt_of
+from tests.support.clock import NOON
+from tests.support.people import ANNA, said
+
+QUESTION = said(ANNA, "and where is he?")
+TURN = AgentRequest([], [QUESTION], [QUESTION], Place("Parley", "The Guild", "general"), NOON)
+SHARED = {"last_mentioned_user": "John", "last_mentioned_location": "Paris"}
+
+
+def test_what_people_mentioned_last_is_a_note_before_the_others() -> None:
+    assert flat(prompt_of(replace(TURN, shared=SHARED, notes=["a note"]))) == (
+        "It is Monday, 2026-03-02 12:00 UTC. New in the channel:\n"
+        "Anna: and where is he?\n"
+        "(Note: Last mentioned in the channel, in people's own words: "
+        '{"last_mentioned_user": "John", "last_mentioned_location": "Paris"})\n'
+        "(Note: a note)\n"
+        'Now answer "Anna".'
+    )
+
+
+def test_without_anything_in_common_there_is_no_note() -> None:
+    assert "Note" not in str(flat(prompt_of(TURN)))
+
+
+def test_the_history_keeps_none_of_it() -> None:
+    history = kept(replace(TURN, shared=SHARED, notes=["a note"]), ModelResponse(parts=[TextPart("here")]), 5)
+    assert isinstance(history[0], ModelRequest)
+    (prompt,) = history[0].parts
+    assert isinstance(prompt, UserPromptPart)
+    assert flat(prompt.content) == flat(prompt_of(TURN))

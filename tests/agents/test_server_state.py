@@ -1,0 +1,276 @@
+"""agents/server_state.py, over real HTTP: a conversation that OpenAI remembers is not sent again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic_ai import Tool
+from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_ai.models import Model
+from pydantic_ai.models.openai import OpenAIResponsesModel
+from structlog.testing import capture_logs
+
+from agents import gateway
+from agents.demo import demo_model
+from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Place
+from agents.general import GeneralAgent
+from agents.models import UnusableModelError, build_model
+from agents.server_state import Kind, ServerState, server_state
+from agents.tool_use import WITHHELD
+from bot import create_bot
+from config import Settings
+from conversation import HISTORY_TOKENS, ChannelConversation, MessageRecord
+from state.prompts import ResolutionType
+from tests.agents.test_tool_use import find, python_run, run
+from tests.support.clock import NOON
+from tests.support.people import ANNA, BEN, CHANNEL, said
+from tests.support.stub_model import Body, Call, Reply
+from tests.support.stub_responses import StubResponses
+
+PLACE = Place("Parley", "The Guild", "general")
+SECRET = "the wifi is bluebell"
+
+
+@pytest.fixture
+async def openai(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubResponses]:
+    server = StubResponses()
+    await server.start()
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-stub")
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@pytest.fixture
+async def model(openai: StubResponses) -> AsyncIterator[OpenAIResponsesModel]:
+    assert openai.url
+    async with build_model("MODEL", "openai:gpt-5") as model:
+        assert isinstance(model, OpenAIResponsesModel)
+        yield model
+
+
+class Talk:
+    """A conversation with the agent, in which OpenAI remembers what was said."""
+
+    def __init__(self, openai: StubResponses, model: OpenAIResponsesModel, kind: Kind) -> None:
+        self.openai = openai
+        tools = [Tool(python_run), Tool(find, name="find")]
+        self.agent = GeneralAgent(model, tools=tools, server_state=ServerState(kind, model))
+        self.conversation = ChannelConversation(CHANNEL, NOON, NOON)
+
+    @property
+    def sent(self) -> Body:
+        return self.openai.requests[-1]
+
+    @property
+    def known(self) -> str | None:
+        """The id of what the last request went on with."""
+        conversation = self.sent.get("conversation")
+        return self.sent.get("previous_response_id") or conversation
+
+    @property
+    def remembered(self) -> str:
+        """All that the model saw for its last answer."""
+        return "\n".join(self.openai.seen[-1])
+
+    def request(self, question: MessageRecord, **more: Any) -> AgentRequest:
+        self.conversation.add(question)
+        asked = Asked(1, CHANNEL, question.author_id, question.message_id)
+        return AgentRequest(self.conversation.llm_history, [question], [question], PLACE, NOON, asked=asked, **more)
+
+    async def say(self, text: str, *replies: Reply, author: int = ANNA, **more: Any) -> Answer:
+        self.openai.replies.extend(replies)
+        outcome = await self.agent.respond(self.request(said(author, text), **more), lambda _: None)
+        assert isinstance(outcome, Answer), outcome
+        self.conversation.answered(outcome.history)
+        return outcome
+
+
+@pytest.fixture(params=list(Kind))
+def talk(openai: StubResponses, model: OpenAIResponsesModel, request: pytest.FixtureRequest) -> Talk:
+    return Talk(openai, model, request.param)
+
+
+def question_of(talk: Talk, number: int = 0) -> MessageRecord:
+    return talk.conversation.messages[number]
+
+
+# Gone on with
+
+
+async def test_a_turn_sends_what_is_new_alone(talk: Talk) -> None:
+    await talk.say(SECRET, Reply("I see."))
+    await talk.say("and the password?", Reply("I do not know."))
+    await talk.say("really?", Reply("Yes."))
+    assert talk.known
+    assert SECRET not in str(talk.sent["input"])
+    assert "I see." not in str(talk.sent["input"])
+    assert [talk.remembered.count(words) for words in (SECRET, "I see.", "password", "really")] == [1, 1, 1, 1]
+
+
+async def test_so_it_does_while_tools_are_used_and_behind_that(talk: Talk) -> None:
+    await talk.say(SECRET, Reply("I see."))
+    await talk.say("calculate", Reply(calls=(run("1"),)), Reply(calls=(run("2", id_="call-2"),)), Reply("Done."))
+    assert [item["type"] for item in talk.sent["input"]] == ["function_call_output"]
+    assert SECRET in talk.remembered
+    await talk.say("and?", Reply("That was it."))
+    assert len(talk.sent["input"]) == 1
+    assert [talk.remembered.count(words) for words in (SECRET, "ran 1", "ran 2")] == [1, 1, 1]
+
+
+async def test_so_it_does_behind_a_restart(talk: Talk) -> None:
+    await talk.say(SECRET, Reply(calls=(run("1"),)), Reply("I see."))
+    stored = ModelMessagesTypeAdapter.dump_json(talk.conversation.llm_history)
+    talk.conversation.llm_history = ModelMessagesTypeAdapter.validate_json(stored)
+    await talk.say("and?", Reply("Well."))
+    assert talk.known
+    assert SECRET not in str(talk.sent["input"])
+    assert SECRET in talk.remembered
+
+
+async def test_two_channels_share_nothing(openai: StubResponses, model: OpenAIResponsesModel) -> None:
+    for kind in Kind:
+        one, other = Talk(openai, model, kind), Talk(openai, model, kind)
+        await one.say(SECRET, Reply("I see."))
+        await other.say("hello", Reply("Hello."))
+        await one.say("and?", Reply("Well."))
+        await other.say("and?", Reply("Well."))
+        assert SECRET not in other.remembered
+
+
+# Begun anew
+
+Change = Callable[[Talk], object]
+CHANGES: dict[str, Change] = {
+    "edited": lambda talk: talk.conversation.revise(replace(question_of(talk), content="something else")),
+    "deleted": lambda talk: talk.conversation.remove({question_of(talk).message_id}),
+    "forgotten": lambda talk: talk.conversation.forget(ANNA),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_what_is_gone_here_is_gone_for_the_model(talk: Talk, change: Change) -> None:
+    await talk.say(SECRET, Reply("I see."))
+    await talk.say("hello", Reply("Hello."), author=BEN)
+    change(talk)
+    await talk.say("and?", Reply("Well."), author=BEN)
+    assert "bluebell" not in talk.remembered
+    assert "Hello." in talk.remembered
+    await talk.say("really?", Reply("Yes."), author=BEN)
+    assert "bluebell" not in talk.remembered
+    assert "Hello." not in str(talk.sent["input"]), "it goes on with the new one"
+
+
+async def test_what_is_trimmed_is_not_remembered_for_ever(talk: Talk) -> None:
+    await talk.say(SECRET, Reply("I see."))
+    for number in range(3):
+        await talk.say(f"{number} " + "x" * 2 * HISTORY_TOKENS, Reply("Hm."))
+    assert "bluebell" not in talk.remembered
+
+
+async def test_what_was_looked_up_for_one_is_not_told_when_another_asks(talk: Talk) -> None:
+    await talk.say("the wifi?", Reply(calls=(Call("find", json.dumps({"words": "wifi"})),)), Reply("I know it."))
+    await talk.say("and?", Reply("Hm."), author=BEN)
+    assert "bluebell" not in talk.remembered
+    assert WITHHELD in talk.remembered
+
+
+async def test_an_answer_that_was_stopped_is_remembered_as_far_as_it_came(talk: Talk) -> None:
+    gate = asyncio.Event()
+    talk.openai.replies.append(Reply("one two three", chunk=4, gate=gate))
+    request = talk.request(said(ANNA, "count"))
+    shown: list[str] = []
+    turn = asyncio.create_task(talk.agent.respond(request, shown.append))
+    await talk.openai.arrived.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    talk.conversation.answered(talk.agent.interrupted(request, "one").history)
+    await talk.say("go on", Reply("two"))
+    assert ["count" in talk.remembered, "one\n" in talk.remembered, "three" in talk.remembered] == [True, True, False]
+
+
+@pytest.mark.parametrize("with_a_tool", [False, True])
+async def test_what_openai_has_forgotten_is_sent_once_more(talk: Talk, *, with_a_tool: bool) -> None:
+    calls = [Reply(calls=(run("1"),))] if with_a_tool else []
+    await talk.say(SECRET, *calls, Reply("I see."))
+    talk.openai.forget_all()
+    with capture_logs() as logs:
+        await talk.say("and?", *calls, Reply("Well."))
+    assert [entry["event"] for entry in logs if entry["event"] == "openai_state_lost"] == ["openai_state_lost"]
+    assert SECRET in talk.remembered
+    await talk.say("really?", Reply("Yes."))
+    assert SECRET not in str(talk.sent["input"])
+    assert SECRET in talk.remembered
+
+
+async def test_a_turn_that_failed_midway_leaves_nothing_that_cannot_be_gone_on_with(talk: Talk) -> None:
+    await talk.say(SECRET, Reply("I see."))
+    talk.openai.replies.extend([Reply(calls=(run("1"),)), *2 * [Reply(status=500)]])
+    outcome = await talk.agent.respond(talk.request(said(ANNA, "calculate")), lambda _: None)
+    assert isinstance(outcome, Failure)
+    await talk.say("and?", Reply("Well."))
+    assert SECRET in talk.remembered
+
+
+async def test_what_fails_otherwise_is_no_loss_of_memory(talk: Talk) -> None:
+    await talk.say(SECRET, Reply("I see."))
+    before = len(talk.openai.requests)
+    talk.openai.replies.append(Reply(status=429))
+    talk.openai.replies.append(Reply(status=429))
+    outcome = await talk.agent.respond(talk.request(said(ANNA, "and?")), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert outcome.kind is FailureKind.BUSY
+    assert len(talk.openai.requests) == before + 2
+
+
+async def test_a_question_of_its_own_is_gone_on_with(talk: Talk) -> None:
+    ask = Call("ask_text", '{"question": "Which code?"}', "ask-1")
+    await talk.say(SECRET, Reply("I see."))
+    asking = await talk.say("run it", Reply(calls=(ask,)))
+    assert asking.ask
+    reply = gateway.Reply(asking.ask.context["ask_id"], ResolutionType.INPUT, {"content": "2+2"})
+    await talk.say("2+2", Reply(calls=(run("2+2"),)), Reply("It is 4."), reply=reply)
+    assert [talk.remembered.count(words) for words in (SECRET, "run it", "It is 4.")][:2] == [1, 1]
+    await talk.say("thanks", Reply("Welcome."))
+    assert SECRET in talk.remembered
+    assert "It is 4." in talk.remembered
+
+
+async def test_without_a_conversation_of_openais_all_is_sent(
+    openai: StubResponses, model: OpenAIResponsesModel
+) -> None:
+    openai.refuses_conversations = True
+    talk = Talk(openai, model, Kind.CONVERSATION)
+    with capture_logs() as logs:
+        await talk.say(SECRET, Reply("I see."))
+        await talk.say("and?", Reply("Well."))
+    assert SECRET in str(talk.sent["input"])
+    assert talk.known is None
+    assert [entry["event"] for entry in logs] == ["openai_state_unavailable"] * 2
+
+
+# The setting
+
+
+def test_off_is_none() -> None:
+    assert server_state("off", demo_model()) is None
+
+
+@pytest.mark.parametrize("name", ["demo", "openai-chat:main", "openai:gpt-5,openai-chat:main"])
+def test_a_model_that_cannot_do_it_ends_the_start_with_a_sentence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-nobodys")
+    with pytest.raises(UnusableModelError, match="use one openai: model"):
+        create_bot(Settings(model=name, openai_state="response"))
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_model_of_the_responses_api_can(kind: Kind, model: Model) -> None:
+    assert isinstance(server_state(kind.value, model), ServerState)

@@ -1,0 +1,351 @@
+"""agents/tool_use.py, over real HTTP: what tools were asked and answered is given back, as long as it may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from pydantic_ai import ModelRetry, RunContext, Tool, ToolReturn
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+from pydantic_ai.models import Model
+from structlog.testing import capture_logs
+
+from agents import gateway
+from agents.cutting import MAX_BYTES
+from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Place
+from agents.general import MAX_OUTPUT_CHARACTERS, GeneralAgent
+from agents.history import FOLDED_AT_ONCE, UNFOLDED_TURNS
+from agents.models import build_model
+from agents.tool_use import KEEP_BYTES, KEEP_TURNS, WITHHELD, has_tool_use, pruned
+from conversation import ChannelConversation, MessageRecord
+from state.agent_state import GPAState, read_agent_state
+from state.prompts import ResolutionType
+from tests.support.clock import NOON
+from tests.support.people import ANNA, BEN, CHANNEL, said
+from tests.support.stub_model import Body, Call, Reply, StubModel, texts
+
+PLACE = Place("Parley", "The Guild", "general")
+USED = ["system", "user", "assistant", "tool", "assistant", "user"]
+READ = said(BEN, "the wifi password is bluebell")
+
+
+async def python_run(code: str) -> str:
+    """Runs Python."""
+    if "import" in code:
+        raise ModelRetry("Nothing can be imported.")
+    return {"2+2": "4", "big": "x" * MAX_BYTES}.get(code, f"ran {code}")
+
+
+async def find(_ctx: RunContext[Asked], words: str) -> ToolReturn:
+    """Finds what people said."""
+    return ToolReturn(f"{words}: {READ.content}", metadata={"words_of": [(READ.message_id, READ.author_id)]})
+
+
+@pytest.fixture
+async def model(stub: StubModel) -> AsyncIterator[Model]:
+    assert stub.url
+    async with build_model("MODEL", "openai-chat:main") as model:
+        yield model
+
+
+class Talk:
+    """A conversation with the agent, whose history is what a channel's conversation makes of it."""
+
+    def __init__(self, stub: StubModel, model: Model, **options: Any) -> None:
+        self.stub = stub
+        self.agent = GeneralAgent(model, tools=[Tool(python_run), Tool(find, name="find")], **options)
+        self.conversation = ChannelConversation(CHANNEL, NOON, NOON)
+
+    @property
+    def history(self) -> list[ModelMessage]:
+        return self.conversation.llm_history
+
+    @property
+    def sent(self) -> Body:
+        return self.stub.requests[-1]
+
+    async def say(self, text: str, *replies: Reply, author: int = ANNA, **more: Any) -> Answer:
+        return await self.ask(said(author, text), *replies, **more)
+
+    async def ask(self, question: MessageRecord, *replies: Reply, **more: Any) -> Answer:
+        """A turn, in which the model replies so."""
+        self.stub.replies.extend(replies)
+        self.conversation.add(question)
+        outcome = await self.agent.respond(self.request(question, **more), lambda _: None)
+        assert isinstance(outcome, Answer), outcome
+        self.conversation.answered(outcome.history)
+        return outcome
+
+    def request(self, question: MessageRecord, **more: Any) -> AgentRequest:
+        asked = Asked(1, CHANNEL, question.author_id, question.message_id)
+        return AgentRequest(self.history, [question], [question], PLACE, NOON, asked=asked, **more)
+
+
+@pytest.fixture
+def talk(stub: StubModel, model: Model) -> Talk:
+    return Talk(stub, model)
+
+
+def run(code: str, *, id_: str = "call-1") -> Call:
+    return Call("python_run", json.dumps({"code": code}), id_)
+
+
+def calling(*calls: Call, text: str = "") -> Reply:
+    return Reply(text, calls=calls)
+
+
+def roles(body: Body) -> list[str]:
+    return [m["role"] for m in body["messages"]]
+
+
+def results(body: Body) -> list[str]:
+    return [m["content"] for m in body["messages"] if m["role"] == "tool"]
+
+
+def using(history: Sequence[ModelMessage]) -> list[int]:
+    """Which turns of a history have their tool use yet, by their numbers."""
+    answers = [message for message in history if isinstance(message, ModelResponse)]
+    return [number for number, answer in enumerate(answers) if has_tool_use(answer)]
+
+
+def size(history: Sequence[ModelMessage]) -> int:
+    return sum(len(orjson.dumps(message.metadata)) for message in history if has_tool_use(message))
+
+
+# Given back
+
+
+async def test_a_call_and_its_result_stand_before_the_answer_in_the_next_turn(talk: Talk) -> None:
+    await talk.say("Calculate 2+2", calling(run("2+2")), Reply("It is 4."))
+    in_the_turn = talk.sent["messages"]
+    await talk.say("Now calculate 3+3", Reply("6, then."))
+    assert roles(talk.sent) == USED
+    assert talk.sent["messages"][: len(in_the_turn)] == in_the_turn
+    assert texts(talk.sent)[4] == "It is 4."
+
+
+async def test_the_state_is_document_004s(talk: Talk) -> None:
+    answer = await talk.say("Calculate 2+2", calling(run("2+2")), Reply("It is 4."))
+    assert answer.state
+    state = answer.state.model_dump(exclude={"v"})
+    assert state == {
+        "is_gpa": True,
+        "gpa_messages": {
+            "tool_calls": [{"tool_name": "python_run", "tool_call_id": "call-1", "args": '{"code":"2+2"}'}],
+            "tool_responses": [{"tool_call_id": "call-1", "content": "4", "of_people": False}],
+            "messages": [{"calls": 1}],
+        },
+    }
+    assert read_agent_state(talk.history[-1].metadata) == answer.state
+
+
+async def test_an_answer_without_tools_has_an_empty_state_which_is_not_kept(talk: Talk) -> None:
+    answer = await talk.say("hello", Reply("Hello."))
+    assert isinstance(answer.state, GPAState)
+    assert answer.state.gpa_messages.tool_calls == []
+    assert talk.history[-1].metadata is None
+
+
+async def test_calls_at_once_and_calls_after_one_another_stay_so(talk: Talk) -> None:
+    both = calling(run("1", id_="a"), run("2", id_="b"))
+    await talk.say("go on", both, calling(run("3", id_="c")), Reply("Done."))
+    in_the_turn = talk.sent["messages"]
+    await talk.say("and?", Reply("That was it."))
+    assert roles(talk.sent) == ["system", "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "user"]
+    assert talk.sent["messages"][: len(in_the_turn)] == in_the_turn
+
+
+async def test_servers_that_number_their_calls_anew_each_time_are_understood(talk: Talk) -> None:
+    for number in range(3):
+        await talk.say("again", calling(run(str(number))), Reply(f"That was {number}."))
+    await talk.say("and?", Reply("Done."))
+    assert results(talk.sent) == ["ran 0", "ran 1", "ran 2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [('{"code": "import os"}', "Nothing can be imported."), ("{broken", "Invalid JSON"), ("[1]", "error")],
+)
+async def test_a_call_that_was_refused_is_given_back_too(talk: Talk, arguments: str, told: str) -> None:
+    await talk.say("go on", calling(Call("python_run", arguments)), Reply("It cannot be done."))
+    await talk.say("why?", Reply("Well."))
+    assert roles(talk.sent) == USED
+    assert told in results(talk.sent)[0]
+    [call] = talk.sent["messages"][2]["tool_calls"]
+    assert isinstance(json.loads(call["function"]["arguments"]), dict)
+
+
+async def test_what_was_said_before_a_call_is_said_once(talk: Talk) -> None:
+    answer = await talk.say("go on", calling(run("1"), text="Let me see."), Reply("Done."))
+    assert answer.text == "Let me see.\n\nDone."
+    await talk.say("and?", Reply("That was it."))
+    assert str(talk.sent["messages"]).count("Let me see.") == 1
+
+
+async def test_it_outlives_the_process(talk: Talk) -> None:
+    await talk.say("Calculate 2+2", calling(run("2+2")), Reply("It is 4."))
+    stored = ModelMessagesTypeAdapter.dump_json(talk.history)
+    talk.conversation.llm_history = ModelMessagesTypeAdapter.validate_json(stored)
+    await talk.say("Now calculate 3+3", Reply("6."))
+    assert results(talk.sent) == ["4"]
+
+
+async def test_what_was_asked_by_a_tool_stands_in_the_history_in_words_alone(talk: Talk) -> None:
+    ask = Call("ask_text", '{"question": "Which code?"}', "ask-1")
+    asking = await talk.say("run it", calling(run("1"), ask))
+    assert asking.ask
+    reply = gateway.Reply(asking.ask.context["ask_id"], ResolutionType.INPUT, {"content": "2+2"})
+    await talk.say("2+2", calling(run("2+2", id_="call-2")), Reply("It is 4."), reply=reply)
+    await talk.say("thanks", Reply("Welcome."))
+    assert results(talk.sent) == ["ran 1", "4"]
+    assert "ask_text" not in str(talk.sent["messages"])
+    assert str(talk.sent["messages"]).count("Which code?") == 1
+
+
+async def test_turns_that_are_sent_as_text_have_no_tool_use(talk: Talk) -> None:
+    await talk.say("Calculate 2+2", calling(run("2+2")), Reply("It is 4."))
+    for _ in range(UNFOLDED_TURNS + FOLDED_AT_ONCE):
+        await talk.say("go on", Reply("Yes."))
+    assert "tool" not in roles(talk.sent)
+    assert "It is 4." in texts(talk.sent)[1]
+
+
+# Not given back
+
+
+@pytest.mark.parametrize(
+    ("author", "result"), [(ANNA, "wifi: the wifi password is bluebell"), (BEN, WITHHELD)], ids=["theirs", "another's"]
+)
+async def test_what_was_looked_up_for_one_is_not_told_when_another_asks(talk: Talk, author: int, result: str) -> None:
+    await talk.say("the wifi?", calling(Call("find", '{"words": "wifi"}')), Reply("I know it."))
+    await talk.say("and?", Reply("Hm."), author=author)
+    assert results(talk.sent) == [result]
+
+
+async def test_what_is_nobodys_words_is_told_to_all(talk: Talk) -> None:
+    await talk.say("Calculate 2+2", calling(run("2+2")), Reply("It is 4."))
+    await talk.say("and?", Reply("Hm."), author=BEN)
+    assert results(talk.sent) == ["4"]
+
+
+@pytest.mark.parametrize("what", ["the question", "what was found"])
+@pytest.mark.parametrize("how", ["deleted", "edited", "forgotten"])
+async def test_it_goes_with_the_words_that_it_holds(talk: Talk, what: str, how: str) -> None:
+    question = said(ANNA, "the bluebell, please")
+    await talk.ask(question, calling(Call("find", '{"words": "bluebell"}')), Reply("I know it."))
+    meant = question if what == "the question" else READ
+    if how == "deleted":
+        talk.conversation.remove({meant.message_id})
+    elif how == "edited":
+        talk.conversation.revise(replace(meant, content="nothing"))
+    else:
+        talk.conversation.forget(meant.author_id)
+    await talk.say("and?", Reply("Hm."), author=ANNA)
+    assert roles(talk.sent) == ["system", "user", "assistant", "user"]
+    assert "wifi password" not in str(talk.history)
+
+
+async def test_it_goes_with_what_was_changed_elsewhere_while_the_model_spoke(talk: Talk) -> None:
+    question = said(ANNA, "the wifi?")
+    talk.stub.replies += [calling(Call("find", '{"words": "wifi"}')), Reply("I know it.")]
+    outcome = await talk.agent.respond(talk.request(question), lambda _: None)
+    assert isinstance(outcome, Answer)
+    talk.conversation.answered(outcome.history, {READ.message_id})
+    assert using(talk.history) == []
+    talk.conversation.answered(outcome.history, {READ.message_id + 1})
+    assert using(talk.history) == [0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"v": 2},
+        {"is_gpa": "yes"},
+        {"gpa_messages": None},
+        {"gpa_messages": {"tool_calls": [], "tool_responses": [], "messages": [{"calls": 1}]}},
+        {"gpa_messages": {"tool_calls": ["python_run"], "tool_responses": ["4"], "messages": [{"calls": 1}]}},
+        {"gpa_messages": {"tool_calls": [], "tool_responses": [], "messages": [{"calls": "x" * 99}]}},
+    ],
+)
+async def test_a_state_that_cannot_be_read_costs_the_tool_use_alone(talk: Talk, change: dict[str, Any]) -> None:
+    await talk.say("Calculate 2+2", calling(run("2+2")), Reply("It is 4."))
+    talk.history[-1] = replace(talk.history[-1], metadata={**(talk.history[-1].metadata or {}), **change})
+    with capture_logs() as logs:
+        await talk.say("and?", Reply("Hm."))
+    assert texts(talk.sent)[2:3] == ["It is 4."]
+    assert [entry["event"] for entry in logs] == ["agent_state_refused"]
+    assert "xxx" not in str(logs)
+
+
+async def test_a_model_that_takes_no_tools_is_sent_none_of_the_history(talk: Talk) -> None:
+    await talk.say("Calculate 2+2", calling(run("2+2")), Reply("It is 4."))
+    await talk.say("and?", Reply(status=400, words="tools are not supported"), Reply("Hm."))
+    assert roles(talk.sent) == ["system", "user", "assistant", "user"]
+    assert "tools" not in talk.sent
+
+
+# Pruned
+
+
+async def test_of_so_many_turns_it_is_kept_and_in_blocks(talk: Talk) -> None:
+    kept = []
+    for number in range(9):
+        await talk.say("go on", calling(run(str(number))), Reply("Yes."))
+        kept.append(using(talk.history))
+    assert kept[KEEP_TURNS - 1] == [0, 1, 2, 3, 4]
+    assert kept[KEEP_TURNS:] == [[3, 4, 5], [3, 4, 5, 6], [3, 4, 5, 6, 7], [6, 7, 8]]
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(0, []), (1, [3]), (2, [2, 3]), (3, [2, 3]), (4, [0, 1, 2, 3])])
+async def test_how_many_is_a_setting(stub: StubModel, model: Model, keep: int, kept: list[int]) -> None:
+    talk = Talk(stub, model, keep_turns=keep)
+    for number in range(4):
+        await talk.say("go on", calling(run(str(number))), Reply("Yes."))
+    assert using(talk.history) == kept
+
+
+async def test_200_turns_of_big_results_stay_under_the_bound(stub: StubModel, model: Model) -> None:
+    talk = Talk(stub, model, keep_turns=100)
+    sizes = []
+    for _ in range(200):
+        await talk.say("go on", calling(run("big")), Reply("Yes."))
+        sizes.append(size(talk.history))
+    assert max(sizes) <= KEEP_BYTES
+    assert min(sizes) > MAX_BYTES
+
+
+async def test_a_turn_that_is_too_big_alone_is_kept_in_words(talk: Talk) -> None:
+    await talk.say("go on", calling(run("1")), Reply("Yes."))
+    await talk.say("go on", calling(*(run("big", id_=str(n)) for n in range(5))), Reply("Yes."))
+    assert using(talk.history) == [0]
+
+
+def test_a_history_within_the_bounds_stays_as_it_is() -> None:
+    assert pruned([], 5) == []
+
+
+# Limits
+
+
+async def test_a_model_that_thinks_or_calls_without_end_is_stopped(talk: Talk) -> None:
+    talk.stub.replies.append(calling(run("x" * (MAX_OUTPUT_CHARACTERS + 1))))
+    outcome = await talk.agent.respond(talk.request(said(ANNA, "go on")), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert outcome.kind is FailureKind.EMPTY
+    assert "went on without end" in outcome.detail
+    assert outcome.tokens > 0
+
+
+async def test_no_request_is_made_once_the_budget_is_spent(stub: StubModel, model: Model) -> None:
+    asked: list[int] = []
+    talk = Talk(stub, model, has_budget=lambda used: asked.append(used) or used < 30)  # type: ignore[func-returns-value]
+    stub.replies.extend([calling(run("1"), text="Let me see."), calling(run("2")), Reply("Never said.")])
+    outcome = await talk.agent.respond(talk.request(said(ANNA, "go on")), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert (outcome.kind, outcome.text, outcome.tokens) == (FailureKind.OVER_BUDGET, "Let me see.", 30)
+    assert asked == [15, 30]
+    assert len(stub.requests) == 2

@@ -1,0 +1,14 @@
+"""What the model was sent last is the beginning of what it is sent next, which is what prompt caches need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.prefix import BOUND, measure
+
+
+@pytest.mark.parametrize(("turns", "tool_every"), BOUND)
+async def test_a_prompt_begins_as_the_one_before(tmp_path: Path, turns: int, tool_every: int) -> None:
+    assert await measure(tmp_path / "state", turns, tool_every) >= BOUND[turns, tool_every]
