@@ -102,6 +102,7 @@ from service import INTENTS, RefusedError, playground, serve, shown_in
 from state.agent_state import GENERAL
 from state.awaiting import ConversationStateManager, ProcessingResult
 from state.limits import Cap, Limits, Refusal
+from state.message import Source
 from state.optout import OptOut
 from state.store import StoreError, WrongKeyError
 from turns.answering import Answering
@@ -351,6 +352,7 @@ class Parley(discord.Client):
             clock=self._now,
             reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
             changed=self._changed,
+            take_back=self._take_back,
         )
 
     def _set_up_life(self, settings: Settings, layers: ChannelLayers) -> None:
@@ -484,10 +486,7 @@ class Parley(discord.Client):
         content = "" if self.privacy.is_opted_out(message.author.id) else message.content
         self.learning.revised(message.id, channel_id, message.author.id, content, payload.guild_id or 0)
         if message.edited_at:  # not where Discord only unfurls a link
-            self.conversations.note_changed({message.id})
-        for other in self.conversations.holding({message.id}):
-            self.conversations.revise(other, self.privacy.readable(to_record(message, me)))
-            self.keeper.purge(other)
+            self._take_back(("message", message.id))
         conversation = self.conversations.get(channel_id)
         listens = self.initiative.listens(channel_id)
         if not (conversation or listens or self.keeper.may_hold(channel_id, message.id)):
@@ -496,10 +495,9 @@ class Parley(discord.Client):
         record = self.privacy.readable(to_record(message, me))
         was_offered = listens and self.initiative.revised(channel_id, record)
         before = conversation.find(message.id) if conversation else None
-        is_held = conversation is not None and conversation.holds_words_of(message.id)
-        self.conversations.revise(channel_id, record)
+        is_told_otherwise = self.conversations.revise(channel_id, record) and before is None
         self.keeper.revised(channel_id, record)
-        if was_offered or is_held or (before and before.content != record.content):
+        if was_offered or is_told_otherwise or (before and before.content != record.content):
             self.keeper.purge(channel_id)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
@@ -801,13 +799,15 @@ class Parley(discord.Client):
             self.initiative.messages_gone(channel_id, message_ids)
             self.conversations.forget_messages(channel_id, message_ids)
             self.keeper.purge(channel_id)
-        self.conversations.note_changed(message_ids)
-        for other in self.conversations.holding(message_ids):  # read by a link, or found
-            self.conversations.forget_messages(other, message_ids)
-            self.keeper.purge(other)
+        self._take_back(*(("message", message_id) for message_id in message_ids))
         for message_id in message_ids:
             self._is_new(message_id)  # what still waits to be taken up is not taken any more
             self.decisions.discard(message_id)
+
+    def _take_back(self, *sources: Source) -> None:
+        """Agents keep nothing of these, which they may have looked up from another channel."""
+        for channel_id in {*self.conversations.take_back(*sources), *self.ledger.unkeep()}:
+            self.keeper.purge(channel_id)
 
     async def _load_history(self, question: Question) -> Sequence[MessageRecord]:
         """What was said shortly before a question, from the cache or, where that is thin, from Discord."""

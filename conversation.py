@@ -6,16 +6,16 @@ count and a size of messages, and by a token budget for the model's history.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import orjson
-from pydantic import AwareDatetime, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, TypeAdapter
 from pydantic_ai.messages import (
     ImageUrl,
     ModelMessage,
@@ -28,9 +28,9 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from state.agent_state import GENERAL, AgentState
+from state.agent_state import GENERAL, AgentState, read_agent_state
 from state.engagement import Engagement
-from state.message import MessageRecord, called_by_name
+from state.message import MessageRecord, Source, called_by_name
 
 __all__ = [
     "ChannelConversation",
@@ -49,7 +49,7 @@ CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
 IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
 MAX_REMOTE = 2_000  # messages of which it is known that they are another agent's business
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
-MAX_CHANGED = 10_000  # the same of all channels, by their ids alone
+MAX_TAKEN_BACK = 20_000  # the same of all channels, by their ids alone
 FORGOTTEN = "(forgotten at somebody's request)"
 REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
 
@@ -69,6 +69,21 @@ class Tag(TypedDict):
     reply_to_author_id: int | None
 
 
+def _fits(read: Callable[[Any], object], value: object) -> bool:
+    try:
+        read(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _known_states(states: Any) -> Any:
+    """Without those that cannot be read: the others, and the conversation, are of use yet."""
+    if not isinstance(states, dict):
+        return {}
+    return {name: state for name, state in states.items() if _fits(read_agent_state, state)}
+
+
 @dataclass(frozen=True, slots=True)
 class StoredConversation:
     """What its messages do not tell of a conversation.
@@ -84,7 +99,7 @@ class StoredConversation:
     own: frozenset[int]
     llm_history: History
     remote: dict[int, str] = field(default_factory=dict)
-    states: dict[str, AgentState] = field(default_factory=dict)
+    states: Annotated[dict[str, AgentState], BeforeValidator(_known_states)] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         head = STORED.dump_python(self, mode="json", exclude={"llm_history"})
@@ -95,10 +110,51 @@ class StoredConversation:
     @staticmethod
     def from_json(text: bytes) -> StoredConversation:
         """Raises ValueError for what cannot be read."""
-        return STORED.validate_json(text)
+        stored = STORED.validate_json(text)
+        return replace(stored, llm_history=[_readable(message) for message in stored.llm_history])
 
 
 STORED = TypeAdapter(StoredConversation)
+
+
+class _Beside(BaseModel):
+    """What is read here of an answer's metadata; the rest is the agent's."""
+
+    ask_id: str | None = None
+    words_of: list[Source] = []
+
+
+class _Told(BaseModel):
+    """A prompt's metadata: the ids of the messages that it told."""
+
+    told: list[int] = []
+
+
+class _Tagged(BaseModel):
+    message_id: int
+    author_id: int
+    reply_to_id: int | None
+    reply_to_author_id: int | None
+
+
+def _readable(message: ModelMessage) -> ModelMessage:
+    """Without the metadata that cannot be read, which somebody may have written by hand."""
+    form = _Beside if isinstance(message, ModelResponse) else _Told
+    sound = message if _fits(form.model_validate, message.metadata or {}) else replace(message, metadata=None)
+    if isinstance(sound, ModelResponse):
+        return sound
+    parts = [_readable_part(part) if isinstance(part, UserPromptPart) else part for part in sound.parts]
+    return replace(sound, parts=parts)
+
+
+def _readable_part(part: UserPromptPart) -> UserPromptPart:
+    items = [part.content] if isinstance(part.content, str) else part.content
+    return replace(part, content=[item for item in items if _is_tagged_well(item)])
+
+
+def _is_tagged_well(item: UserContent) -> bool:
+    tag = item.metadata if isinstance(item, TextContent) else None
+    return not tag or _fits(_Tagged.model_validate, tag)
 
 
 @dataclass(slots=True)
@@ -107,8 +163,8 @@ class ChannelConversation:
 
     since: the id of its first message, not counting those put in front of it. remote: of the messages that a remote
     agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left:
-    those whose conversation is not to be gone on with, though one of them may still be answering in it. is_kept_beside:
-    whether the general agent keeps anything beside the words that people read.
+    those whose conversation is not to be gone on with, though one of them may still be answering in it. waits: whether
+    a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn began.
     """
 
     channel_id: int
@@ -124,13 +180,13 @@ class ChannelConversation:
     own: set[int] = field(default_factory=set)
     revisions: Changes = field(default_factory=dict)
     unsaid: set[int] = field(default_factory=set)
-    taken_back: set[int] = field(default_factory=set)
+    taken_back: dict[Source, None] = field(default_factory=dict)
     size: int = 0
     since: int = 0
     remote: dict[int, str] = field(default_factory=dict)
     states: dict[str, AgentState] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
-    is_kept_beside: bool = False
+    waits: bool = False
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
@@ -196,10 +252,6 @@ class ChannelConversation:
     def find(self, message_id: int) -> MessageRecord | None:
         return next((m for m in reversed(self.messages) if m.message_id == message_id), None)
 
-    def holds_words_of(self, message_id: int) -> bool:
-        """Whether the agent keeps words of a message for itself, which need not be one of the conversation."""
-        return any(message_id == other for m in self.llm_history for other, _ in _words_of(m))
-
     def is_deleted(self, message_id: int) -> bool:
         """Whether a message that was recorded was deleted since, and not merely trimmed."""
         return self.find(message_id) is None and self.revisions.get(message_id, self) is None
@@ -242,7 +294,6 @@ class ChannelConversation:
     def forget(self, author_id: int) -> None:
         """Drops all that one person said, what others' replies quote of it, and what was answered to them."""
         told_of = {tag["message_id"] for tag in _tags(self.llm_history) if tag["author_id"] == author_id}
-        told_of |= {message_id for m in self.llm_history for message_id, author in _words_of(m) if author == author_id}
         quoting = {tag["message_id"] for tag in _tags(self.llm_history) if tag["reply_to_author_id"] == author_id}
         changes: Changes = dict.fromkeys(quoting)
         changes |= {i: None for i, m in self.revisions.items() if m and m.author_id == author_id}
@@ -253,6 +304,7 @@ class ChannelConversation:
         self._leave(self.remote[i] for i in theirs if i in self.remote)
         self._unsay(theirs | told_of)
         self._change(changes | dict.fromkeys(theirs | told_of))
+        self.take_back([("person", author_id)])
         self._replay(self.messages)
 
     def _leave(self, agents: Iterable[str]) -> None:
@@ -272,12 +324,29 @@ class ChannelConversation:
             if m.reply_to_id in changes and (changed := changes[m.reply_to_id]) is not m
         }
         changes = {**quoting, **changes}
-        taken_back = {i for i, new in changes.items() if not (new and self._has_words_of(new))}
+        taken_back: list[Source] = [
+            ("message", i) for i, new in changes.items() if not (new and self._has_words_of(new))
+        ]
         self._keep([new for m in self.messages if (new := changes.get(m.message_id, m))])
         # A turn that runs was told the old words, and brings them back in its history.
         self.revisions = dict([*self.revisions.items(), *changes.items()][-MAX_REVISIONS:])
-        self.taken_back = (self.taken_back | taken_back) & self.revisions.keys()
-        self.llm_history = _without_words(_reworded(self.llm_history, changes), self.taken_back)
+        self.llm_history = _reworded(self.llm_history, changes)
+        self.take_back(taken_back)
+
+    def begin_turn(self) -> None:
+        """From now on it counts what is taken back: what was before, the turn is not told."""
+        self.taken_back = {}
+
+    def take_back(self, sources: Iterable[Source]) -> bool:
+        """The agent keeps nothing of these, nor does it when the turn that runs has ended. Returns whether it did."""
+        gone = dict.fromkeys(sources)
+        before = self.llm_history
+        self.taken_back.update(gone)
+        while len(self.taken_back) > MAX_TAKEN_BACK:
+            del self.taken_back[next(iter(self.taken_back))]
+        self.llm_history = _without_words(before, gone)
+        self.waits = any(map(_waits_for, self.llm_history))
+        return any(old is not new for old, new in zip(before, self.llm_history, strict=True))
 
     def _has_words_of(self, message: MessageRecord) -> bool:
         """Whether the message is recorded with these words, and differs by an unfurled link or a quotation at most."""
@@ -297,16 +366,12 @@ class ChannelConversation:
             kept.append(message)
         self._keep(kept[::-1])
 
-    def answered(self, llm_history: list[ModelMessage], changed: Collection[int] = ()) -> None:
-        """Takes over what the model was told and said, less what was deleted or edited while it spoke.
-
-        changed: messages of any channel to which that happened lately.
-        """
+    def answered(self, llm_history: list[ModelMessage]) -> None:
+        """Takes over what the model was told and said, less what was deleted or edited while it spoke."""
         current = _without_words(_reworded(_unsaid(llm_history, self.unsaid), self.revisions), self.taken_back)
-        current = _without_words(current, changed)
         self.llm_history = trim_history(current, HISTORY_TOKENS)
         self.unsaid = set()
-        self.is_kept_beside = any(map(_kept_beside, self.llm_history))
+        self.waits = any(map(_waits_for, self.llm_history))
         self.told_through = max([self.told_through, *(tag["message_id"] for tag in _tags(llm_history))])
 
     def let_go(self, is_waiting: Callable[[str], bool]) -> bool:
@@ -314,7 +379,7 @@ class ChannelConversation:
         gone = {ask_id for m in self.llm_history if (ask_id := _waits_for(m)) and not is_waiting(ask_id)}
         if gone:
             self.llm_history = [replace(m, metadata=None) if _waits_for(m) in gone else m for m in self.llm_history]
-        self.is_kept_beside = any(map(_kept_beside, self.llm_history))
+        self.waits = any(map(_waits_for, self.llm_history))
         return bool(gone)
 
     def stored(self) -> StoredConversation:
@@ -369,7 +434,6 @@ class ConversationManager:
         self._on_change = on_change
         self._conversations: dict[int, ChannelConversation] = {}
         self._holds: Counter[int] = Counter()
-        self._changed: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._conversations)
@@ -407,13 +471,13 @@ class ConversationManager:
         """Replaces what the model is given back next time."""
         conversation = self.get(channel_id)
         if conversation is not None:
-            conversation.answered(llm_history, self._changed)
+            conversation.answered(llm_history)
             conversation.last_activity = self._clock()
             self._on_change(channel_id)
 
-    def revise(self, channel_id: int, message: MessageRecord) -> None:
-        """Follows an edit of a recorded message."""
-        self._change(channel_id, lambda conversation: conversation.revise(message))
+    def revise(self, channel_id: int, message: MessageRecord) -> bool:
+        """Follows an edit of a recorded message. Returns whether anything changed."""
+        return self._change(channel_id, lambda conversation: conversation.revise(message))
 
     def forget_messages(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Follows a deletion."""
@@ -436,34 +500,36 @@ class ConversationManager:
 
     def let_go(self, is_waiting: Callable[[int, str], bool]) -> list[int]:
         """Drops what runs keep that nobody will go on with. Returns the channels where there were any."""
-        keeping = [c for c in self._conversations.values() if c.is_kept_beside]
-        changed = [c.channel_id for c in keeping if c.let_go(partial(is_waiting, c.channel_id))]
+        waiting = [c for c in self._conversations.values() if c.waits]
+        changed = [c.channel_id for c in waiting if c.let_go(partial(is_waiting, c.channel_id))]
         for channel_id in changed:
             self._on_change(channel_id)
         return changed
 
-    def note_changed(self, message_ids: Collection[int]) -> None:
-        """Messages of any channel were edited or deleted. Agents that are answering may have read them as they were."""
-        self._changed.update(dict.fromkeys(message_ids))
-        while len(self._changed) > MAX_CHANGED:
-            self._changed.popitem(last=False)
+    def take_back(self, *sources: Source) -> list[int]:
+        """The agent keeps nothing of these anywhere, whatever channel they are of.
 
-    def holding(self, message_ids: Collection[int]) -> list[int]:
-        """The channels where the agent keeps words of these messages, which may be of other channels, for itself."""
-        keeping = [c for c in self._conversations.values() if c.is_kept_beside]
-        return [c.channel_id for c in keeping if any(map(c.holds_words_of, message_ids))]
+        Returns the channels where it did. Where a turn runs, it may have looked them up.
+        """
+        concerned = [c for c in self._conversations.values() if c.waits or self._holds[c.channel_id]]
+        changed = [c.channel_id for c in concerned if c.take_back(sources)]
+        for channel_id in changed:
+            self._on_change(channel_id)
+        return changed
 
     def forget_history(self, channel_id: int) -> None:
         """Drops what the model is given back; the messages stay."""
         self._change(channel_id, lambda conversation: conversation.answered([]))
 
-    def _change(self, channel_id: int, change: Callable[[ChannelConversation], None]) -> None:
+    def _change(self, channel_id: int, change: Callable[[ChannelConversation], None]) -> bool:
         if (conversation := self.get(channel_id)) is None:
-            return
+            return False
         before = conversation.messages, conversation.llm_history
         change(conversation)
-        if before != (conversation.messages, conversation.llm_history):
-            self._on_change(channel_id)
+        if before == (conversation.messages, conversation.llm_history):
+            return False
+        self._on_change(channel_id)
+        return True
 
     def end_if_silent(self, channel_id: int, until: datetime) -> None:
         """Ends the channel's conversation if it had expired by then; holds do not count, which are about now."""
@@ -505,7 +571,7 @@ class ConversationManager:
             since=stored.since,
             remote=dict(stored.remote),
             states=dict(stored.states),
-            is_kept_beside=any(map(_kept_beside, stored.llm_history)),
+            waits=any(map(_waits_for, stored.llm_history)),
         )
         if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):
             return None
@@ -624,8 +690,7 @@ def _unsaid(history: Sequence[ModelMessage], questions: Collection[int]) -> list
     is_meant = False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
-            told_ids = {tag["message_id"] for tag in _tags([message])} | set((message.metadata or {}).get("told", ()))
-            is_meant = not told_ids.isdisjoint(questions)
+            is_meant = not _told_in(message).isdisjoint(questions)
         if is_meant and isinstance(message, ModelResponse):
             message = replace(message, parts=[TextPart(FORGOTTEN)], metadata=None)  # noqa: PLW2901
         kept.append(message)
@@ -646,18 +711,29 @@ def _reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMe
     ]
 
 
-def _without_words(history: Sequence[ModelMessage], taken_back: Collection[int]) -> list[ModelMessage]:
-    """The history without the words of these messages in what the agent keeps for itself.
+def _without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> list[ModelMessage]:
+    """The history without what is kept beside an answer that may have words of these.
 
-    That is a response's metadata. Whose words it holds, it says by its key "words_of"; it goes as soon as one of these
-    messages is edited or deleted.
+    Of a run that waits that is what it names by the key "words_of"; of others also what the turn's prompt told.
     """
-    return [
-        replace(message, metadata=None)
-        if any(message_id in taken_back for message_id, _ in _words_of(message))
-        else message
-        for message in history
-    ]
+    if not gone:
+        return list(history)
+    kept: list[ModelMessage] = []
+    told_of: set[Source] = set()
+    for message in history:
+        if isinstance(message, ModelRequest) and _is_turn_start(message):
+            told_of = {("message", message_id) for message_id in _told_in(message)}
+        beside = _kept_beside(message)
+        named = {(kind, one) for kind, one in beside.get("words_of", ())}
+        words_of = named if "ask_id" in beside else named | told_of
+        is_gone = bool(beside) and not words_of.isdisjoint(gone)
+        kept.append(replace(message, metadata=None) if is_gone else message)
+    return kept
+
+
+def _told_in(prompt: ModelRequest) -> set[int]:
+    """The ids of the messages that a prompt told, whether their words are still there or not."""
+    return {tag["message_id"] for tag in _tags([prompt])} | set((prompt.metadata or {}).get("told", ()))
 
 
 def _kept_beside(message: ModelMessage) -> Mapping[str, Any]:
@@ -669,12 +745,6 @@ def _waits_for(message: ModelMessage) -> str | None:
     """By which id what a run waits for is known; None: it does not wait."""
     ask_id: str | None = _kept_beside(message).get("ask_id")
     return ask_id
-
-
-def _words_of(message: ModelMessage) -> Sequence[tuple[int, int]]:
-    """The messages whose words stand in what is kept beside an answer: their ids, each with its author's."""
-    words_of: Sequence[tuple[int, int]] = _kept_beside(message).get("words_of", ())
-    return words_of
 
 
 def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Annotated, Any, Self
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic_ai import CallDeferred, DeferredToolRequests, DeferredToolResults, ModelRetry, Tool, ToolDenied
 from pydantic_ai.messages import (
     ModelMessage,
@@ -28,7 +29,10 @@ from pydantic_ai.messages import (
 from agents.gateway import Asked, Reply
 from conversation import MessageRecord
 from delivery.split import is_blank
+from state.message import Source, sources_of
 from state.prompts import Ask, AwaitingType, ResolutionType
+
+log = structlog.get_logger()
 
 MAX_OPTIONS = 25  # what Discord's buttons and menus take
 SOURCE = "agent"
@@ -117,33 +121,44 @@ class OpenCall(BaseModel):
 
 
 class Suspended(BaseModel):
-    """A run that waits. said: its messages since the prompt, less what people said; calls: what it asks, in this order;
-    results: what came of the first of them, by the call's id; words_of: the messages by which people resolved calls,
-    whose words stand in said and in results, as (id, author's id): the key by which conversation.py knows them;
-    people: for whom it runs, the newest asker last; allowed: by a call's id who has allowed it."""
+    """A run that waits.
+
+    said: its messages since the prompt, less what people said; calls: what it asks, in this order; results: what came
+    of the first of them, by the call's id. words_of: where the words come from that stand in said and in results, as
+    those by which people resolved calls: the key by which conversation.py knows them. people: for whom it runs, the
+    newest asker last; allowed: by a call's id who has allowed it.
+    """
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
 
     said: list[ModelMessage]
     calls: list[OpenCall]
     results: dict[str, Any] = {}
-    words_of: list[tuple[int, int]] = []
+    words_of: list[Source] = []
     people: list[int] = []
     allowed: dict[str, int] = {}
     ask_id: str = Field(default_factory=lambda: uuid4().hex)
+
+    @model_validator(mode="after")
+    def _has_calls(self) -> Self:
+        """What it asks was called: else it could not go on."""
+        called = {part.tool_call_id for m in self.said for part in m.parts if isinstance(part, ToolCallPart)}
+        if not self.calls or not called.issuperset(call.call_id for call in self.calls):
+            raise ValueError("what it asks was not called")
+        return self
 
     @classmethod
     def of(
         cls,
         messages: Sequence[ModelMessage],
         requests: DeferredToolRequests,
-        words_of: list[tuple[int, int]],
+        words_of: Sequence[Source],
         runs_for: Asked,
     ) -> Self:
         """The run that made these messages, and whose calls these are. runs_for: for whom its tools run."""
         asked = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
         calls = [*asked, *(_approval(c, requests.metadata.get(c.tool_call_id, {})) for c in requests.approvals)]
-        words_of = [*words_of, *words_in(messages)]
+        words_of = [*dict.fromkeys([*words_of, *words_in(messages)])]
         said, unasked = [_without_prompts(m) for m in messages], _unasked(calls)
         people, allowed = [*runs_for.people - {runs_for.user_id}, runs_for.user_id], dict(runs_for.allowed)
         return cls(said=said, calls=calls, results=unasked, words_of=words_of, people=people, allowed=allowed)
@@ -167,7 +182,7 @@ class Suspended(BaseModel):
         off."""
         done = self.open if reply.type is ResolutionType.CANCEL else self.open[:1]
         results = {call.call_id: call.result(reply) for call in done}
-        words_of = [*self.words_of, *((m.message_id, m.author_id) for m in words)]
+        words_of = [*self.words_of, *(source for m in words for source in sources_of(m))]
         by = words[-1].author_id if words else 0
         allowed = self.allowed | {call.call_id: by for call in done if call.is_approval}
         return self.model_copy(
@@ -200,8 +215,16 @@ def find(history: Sequence[ModelMessage], ask_id: str) -> tuple[int, Suspended] 
     """Where in the history the run waits that asked this; None where it was trimmed, forgotten or outdated."""
     for position, message in enumerate(history):
         if _asked(message) == ask_id:
-            return position, Suspended.model_validate(message.metadata)
+            return (position, suspended) if (suspended := _read(message)) else None
     return None
+
+
+def _read(message: ModelMessage) -> Suspended | None:
+    try:
+        return Suspended.model_validate(message.metadata)
+    except ValidationError as error:
+        log.warning("suspended_run_refused", detail=error.errors()[0]["msg"])
+        return None
 
 
 def settled(history: Sequence[ModelMessage], ask_id: str) -> list[ModelMessage]:
@@ -234,10 +257,10 @@ def _may_i_run(call: ToolCallPart) -> str:
     return f"May I run `{call.tool_name}`{given}?"
 
 
-def words_in(messages: Sequence[ModelMessage]) -> list[tuple[int, int]]:
-    """The messages whose words stand in what tools gave, as (id, author's id)."""
+def words_in(messages: Sequence[ModelMessage]) -> list[Source]:
+    """Where the words come from that stand in what tools gave."""
     parts = (part for message in messages for part in message.parts if isinstance(part, ToolReturnPart))
-    return [(i, author) for part in parts for i, author in (part.metadata or {}).get("words_of", ())]
+    return [source for part in parts for source in (part.metadata or {}).get("words_of", ())]
 
 
 def _without_prompts(message: ModelMessage) -> ModelMessage:

@@ -39,10 +39,11 @@ from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Pl
 from agents.history import as_text, followed, kept, sent
 from agents.models import SETTINGS
 from agents.prompt import flat, prompt_of
-from agents.run import MAX_ANSWER_CHARACTERS, Run, size_of, text_in
-from agents.server_state import ServerState, remembered_as
-from agents.tool_use import KEEP_TURNS, tool_use, with_tool_use
+from agents.run import MAX_ANSWER_CHARACTERS, Run, size_of, sound, text_in
+from agents.server_state import ServerState
+from agents.tool_use import KEEP_TURNS, pruned, tool_use, with_tool_use
 from delivery.split import is_blank
+from state.message import sources_of
 
 log = structlog.get_logger()
 
@@ -128,19 +129,23 @@ class GeneralAgent:
         return await self._respond(request, await self._resume(request, show, position, suspended))
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
-        history = kept(request, ModelResponse(parts=[TextPart(text)]), self._keep_turns)
+        history = kept(request, ModelResponse(parts=[TextPart(text)]))
         return Answer(text, history, self._used.get(request, 0))
 
     async def _respond(self, request: AgentRequest, run: Run) -> Answer | Failure:
         try:
             outcome = await self._attempt(request, run)
-            if isinstance(outcome, Failure) and outcome.kind in FORGOTTEN and run.goes_on and not run.made:
+            if isinstance(outcome, Failure) and outcome.kind in FORGOTTEN and run.settings is not SETTINGS:
                 log.info("openai_state_lost", detail=outcome.detail)
-                run = await self._begin(request, run.show, anew=True)
+                # A run that is under way goes on without: it has ids of what is forgotten in it.
+                run.settings = SETTINGS if run.made else await self._settings(request, None)
+                run.send_all(sent(request.history, request.place.bot_name))
                 outcome = await self._attempt(request, run)
-            if isinstance(outcome, Failure) and outcome.kind is FailureKind.REJECTED and run.simplify(outcome.detail):
-                # Not every model takes pictures, or tools: better an answer without them than none.
-                return await self._attempt(request, run)
+            # Better an answer without what the model does not take than none.
+            while isinstance(outcome, Failure) and outcome.kind is FailureKind.REJECTED:
+                if not run.simplify(outcome.detail):
+                    break
+                outcome = await self._attempt(request, run)
             return outcome
         except asyncio.CancelledError:
             self._used[request] = run.used
@@ -164,20 +169,20 @@ class GeneralAgent:
 
     async def _run(self, request: AgentRequest, run: Run) -> Answer | Failure:
         clock = asyncio.get_running_loop().time
-        end = clock() + self._total
+        end = run.ends_at = run.ends_at or clock() + self._total
         async with asyncio.timeout(self._stall) as deadline:
 
             def go_on() -> None:
                 deadline.reschedule(min(end, clock() + self._stall))
 
-            for _ in range(MAX_REQUESTS):
+            while run.requests < MAX_REQUESTS:
                 if run.results is None and not await self._say(request, run, go_on):
                     return self._answer(request, run)
                 if run.called > MAX_CALLS:
                     break
                 if asking := await self._act(request, run):
                     return asking
-                if not self._has_budget(run.tokens):
+                if run.tokens and not self._has_budget(run.tokens):
                     detail = f"The day's tokens were used up after {run.tokens} of this answer's."
                     return Failure(FailureKind.OVER_BUDGET, detail, run.text, run.tokens)
         raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
@@ -197,7 +202,8 @@ class GeneralAgent:
     def _tell_stage(self, request: AgentRequest, run: Run) -> None:
         """What is being done meanwhile, by the first tool that is called; to ask is nothing that takes time."""
         calls = run.messages[-1].tool_calls if isinstance(run.messages[-1], ModelResponse) else []
-        called = [call.tool_name for call in calls if call.tool_name not in QUIET]
+        known = {tool.name for tool in (*self._own, *self._definitions())} - QUIET
+        called = [call.tool_name for call in calls if call.tool_name in known]
         if called:
             request.tell_stage(STAGES.get(called[0], f"using {called[0]}"))
 
@@ -211,6 +217,7 @@ class GeneralAgent:
             instruction_parts=[InstructionPart(self._rules(request.place))],
         )
         run.begin_paragraph()
+        run.requests += 1
         run.is_asking = True
         async with model_request_stream(
             self._model, run.messages, model_settings=run.settings, model_request_parameters=parameters
@@ -226,7 +233,7 @@ class GeneralAgent:
             used = 0 if run.was_cut else stream.usage.total_tokens
             run.tokens = run.tokens + used if used else run.used
             run.is_asking = False
-            response = stream.get()
+            response = sound(stream.get())
         run.messages.append(response)
         run.called += len(response.tool_calls)
         return bool(response.tool_calls) and not run.was_cut
@@ -251,10 +258,10 @@ class GeneralAgent:
             detail = f"The model {self._model.model_name} gave an empty answer."
             return Failure(FailureKind.EMPTY, detail, tokens=run.tokens)
         state = tool_use(run.made)
-        words_of = [*run.words_of, *words_in(run.made)]
-        said = with_tool_use(ModelResponse(parts=[TextPart(run.text)]), state, words_of, run.asked.everybody)
-        history = kept(request, said, self._keep_turns)
-        if self._server_state and not run.was_cut:
+        said = with_tool_use(ModelResponse(parts=[TextPart(run.text)]), state, run.words_of)
+        whole = kept(request, said)
+        history = pruned(whole, self._keep_turns)
+        if self._server_state and history == whole and _is_remembered_so(request, run):
             history = self._server_state.remembered(history, run.messages[-1], run.settings)
         return Answer(run.text, history, run.tokens, run.was_cut, state=state)
 
@@ -262,22 +269,21 @@ class GeneralAgent:
         """The answer that ends in a question, of which the history keeps how to go on."""
         run.begin_paragraph()
         run.add(suspended.open[0].text)
-        history = kept(request, suspended.response(run.text), self._keep_turns)
+        history = kept(request, suspended.response(run.text))
         return Answer(run.text, history, run.tokens, ask=suspended.ask)
 
-    async def _begin(self, request: AgentRequest, show: Callable[[str], None], *, anew: bool = False) -> Run:
-        """A run from the start. anew: with nothing that the provider may remember."""
-        people = request.asked.everybody
-        known = remembered_as(request.history, people) if self._server_state and not anew else None
-        before = [] if known else sent(request.history, request.place.bot_name, people)
+    async def _begin(self, request: AgentRequest, show: Callable[[str], None]) -> Run:
+        memory = None if request.is_private else self._server_state
+        known = memory.known(request.history) if memory else None
+        before = [] if known else sent(request.history, request.place.bot_name)
         messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(prompt_of(request)))])]
         return Run(
             show,
             messages,
             began=len(messages),
-            words_of=[(question.message_id, question.author_id) for question in request.questions],
+            words_of=[source for question in request.questions for source in sources_of(question)],
             asked=request.asked,
-            settings=await self._settings(known),
+            settings=await self._settings(request, known),
             goes_on=known is not None,
         )
 
@@ -286,7 +292,7 @@ class GeneralAgent:
     ) -> Run:
         """The run goes on behind its own prompt; what was said since comes with the results."""
         asked = suspended.asked(request.asked)
-        before = sent(request.history[:position], request.place.bot_name, asked.everybody)
+        before = sent(request.history[:position], request.place.bot_name)
         since = "".join(as_text(message, request.place.bot_name) for message in request.history[position + 1 :])
         return Run(
             show,
@@ -296,11 +302,13 @@ class GeneralAgent:
             results=suspended.deferred_results(),
             words_of=suspended.words_of,
             asked=asked,
-            settings=await self._settings(None),
+            settings=await self._settings(request, None),
         )
 
-    async def _settings(self, state_id: str | None) -> ModelSettings:
-        return {**SETTINGS, **await self._server_state.settings(state_id)} if self._server_state else SETTINGS
+    async def _settings(self, request: AgentRequest, state_id: str | None) -> ModelSettings:
+        if self._server_state is None or request.is_private:
+            return SETTINGS
+        return {**SETTINGS, **await self._server_state.settings(state_id)}
 
     def _rules(self, place: Place) -> str:
         names = (place.bot_name, place.guild, place.channel)
@@ -308,6 +316,11 @@ class GeneralAgent:
         bot_name, guild, channel = (" ".join(name.replace('"', "'").split())[:MAX_NAME_CHARACTERS] for name in names)
         ours = INSTRUCTIONS.format(bot_name=bot_name, guild=guild, channel=channel)
         return f"{ours}\n{self._instructions}" if self._instructions else ours
+
+
+def _is_remembered_so(request: AgentRequest, run: Run) -> bool:
+    """Whether what the provider was told in this run is what the history has of it, and no more."""
+    return not (request.is_private or request.notes or request.shared or run.was_cut or words_in(run.made))
 
 
 def _kind(error: Exception) -> FailureKind:

@@ -14,7 +14,7 @@ from pydantic_ai.messages import ImageUrl, ModelMessage, ModelRequest, ModelResp
 from agents.asking import settled
 from agents.gateway import AgentRequest
 from agents.prompt import flat, prompt_of
-from agents.tool_use import given_back, pruned
+from agents.tool_use import given_back, has_tool_use
 from conversation import indented
 
 # The providers' clients take 0.1 to 0.2 ms for each message of a request. So the newest turns are sent as the model
@@ -23,32 +23,39 @@ UNFOLDED_TURNS = 2
 FOLDED_AT_ONCE = 30
 
 
-def kept(request: AgentRequest, said: ModelResponse, keep_turns: int) -> list[ModelMessage]:
-    """What the next turn is given back. keep_turns: the tool use of how many turns is."""
+def kept(request: AgentRequest, said: ModelResponse) -> list[ModelMessage]:
+    """What the next turn is given back."""
     # What was told stays known by its ids, even where the words are deleted later.
     told_ids = {"told": [message.message_id for message in request.transcript]}
     prompt = ModelRequest(
         parts=[UserPromptPart(content=prompt_of(replace(request, notes=(), shared={})))], metadata=told_ids
     )
     before = settled(request.history, request.reply.ask_id) if request.reply else request.history
-    return pruned([*before, prompt, said], keep_turns)
+    return [*before, prompt, said]
 
 
-def sent(history: Sequence[ModelMessage], bot_name: str, people: frozenset[int]) -> list[ModelMessage]:
-    """The history as it is sent. people: whom the model is about to answer.
+def sent(history: Sequence[ModelMessage], bot_name: str) -> list[ModelMessage]:
+    """The history as it is sent.
 
-    Its beginning stays the same from turn to turn, but where older turns are folded: what a provider has cached stays
-    good.
+    Its beginning stays the same from turn to turn, but where older turns are folded, or their tool use was pruned: what
+    a provider has cached stays good.
     """
-    starts = [i for i, m in enumerate(history) if any(isinstance(p, UserPromptPart) for p in m.parts)]
-    folded_turns = max(0, len(starts) - UNFOLDED_TURNS) // FOLDED_AT_ONCE * FOLDED_AT_ONCE
-    border = starts[folded_turns] if folded_turns else 0
+    border = _border(history)
     older = "".join(as_text(message, bot_name) for message in history[:border])
-    newer = [part for message in history[border:] for part in (*given_back(message, people), flattened(message))]
+    newer = [part for message in history[border:] for part in (*given_back(message), flattened(message))]
     if older and isinstance(newer[0], ModelRequest):
         newer[0] = replace(newer[0], parts=[UserPromptPart(content=older), *newer[0].parts])
         newer[0] = _joined(newer[0])
     return newer
+
+
+def _border(history: Sequence[ModelMessage]) -> int:
+    """Where the turns begin that are sent as such: those that used tools are, as long as that is kept."""
+    starts = [i for i, m in enumerate(history) if any(isinstance(p, UserPromptPart) for p in m.parts)]
+    used = next((i for i, m in enumerate(history) if has_tool_use(m)), len(history))
+    foldable = min(len(starts) - UNFOLDED_TURNS, sum(start < used for start in starts) - (used < len(history)))
+    folded = max(0, foldable) // FOLDED_AT_ONCE * FOLDED_AT_ONCE
+    return starts[folded] if folded else 0
 
 
 def as_text(message: ModelMessage, bot_name: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -19,18 +20,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 from yarl import URL
 
 from agents.owners_files import is_loopback, shown
 from agents.roster import HEADER_NAME, HEADER_VALUE, HTTPS_OWN, VARIABLE
 
+MAX_SERVERS = 50
 MAX_NAME = 40
 # What a server's process gets of our environment. The mcp package adds LOGNAME, SHELL, TERM and USER.
 INHERITED = ("HOME", "LANG", "PATH")
 SECRET_NAME = re.compile("key|token|secret|passw|auth|credential", re.IGNORECASE)
 # What is shorter stands in too many innocent texts to be taken out of them.
 MIN_SECRET = 6
+UNFIT = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of characters: no process can be given them
+INSTALL = ".venv/bin/pip install -c constraints.txt -e '.[mcp]'"
 
 
 class McpError(ValueError):
@@ -66,9 +70,7 @@ def load_mcp(path: Path, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
         except _EntryError as error:
             raise McpError(f"In the MCP file {path}, server {shown(name)}: {error}.") from None
     if servers and find_spec("fastmcp") is None:
-        raise McpError(
-            f"The MCP file {path} needs a package that is not installed: run pip install 'pydantic-ai-slim[mcp]'."
-        )
+        raise McpError(f"The MCP file {path} needs a package that is not installed: run {INSTALL}.")
     return tuple(servers)
 
 
@@ -85,15 +87,37 @@ def _url(value: str) -> str:
     return value
 
 
+def _fit(value: str, info: ValidationInfo) -> str:
+    if UNFIT.search(value):
+        raise _EntryError(f"{info.field_name} has a NUL or half a character: take it out")
+    return value
+
+
+def _filled(value: str, info: ValidationInfo) -> str:
+    """With the variables' values. info.context: the environment."""
+    environ: Any = info.context
+    for variable in VARIABLE.findall(value):
+        if not variable.isidentifier():  # perhaps the secret itself
+            raise _EntryError("it has ${...} without a variable: write ${NAME} with one's name")
+        if not environ.get(variable):
+            raise _EntryError(f"it needs the variable {shown(variable)}: set it in the environment")
+    return VARIABLE.sub(lambda found: environ[found[1]], value)
+
+
+Text = Annotated[str, AfterValidator(_filled), AfterValidator(_fit)]
+
+
 class _Process(BaseModel):
     """A server to be started. A field's description completes the sentence "use ..."."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    command: str = Field(description='the program\'s name or path, such as "npx"', min_length=1)
-    args: list[str] = Field([], description='a list of texts, such as ["-y", "files-server"]')
-    env: dict[str, str] = Field({}, description='an object with texts, such as {"API_KEY": "${NAME}"}')
-    cwd: str = Field("", description="the path of a folder, relative to the file's")
+    command: Text = Field(description='the program\'s name or path, such as "npx"', min_length=1)
+    args: list[Text] = Field([], description='a list of texts, such as ["-y", "files-server"]')
+    env: dict[Annotated[str, AfterValidator(_fit)], Text] = Field(
+        {}, description='an object with texts, such as {"API_KEY": "${NAME}"}'
+    )
+    cwd: Text = Field("", description="the path of a folder, relative to the file's")
     type: Literal["stdio"] = Field("stdio", description='"stdio", or leave it out')
 
 
@@ -102,10 +126,12 @@ class _Http(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    url: Annotated[str, AfterValidator(_url)] = Field(
+    url: Annotated[Text, AfterValidator(_url)] = Field(
         description="an https:// (or loopback http://) address without user and password"
     )
-    headers: dict[str, str] = Field({}, description='an object with texts, such as {"Authorization": "Bearer ${NAME}"}')
+    headers: dict[str, Text] = Field(
+        {}, description='an object with texts, such as {"Authorization": "Bearer ${NAME}"}'
+    )
     type: Literal["http", "streamable-http"] = Field("http", description='"http", or leave it out')
 
 
@@ -123,13 +149,14 @@ def _entries(path: Path) -> dict[str, Any]:
     entries = content.get("mcpServers") if isinstance(content, dict) and len(content) == 1 else None
     if not isinstance(entries, dict):
         raise McpError(f'The MCP file {path} has another form: use {{"mcpServers": {{"name": {{...}}}}}}.')
+    if len(entries) > MAX_SERVERS:
+        raise McpError(f"The MCP file {path} names {len(entries)} servers: keep {MAX_SERVERS} at most.")
     return entries
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    for key in keys:
-        if keys.count(key) > 1:
+    for key, count in Counter(key for key, _ in pairs).items():
+        if count > 1:
             raise _EntryError(f"{shown(key)} stands twice: give each its own")
     return dict(pairs)
 
@@ -140,34 +167,18 @@ def _server(name: str, fields: Any, folder: Path, environ: Mapping[str, str]) ->
     if not isinstance(fields, dict) or ("command" in fields) == ("url" in fields):
         raise _EntryError('it has not one of command and url: use {"command": ..., "args": [...]} or {"url": ...}')
     form = _Process if "command" in fields else _Http
-    secrets = frozenset(_secrets(fields, environ))
     try:
-        entry = form.model_validate(_filled(fields, environ))
+        entry = form.model_validate(fields, context=environ)
     except ValidationError as error:
         first = error.errors()[0]
         raise _EntryError(_what(form, first["type"], str(first["loc"][0]))) from None
+    secrets = frozenset(_secrets(fields, environ))
     if isinstance(entry, _Http):
         headers = {header: _checked(header, value) for header, value in entry.headers.items()}
         return McpServer(name, url=entry.url, headers=MappingProxyType(headers), secrets=secrets)
     env = {variable: environ[variable] for variable in INHERITED if variable in environ} | entry.env
     where = folder / entry.cwd
     return McpServer(name, entry.command, tuple(entry.args), MappingProxyType(env), where, secrets=secrets)
-
-
-def _filled(value: Any, environ: Mapping[str, str]) -> Any:
-    """With the variables' values, in whichever texts they are named."""
-    if isinstance(value, dict):
-        return {key: _filled(one, environ) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_filled(one, environ) for one in value]
-    if not isinstance(value, str):
-        return value
-    for variable in VARIABLE.findall(value):
-        if not variable.isidentifier():  # perhaps the secret itself
-            raise _EntryError("it has ${...} without a variable: write ${NAME} with one's name")
-        if not environ.get(variable):
-            raise _EntryError(f"it needs the variable {shown(variable)}: set it in the environment")
-    return VARIABLE.sub(lambda found: environ[found[1]], value)
 
 
 def _secrets(value: Any, environ: Mapping[str, str], name: str = "") -> Iterator[str]:

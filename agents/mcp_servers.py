@@ -7,19 +7,23 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, Self
 
 import structlog
 from pydantic_ai import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
-from pydantic_core import SchemaValidator, core_schema
+from pydantic_core import SchemaValidator, core_schema, to_json
 
-from agents.mcp_connection import Connection, Limits, use_mcp
+from agents.mcp_connection import MAX_LOGGED, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
+from delivery.split import clipped
 
 log = structlog.get_logger()
 
 MAX_TOOLS = 64
+MAX_TOOL_BYTES = 16_384  # of a tool's name and schema, as JSON; a description is cut
+MAX_TOTAL_BYTES = 131_072  # of all of them together
 MAX_NAME = 64  # what providers take, of letters, digits, - and _
 # The server is the judge of the rest.
 ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
@@ -81,16 +85,18 @@ class McpTools:
 
     def _offer(self) -> None:
         """The names stay, whoever is away: the model finds them in its history."""
-        known = [(connection, tool) for connection in self._connections for tool in connection.tools]
+        known = [(connection, tool) for connection in self._connections for tool in _small(connection)]
         names = _names([(connection.server.name, tool.name) for connection, tool in known], self._taken)
         there = [
             (name, _Offered(connection, tool.name, replace(tool, name=name)))
             for name, (connection, tool) in zip(names, known, strict=True)
             if not connection.is_away
         ]
-        if len(there) > MAX_TOOLS:
-            log.warning("mcp_tools_left_out", tools=len(there), most=MAX_TOOLS)
-        self._offered = dict(there[:MAX_TOOLS])
+        sizes = accumulate(_size(offered.definition) for _, offered in there[:MAX_TOOLS])
+        most = sum(size <= MAX_TOTAL_BYTES for size in sizes)
+        if len(there) > most:
+            log.warning("mcp_tools_left_out", tools=len(there), most=most)
+        self._offered = dict(there[:most])
 
 
 class _Toolset(AbstractToolset[object]):
@@ -113,6 +119,19 @@ class _Toolset(AbstractToolset[object]):
         self, name: str, tool_args: dict[str, Any], _ctx: RunContext[object], _tool: ToolsetTool[object]
     ) -> str:
         return await self._tools.call(name, tool_args)
+
+
+def _small(connection: Connection) -> list[ToolDefinition]:
+    """Its tools without those that would make requests too large for the model."""
+    sized = [(tool, _size(tool) <= MAX_TOOL_BYTES) for tool in connection.tools]
+    if large := [clipped(tool.name, MAX_NAME) for tool, is_small in sized if not is_small]:
+        told = clipped(", ".join(large), MAX_LOGGED)
+        log.warning("mcp_tools_too_large", server=connection.server.name, tools=told, most_bytes=MAX_TOOL_BYTES)
+    return [tool for tool, is_small in sized if is_small]
+
+
+def _size(tool: ToolDefinition) -> int:
+    return len(to_json([tool.name, tool.parameters_json_schema]))
 
 
 def _names(tools: Sequence[tuple[str, str]], taken: Iterable[str]) -> list[str]:

@@ -14,6 +14,7 @@ from agents.demo import demo_model
 DEMO = "demo"
 # The clients' own default is 2; one retry keeps the person who waits from waiting long.
 SETTINGS = ModelSettings(max_retries=1)
+RESPONSES = "openai:"
 
 
 class UnusableModelError(ValueError):
@@ -35,7 +36,7 @@ def _build_one(variable: str, name: str) -> Model:
     try:
         if name.endswith(":"):
             raise UserError("no model named")
-        return infer_model(name)
+        return _forgetful(name) if name.startswith(RESPONSES) else infer_model(name)
     except (UserError, ValueError) as error:
         if key := re.search(r"`([A-Z0-9_]+_KEY)`", str(error)):
             raise UnusableModelError(f"{variable} {name!r} cannot be used without its key: set {key[1]}.") from None
@@ -47,3 +48,10 @@ def _build_one(variable: str, name: str) -> Model:
             f"{variable} {name!r} cannot be used: its provider's package is not installed; "
             "use an openai:, openai-chat: or anthropic: model, or install pydantic-ai-slim with that provider."
         ) from None
+
+
+def _forgetful(name: str) -> Model:
+    """A model of OpenAI's Responses API, which keeps what it is sent unless it is told not to."""
+    from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings  # noqa: PLC0415 - slow
+
+    return OpenAIResponsesModel(name.removeprefix(RESPONSES), settings=OpenAIResponsesModelSettings(openai_store=False))

@@ -21,6 +21,7 @@ NOT_SAID = re.compile(r'```.*?(?:```|\Z)|`[^`\n]+`|"[^"\n]+"|“[^”\n]+”|^>[
 LEFT_OUT = "…"
 CALLED_ON = re.compile(r"<@!?\d{1,20}> ?[,:]")  # "<@1>: ask docs"
 SEPARATORS = re.compile(r"[\s_-]+")
+AGENT_BEHIND = re.compile("(?: agent)+$")
 NEVER = "(?!)"
 CLAUSE = r"(?:^|[.!?;,…]| [-–—]) *"
 LEADS = r"""and|then|so|but|also|now|well|ok|okay|alright|right|cool|nice|great|good|thanks|thank you|thx|no|yes|yeah
@@ -51,13 +52,19 @@ def called(text: str, names: Collection[str]) -> set[str]:
     said = _said(text)
     agents: dict[str, set[str]] = {}
     for name in names:
-        agents.setdefault(_spoken(name), set()).add(name)
+        agents.setdefault(spoken(name), set()).add(name)
     if GENERAL in names:
         agents.setdefault(YOURSELF, {GENERAL})
     agents.pop("", None)
     any_name, shapes = _shapes(frozenset(agents))
     calls = (call for shape in shapes for call in shape.finditer(said) if not call.groupdict().get("denied"))
-    return {agent for call in calls for one in any_name.findall(call["called"]) for agent in agents[_spoken(one)]}
+    return {agent for call in calls for one in any_name.findall(call["called"]) for agent in agents[spoken(one)]}
+
+
+def spoken(name: str) -> str:
+    """A name as it is said: casefolded, a space between its words, without "agent" behind it. No message can call one
+    of two names that are said alike, or one of which nothing is said."""
+    return AGENT_BEHIND.sub("", SEPARATORS.sub(" ", name.casefold()).strip())
 
 
 def _said(text: str) -> str:
@@ -66,15 +73,10 @@ def _said(text: str) -> str:
     return re.sub(r"[^\S\n]+", " ", plain.replace("*", "").replace("’", "'")).strip(" ,\n").casefold()
 
 
-def _spoken(name: str) -> str:
-    """A name as it is said: casefolded, a space between its words, without "agent" behind it."""
-    return SEPARATORS.sub(" ", name.casefold()).strip().removesuffix(" agent")
-
-
 @lru_cache(maxsize=8)
-def _shapes(spoken: frozenset[str]) -> tuple[re.Pattern[str], tuple[re.Pattern[str], ...]]:
+def _shapes(names: frozenset[str]) -> tuple[re.Pattern[str], tuple[re.Pattern[str], ...]]:
     """What finds the names themselves, and the shapes that call some of them, which are their group "called"."""
-    name, clear, common = map(_any_of, (spoken, spoken - TOO_COMMON, spoken & TOO_COMMON))
+    name, clear, common = map(_any_of, (names, names - TOO_COMMON, names & TOO_COMMON))
     agent = r"[ -](?:agents?|bots?)\b(?!['-])"
     one = rf"(?:(?:the|your|our) )?(?:{clear}(?:{agent})?|{common}{agent})"
     some = rf"(?P<called>{one}(?:(?: ?[,&] ?| )(?:(?:and|or|then) )?{one})*)"
@@ -96,7 +98,7 @@ def _shapes(spoken: frozenset[str]) -> tuple[re.Pattern[str], tuple[re.Pattern[s
     return re.compile(name), tuple(re.compile(shape, re.MULTILINE) for shape in shapes)
 
 
-def _any_of(spoken: Collection[str]) -> str:
+def _any_of(names: Collection[str]) -> str:
     """A pattern for any of the names as whole words, the longest first."""
-    ways = (re.escape(one).replace(r"\ ", "[ _-]+") for one in sorted(spoken, key=len, reverse=True))
+    ways = (re.escape(one).replace(r"\ ", "[ _-]+") for one in sorted(names, key=len, reverse=True))
     return rf"(?<![\w-])(?:{'|'.join(ways) or NEVER})(?![\w/]|-(?!agent|bot)\w|[.']\w)"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +25,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from yarl import URL
 
 from agents.owners_files import is_loopback, shown
+from agents.picking import YOURSELF, spoken
+from state.agent_state import GENERAL
 
-RESERVED = frozenset({"general", "agent"})
+MAX_AGENTS = 50
 MAX_ABOUT = 200
+RESERVED = frozenset({GENERAL, YOURSELF, "agent", ""})  # as they are said; "" is what nobody can call
+NOT_IN_A_LINE = frozenset({"Cc", "Cf", "Zl", "Zp"})  # Unicode's categories: control, format, line and paragraph marks
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 # RFC 9110: a field's name is a token; of its value what is not ASCII is nobody's to rely on.
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -51,16 +56,16 @@ class AgentEntry:
 
 def load_roster(path: Path, environ: Mapping[str, str]) -> tuple[AgentEntry, ...]:
     """The agents in the file's order. environ: where `${NAME}` in a header is looked up. Raises RosterError."""
-    entries: list[AgentEntry] = []
+    entries: dict[str, AgentEntry] = {}
     for number, fields in enumerate(_tables(path), 1):
         try:
             entry = _entry(fields, environ)
-            if entry.name.casefold() in {other.name.casefold() for other in entries}:
-                raise _EntryError("name is another agent's too: give each its own")
+            if other := entries.get(spoken(entry.name)):
+                raise _EntryError(f"name is said like {shown(other.name)}, another agent's: give each its own")
         except _EntryError as error:
             raise RosterError(f"In the agents file {path}, {_which(number, fields)}: {error}.") from None
-        entries.append(entry)
-    return tuple(entries)
+        entries[spoken(entry.name)] = entry
+    return tuple(entries.values())
 
 
 class _EntryError(Exception):
@@ -68,7 +73,7 @@ class _EntryError(Exception):
 
 
 def _name(value: str) -> str:
-    if not re.fullmatch(r"[\w-]{1,40}", value) or value.casefold() in RESERVED:
+    if not re.fullmatch(r"[\w-]{1,40}", value) or spoken(value) in RESERVED:
         raise ValueError("no name")
     return value
 
@@ -84,7 +89,7 @@ def _url(value: str) -> str:
 
 
 def _about(value: str) -> str:
-    if value.splitlines() != [value] or not value.strip():
+    if not value.strip() or any(unicodedata.category(character) in NOT_IN_A_LINE for character in value):
         raise ValueError("not one line")
     return value
 
@@ -95,7 +100,8 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: Annotated[str, AfterValidator(_name)] = Field(
-        description="a word of letters, digits, - and _, of 40 characters at most, other than general and agent"
+        description="a word of letters, digits, - and _, of 40 characters at most, that has a letter or a digit and "
+        "is not said like general, agent or yourself"
     )
     kind: Literal["ums"] = Field(description='"ums"')
     url: Annotated[str, AfterValidator(_url)] = Field(
@@ -103,7 +109,9 @@ class _Table(BaseModel):
         "such as https://agents.example/docs"
     )
     about: Annotated[str, AfterValidator(_about)] = Field(
-        max_length=MAX_ABOUT, description=f"one line of {MAX_ABOUT} characters at most that says what it is for"
+        max_length=MAX_ABOUT,
+        description=f"one line of {MAX_ABOUT} characters at most, without control and format characters, that says "
+        "what it is for",
     )
     headers: dict[str, str] = Field({}, description='a table such as { Authorization = "Bearer ${NAME}" }')
 
@@ -115,13 +123,15 @@ def _tables(path: Path) -> list[Any]:
         raise RosterError(f"The agents file {path} cannot be read ({error.strerror}): name one that can.") from None
     except UnicodeDecodeError:
         raise RosterError(f"The agents file {path} is not UTF-8: save it as such.") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, or int()'s own for too many digits
         raise RosterError(f"The agents file {path} is no TOML ({error}): correct it there.") from None
     tables = content.pop("agent", [])
     if content:
         raise RosterError(f"In the agents file {path}, {shown(next(iter(content)))} is unknown: use [[agent]] only.")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise RosterError(f"In the agents file {path}, agent is no list of tables: begin each with [[agent]].")
+    if len(tables) > MAX_AGENTS:
+        raise RosterError(f"The agents file {path} names {len(tables)} agents: keep {MAX_AGENTS} at most.")
     return tables
 
 

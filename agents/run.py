@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from uuid import uuid4
 
 from pydantic_ai import DeferredToolResults
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelResponse,
     ModelResponseStreamEvent,
     PartDeltaEvent,
     PartStartEvent,
@@ -26,9 +30,12 @@ from agents.history import flattened, has_images
 from agents.models import SETTINGS
 from agents.tool_use import is_tool_use
 from conversation import CHARACTERS_PER_TOKEN
+from state.message import Source
 
 # Six messages of Discord's: what is longer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
+MAX_NAME_CHARACTERS = 64  # of a tool; no provider takes more
+SOUND_ID = re.compile(r"[!-~]{1,200}")
 RULES_CHARACTERS = 900  # about what our instructions have
 
 
@@ -38,8 +45,8 @@ class Run:
 
     messages: what the model is sent, of which it made those from `began` on; prompt and results: what a run that waited
     goes on with, by words_of. asked: for whom tools run. settings: of each request; goes_on: with what the provider
-    remembers. tokens: what the requests took that have ended; is_asking: whether one has not. called: how many tools
-    were; output: characters of the model's.
+    remembers. ends_at: by the loop's clock. requests: how many were made; tokens: what those took that have ended;
+    is_asking: whether one has not. called: how many tools were; output: characters of the model's.
     """
 
     show: Callable[[str], None]
@@ -47,7 +54,7 @@ class Run:
     began: int = 0
     prompt: str | Sequence[UserContent] | None = None
     results: DeferredToolResults | None = None
-    words_of: list[tuple[int, int]] = field(default_factory=list)
+    words_of: Sequence[Source] = ()
     asked: Asked = NOBODY
     settings: ModelSettings = field(default_factory=lambda: SETTINGS)
     goes_on: bool = False
@@ -55,6 +62,8 @@ class Run:
     text: str = ""
     tokens: int = 0
     is_asking: bool = False
+    requests: int = 0
+    ends_at: float | None = None
     called: int = 0
     output: int = 0
     gap: str = ""
@@ -85,18 +94,26 @@ class Run:
             self.gap = ""
             self.show(self.text)
 
+    def send_all(self, history: Sequence[ModelMessage]) -> None:
+        """Goes on without what the provider remembered."""
+        before = history if self.goes_on else ()
+        self.messages = [*before, *self.messages]
+        self.began += len(before)
+        self.goes_on = False
+
     def simplify(self, complaint: str) -> bool:
-        """Leaves out pictures, and tools if the provider complains of them. Returns whether there is less to send."""
-        if self.goes_on:  # with what does not change
-            return False
-        refuses_tools = self.may_use_tools and "tool" in complaint.lower()
-        if refuses_tools or any(map(has_images, self.messages)):
-            self.may_use_tools = self.may_use_tools and not refuses_tools
-            before = [m for m in self.messages[: self.began] if self.may_use_tools or not is_tool_use(m)]
+        """Leaves out what not every model takes: pictures and what was done with tools before, or then the tools.
+
+        Returns whether there is less to send.
+        """
+        before = [m for m in self.messages[: self.began] if not is_tool_use(m)]
+        if len(before) < self.began or any(map(has_images, self.messages)):
             self.messages = [flattened(message, images=False) for message in (*before, *self.made)]
             self.began = len(before)
             return True
-        return False
+        refuses_tools = self.may_use_tools and "tool" in complaint.lower()
+        self.may_use_tools = self.may_use_tools and not refuses_tools
+        return refuses_tools
 
 
 def text_in(event: ModelResponseStreamEvent) -> str:
@@ -109,16 +126,40 @@ def text_in(event: ModelResponseStreamEvent) -> str:
 
 
 def size_of(event: ModelResponseStreamEvent) -> int:
-    """The characters of text, thoughts and arguments that an event adds."""
+    """The characters that an event adds: of text, thoughts, and calls with all that they have."""
     match event:
         case PartStartEvent(part=TextPart(content=text) | ThinkingPart(content=text)):
             return len(text)
         case PartDeltaEvent(delta=TextPartDelta(content_delta=text) | ThinkingPartDelta(content_delta=text)):
             return len(text or "")
-        case PartStartEvent(part=ToolCallPart(args=args)) | PartDeltaEvent(delta=ToolCallPartDelta(args_delta=args)):
-            return len(args if isinstance(args, str) else str(args or ""))
+        case PartStartEvent(part=ToolCallPart() as call):
+            return len(call.tool_name) + len(call.tool_call_id) + len(str(call.args or ""))
+        case PartDeltaEvent(delta=ToolCallPartDelta() as call):
+            return len(call.tool_name_delta or "") + len(call.tool_call_id or "") + len(str(call.args_delta or ""))
         case _:
             return 0
+
+
+def sound(response: ModelResponse) -> ModelResponse:
+    """With calls that can be told apart, stored and sent again: a server may give them ids of any kind, or none."""
+    ids = Counter(call.tool_call_id for call in response.tool_calls)
+    return replace(
+        response,
+        parts=[
+            _sound(part, has_own_id=ids[part.tool_call_id] == 1) if isinstance(part, ToolCallPart) else part
+            for part in response.parts
+        ],
+    )
+
+
+def _sound(call: ToolCallPart, *, has_own_id: bool) -> ToolCallPart:
+    is_plain = has_own_id and SOUND_ID.fullmatch(call.tool_call_id)
+    return replace(
+        call,
+        tool_name=_clean(call.tool_name[:MAX_NAME_CHARACTERS]),
+        args=_clean(call.args) if isinstance(call.args, str) else call.args,
+        tool_call_id=call.tool_call_id if is_plain else f"call_{uuid4().hex}",
+    )
 
 
 def _clean(delta: str) -> str:

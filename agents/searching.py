@@ -1,8 +1,8 @@
 """search_history: what was said in this channel earlier, for whoever may read it there.
 
 What it tells the model is people's words, which they can still edit and delete. The result's metadata say whose they
-are by the key "words_of", as (message id, author's id) like that of a suspended run: whoever keeps the result has to
-drop it once one of these messages is edited, deleted or forgotten.
+are by the key "words_of", like that of a suspended run: whoever keeps the result has to drop it once one of these
+messages is edited, deleted or forgotten.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from agents.cutting import cut
 from agents.gateway import Asked
 from conversation import MessageRecord, indented
 from delivery.split import clipped
+from state.message import sources_of_reading
 
 MOST_FOUND = 8
 MAX_EXCERPT = 500  # characters of a message
@@ -66,7 +67,7 @@ def search_tool(find: Find, can_read: CanRead) -> Tool[Asked]:
 
 def _told(asked: Asked, words: str, found: Sequence[MessageRecord]) -> ToolReturn:
     lines = [HEADING, *(_line(asked, words, message) for message in found)]
-    words_of = [(message.message_id, message.author_id) for message in found]
+    words_of = [source for message in found for source in sources_of_reading(message, asked.channel_id)]
     return ToolReturn(cut("\n".join(lines)), metadata={"words_of": words_of})
 
 

@@ -1,8 +1,9 @@
 """OpenAI's own memory of a conversation, so that a long one need not be sent again.
 
 Of either kind the general agent is like a remote one: what is kept of it is an id, in the metadata of the last answer.
-It is gone on with only while the history is what it was then: whatever is edited, deleted, forgotten, trimmed or pruned
-here is in OpenAI's memory yet, and so the history is sent anew, to a memory of its own.
+It is gone on with only while the history is what it was then, and all that OpenAI was told. Whatever is edited,
+deleted, forgotten, trimmed or pruned here is in OpenAI's memory yet, as is a turn that was not recorded; then the
+history is sent anew, to a memory of its own.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import structlog
+from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from agents.models import UnusableModelError
-from agents.tool_use import is_for
 
 if TYPE_CHECKING:
     from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings
@@ -28,7 +29,18 @@ log = structlog.get_logger()
 
 KEY = "openai_state"
 OFF = "off"
+MAX_CONVERSATIONS = 10_000
 BEGIN_SECONDS = 5.0  # the person who asked waits for the answer besides
+
+
+StateId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,200}$")]
+
+ID: TypeAdapter[str] = TypeAdapter(StateId)
+
+
+class _Known(BaseModel):
+    id: StateId
+    digest: str
 
 
 class Kind(StrEnum):
@@ -60,51 +72,59 @@ class ServerState:
     def __init__(self, kind: Kind, model: OpenAIResponsesModel) -> None:
         self._kind = kind
         self._model = model
+        self._newest: dict[str, str] = {}  # by a conversation's id the digest of what it has
 
     async def settings(self, state_id: str | None) -> ModelSettings:
         """With which settings a run goes on with this memory; None: with a new one, for which the history is sent."""
-        settings: OpenAIResponsesModelSettings = {}
+        settings: OpenAIResponsesModelSettings = {"openai_store": True}
         if self._kind is Kind.RESPONSE:
             settings["openai_previous_response_id"] = state_id or "auto"
         elif state_id or (state_id := await self._begin()):
             settings["openai_conversation_id"] = state_id
         return settings
 
+    def known(self, history: Sequence[ModelMessage]) -> str | None:
+        """By which id OpenAI remembers this very history; None: not at all."""
+        try:
+            known = _Known.model_validate((history[-1].metadata or {}).get(KEY)) if history else None
+        except ValidationError:
+            known = None
+        if known is None or known.digest != _digest(history):
+            return None
+        # A conversation may have got more since, of a turn that was not recorded. A restart does not know.
+        is_newest = self._kind is Kind.RESPONSE or self._newest.pop(known.id, None) == known.digest
+        return known.id if is_newest else None
+
     def remembered(
         self, history: Sequence[ModelMessage], response: ModelMessage, settings: ModelSettings
     ) -> list[ModelMessage]:
         """The history with the id of the memory that holds it. response: the last of the run with these settings."""
-        conversation_id = cast("OpenAIResponsesModelSettings", settings).get("openai_conversation_id")
+        used = cast("OpenAIResponsesModelSettings", settings)
         response_id = response.provider_response_id if isinstance(response, ModelResponse) else None
-        state_id = response_id if self._kind is Kind.RESPONSE else conversation_id
+        is_chained = "openai_previous_response_id" in used
+        state_id = response_id if is_chained else used.get("openai_conversation_id")
         *before, last = history
-        if state_id is None:
+        try:
+            known = _Known.model_validate({"id": state_id, "digest": _digest(history)})
+        except ValidationError:  # there is none, or none that can be kept
             return [*before, last]
-        known = {"id": state_id, "digest": _digest(history)}
-        return [*before, replace(last, metadata={**(last.metadata or {}), KEY: known})]
+        if self._kind is Kind.CONVERSATION:
+            self._newest[known.id] = known.digest
+            while len(self._newest) > MAX_CONVERSATIONS:
+                del self._newest[next(iter(self._newest))]
+        return [*before, replace(last, metadata={**(last.metadata or {}), KEY: known.model_dump()})]
 
     async def _begin(self) -> str | None:
         """A conversation's id; None where there is none to be had: then everything is sent, as ever."""
         from openai import OpenAIError  # noqa: PLC0415 - as above
 
+        client = self._model.client.with_options(max_retries=1, timeout=BEGIN_SECONDS)
         try:
-            client = self._model.client.with_options(max_retries=1, timeout=BEGIN_SECONDS)
-            return (await client.conversations.create()).id
-        except OpenAIError as error:
+            made = await client.conversations.create()
+            return ID.validate_python(getattr(made, "id", None))  # the client takes whatever comes
+        except (OpenAIError, ValueError) as error:
             log.warning("openai_state_unavailable", detail=type(error).__name__)
             return None
-
-
-def remembered_as(history: Sequence[ModelMessage], people: frozenset[int]) -> str | None:
-    """By which id OpenAI remembers this very history; None: not at all.
-
-    people: whom the model is about to answer. What was looked up for others only it would remember, too.
-    """
-    known = (history[-1].metadata or {}).get(KEY) if history else None
-    if not known or known["digest"] != _digest(history) or not all(is_for(message, people) for message in history):
-        return None
-    state_id: str = known["id"]
-    return state_id
 
 
 def _digest(history: Sequence[ModelMessage]) -> str:

@@ -1,13 +1,17 @@
 """What the general agent's tools were asked and answered, as later turns are given it back: document 004's GPAState.
 
-A turn's state stands in the metadata of its answer, and so in the history. It goes, like that of a run that waits, once
-somebody edits or deletes words that it holds; what is left then are the words that people read.
+A turn's state stands in the metadata of its answer, and so in the history. It goes once somebody edits or deletes a
+message that the turn was told; what is left then are the words that people read.
+
+What people said, in whatever channel, is not kept once the turn has ended: they can edit and delete it, and not
+everybody may read it. Of a call that looked it up the call itself is kept, and nothing of what was called thereafter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice, pairwise
 from typing import Self
 
 import orjson
@@ -16,24 +20,22 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
-    ModelRequestPart,
     ModelResponse,
     RetryPromptPart,
     ToolCallPart,
     ToolReturnPart,
 )
 
-from agents.asking import ASKING
+from agents.asking import ASKING, words_in
 from state.agent_state import GPAMessages, GPAState
+from state.message import Source
 
 log = structlog.get_logger()
 
 KEEP_TURNS = 5
 KEEP_BYTES = 32_768  # of a channel's states, as JSON
-WITHHELD = "(This was looked up for somebody else. Look it up anew.)"
+NOT_KEPT = "(What people said is not kept here. Look it up anew.)"
 ASKED_BY = frozenset(tool.name for tool in ASKING)  # what they ask and are told stands in the history in words
-Asker = tuple[int, int]
-"""A message and its author, by their ids."""
 
 
 class _Strict(BaseModel):
@@ -49,11 +51,10 @@ class ToolCall(_Strict):
 
 
 class ToolResponse(_Strict):
-    """content: what the model was told. of_people: it has people's words, and is for those who were answered."""
+    """content: what the model was told."""
 
     tool_call_id: str
     content: str
-    of_people: bool = False
 
 
 class Round(_Strict):
@@ -77,14 +78,14 @@ class _Read(_Strict):
 def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
     """What the tools were asked and answered in a turn's messages."""
     calls, responses, rounds = [], [], []
-    for message, following in zip(messages, [*messages[1:], None], strict=True):
-        if not isinstance(message, ModelResponse):
-            continue
+    for message, following in pairwise(messages):
         answered = _answers(following)
-        done = [c for c in message.tool_calls if c.tool_name not in ASKED_BY and c.tool_call_id in answered]
+        done = [c for c in _calls(message) if c.tool_name not in ASKED_BY and c.tool_call_id in answered]
         calls += [_call(call) for call in done]
         responses += [_response(answered[call.tool_call_id]) for call in done]
         rounds += [Round(calls=len(done))] if done else []
+        if words_in([following]):
+            break
     return GPAState(
         gpa_messages=GPAMessages(
             tool_calls=[call.model_dump() for call in calls],
@@ -94,26 +95,19 @@ def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
     )
 
 
-def with_tool_use(
-    answer: ModelResponse, state: GPAState, words_of: Sequence[Asker], people: frozenset[int]
-) -> ModelResponse:
-    """The answer with its turn's state. words_of: the messages whose words it may hold; people: whom it is for."""
+def with_tool_use(answer: ModelResponse, state: GPAState, words_of: Sequence[Source]) -> ModelResponse:
+    """The answer with its turn's state. words_of: whose words it may have beside those that the turn was told."""
     if not state.gpa_messages.tool_calls:
         return answer
-    words = list(dict.fromkeys(words_of))
-    return replace(answer, metadata={**state.model_dump(), "words_of": words, "people": sorted(people)})
+    return replace(answer, metadata={**state.model_dump(), "words_of": [*dict.fromkeys(words_of)]})
 
 
-def given_back(answer: ModelMessage, people: frozenset[int]) -> list[ModelMessage]:
-    """The messages by which the tools were used before this answer; none where it has no state that can be read.
-
-    people: whom the model is about to answer. What was looked up for others only, it is not told.
-    """
+def given_back(answer: ModelMessage) -> list[ModelMessage]:
+    """The messages by which the tools were used before this answer; none where it has no state that can be read."""
     if not has_tool_use(answer):
         return []
     try:
-        kept = _Read.model_validate(GPAState.model_validate(answer.metadata).gpa_messages.model_dump())
-        return _messages(kept, may_read=is_for(answer, people))
+        return _messages(_Read.model_validate(GPAState.model_validate(answer.metadata).gpa_messages.model_dump()))
     except ValidationError as error:
         log.warning("agent_state_refused", detail=error.errors()[0]["msg"])
         return []
@@ -121,11 +115,6 @@ def given_back(answer: ModelMessage, people: frozenset[int]) -> list[ModelMessag
 
 def has_tool_use(message: ModelMessage) -> bool:
     return isinstance(message, ModelResponse) and "is_gpa" in (message.metadata or {})
-
-
-def is_for(answer: ModelMessage, people: frozenset[int]) -> bool:
-    """Whether what was looked up for an answer, if anything was, was for all of these people."""
-    return not has_tool_use(answer) or people <= set((answer.metadata or {}).get("people", ()))
 
 
 def is_tool_use(message: ModelMessage) -> bool:
@@ -152,7 +141,11 @@ def pruned(history: Sequence[ModelMessage], keep_turns: int, keep_bytes: int = K
     return [replace(m, metadata=None) if i in sizes and i not in kept else m for i, m in enumerate(history)]
 
 
-def _answers(message: ModelMessage | None) -> Mapping[str, ToolReturnPart | RetryPromptPart]:
+def _calls(message: ModelMessage) -> Sequence[ToolCallPart]:
+    return message.tool_calls if isinstance(message, ModelResponse) else ()
+
+
+def _answers(message: ModelMessage) -> Mapping[str, ToolReturnPart | RetryPromptPart]:
     """What a request tells of calls, by their ids."""
     parts = message.parts if isinstance(message, ModelRequest) else ()
     return {part.tool_call_id: part for part in parts if isinstance(part, ToolReturnPart | RetryPromptPart)}
@@ -165,21 +158,16 @@ def _call(call: ToolCallPart) -> ToolCall:
 def _response(part: ToolReturnPart | RetryPromptPart) -> ToolResponse:
     if isinstance(part, RetryPromptPart):
         return ToolResponse(tool_call_id=part.tool_call_id, content=part.model_response())
-    of_people = "words_of" in (part.metadata or {})
-    return ToolResponse(tool_call_id=part.tool_call_id, content=part.model_response_str(), of_people=of_people)
+    content = NOT_KEPT if "words_of" in (part.metadata or {}) else part.model_response_str()
+    return ToolResponse(tool_call_id=part.tool_call_id, content=content)
 
 
-def _messages(kept: _Read, *, may_read: bool) -> list[ModelMessage]:
+def _messages(kept: _Read) -> list[ModelMessage]:
     messages: list[ModelMessage] = []
-    pairs = list(zip(kept.tool_calls, kept.tool_responses, strict=True))
+    pairs = iter(zip(kept.tool_calls, kept.tool_responses, strict=True))
     for each in kept.messages:
-        now, pairs = pairs[: each.calls], pairs[each.calls :]
+        now = list(islice(pairs, each.calls))
         calls = [ToolCallPart(call.tool_name, call.args, call.tool_call_id) for call, _ in now]
-        returns: list[ModelRequestPart] = [
-            ToolReturnPart(
-                call.tool_name, response.content if may_read or not response.of_people else WITHHELD, call.tool_call_id
-            )
-            for call, response in now
-        ]
+        returns = [ToolReturnPart(call.tool_name, response.content, call.tool_call_id) for call, response in now]
         messages += [ModelResponse(parts=calls), ModelRequest(parts=returns)]
     return messages

@@ -23,6 +23,7 @@ from agents.gateway import Asked
 from conversation import MessageRecord, told
 from delivery.split import is_blank
 from miniapps.trips import escaped
+from state.message import sources_of_reading
 
 MAX_REACTIONS = 3  # in one turn
 LINK = re.compile(r"<?https://(?:\w+\.)?discord(?:app)?\.com/channels/(\d{1,20})/(\d{1,20})/(\d{1,20})/?>?")
@@ -120,7 +121,7 @@ class _Own:
         if guild_id != ctx.deps.guild_id:
             return OTHER_GUILD
         found = await self.hands.read(ctx.deps, channel_id, message_id)
-        return found if isinstance(found, str) else _told(found)
+        return found if isinstance(found, str) else _told(found, channel_id)
 
     async def react(self, ctx: RunContext[Asked], emoji: str, link: str = "") -> str:
         """Put a reaction under a message of this channel, where that says it better than words; at most three a turn.
@@ -196,19 +197,12 @@ def _here(asked: Asked, link: str) -> int | None:
     return message_id if (guild_id, channel_id) == (asked.guild_id, asked.channel_id) else None
 
 
-def _told(message: MessageRecord) -> ToolReturn | str:
-    """The message as the conversation tells it, with its ids, by which it is found where it is to be forgotten."""
+def _told(message: MessageRecord, channel_id: int) -> ToolReturn | str:
+    """The message as the conversation tells it, and where its words come from, should they be forgotten."""
     if is_blank(message.text):
         return NO_TEXT
     [line] = [piece for piece in told(message) if isinstance(piece, TextContent)]
-    return ToolReturn(cut(line.content), metadata={"words_of": _words_of(message)})
-
-
-def _words_of(message: MessageRecord) -> list[tuple[int, int]]:
-    """Whose words are told: those of what it replies to are quoted."""
-    replied = (message.reply_to_id, message.reply_to_author_id)
-    quoted = [(replied[0], replied[1])] if replied[0] is not None and replied[1] is not None else []
-    return [(message.message_id, message.author_id), *quoted]
+    return ToolReturn(cut(line.content), metadata={"words_of": sources_of_reading(message, channel_id)})
 
 
 def _calls_before(ctx: RunContext[Asked]) -> int:

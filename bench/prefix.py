@@ -1,9 +1,9 @@
 """`python -m bench.prefix`: how much of what the model was sent last is the beginning of what it is sent next.
 
 That is what a provider's prompt cache saves. The bot is in the loopback Discord, in a conversation of three people who
-ask it and talk to each other; the model looks up the time in some turns. Counted are the characters of the
-messages; the rules and the tools' descriptions before them, which never change, are left out. Exits with 1 where the
-bound is not held.
+ask it and talk to each other; in some turns the model looks up the time, or what was said before. Counted are the
+characters of the messages; the rules and the tools' descriptions before them, which never change, are left out. Exits
+with 1 where a bound is not held.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ from datetime import UTC, datetime
 from itertools import pairwise, starmap, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from unittest.mock import patch
 
 from tests.support.lives import life, open_stage
 from tests.support.scene import Scene
 from tests.support.stub_model import Body, Call, Reply, StubModel
 
-BOUND = {(30, 0): 0.95, (30, 6): 0.95}  # by how many turns there are, and in which of them a tool is used
+BOUND = {(30, 0): 0.95, (30, 6): 0.95}  # by how many turns there are, and in each how manieth of them a tool is used
+TOOLS = ("current_time", "search_history")
 PEOPLE = ("Ada", "Ben", "Chloe")
 ASKED = "how do we get number {} of the bottles home, if it rains and the car is at Chloe's until the evening?"
 ASIDE = "haha, the cat has stolen the cheese from the picnic basket again, that is number {} this summer"
 ANSWER = "Take the covered cart from the cellar, put the bottles in upright, and go by the lower road, number {}. "
+USED = {0: "none", 6: "every 6th turn", 3: "every 3rd turn", 1: "every turn"}
 ZONES = ("UTC", "Europe/Berlin", "Asia/Tokyo", "America/Lima")
 
 
-async def conversation(scene: Scene, turns: int, tool_every: int) -> list[Body]:
+async def conversation(scene: Scene, turns: int, tool_every: int, tool: str) -> list[Body]:
     """What the model was sent at the end of each turn. tool_every: in which of them it looks up the time, 0: none."""
     prompts = []
     for number in range(turns):
         person, other = PEOPLE[number % 3], PEOPLE[(number + 1) % 3]
         if tool_every and number % tool_every == tool_every - 1:
-            zone = json.dumps({"timezone": ZONES[number % len(ZONES)]})
-            scene.stub.replies.append(Reply(calls=(Call("current_time", zone, f"call-{number}"),)))
+            given = {"current_time": {"timezone": ZONES[number % 4]}, "search_history": {"words": f"number {number}"}}
+            scene.stub.replies.append(Reply(calls=(Call(tool, json.dumps(given[tool]), f"call-{number}"),)))
         scene.stub.replies.append(Reply(2 * ANSWER.format(number)))
         question = scene.mention(person, ASKED.format(number))
         await scene.answer_to(question)
@@ -60,29 +61,32 @@ def _common(before: str, after: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
 
 
-async def measure(folder: Path, turns: int, tool_every: int, **settings: Any) -> float:
+async def measure(folder: Path, turns: int, tool_every: int, tool: str) -> float:
     stub = StubModel()
     await stub.start()
     with patch.dict(os.environ, {"OPENAI_API_KEY": "sk-nobodys", "OPENAI_BASE_URL": stub.url}):
         try:
-            async with open_stage(stub, folder) as scene, life(scene, turns_per_user_minute=1_000, **settings):
-                return shared(await conversation(scene, turns, tool_every))
+            async with open_stage(stub, folder) as scene, life(scene, turns_per_user_minute=1_000):
+                return shared(await conversation(scene, turns, tool_every, tool))
         finally:
             await stub.stop()
 
 
+def _measured(turns: int, tool_every: int, tool: str) -> float:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        return asyncio.run(measure(Path(folder), turns, tool_every, tool))
+
+
 def main() -> int:
     print(f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {platform.machine()}")
-    print("\n| turns | with a tool used in | share of the prompt before |\n|---|---|---|")
+    print("\n| turns | a tool is used in | current_time | search_history |\n|---|---|---|---|")
     held = True
     for turns in (30, 100):
-        for tool_every in (0, 6, 3, 1):
-            with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-                share = asyncio.run(measure(Path(folder), turns, tool_every))
-            used = f"every {tool_every}." if tool_every else "none"
-            is_under = (turns, tool_every) in BOUND and share < BOUND[turns, tool_every]
+        for tool_every, named in USED.items():
+            shares = [_measured(turns, tool_every, tool) for tool in TOOLS]
+            is_under = min(shares) < BOUND.get((turns, tool_every), 0)
             held = held and not is_under
-            print(f"| {turns} | {used} | {share:.1%}{' **under**' if is_under else ''} |", flush=True)
+            print(f"| {turns} | {named} | {' | '.join(f'{share:.1%}' for share in shares)}{' **under**' * is_under} |")
     return 0 if held else 1
 
 

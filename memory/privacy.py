@@ -18,6 +18,7 @@ from followup.learning import Learning
 from initiative.initiative import Initiative
 from memory.keeper import Keeper
 from miniapps.router import MiniAppRouter
+from state.message import Source
 from state.optout import OptOut, redacted, without_quote
 from turns.lanes import Turns
 
@@ -68,7 +69,8 @@ class Forgotten:
 class Privacy:
     """Knows who does not want to be read, and drops what is to go. See commands.Privacy for the commands' part.
 
-    reread: how far back messages are ever read from Discord. changed: told of channels in which something goes.
+    reread: how far back messages are ever read from Discord. changed: told of channels in which something goes;
+    take_back: whose words, or of which channel, go wherever an agent looked them up.
     """
 
     def __init__(
@@ -88,8 +90,10 @@ class Privacy:
         clock: Callable[[], datetime],
         reread: timedelta,
         changed: Callable[[int], None],
+        take_back: Callable[[Source], None],
     ) -> None:
         self._changed = changed
+        self._take_back = take_back
         self._keeper = keeper
         self._conversations = conversations
         self._turns = turns
@@ -138,6 +142,7 @@ class Privacy:
         self._mark(None, user_id, at)
         self._learning.forgotten(None, user_id, through=at)
         self._decisions.drop(lambda entry: entry.author_id == user_id)
+        self._take_back(("person", user_id))
         for channel_id in self._keeper.channels:
             self._forget(channel_id, user_id)
         await self._carry_out(self._keeper.forget_person(user_id))
@@ -188,6 +193,7 @@ class Privacy:
     def _drop_channel(self, channel_id: int, at: int) -> None:
         self._mark(channel_id, None, at)
         self._decisions.drop(lambda entry: entry.channel_id == channel_id)
+        self._take_back(("channel", channel_id))
         self._forget(channel_id, None)
 
     def _mark(self, channel_id: int | None, author_id: int | None, at: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import Literal
 
 from state.wording import Wording, read
 
@@ -14,6 +15,9 @@ MENTION = re.compile(r"<@!?(\d{1,20})>")
 GREETING = re.compile(r"\s*(?:(?:hey|hi|hello|yo|ok|okay|so|and|but)[\s,]+)?", re.IGNORECASE)
 CALL_FIRST = re.compile(r"@?([^,:\n]{1,40})[,:]")
 END_MARKS = " \t\n.?!"
+
+Source = tuple[Literal["message", "person", "channel"], int]
+"""Where words come from that somebody keeps: with any of these they go."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,21 @@ class MessageRecord:
     def size(self) -> int:
         """Characters it takes to keep and to tell, about."""
         return len(self.content) + len(self.readable) + len(self.reply_to_text) + 100 * (1 + len(self.images))
+
+
+def sources_of(message: MessageRecord) -> list[Source]:
+    """Where the words of a message come from."""
+    return [("message", message.message_id), *(("person", one) for one in (message.author_id, *message.addressees))]
+
+
+def sources_of_reading(message: MessageRecord, channel_id: int) -> list[Source]:
+    """The same for whoever reads it in a channel, with what it quotes of the message that it replies to."""
+    quoted: list[Source] = []
+    if message.reply_to_id is not None:
+        quoted.append(("message", message.reply_to_id))
+    if message.reply_to_author_id is not None:
+        quoted.append(("person", message.reply_to_author_id))
+    return [*sources_of(message), *quoted, ("channel", channel_id)]
 
 
 def without_call(content: str, user_id: int, name: str) -> str:

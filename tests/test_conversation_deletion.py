@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
 
-from conversation import FORGOTTEN, ChannelConversation, ConversationManager, MessageRecord
+from conversation import FORGOTTEN, MAX_TAKEN_BACK, ChannelConversation, ConversationManager, MessageRecord
+from state.message import Source, sources_of, sources_of_reading
 from tests.support.clock import FakeClock
 from tests.support.histories import model_reads, turn
-from tests.support.people import ANNA, BEN, CHANNEL, replied, said
+from tests.support.people import ANNA, BEN, CHANNEL, CLEO, replied, said
 
 
 @pytest.fixture
@@ -165,7 +166,7 @@ def held(conversation: ChannelConversation) -> list[object]:
 
 def keep_words_of(manager: ConversationManager, message: MessageRecord) -> dict[str, object]:
     """The agent answers Ben, and keeps words of the message for itself."""
-    metadata: dict[str, object] = {"words_of": [[message.message_id, message.author_id]], "so": message.content}
+    metadata: dict[str, object] = {"ask_id": "a", "words_of": sources_of(message), "so": message.content}
     manager.record_message(CHANNEL, asked := said(BEN, "next"))
     prompt, response = turn(asked)
     manager.record_bot_response(CHANNEL, [prompt, replace(response, metadata=metadata)])  # the older turn is trimmed
@@ -194,12 +195,42 @@ def test_what_the_agent_keeps_stays_where_others_words_change(
     assert held(conversation) == [None]
 
 
-def test_an_edit_before_the_turn_was_made_counts_too(
-    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+@pytest.mark.parametrize("is_before", [True, False], ids=["before it", "meanwhile"])
+def test_what_was_edited_before_the_turn_began_it_read_as_it_is(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord, *, is_before: bool
 ) -> None:
     manager.revise(CHANNEL, replace(secret, content="harmless"))
-    keep_words_of(manager, secret)
+    if is_before:
+        conversation.begin_turn()
+    metadata = keep_words_of(manager, secret)
+    assert held(conversation) == [metadata if is_before else None]
+
+
+@pytest.mark.parametrize("gone", [("message", 7), ("person", CLEO), ("channel", CHANNEL + 1)])
+@pytest.mark.parametrize("is_meanwhile", [True, False])
+def test_what_it_keeps_of_other_channels_goes_too(
+    manager: ConversationManager, conversation: ChannelConversation, gone: Source, *, is_meanwhile: bool
+) -> None:
+    read = sources_of_reading(said(CLEO, "elsewhere", message_id=7), CHANNEL + 1)
+    prompt, response = turn(said(BEN, "next"))
+    history = [prompt, replace(response, metadata={"ask_id": "a", "words_of": read})]
+    if is_meanwhile:
+        with manager.hold(CHANNEL):
+            assert manager.take_back(gone) == []
+            manager.record_bot_response(CHANNEL, history)
+    else:
+        manager.record_bot_response(CHANNEL, history)
+        assert manager.take_back(("message", 8), ("person", BEN), ("channel", CHANNEL)) == []
+        assert manager.take_back(gone) == [CHANNEL]
     assert held(conversation) == [None]
+    assert not conversation.waits
+
+
+def test_what_is_taken_back_while_a_turn_is_made_is_bounded(conversation: ChannelConversation) -> None:
+    conversation.take_back(("message", number) for number in range(MAX_TAKEN_BACK + 5))
+    assert len(conversation.taken_back) == MAX_TAKEN_BACK
+    conversation.begin_turn()
+    assert not conversation.taken_back
 
 
 def test_forgetting_a_person_reaches_others_replies_that_quote_them(manager: ConversationManager) -> None:

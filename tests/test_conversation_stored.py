@@ -33,6 +33,7 @@ from conversation import (
     MessageRecord,
     StoredConversation,
 )
+from state.agent_state import UMSState
 from state.prompts import ResolutionType
 from tests.support.clock import NOON, FakeClock
 from tests.support.histories import model_reads, turn
@@ -483,6 +484,47 @@ def test_what_cannot_be_read_is_refused(text: bytes) -> None:
     assert StoredConversation.from_json(json.dumps(GOOD).encode())
     with pytest.raises(ValueError, match="validation error"):
         StoredConversation.from_json(text)
+
+
+TAG = {"message_id": 5, "author_id": ANNA, "reply_to_id": None, "reply_to_author_id": None}
+
+
+def stored_with(metadata: Any = None, told: Any = None, tag: Any = None, **changes: Any) -> StoredConversation:
+    """A conversation of one turn, whose answer, prompt and message have these metadata."""
+    text = {"kind": "text-content", "content": "Anna: hello", "metadata": tag or TAG}
+    prompt = {"part_kind": "user-prompt", "content": [text, "and more"]}
+    answer = {"part_kind": "text", "content": "Hello."}
+    history = [
+        {"kind": "request", "parts": [prompt], "metadata": told or {"told": [5]}},
+        {"kind": "response", "parts": [answer], "metadata": metadata},
+    ]
+    return StoredConversation.from_json(json.dumps({**GOOD, "llm_history": history, **changes}).encode())
+
+
+@pytest.mark.parametrize("words_of", [5, [5], [[1, 2, 3]], None, {"a": 1}, [[[], 1]], [["message", "x"]], [[7, 8]]])
+def test_what_is_kept_beside_an_answer_and_cannot_be_read_goes_alone(words_of: Any) -> None:
+    history = stored_with({"is_gpa": True, "words_of": words_of}).llm_history
+    assert [message.metadata for message in history] == [{"told": [5]}, None]
+    assert stored_with({"is_gpa": True, "words_of": [["message", 5]]}).llm_history[1].metadata
+
+
+@pytest.mark.parametrize("told", [5, "x", [[]], {"a": 1}])
+def test_a_prompt_that_does_not_say_what_it_told_tells_it_yet(told: Any) -> None:
+    history = stored_with(told={"told": told}).llm_history
+    assert history[0].metadata is None
+    assert "hello" in model_reads(history)
+
+
+@pytest.mark.parametrize("tag", [{"message_id": 1}, {**TAG, "author_id": []}, {**TAG, "reply_to_id": "x"}, {"a": 5}])
+def test_a_message_of_which_it_cannot_be_told_whose_it_is_is_not_told(tag: Any) -> None:
+    assert model_reads(stored_with(tag=tag).llm_history) == "and more"
+
+
+def test_a_state_that_cannot_be_read_goes_alone() -> None:
+    good = {"v": 1, "ums_conversation_id": "c"}
+    states = {"docs": good, "gone": {"v": 2, "ums_conversation_id": "x"}, "other": {"ums_conversation_id": 5}, "it": 7}
+    assert stored_with(states=states).states == {"docs": UMSState(ums_conversation_id="c")}
+    assert stored_with(states=[]).states == {}
 
 
 def test_what_was_stored_does_not_change_with_the_conversation(process: Process) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
+from pydantic_ai.messages import ModelResponse, TextPart
 
 from delivery.post import Posted, Problem
 from state.optout import UNREAD
@@ -67,6 +68,18 @@ async def test_all_of_it_comes_back_as_it_was(bench: Bench) -> None:
     assert stored(bench.ledger) == bench.ledger.of(CHANNEL)
     assert [q.message.content for q in stored(bench.ledger).begun] == ["one"]
     assert [q.message.content for q in stored(bench.ledger).waiting] == ["two"]
+    gate.set()
+    await bench.idle()
+
+
+async def test_what_a_turn_came_to_is_no_history_once_words_were_taken_back(bench: Bench) -> None:
+    gate = await running(bench)
+    bench.ledger.ready(CHANNEL, Ready("Hello there", "a-prompt", [ModelResponse(parts=[TextPart("Hello")])]))
+    assert bench.ledger.unkeep() == [CHANNEL]
+    turn = stored(bench.ledger).turn
+    assert turn
+    assert turn.ready == Ready("Hello there", "a-prompt")
+    assert bench.ledger.unkeep() == []
     gate.set()
     await bench.idle()
 

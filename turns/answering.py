@@ -172,6 +172,7 @@ class Answering:
         to_tell -= {part.message_id for part in turn.adopted or ()}
         trimmed = [q for q in questions if conversation.find(q.message_id) is None]
         asked = {q.message_id: q for q in questions}
+        conversation.begin_turn()
         turn.request = AgentRequest(
             history=conversation.llm_history,
             transcript=[
@@ -185,6 +186,7 @@ class Answering:
             reply=_reply(turn.questions[-1], conversation) if turn.questions else None,
             asked=_asked(pending),
             tell_stage=turn.tell_stage,
+            is_private=turn.is_private,
             shared=self._team.shared(questions, conversation, pending[-1].place),
         )
 

@@ -77,6 +77,16 @@ class Ledger:
         if turn := self.of(channel_id).turn:
             self._set_turn(channel_id, replace(turn, ready=ready))
 
+    def unkeep(self) -> list[int]:
+        """Somebody took words back: what turns came to, and is not recorded yet, does not become anybody's history.
+
+        Returns the channels where that was kept.
+        """
+        ready = {c: u.turn for c, u in self._channels.items() if u.turn and u.turn.ready and u.turn.ready.history}
+        for channel_id, turn in ready.items():
+            self._set_turn(channel_id, replace(turn, ready=replace(turn.ready or TAKEN_BACK, history=None)))
+        return [*ready]
+
     def dropped(self, channel_id: int, questions: Collection[Question]) -> None:
         """These need no answer any more; a turn that was begun with them may still have to take back what it posted."""
         ids = {q.message.message_id for q in questions}

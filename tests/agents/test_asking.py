@@ -22,6 +22,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import FunctionModel
+from structlog.testing import capture_logs
 
 from agents import gateway
 from agents.asking import CALLED_OFF, MAX_ARGUMENTS, MAX_QUESTIONS, REFUSED, TOO_LONG, TOO_MANY
@@ -385,6 +386,33 @@ async def test_a_question_that_was_trimmed_or_forgotten_makes_an_ordinary_turn(
     assert outcome.history[:-2] == left
 
 
+BROKEN: dict[str, dict[str, Any]] = {
+    "no calls": {"calls": []},
+    "other calls": {"calls": [{"call_id": "x", "text": "?", "awaiting": "awaiting_input"}]},
+    "nothing said": {"said": []},
+    "garbage said": {"said": "x"},
+    "garbage people": {"people": ["x"]},
+    "garbage sources": {"words_of": 5},
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+async def test_a_run_that_cannot_be_read_makes_an_ordinary_turn(
+    stub: StubModel, model: Model, broken: dict[str, Any]
+) -> None:
+    agent = GeneralAgent(model)
+    asking = await asked(agent, stub, Call("ask_choice", WHICH))
+    *before, last = asking.history
+    assert isinstance(last, ModelResponse)
+    history = [*before, replace(last, metadata={**(last.metadata or {}), **broken})]
+    stub.replies.append(Reply("Green tea, then?"))
+    with capture_logs() as logs:
+        final = await answer(agent, chosen(asking, "green", history=history))
+    assert final.text == "Green tea, then?"
+    assert "tool" not in roles(stub.requests[-1])
+    assert [entry["event"] for entry in logs] == ["suspended_run_refused"]
+
+
 async def test_a_resumed_answer_that_was_stopped_is_not_resumed_again(stub: StubModel, model: Model) -> None:
     agent = GeneralAgent(model)
     asking = await asked(agent, stub, Call("ask_choice", WHICH))
@@ -510,7 +538,7 @@ async def test_a_run_goes_with_the_question_it_was_begun_for(
     agent, wish = GeneralAgent(model), said(ANNA, "find my bluebell")
     stub.replies.append(Reply(calls=(Call("ask_text", '{"question": "Which bluebell?"}'),)))
     await take(agent, conversation, wish)
-    assert conversation.is_kept_beside
+    assert conversation.waits
     conversation.remove({wish.message_id})
     assert not any(m.metadata for m in conversation.llm_history if isinstance(m, ModelResponse))
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agents.mcp_file import McpError, McpServer, load_mcp
+from agents.mcp_file import INSTALL, MAX_SERVERS, McpError, McpServer, load_mcp
 
 SECRET = "s3cret-of-the-wiki"
 ENVIRON = {
@@ -114,9 +116,12 @@ def test_no_servers_need_no_package(write: Write, monkeypatch: pytest.MonkeyPatc
 
 def test_a_missing_package_is_named(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastmcp", None)
-    assert fault(write(one({"command": "x"}))) == (
-        "The MCP file FILE needs a package that is not installed: run pip install 'pydantic-ai-slim[mcp]'."
-    )
+    told = "needs a package that is not installed: run .venv/bin/pip install -c constraints.txt -e '.[mcp]'."
+    assert fault(write(one({"command": "x"}))) == f"The MCP file FILE {told}"
+
+
+def test_the_command_that_installs_it_is_the_readmes() -> None:
+    assert f"`{INSTALL}`" in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -139,6 +144,19 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 )
 def test_a_file_of_another_form_is_refused(write: Write, content: Any, told: str) -> None:
     assert fault(write(content)).startswith(told)
+
+
+@pytest.mark.parametrize("count", [MAX_SERVERS + 1, 40_000])
+def test_there_are_not_too_many(write: Write, count: int) -> None:
+    path = write({"mcpServers": {f"s{number}": {"command": "x"} for number in range(count)}})
+    began = time.process_time()
+    assert fault(path) == f"The MCP file FILE names {count} servers: keep 50 at most."
+    assert time.process_time() - began < 5
+
+
+def test_there_may_be_many(write: Write) -> None:
+    path = write({"mcpServers": {f"s{number}": {"command": "x"} for number in range(MAX_SERVERS)}})
+    assert len(load_mcp(path, {})) == MAX_SERVERS
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 41])
@@ -190,3 +208,45 @@ def test_a_server_is_a_process_or_an_address(write: Write, fields: Any) -> None:
 )
 def test_what_cannot_be_used_is_named_with_the_remedy(write: Write, fields: Any, told: str) -> None:
     assert fault(write(one(fields))).startswith(f"In the MCP file FILE, server 'wiki': {told}")
+
+
+@pytest.mark.parametrize(
+    ("key", "fields"),
+    [
+        ("args", '{"command": "x", "args": DEEP}'),
+        ("env", '{"command": "x", "env": {"A": DEEP}}'),
+        ("cwd", '{"command": "x", "cwd": DEEP}'),
+        ("command", '{"command": DEEP}'),
+        ("url", '{"url": DEEP}'),
+        ("headers", '{"url": "https://wiki.example", "headers": {"X": DEEP}}'),
+    ],
+)
+@pytest.mark.parametrize("depth", [2, 250, 500, 900, 950])
+@pytest.mark.parametrize("form", [("[", "", "]"), ('{"a":', '"b"', "}")])
+def test_what_is_nested_is_no_text(write: Write, key: str, fields: str, depth: int, form: tuple[str, str, str]) -> None:
+    opening, inner, closing = form
+    nested = opening * depth + inner + closing * depth
+    told = fault(write(f'{{"mcpServers": {{"wiki": {fields.replace("DEEP", nested)}}}}}'))
+    assert re.search(f"server 'wiki': {key} cannot be used: use |is no JSON .maximum recursion depth", told)
+
+
+@pytest.mark.parametrize("unfit", ["\0", "a\0b", "\ud800", "a\udfff"])
+@pytest.mark.parametrize(
+    ("key", "fields"),
+    [
+        ("command", {"command": "UNFIT"}),
+        ("args", {"command": "x", "args": ["a", "UNFIT"]}),
+        ("env", {"command": "x", "env": {"A": "UNFIT"}}),
+        ("env", {"command": "x", "env": {"UNFIT": "a"}}),
+        ("cwd", {"command": "x", "cwd": "UNFIT"}),
+    ],
+)
+def test_what_no_process_can_be_given_is_refused(write: Write, key: str, fields: dict[str, Any], unfit: str) -> None:
+    told = fault(write(json.dumps(one(fields)).replace("UNFIT", json.dumps(unfit)[1:-1])))
+    assert re.search(f"server 'wiki': {key} (has a NUL or half a character: take|cannot be used: use) ", told)
+
+
+def test_nor_can_it_come_from_a_variable(write: Write) -> None:
+    path = write(one({"command": "x", "args": ["${ODD}"]}))
+    with pytest.raises(McpError, match="args has a NUL or half a character: take it out"):
+        load_mcp(path, {"ODD": "/data/\udce9"})  # as os.environ has what is not UTF-8

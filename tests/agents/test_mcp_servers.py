@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
@@ -20,7 +21,7 @@ from agents.gateway import AgentRequest, Answer, Place
 from agents.general import GeneralAgent
 from agents.mcp_connection import Limits
 from agents.mcp_file import McpServer
-from agents.mcp_servers import MAX_TOOLS, McpTools, _names
+from agents.mcp_servers import MAX_TOOL_BYTES, MAX_TOOLS, MAX_TOTAL_BYTES, McpTools, _names
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
 
@@ -34,8 +35,10 @@ def real(name: str) -> McpServer:
     return McpServer(name, sys.executable, (str(SERVER), name), ENV)
 
 
-def definition(name: str) -> ToolDefinition:
-    return ToolDefinition(name=name, parameters_json_schema={"type": "object"})
+def definition(name: str, size: int = 30) -> ToolDefinition:
+    """Of as many bytes as JSON."""
+    padding = size - len(json.dumps([name, {"x": ""}], separators=(",", ":"), ensure_ascii=False).encode())
+    return ToolDefinition(name=name, parameters_json_schema={"x": "x" * padding})
 
 
 def calling(*calls: tuple[str, str]) -> FunctionModel:
@@ -136,11 +139,11 @@ def test_names_are_what_providers_take_and_stand_once(
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names)
 
 
-def offering(*tools: list[str]) -> McpTools:
+def offering(*tools: list[str | ToolDefinition]) -> McpTools:
     """Of servers called 0, 1, ..., which are not running, and list these tools."""
     servers = McpTools([McpServer(str(number), "x") for number in range(len(tools))])
-    for connection, names in zip(servers._connections, tools, strict=True):
-        connection.tools = [definition(name) for name in names]
+    for connection, listed in zip(servers._connections, tools, strict=True):
+        connection.tools = [definition(tool) if isinstance(tool, str) else tool for tool in listed]
     servers._offer()
     return servers
 
@@ -161,6 +164,46 @@ def test_there_are_not_more_than_the_model_can_oversee() -> None:
     assert len(servers.definitions()) == MAX_TOOLS
     assert servers.definitions()[-1].name == "last"
     assert [(line["event"], line["tools"]) for line in logs] == [("mcp_tools_left_out", MAX_TOOLS + 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "told"),
+    [
+        ("t", MAX_TOOL_BYTES + 1, "t"),
+        ("天気", MAX_TOOL_BYTES + 1, "天気"),
+        ("t", 2_000_000, "t"),
+        ("x" * MAX_TOOL_BYTES, MAX_TOOL_BYTES + 20, f"{'x' * 63}…"),
+    ],
+)
+def test_a_tool_that_is_too_large_is_left_out_and_named(name: str, size: int, told: str) -> None:
+    with capture_logs() as logs:
+        servers = offering([definition("just", MAX_TOOL_BYTES), definition(name, size), "small"], ["other"])
+    assert [tool.name for tool in servers.definitions()] == ["just", "small", "other"]
+    (line,) = logs
+    assert (line["event"], line["log_level"]) == ("mcp_tools_too_large", "warning")
+    assert (line["server"], line["tools"]) == ("0", told)
+
+
+def test_many_that_are_too_large_are_told_in_a_line() -> None:
+    with capture_logs() as logs:
+        servers = offering([definition(f"tool-{number}", MAX_TOOL_BYTES + 1) for number in range(200)])
+    assert servers.definitions() == []
+    (line,) = logs
+    assert line["tools"].startswith("tool-0, tool-1, ")
+    assert len(line["tools"]) <= 500
+
+
+def test_all_tools_together_are_not_more_than_a_request_takes() -> None:
+    fitting = MAX_TOTAL_BYTES // MAX_TOOL_BYTES
+    with capture_logs() as logs:
+        servers = offering([definition(f"t{number}", MAX_TOOL_BYTES) for number in range(fitting - 1)], ["a"], ["b"])
+        assert [line["event"] for line in logs] == []
+        servers._connections[1].tools = [definition("a", MAX_TOOL_BYTES)]
+        servers._offer()
+    assert [tool.name for tool in servers.definitions()] == [*(f"t{number}" for number in range(fitting - 1)), "a"]
+    assert [(line["event"], line["tools"], line["most"]) for line in logs] == [
+        ("mcp_tools_left_out", fitting + 1, fitting)
+    ]
 
 
 async def test_the_toolset_has_what_is_defined() -> None:

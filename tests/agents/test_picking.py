@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agents.picking import called
+from agents.picking import called, spoken
 from state.agent_state import GENERAL
 
 NAMES = ["docs", "user-management", "sql", "weather", "it", "go", GENERAL]
@@ -284,6 +284,7 @@ def test_several_can_be_called_at_once(text: str, names: set[str]) -> None:
         ("ask user management to look", ["user-management", "user_management"], {"user-management", "user_management"}),
         ("ask the docs agent", ["docs-agent"], {"docs-agent"}),
         ("docs agent, look", ["docs-agent"], {"docs-agent"}),
+        ("ask the docs agent agent", ["docs-agent-agent"], {"docs-agent-agent"}),
         ("ask the STRASSE agent", ["Straße"], {"Straße"}),
         ("ask r2d2 how", ["R2D2"], {"R2D2"}),
         ("ask 天気 about it", ["天気"], {"天気"}),
@@ -292,6 +293,24 @@ def test_several_can_be_called_at_once(text: str, names: set[str]) -> None:
 )
 def test_names_of_all_kinds(text: str, names: list[str], expected: set[str]) -> None:
     assert called(text, names) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Docs", "docs"),
+        ("user-management", "user management"),
+        ("_user__Management-", "user management"),
+        ("docs-agent", "docs"),
+        ("docs_Agent-agent", "docs"),
+        ("agent", "agent"),
+        ("agent-agent", "agent"),
+        ("Straße", "strasse"),
+        ("-_-", ""),
+    ],
+)
+def test_a_name_is_said_in_one_way(name: str, said: str) -> None:
+    assert spoken(name) == spoken(said) == said
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_without_anything_in_common_there_is_no_note() -> None:
 
 
 def test_the_history_keeps_none_of_it() -> None:
-    history = kept(replace(TURN, shared=SHARED, notes=["a note"]), ModelResponse(parts=[TextPart("here")]), 5)
+    history = kept(replace(TURN, shared=SHARED, notes=["a note"]), ModelResponse(parts=[TextPart("here")]))
     assert isinstance(history[0], ModelRequest)
     (prompt,) = history[0].parts
     assert isinstance(prompt, UserPromptPart)

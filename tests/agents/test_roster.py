@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
 
-from agents.roster import AgentEntry, RosterError, load_roster
+from agents.roster import MAX_AGENTS, AgentEntry, RosterError, load_roster
 
 SECRET = "s3cret-of-the-docs"
 ENVIRON = {"DOCS_TOKEN": SECRET, "EMPTY": "", "TWO_LINES": f"{SECRET}\n", "ACCENTED": "sésame"}
@@ -70,7 +71,7 @@ def test_a_byte_order_mark_is_no_fault(write: Write) -> None:
     assert len(load_roster(write(b"\xef\xbb\xbf" + table().encode()), {})) == 1
 
 
-@pytest.mark.parametrize("name", ["x", "büro", "a_b-c", "2", "x" * 40, "generals"])
+@pytest.mark.parametrize("name", ["x", "büro", "a_b-c", "_2", "x" * 40, "generals", "your-self", "docs-agent"])
 def test_a_name_is_a_word(write: Write, name: str) -> None:
     assert load_roster(write(table(name=f'"{name}"')), {})[0].name == name
 
@@ -134,6 +135,9 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         ('[[agent]]\nname = "docs"\nname = "docs"\n', "The agents file FILE is no TOML ("),
         ("{}", "The agents file FILE is no TOML ("),
         (f"x = {'[' * 20_000}", "The agents file FILE is no TOML ("),
+        (f"x = {'{a = ' * 5_000}", "The agents file FILE is no TOML ("),
+        (f"x = {'1' * 5_000}", "The agents file FILE is no TOML ("),
+        (f"{table()}x = {'1' * 5_000}", "The agents file FILE is no TOML ("),
         ('[agent]\nname = "docs"\n', "agent is no list of tables: begin each with [[agent]]."),
         ("agent = 5", "agent is no list of tables: begin each with [[agent]]."),
         ("agent = [1]", "agent is no list of tables: begin each with [[agent]]."),
@@ -143,6 +147,23 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 )
 def test_a_file_of_another_form_is_refused(write: Write, content: str | bytes, told: str) -> None:
     assert told in fault(write(content))
+
+
+@pytest.mark.parametrize("depth", [2, 50, 200, 400, 900])
+def test_what_is_nested_is_no_text(write: Write, depth: int) -> None:
+    told = fault(write(table(headers=f"{{ X = {'[' * depth}{']' * depth} }}")))
+    assert re.search(r"is no TOML \(maximum recursion depth|headers cannot be used: use a table", told)
+
+
+@pytest.mark.parametrize("count", [MAX_AGENTS + 1, 2_000])
+def test_there_are_not_too_many(write: Write, count: int) -> None:
+    path = write("".join(table(name=f'"d{number}"') for number in range(count)))
+    assert fault(path) == f"The agents file FILE names {count} agents: keep 50 at most."
+
+
+def test_there_may_be_many(write: Write) -> None:
+    path = write("".join(table(name=f'"d{number}"') for number in range(MAX_AGENTS)))
+    assert len(load_roster(path, {})) == MAX_AGENTS
 
 
 # What is refused: an agent
@@ -162,7 +183,15 @@ def test_what_is_missing_is_named(write: Write, key: str) -> None:
         ("kind", "5", 'use "ums".'),
         *(
             ("name", name, "use a word of letters, digits, - and _, of 40 characters")
-            for name in ('""', '"the docs"', '"docs:"', '"General"', '"agent"', '"docs\\n"', "5", f'"{"x" * 41}"')
+            for name in ('""', '"the docs"', '"docs:"', '"docs\\n"', "5", f'"{"x" * 41}"')
+        ),
+        *(
+            ("name", f'"{name}"', "has a letter or a digit and is not said like general, agent or yourself.")
+            for name in (
+                *("General", "general-agent", "general_agent", "_general", "General_Agent-", "general-agent-agent"),
+                *("agent", "Agent", "-agent", "agent-agent", "yourself", "Yourself", "yourself-agent", "-yourself_"),
+                *("-", "_", "-_-"),
+            )
         ),
         *(
             ("url", f'"{url}"', "use an https:// (or loopback http://) address without user, query and fragment")
@@ -196,7 +225,11 @@ def test_what_is_missing_is_named(write: Write, key: str) -> None:
         ("url", "5", "use an https://"),
         *(
             ("about", about, "use one line of 200 characters at most")
-            for about in ('""', '"  "', '"one\\ntwo"', '"one\\n"', '"one\\u2028two"', f'"{"x" * 201}"', "5")
+            for about in (
+                *('""', '"  "', '"one\\ntwo"', '"one\\n"', '"one\\u2028two"', f'"{"x" * 201}"', "5"),
+                *(f'"one\\u{code}two"' for code in "0000 0009 001B 007F 0085 00AD 200B 202E 2029 2066 FEFF".split()),
+                '"one\\U000E0041two"',
+            )
         ),
         *(("headers", headers, "use a table such as") for headers in ('"x"', '["x"]', "{ X = 5 }", '{ X = ["y"] }')),
     ],
@@ -222,12 +255,28 @@ def test_an_unknown_key_is_refused(write: Write) -> None:
     assert told.endswith("'headres' is unknown: use name, kind, url, about, headers.")
 
 
-@pytest.mark.parametrize(("first", "second"), [("docs", "docs"), ("docs", "Docs"), ("STRASSE", "straße")])
-def test_a_name_stands_once(write: Write, first: str, second: str) -> None:
-    path = write(table(name=f'"{first}"') + table(name=f'"{second}"'))
-    assert fault(path) == (
-        f"In the agents file FILE, agent 2 ('{second}'): name is another agent's too: give each its own."
-    )
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("docs", "docs"),
+        ("docs", "Docs"),
+        ("STRASSE", "straße"),
+        ("docs", "docs-agent"),
+        ("Docs_Agent", "docs"),
+        ("docs-agent", "docs-agent-agent"),
+        ("do-cs", "do_cs"),
+        ("_docs", "docs-"),
+    ],
+)
+def test_no_two_names_are_said_alike(write: Write, first: str, second: str) -> None:
+    path = write(table(name=f'"{first}"') + table(name='"users"') + table(name=f'"{second}"'))
+    told = f"agent 3 ('{second}'): name is said like '{first}', another agent's: give each its own."
+    assert fault(path) == f"In the agents file FILE, {told}"
+
+
+@pytest.mark.parametrize("about", ["Größe, 天気 & «more»\u00a0!", "It's 🙂 \U0001fae8.", "{agents}"])
+def test_any_text_on_one_line_says_what_it_is_for(write: Write, about: str) -> None:
+    assert load_roster(write(table(about=f'"{about}"')), {})[0].about == about
 
 
 @pytest.mark.parametrize(

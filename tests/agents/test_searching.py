@@ -15,6 +15,7 @@ from agents.cutting import MAX_BYTES
 from agents.gateway import Asked
 from agents.searching import HEADING, LEAD, MAX_EXCERPT, MOST_FOUND, NOT_ALLOWED, NOTHING, UNREADABLE, search_tool
 from conversation import MessageRecord
+from state.message import sources_of_reading
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, replied, said
 
 ASKED = Asked(GUILD, CHANNEL, ANNA, 9_000)
@@ -76,7 +77,8 @@ async def test_only_this_channel_is_searched_and_only_what_was_said_before_the_q
 async def test_whose_words_it_holds_is_said_beside_the_result_and_not_to_the_model() -> None:
     first, second = said(ANNA, "the ferry"), said(BEN, "which ferry?")
     result = await Archive(first, second).search(**WORDS)
-    assert result.metadata == {"words_of": [(first.message_id, ANNA), (second.message_id, BEN)]}
+    read = [*sources_of_reading(first, CHANNEL), *sources_of_reading(second, CHANNEL)]
+    assert result.metadata == {"words_of": read}
     assert "words_of" not in result.model_response_str()
 
 
@@ -140,4 +142,4 @@ async def test_the_whole_is_cut_like_any_result() -> None:
     result = await Archive(*found).search(words="渡")
     assert len(str(result.content).encode()) <= MAX_BYTES
     assert "(cut: " in str(result.content)
-    assert len(result.metadata["words_of"]) == MOST_FOUND
+    assert [one for kind, one in result.metadata["words_of"] if kind == "message"] == [m.message_id for m in found]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from aiohttp import web
 from pydantic_ai import Tool
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.models import Model
@@ -21,7 +22,7 @@ from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Pl
 from agents.general import GeneralAgent
 from agents.models import UnusableModelError, build_model
 from agents.server_state import Kind, ServerState, server_state
-from agents.tool_use import WITHHELD
+from agents.tool_use import NOT_KEPT
 from bot import create_bot
 from config import Settings
 from conversation import HISTORY_TOKENS, ChannelConversation, MessageRecord
@@ -59,10 +60,10 @@ async def model(openai: StubResponses) -> AsyncIterator[OpenAIResponsesModel]:
 class Talk:
     """A conversation with the agent, in which OpenAI remembers what was said."""
 
-    def __init__(self, openai: StubResponses, model: OpenAIResponsesModel, kind: Kind) -> None:
+    def __init__(self, openai: StubResponses, model: OpenAIResponsesModel, kind: Kind, **options: Any) -> None:
         self.openai = openai
         tools = [Tool(python_run), Tool(find, name="find")]
-        self.agent = GeneralAgent(model, tools=tools, server_state=ServerState(kind, model))
+        self.agent = GeneralAgent(model, tools=tools, server_state=ServerState(kind, model), **options)
         self.conversation = ChannelConversation(CHANNEL, NOON, NOON)
 
     @property
@@ -145,6 +146,24 @@ async def test_two_channels_share_nothing(openai: StubResponses, model: OpenAIRe
         assert SECRET not in other.remembered
 
 
+@pytest.mark.parametrize("is_private", [False, True])
+async def test_it_is_told_to_keep_what_may_be_kept(talk: Talk, *, is_private: bool) -> None:
+    await talk.say(SECRET, Reply("I see."), is_private=is_private)
+    assert talk.sent["store"] is not is_private
+
+
+async def test_without_the_setting_it_is_told_to_keep_nothing(
+    openai: StubResponses, model: OpenAIResponsesModel
+) -> None:
+    question = said(ANNA, SECRET)
+    openai.replies.extend([Reply(calls=(run("1"),)), Reply("Done.")])
+    request = AgentRequest([], [question], [question], PLACE, NOON)
+    answer = await GeneralAgent(model, tools=[Tool(python_run)]).respond(request, lambda _: None)
+    assert isinstance(answer, Answer)
+    assert [body["store"] for body in openai.requests] == [False, False]
+    assert openai.responses == {}
+
+
 # Begun anew
 
 Change = Callable[[Talk], object]
@@ -175,11 +194,46 @@ async def test_what_is_trimmed_is_not_remembered_for_ever(talk: Talk) -> None:
     assert "bluebell" not in talk.remembered
 
 
-async def test_what_was_looked_up_for_one_is_not_told_when_another_asks(talk: Talk) -> None:
+async def test_what_was_looked_up_is_not_remembered(talk: Talk) -> None:
     await talk.say("the wifi?", Reply(calls=(Call("find", json.dumps({"words": "wifi"})),)), Reply("I know it."))
     await talk.say("and?", Reply("Hm."), author=BEN)
     assert "bluebell" not in talk.remembered
-    assert WITHHELD in talk.remembered
+    assert NOT_KEPT in talk.remembered
+
+
+async def test_what_is_pruned_is_not_remembered(openai: StubResponses, model: OpenAIResponsesModel) -> None:
+    for kind in Kind:
+        talk = Talk(openai, model, kind, keep_turns=0)
+        await talk.say("calculate", Reply(calls=(run("1"),)), Reply("Done."))
+        await talk.say("and?", Reply("Hm."))
+        assert "ran 1" not in talk.remembered
+        assert "Done." in talk.remembered
+
+
+@pytest.mark.parametrize("more", [{"notes": ["a note"]}, {"shared": {"last_mentioned_user": "John"}}])
+async def test_what_was_told_for_one_turn_is_not_remembered(talk: Talk, more: dict[str, Any]) -> None:
+    await talk.say("hello", Reply("Hello."), **more)
+    await talk.say("and?", Reply("Hm."))
+    assert "Note" not in talk.remembered
+    assert "Hello." in talk.remembered
+
+
+async def test_what_nobody_is_to_keep_is_told_to_no_memory(talk: Talk) -> None:
+    await talk.say("hello", Reply("Hello."))
+    await talk.say(SECRET, Reply("I see."), is_private=True)
+    assert talk.known is None
+    assert "Hello." in talk.remembered
+    assert not any("bluebell" in str(items) for items in talk.openai.conversations.values())
+
+
+async def test_a_turn_that_was_not_recorded_is_not_remembered(talk: Talk) -> None:
+    await talk.say("hello", Reply("Hello."))
+    talk.openai.replies.append(Reply("I see."))
+    withdrawn = talk.request(said(ANNA, SECRET))
+    await talk.agent.respond(withdrawn, lambda _: None)
+    await talk.say("and?", Reply("Hm."))
+    assert "bluebell" not in talk.remembered
+    assert "Hello." in talk.remembered
 
 
 async def test_an_answer_that_was_stopped_is_remembered_as_far_as_it_came(talk: Talk) -> None:
@@ -209,6 +263,17 @@ async def test_what_openai_has_forgotten_is_sent_once_more(talk: Talk, *, with_a
     await talk.say("really?", Reply("Yes."))
     assert SECRET not in str(talk.sent["input"])
     assert SECRET in talk.remembered
+
+
+async def test_what_openai_forgets_while_a_tool_runs_is_sent_once_more(talk: Talk) -> None:
+    await talk.say(SECRET, Reply("I see."))
+
+    async def forget(_text: str) -> None:
+        talk.openai.forget_all()
+
+    done = await talk.say("calculate", Reply("Let me see. ", calls=(run("1"),), pace=forget), Reply("Done."))
+    assert done.text == "Let me see. \n\nDone."
+    assert [talk.remembered.count(words) for words in (SECRET, "ran 1")] == [1, 1]
 
 
 async def test_a_turn_that_failed_midway_leaves_nothing_that_cannot_be_gone_on_with(talk: Talk) -> None:
@@ -244,10 +309,26 @@ async def test_a_question_of_its_own_is_gone_on_with(talk: Talk) -> None:
     assert "It is 4." in talk.remembered
 
 
+REFUSED = {"error": {"message": "You have insufficient permissions for this operation.", "type": "x"}}
+CREATIONS: dict[str, Callable[[], web.Response]] = {
+    "refused": lambda: web.json_response(REFUSED, status=403),
+    "html": lambda: web.Response(text="<html>", content_type="text/html"),
+    "half": lambda: web.Response(text="{", content_type="application/json"),
+    "nothing": lambda: web.Response(text=""),
+    "no object": lambda: web.json_response([]),
+    "null": lambda: web.json_response(None),
+    "no id": lambda: web.json_response({"object": "conversation"}),
+    "a number": lambda: web.json_response({"id": 5}),
+    "half a character": lambda: web.json_response({"id": "conv_\ud800"}),
+    "a long id": lambda: web.json_response({"id": "x" * 300}),
+}
+
+
+@pytest.mark.parametrize("creation", CREATIONS.values(), ids=CREATIONS)
 async def test_without_a_conversation_of_openais_all_is_sent(
-    openai: StubResponses, model: OpenAIResponsesModel
+    openai: StubResponses, model: OpenAIResponsesModel, creation: Callable[[], web.Response]
 ) -> None:
-    openai.refuses_conversations = True
+    openai.creation = creation
     talk = Talk(openai, model, Kind.CONVERSATION)
     with capture_logs() as logs:
         await talk.say(SECRET, Reply("I see."))
@@ -255,6 +336,17 @@ async def test_without_a_conversation_of_openais_all_is_sent(
     assert SECRET in str(talk.sent["input"])
     assert talk.known is None
     assert [entry["event"] for entry in logs] == ["openai_state_unavailable"] * 2
+
+
+@pytest.mark.parametrize(
+    "known", ["x", [1], None, {"id": "x"}, {"id": "half an id", "digest": ""}, {"id": 5, "digest": 5}]
+)
+async def test_an_id_that_cannot_be_read_is_none(talk: Talk, known: object) -> None:
+    await talk.say(SECRET, Reply("I see."))
+    last = talk.conversation.llm_history[-1]
+    talk.conversation.llm_history[-1] = replace(last, metadata={"openai_state": known})
+    await talk.say("and?", Reply("Well."))
+    assert SECRET in str(talk.sent["input"])
 
 
 # The setting

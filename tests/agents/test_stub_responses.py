@@ -68,8 +68,7 @@ async def kept(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubResponses]:
 @pytest.fixture
 async def model(kept: StubResponses) -> AsyncIterator[OpenAIResponsesModel]:
     assert kept.url
-    model = build_model("MODEL", "openai:gpt-5")
-    assert isinstance(model, OpenAIResponsesModel)
+    model = OpenAIResponsesModel("gpt-5")
     async with model:
         yield model
 

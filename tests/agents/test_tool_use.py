@@ -17,12 +17,13 @@ from structlog.testing import capture_logs
 from agents import gateway
 from agents.cutting import MAX_BYTES
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Place
-from agents.general import MAX_OUTPUT_CHARACTERS, GeneralAgent
+from agents.general import MAX_OUTPUT_CHARACTERS, MAX_REQUESTS, GeneralAgent
 from agents.history import FOLDED_AT_ONCE, UNFOLDED_TURNS
 from agents.models import build_model
-from agents.tool_use import KEEP_BYTES, KEEP_TURNS, WITHHELD, has_tool_use, pruned
+from agents.tool_use import KEEP_BYTES, KEEP_TURNS, NOT_KEPT, has_tool_use, pruned
 from conversation import ChannelConversation, MessageRecord
 from state.agent_state import GPAState, read_agent_state
+from state.message import sources_of_reading
 from state.prompts import ResolutionType
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, said
@@ -42,7 +43,7 @@ async def python_run(code: str) -> str:
 
 async def find(_ctx: RunContext[Asked], words: str) -> ToolReturn:
     """Finds what people said."""
-    return ToolReturn(f"{words}: {READ.content}", metadata={"words_of": [(READ.message_id, READ.author_id)]})
+    return ToolReturn(f"{words}: {READ.content}", metadata={"words_of": sources_of_reading(READ, CHANNEL)})
 
 
 @pytest.fixture
@@ -136,7 +137,7 @@ async def test_the_state_is_document_004s(talk: Talk) -> None:
         "is_gpa": True,
         "gpa_messages": {
             "tool_calls": [{"tool_name": "python_run", "tool_call_id": "call-1", "args": '{"code":"2+2"}'}],
-            "tool_responses": [{"tool_call_id": "call-1", "content": "4", "of_people": False}],
+            "tool_responses": [{"tool_call_id": "call-1", "content": "4"}],
             "messages": [{"calls": 1}],
         },
     }
@@ -210,20 +211,23 @@ async def test_turns_that_are_sent_as_text_have_no_tool_use(talk: Talk) -> None:
     await talk.say("Calculate 2+2", calling(run("2+2")), Reply("It is 4."))
     for _ in range(UNFOLDED_TURNS + FOLDED_AT_ONCE):
         await talk.say("go on", Reply("Yes."))
-    assert "tool" not in roles(talk.sent)
+    assert results(talk.sent) == ["4"], "as long as it is kept, nothing is folded"
+    talk.history[1] = replace(talk.history[1], metadata=None)
+    await talk.say("go on", Reply("Yes."))
+    assert len(talk.sent["messages"]) < 10
     assert "It is 4." in texts(talk.sent)[1]
 
 
 # Not given back
 
 
-@pytest.mark.parametrize(
-    ("author", "result"), [(ANNA, "wifi: the wifi password is bluebell"), (BEN, WITHHELD)], ids=["theirs", "another's"]
-)
-async def test_what_was_looked_up_for_one_is_not_told_when_another_asks(talk: Talk, author: int, result: str) -> None:
-    await talk.say("the wifi?", calling(Call("find", '{"words": "wifi"}')), Reply("I know it."))
-    await talk.say("and?", Reply("Hm."), author=author)
-    assert results(talk.sent) == [result]
+async def test_what_people_said_is_told_in_the_turn_and_kept_no_longer(talk: Talk) -> None:
+    look = Call("find", '{"words": "wifi"}', "call-2")
+    await talk.say("the wifi?", calling(run("1"), look), calling(run("bluebell")), Reply("I know it."))
+    assert results(talk.sent) == ["ran 1", "wifi: the wifi password is bluebell", "ran bluebell"]
+    assert "bluebell" not in str(talk.history)
+    await talk.say("and?", Reply("Hm."))
+    assert results(talk.sent) == ["ran 1", NOT_KEPT]
 
 
 async def test_what_is_nobodys_words_is_told_to_all(talk: Talk) -> None:
@@ -232,31 +236,43 @@ async def test_what_is_nobodys_words_is_told_to_all(talk: Talk) -> None:
     assert results(talk.sent) == ["4"]
 
 
-@pytest.mark.parametrize("what", ["the question", "what was found"])
-@pytest.mark.parametrize("how", ["deleted", "edited", "forgotten"])
-async def test_it_goes_with_the_words_that_it_holds(talk: Talk, what: str, how: str) -> None:
-    question = said(ANNA, "the bluebell, please")
-    await talk.ask(question, calling(Call("find", '{"words": "bluebell"}')), Reply("I know it."))
-    meant = question if what == "the question" else READ
+@pytest.mark.parametrize("whose", ["the question", "what was said before it"])
+@pytest.mark.parametrize("how", ["deleted", "edited", "forgotten", "deleted meanwhile"])
+async def test_it_goes_with_the_words_that_it_may_hold(talk: Talk, whose: str, how: str) -> None:
+    before, question = said(BEN, "my code is bluebell"), said(ANNA, "run Ben's code")
+    meant = question if whose == "the question" else before
+    for message in (before, question):
+        talk.conversation.add(message)
+    talk.conversation.begin_turn()
+    talk.stub.replies.extend([calling(run("bluebell")), Reply("Done.")])
+    turn = replace(talk.request(question), transcript=[before, question])
+    outcome = await talk.agent.respond(turn, lambda _: None)
+    assert isinstance(outcome, Answer)
+    if how == "deleted meanwhile":
+        talk.conversation.remove({meant.message_id})
+    talk.conversation.answered(outcome.history)
     if how == "deleted":
         talk.conversation.remove({meant.message_id})
     elif how == "edited":
         talk.conversation.revise(replace(meant, content="nothing"))
-    else:
+    elif how == "forgotten":
         talk.conversation.forget(meant.author_id)
-    await talk.say("and?", Reply("Hm."), author=ANNA)
-    assert roles(talk.sent) == ["system", "user", "assistant", "user"]
-    assert "wifi password" not in str(talk.history)
-
-
-async def test_it_goes_with_what_was_changed_elsewhere_while_the_model_spoke(talk: Talk) -> None:
-    question = said(ANNA, "the wifi?")
-    talk.stub.replies += [calling(Call("find", '{"words": "wifi"}')), Reply("I know it.")]
-    outcome = await talk.agent.respond(talk.request(question), lambda _: None)
-    assert isinstance(outcome, Answer)
-    talk.conversation.answered(outcome.history, {READ.message_id})
     assert using(talk.history) == []
-    talk.conversation.answered(outcome.history, {READ.message_id + 1})
+    assert "bluebell" not in repr(talk.history) or meant is question
+    await talk.say("and?", Reply("Hm."))
+    assert roles(talk.sent) == ["system", "user", "assistant", "user"]
+
+
+async def test_what_was_changed_before_the_turn_does_no_harm(talk: Talk) -> None:
+    first, question = said(BEN, "hm"), said(ANNA, "run it")
+    talk.conversation.add(first)
+    talk.conversation.revise(edited := replace(first, content="hmm"))
+    talk.conversation.begin_turn()
+    talk.stub.replies.extend([calling(run("1")), Reply("Done.")])
+    turn = replace(talk.request(question), transcript=[edited, question])
+    outcome = await talk.agent.respond(turn, lambda _: None)
+    assert isinstance(outcome, Answer)
+    talk.conversation.answered(outcome.history)
     assert using(talk.history) == [0]
 
 
@@ -281,11 +297,38 @@ async def test_a_state_that_cannot_be_read_costs_the_tool_use_alone(talk: Talk, 
     assert "xxx" not in str(logs)
 
 
-async def test_a_model_that_takes_no_tools_is_sent_none_of_the_history(talk: Talk) -> None:
+@pytest.mark.parametrize(("refusals", "has_tools"), [(1, True), (2, False)])
+async def test_a_model_that_takes_no_tools_is_sent_none_of_the_history(
+    talk: Talk, refusals: int, *, has_tools: bool
+) -> None:
     await talk.say("Calculate 2+2", calling(run("2+2")), Reply("It is 4."))
-    await talk.say("and?", Reply(status=400, words="tools are not supported"), Reply("Hm."))
+    await talk.say("and?", *refusals * [Reply(status=400, words="tools are not supported")], Reply("Hm."))
     assert roles(talk.sent) == ["system", "user", "assistant", "user"]
-    assert "tools" not in talk.sent
+    assert ("tools" in talk.sent) == has_tools
+
+
+async def test_a_state_that_a_provider_refuses_costs_the_tool_use_of_that_turn_alone(talk: Talk) -> None:
+    await talk.say("Calculate 2+2", calling(run("2+2")), Reply("It is 4."))
+    await talk.say("and?", Reply(status=400, words="an id of this length"), Reply("Hm."))
+    assert roles(talk.sent) == ["system", "user", "assistant", "user"]
+
+
+@pytest.mark.parametrize("id_", ["same", "x" * 900, "half \ud800", "\x00", "two\nlines"])
+async def test_calls_get_ids_that_can_be_told_apart_and_stored(talk: Talk, id_: str) -> None:
+    await talk.say("go on", calling(run("1", id_=id_), run("2", id_=id_)), Reply("Done."))
+    assert results(talk.sent) == ["ran 1", "ran 2"]
+    ids = [m["tool_call_id"] for m in talk.sent["messages"] if m["role"] == "tool"]
+    assert len(set(ids)) == 2
+    assert all(len(one) < 100 and one.isascii() for one in ids)
+
+
+async def test_a_name_that_is_no_tools_is_not_shown(talk: Talk) -> None:
+    stages: list[str] = []
+    await talk.say(
+        "go on", calling(Call("n\n# OBEY" * 5_000, "{}"), run("1")), Reply("Done."), tell_stage=stages.append
+    )
+    assert stages == ["using python_run"]
+    assert len(str(talk.sent["messages"])) < 5_000
 
 
 # Pruned
@@ -338,6 +381,23 @@ async def test_a_model_that_thinks_or_calls_without_end_is_stopped(talk: Talk) -
     assert outcome.kind is FailureKind.EMPTY
     assert "went on without end" in outcome.detail
     assert outcome.tokens > 0
+
+
+async def test_an_answer_makes_eight_requests_whatever_is_refused(talk: Talk) -> None:
+    rounds = [calling(run(str(number))) for number in range(7)]
+    talk.stub.replies.extend([*rounds, Reply(status=400, words="tools?"), *rounds])
+    outcome = await talk.agent.respond(talk.request(said(ANNA, "go on")), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert len(talk.stub.requests) == MAX_REQUESTS
+
+
+async def test_what_was_allowed_is_told_though_the_budget_is_spent(stub: StubModel, model: Model) -> None:
+    talk = Talk(stub, model, has_budget=lambda _used: False)
+    ask = Call("ask_text", '{"question": "Which code?"}', "ask-1")
+    asking = await talk.say("run it", calling(ask))
+    assert asking.ask
+    reply = gateway.Reply(asking.ask.context["ask_id"], ResolutionType.INPUT, {"content": "2+2"})
+    assert (await talk.say("2+2", Reply("I have it."), reply=reply)).text == "I have it."
 
 
 async def test_no_request_is_made_once_the_budget_is_spent(stub: StubModel, model: Model) -> None:

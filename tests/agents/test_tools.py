@@ -228,7 +228,7 @@ async def test_what_was_read_says_whose_words_it_holds(hands: FakeHands) -> None
     agent = Agent(FunctionModel(model), deps_type=Asked, tools=own_tools(hands, lambda: NOON))
     run = await agent.run("go on", deps=Asked(GUILD, CHANNEL, ANNA, 800))
     [told] = [part for m in run.all_messages() for part in m.parts if isinstance(part, ToolReturnPart)]
-    assert told.metadata == {"words_of": [(900, BEN)]}
+    assert told.metadata == {"words_of": [("message", 900), ("person", BEN), ("channel", CHANNEL)]}
 
 
 @pytest.mark.parametrize("name", ["read_message", "react", "pin"])

@@ -17,6 +17,18 @@ from tests.support.scene import Scene
 from tests.support.stub_model import Call, Reply, StubModel
 
 SERVER = Path(__file__).parent.parent / "support" / "mcp_server.py"
+# Of a tool's schema 2 MB, which a provider takes in no request.
+WIDE = """
+from typing import Annotated
+from mcp.server import MCPServer
+from pydantic import Field
+server = MCPServer("wide", log_level="ERROR")
+@server.tool()
+async def wide(text: Annotated[str, Field(description="x" * 2_000_000)]) -> str: return text
+@server.tool()
+async def narrow(text: str) -> str: return text
+server.run()
+"""
 
 
 @pytest.fixture
@@ -52,6 +64,15 @@ async def test_a_server_gets_no_key_of_ours(scene: Scene) -> None:
     told = await ask(scene, "environment", "{}")
     assert "key-of-the-stub" not in told
     assert "OPENAI" not in told
+
+
+async def test_a_server_with_a_huge_tool_leaves_the_bot_its_voice(stub: StubModel, tmp_path: Path) -> None:
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"far": {"command": sys.executable, "args": ["-c", WIDE]}}}))
+    async with open_stage(stub, tmp_path / "state") as stage, life(stage, mcp_config=config):
+        await stage.bot.mcp.tried()
+        assert await ask(stage, "narrow", '{"text": "hello"}') == "hello"
+    assert all(len(json.dumps(request)) < 200_000 for request in stub.requests)
 
 
 def test_a_file_that_cannot_be_used_ends_the_start_with_a_sentence(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.prefix import BOUND, measure
+from bench.prefix import BOUND, TOOLS, measure
 
 
 @pytest.mark.parametrize(("turns", "tool_every"), BOUND)
-async def test_a_prompt_begins_as_the_one_before(tmp_path: Path, turns: int, tool_every: int) -> None:
-    assert await measure(tmp_path / "state", turns, tool_every) >= BOUND[turns, tool_every]
+@pytest.mark.parametrize("tool", TOOLS)
+async def test_a_prompt_begins_as_the_one_before(tmp_path: Path, turns: int, tool_every: int, tool: str) -> None:
+    assert await measure(tmp_path / "state", turns, tool_every, tool) >= BOUND[turns, tool_every]

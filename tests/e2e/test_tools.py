@@ -8,11 +8,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import discord
 import pytest
 
-from commands import NOT_YOURS
+from agents.tool_use import NOT_KEPT
+from commands import NOT_YOURS, TOO_LATE
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
+from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.scene import Scene
 from tests.support.stub_model import Call, Reply, StubModel
@@ -137,6 +140,39 @@ async def test_what_was_asked_before_a_restart_is_done_once_behind_it(stage: Sce
         assert len(polls) == 1
 
 
+@pytest.mark.parametrize("who", ["a stranger", "nobody in time", "somebody who denies it"])
+@pytest.mark.parametrize("ending", ["told to", "killed"])
+async def test_what_was_asked_before_a_restart_and_nobody_allowed_is_never_done(
+    stub: StubModel, tmp_path: Path, ending: str, who: str
+) -> None:
+    stub.default = lambda _: Reply("Not done, then.")
+    poll = call("create_poll", question="Lunch?", options=["noon", "one"], hours=2)
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage:
+        async with life(stage):
+            stub.replies.append(poll)
+            await stage.ask("Ben", "ask them when to have lunch")
+            card = await stage.card(MAY_I)
+            if ending == "killed":
+                await kill(stage)
+        corrected = asyncio.Event()
+        if who == "nobody in time":
+            clock.advance(1_000)
+            stage.pg.faults.add("PATCH", r"/messages/\d+$", delay_event=corrected)
+        async with life(stage):
+            if who == "somebody who denies it":
+                stage.press("Ben", card, "No")
+                await stage.shows("Not done, then.")
+            else:
+                click = stage.press("Ben" if who == "nobody in time" else "Chloe", card, "Yes")
+                told = (await stage.pg.reply_to(click)).content
+                assert told == (TOO_LATE if who == "nobody in time" else NOT_YOURS)
+            corrected.set()
+            await stage.at_rest()
+            assert not [m for m in stage.said() if m.poll]
+            assert stub.requests == [] or who == "somebody who denies it"
+
+
 @pytest.mark.parametrize("ending", ["told to", "killed"])
 async def test_what_a_tool_answered_is_given_back_in_later_turns(stage: Scene, ending: str) -> None:
     async with life(stage):
@@ -153,32 +189,74 @@ async def test_what_a_tool_answered_is_given_back_in_later_turns(stage: Scene, e
         assert "JST" in found
 
 
-async def test_what_was_read_elsewhere_is_kept_no_longer_than_it_stands_there(scene: Scene) -> None:
+async def test_what_was_read_is_not_kept_behind_the_answer(scene: Scene) -> None:
     said = scene.say("Chloe", "lunch is at bluebell", channel="random")
     scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply("I know.")])
     await scene.ask("Ben", "when is lunch?")
     await scene.bot.keeper.settled()
-    assert on_disk(scene.folder, "bluebell")
-    await scene.edit(said, "forget that")
-    await scene.bot.keeper.settled()
     assert not on_disk(scene.folder, "bluebell")
     await scene.ask("Ben", "and now?")
-    assert not tool_results(scene.stub.requests[-1])
+    assert tool_results(scene.stub.requests[-1]) == [NOT_KEPT]
 
 
-async def test_what_is_deleted_elsewhere_while_the_model_speaks_is_not_kept(scene: Scene) -> None:
+async def test_what_is_deleted_while_the_answer_is_posted_comes_back_with_no_restart(stage: Scene) -> None:
+    stage.stub.default = lambda _: Reply("I see.")
+    gate = asyncio.Event()
+    async with life(stage):
+        first = stage.mention("Ada", "hello")
+        await stage.answer_to(first)
+        said = stage.say("Ben", "the wifi is bluebell", reply_to=first.id)
+        await stage.decision(said)
+        await stage.at_rest()
+        posting = stage.pg.faults.add("POST", r"/messages$", delay_event=gate)
+        stage.mention("Ada", "what did Ben say?")
+        await stage.until(lambda: posting.hits)
+        await stage.until(lambda: (turn := stage.bot.ledger.of(said.channel_id).turn) and turn.ready)
+        await stage.bot.keeper.settled()
+        assert on_disk(stage.folder / "channels", "bluebell")
+        await stage.delete(said)
+        await stage.bot.keeper.settled()
+        assert not on_disk(stage.folder / "channels", "bluebell")
+        await kill(stage)
+    gate.set()
+    async with life(stage):
+        await stage.at_rest()
+        await stage.ask("Ada", "and now?")
+        assert "bluebell" not in stage.told()
+
+
+GONE = ["deleted", "edited", "forgotten", "opted out", "with its channel", "channel forgotten"]
+
+
+@pytest.mark.parametrize("what", GONE)
+async def test_what_is_taken_back_elsewhere_while_the_model_speaks_is_not_kept(scene: Scene, what: str) -> None:
     said = scene.say("Chloe", "lunch is at bluebell", channel="random")
     gate = asyncio.Event()
-    scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply("I know. " * 50, gate=gate)])
+    sure = Call("ask_confirmation", '{"question": "Shall I say it here?"}')
+    scene.stub.replies.extend([
+        call("read_message", link=link(said, scene)), Reply("I know. " * 50, gate=gate, calls=(sure,)),
+    ])  # fmt: skip
     question = scene.mention("Ben", "when is lunch?")
     await scene.until(lambda: len(scene.stub.requests) == 2)
-    await scene.delete(said)
+    match what:
+        case "deleted":
+            await scene.delete(said)
+        case "edited":
+            await scene.edit(said, "forget that")
+        case "forgotten":
+            await scene.bot.privacy.forget_person(said.author.id, said.id + 1)
+        case "opted out":
+            await scene.bot.privacy.opt_out(said.author.id, said.id + 1)
+        case "with its channel":
+            channel = scene.bot.get_channel(said.channel_id)
+            assert isinstance(channel, discord.TextChannel)
+            await scene.bot.on_guild_channel_delete(channel)
+        case _:
+            await scene.bot.privacy.forget_channel(said.channel_id, said.id + 1)
     gate.set()
     await scene.answer_to(question)
     await scene.bot.keeper.settled()
-    assert not on_disk(scene.folder, "bluebell")
-    await scene.ask("Ben", "and now?")
-    assert not tool_results(scene.stub.requests[-1])
+    assert not on_disk(scene.folder / "channels", "bluebell")
 
 
 async def test_what_was_found_and_is_edited_away_stays_nowhere(scene: Scene) -> None:

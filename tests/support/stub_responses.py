@@ -33,7 +33,7 @@ class StubResponses:
         self.seen: list[list[str]] = []
         self.responses: dict[str, list[Body]] = {}
         self.conversations: dict[str, list[Body]] = {}
-        self.refuses_conversations = False
+        self.creation: Callable[[], web.Response] | None = None  # instead of a conversation
         self.arrived = asyncio.Event()
         self.url = ""
         self._made: Counter[str] = Counter()
@@ -138,8 +138,8 @@ class StubResponses:
         return f"{kind}_{self._made[kind]}"
 
     async def _create(self, request: web.Request) -> web.Response:
-        if self.refuses_conversations:
-            return _error(403, "You have insufficient permissions for this operation.")
+        if self.creation:
+            return self.creation()
         body: Body = await request.json() if request.can_read_body else {}
         made = self._new("conv")
         self.conversations[made] = body.get("items") or []
