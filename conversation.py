@@ -7,81 +7,46 @@ count and a size of messages, and by a token budget for the model's history.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import orjson
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, TypeAdapter
-from pydantic_ai.messages import (
-    ImageUrl,
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    ModelRequest,
-    ModelResponse,
-    TextContent,
-    TextPart,
-    UserContent,
-    UserPromptPart,
-)
+from pydantic import AwareDatetime, BeforeValidator, TypeAdapter
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
+from llm_history import (
+    Changes,
+    History,
+    fits,
+    readable,
+    reworded,
+    tags_in,
+    trim_history,
+    unsaid,
+    waits_for,
+    without_words,
+)
 from state.agent_state import GENERAL, AgentState, read_agent_state
 from state.engagement import Engagement
 from state.message import MessageRecord, Source, called_by_name
 
-__all__ = [
-    "ChannelConversation",
-    "ConversationManager",
-    "Engagement",
-    "History",
-    "MessageRecord",
-    "StoredConversation",
-    "indented",
-    "told",
-    "trim_history",
-]
+__all__ = ["ChannelConversation", "ConversationManager", "Engagement", "MessageRecord", "StoredConversation"]
 
 HISTORY_TOKENS = 12_000
-CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
-IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
 MAX_REMOTE = 2_000  # messages of which it is known that they are another agent's business
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
 MAX_TAKEN_BACK = 20_000  # the same of all channels, by their ids alone
-FORGOTTEN = "(forgotten at somebody's request)"
-REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
-
-
-Changes = dict[int, MessageRecord | None]
-"""What became of messages since they were told: the new words, or None where they are gone."""
-History = list[ModelMessage]
-"""What the model was told and said, as it is given back to it."""
-
-
-class Tag(TypedDict):
-    """The ids that a message's piece of a prompt carries."""
-
-    message_id: int
-    author_id: int
-    reply_to_id: int | None
-    reply_to_author_id: int | None
-
-
-def _fits(read: Callable[[Any], object], value: object) -> bool:
-    try:
-        read(value)
-    except ValueError:
-        return False
-    return True
 
 
 def _known_states(states: Any) -> Any:
     """Without those that cannot be read: the others, and the conversation, are of use yet."""
     if not isinstance(states, dict):
         return {}
-    return {name: state for name, state in states.items() if _fits(read_agent_state, state)}
+    return {name: state for name, state in states.items() if fits(read_agent_state, state)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,50 +76,10 @@ class StoredConversation:
     def from_json(text: bytes) -> StoredConversation:
         """Raises ValueError for what cannot be read."""
         stored = STORED.validate_json(text)
-        return replace(stored, llm_history=[_readable(message) for message in stored.llm_history])
+        return replace(stored, llm_history=[readable(message) for message in stored.llm_history])
 
 
 STORED = TypeAdapter(StoredConversation)
-
-
-class _Beside(BaseModel):
-    """What is read here of an answer's metadata; the rest is the agent's."""
-
-    ask_id: str | None = None
-    words_of: list[Source] = []
-
-
-class _Told(BaseModel):
-    """A prompt's metadata: the ids of the messages that it told."""
-
-    told: list[int] = []
-
-
-class _Tagged(BaseModel):
-    message_id: int
-    author_id: int
-    reply_to_id: int | None
-    reply_to_author_id: int | None
-
-
-def _readable(message: ModelMessage) -> ModelMessage:
-    """Without the metadata that cannot be read, which somebody may have written by hand."""
-    form = _Beside if isinstance(message, ModelResponse) else _Told
-    sound = message if _fits(form.model_validate, message.metadata or {}) else replace(message, metadata=None)
-    if isinstance(sound, ModelResponse):
-        return sound
-    parts = [_readable_part(part) if isinstance(part, UserPromptPart) else part for part in sound.parts]
-    return replace(sound, parts=parts)
-
-
-def _readable_part(part: UserPromptPart) -> UserPromptPart:
-    items = [part.content] if isinstance(part.content, str) else part.content
-    return replace(part, content=[item for item in items if _is_tagged_well(item)])
-
-
-def _is_tagged_well(item: UserContent) -> bool:
-    tag = item.metadata if isinstance(item, TextContent) else None
-    return not tag or _fits(_Tagged.model_validate, tag)
 
 
 @dataclass(slots=True)
@@ -293,8 +218,8 @@ class ChannelConversation:
 
     def forget(self, author_id: int) -> None:
         """Drops all that one person said, what others' replies quote of it, and what was answered to them."""
-        told_of = {tag["message_id"] for tag in _tags(self.llm_history) if tag["author_id"] == author_id}
-        quoting = {tag["message_id"] for tag in _tags(self.llm_history) if tag["reply_to_author_id"] == author_id}
+        told_of = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["author_id"] == author_id}
+        quoting = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["reply_to_author_id"] == author_id}
         changes: Changes = dict.fromkeys(quoting)
         changes |= {i: None for i, m in self.revisions.items() if m and m.author_id == author_id}
         changes |= {
@@ -314,7 +239,7 @@ class ChannelConversation:
             self.left.add(agent)
 
     def _unsay(self, questions: set[int]) -> None:
-        self.llm_history = _unsaid(self.llm_history, questions)
+        self.llm_history = unsaid(self.llm_history, questions)
         self.unsaid |= questions
 
     def _change(self, changes: Changes) -> None:
@@ -330,7 +255,7 @@ class ChannelConversation:
         self._keep([new for m in self.messages if (new := changes.get(m.message_id, m))])
         # A turn that runs was told the old words, and brings them back in its history.
         self.revisions = dict([*self.revisions.items(), *changes.items()][-MAX_REVISIONS:])
-        self.llm_history = _reworded(self.llm_history, changes)
+        self.llm_history = reworded(self.llm_history, changes)
         self.take_back(taken_back)
 
     def begin_turn(self) -> None:
@@ -344,8 +269,8 @@ class ChannelConversation:
         self.taken_back.update(gone)
         while len(self.taken_back) > MAX_TAKEN_BACK:
             del self.taken_back[next(iter(self.taken_back))]
-        self.llm_history = _without_words(before, gone)
-        self.waits = any(map(_waits_for, self.llm_history))
+        self.llm_history = without_words(before, gone)
+        self.waits = any(map(waits_for, self.llm_history))
         return any(old is not new for old, new in zip(before, self.llm_history, strict=True))
 
     def _has_words_of(self, message: MessageRecord) -> bool:
@@ -368,18 +293,18 @@ class ChannelConversation:
 
     def answered(self, llm_history: list[ModelMessage]) -> None:
         """Takes over what the model was told and said, less what was deleted or edited while it spoke."""
-        current = _without_words(_reworded(_unsaid(llm_history, self.unsaid), self.revisions), self.taken_back)
+        current = without_words(reworded(unsaid(llm_history, self.unsaid), self.revisions), self.taken_back)
         self.llm_history = trim_history(current, HISTORY_TOKENS)
         self.unsaid = set()
-        self.waits = any(map(_waits_for, self.llm_history))
-        self.told_through = max([self.told_through, *(tag["message_id"] for tag in _tags(llm_history))])
+        self.waits = any(map(waits_for, self.llm_history))
+        self.told_through = max([self.told_through, *(tag["message_id"] for tag in tags_in(llm_history))])
 
     def let_go(self, is_waiting: Callable[[str], bool]) -> bool:
         """Drops what runs keep that nobody will go on with. Returns whether there were any."""
-        gone = {ask_id for m in self.llm_history if (ask_id := _waits_for(m)) and not is_waiting(ask_id)}
+        gone = {ask_id for m in self.llm_history if (ask_id := waits_for(m)) and not is_waiting(ask_id)}
         if gone:
-            self.llm_history = [replace(m, metadata=None) if _waits_for(m) in gone else m for m in self.llm_history]
-        self.waits = any(map(_waits_for, self.llm_history))
+            self.llm_history = [replace(m, metadata=None) if waits_for(m) in gone else m for m in self.llm_history]
+        self.waits = any(map(waits_for, self.llm_history))
         return bool(gone)
 
     def stored(self) -> StoredConversation:
@@ -571,7 +496,7 @@ class ConversationManager:
             since=stored.since,
             remote=dict(stored.remote),
             states=dict(stored.states),
-            waits=any(map(_waits_for, stored.llm_history)),
+            waits=any(map(waits_for, stored.llm_history)),
         )
         if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):
             return None
@@ -606,152 +531,3 @@ class ConversationManager:
 
     def _was_left(self, conversation: ChannelConversation, idle: timedelta) -> bool:
         return idle > timedelta(seconds=self.timeout) and not self._keeps_open(conversation.channel_id)
-
-
-def told(message: MessageRecord) -> list[UserContent]:
-    """A message as the model is told it: who said it, to what, the text, the images.
-
-    The text carries the message's ids, so that a later edit or deletion finds it again in the history; the images
-    behind it are the same message's.
-    """
-    reply = ""
-    if message.reply_to_author:
-        excerpt = " ".join(message.reply_to_text[:REPLY_EXCERPT].split())
-        reply = f" (replying to {message.reply_to_author}: {excerpt!r})"
-    line = f"{message.author}{' (you)' if message.is_bot else ''}{reply}: {indented(message.text)}\n"
-    tag = Tag(
-        message_id=message.message_id,
-        author_id=message.author_id,
-        reply_to_id=message.reply_to_id,
-        reply_to_author_id=message.reply_to_author_id,
-    )
-    return [TextContent(line, metadata=tag), *map(ImageUrl, message.images)]
-
-
-def indented(text: str) -> str:
-    """With its further lines indented: no message can pass a line of its own off as somebody else's."""
-    return "\n    ".join(text.splitlines())
-
-
-def trim_history(history: Sequence[ModelMessage], max_tokens: int) -> list[ModelMessage]:
-    """The history cut at turn borders to a token budget.
-
-    Once it is over the budget the oldest turns go until half of it is left: between two cuts the beginning stays the
-    same, which is what providers' prompt caches need. The newest turn always stays.
-    """
-    if sum(map(_tokens, history)) <= max_tokens:
-        return list(history)
-    starts = [i for i, message in enumerate(history) if _is_turn_start(message)]
-    start = next((i for i in starts if sum(map(_tokens, history[i:])) <= max_tokens // 2), starts[-1] if starts else 0)
-    return list(history[start:])
-
-
-def _is_turn_start(message: ModelMessage) -> bool:
-    return isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts)
-
-
-def _tokens(message: ModelMessage) -> int:
-    return sum(_part_tokens(part) for part in message.parts)
-
-
-def _part_tokens(part: object) -> int:
-    content = getattr(part, "content", "")
-    if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
-        return sum(IMAGE_TOKENS if isinstance(item, ImageUrl) else _text_tokens(item) for item in part.content)
-    return _text_tokens(content)
-
-
-def _text_tokens(item: object) -> int:
-    text = item.content if isinstance(item, TextContent) else str(item)
-    return len(text) // CHARACTERS_PER_TOKEN + 1
-
-
-def _pieces(part: UserPromptPart) -> Iterator[tuple[Tag | None, UserContent]]:
-    """What a prompt consists of, each piece with the ids of the message that it was made from."""
-    tag = None
-    for item in [part.content] if isinstance(part.content, str) else part.content:
-        if not isinstance(item, ImageUrl):
-            tag = item.metadata if isinstance(item, TextContent) else None
-        yield tag, item
-
-
-def _prompts(history: Sequence[ModelMessage]) -> Iterator[UserPromptPart]:
-    for message in history:
-        yield from (part for part in message.parts if isinstance(part, UserPromptPart))
-
-
-def _tags(history: Sequence[ModelMessage]) -> list[Tag]:
-    return [tag for part in _prompts(history) for tag, _ in _pieces(part) if tag]
-
-
-def _unsaid(history: Sequence[ModelMessage], questions: Collection[int]) -> list[ModelMessage]:
-    """The history without the answers to prompts in which one of these messages was told."""
-    kept: list[ModelMessage] = []
-    is_meant = False
-    for message in history:
-        if isinstance(message, ModelRequest) and _is_turn_start(message):
-            is_meant = not _told_in(message).isdisjoint(questions)
-        if is_meant and isinstance(message, ModelResponse):
-            message = replace(message, parts=[TextPart(FORGOTTEN)], metadata=None)  # noqa: PLW2901
-        kept.append(message)
-    return kept
-
-
-def _reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMessage]:
-    """The history with these messages told anew, or, where None, told no more."""
-    if not changes:
-        return list(history)
-    return [
-        replace(
-            message, parts=[_reworded_part(p, changes) if isinstance(p, UserPromptPart) else p for p in message.parts]
-        )
-        if isinstance(message, ModelRequest)
-        else message
-        for message in history
-    ]
-
-
-def _without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> list[ModelMessage]:
-    """The history without what is kept beside an answer that may have words of these.
-
-    Of a run that waits that is what it names by the key "words_of"; of others also what the turn's prompt told.
-    """
-    if not gone:
-        return list(history)
-    kept: list[ModelMessage] = []
-    told_of: set[Source] = set()
-    for message in history:
-        if isinstance(message, ModelRequest) and _is_turn_start(message):
-            told_of = {("message", message_id) for message_id in _told_in(message)}
-        beside = _kept_beside(message)
-        named = {(kind, one) for kind, one in beside.get("words_of", ())}
-        words_of = named if "ask_id" in beside else named | told_of
-        is_gone = bool(beside) and not words_of.isdisjoint(gone)
-        kept.append(replace(message, metadata=None) if is_gone else message)
-    return kept
-
-
-def _told_in(prompt: ModelRequest) -> set[int]:
-    """The ids of the messages that a prompt told, whether their words are still there or not."""
-    return {tag["message_id"] for tag in _tags([prompt])} | set((prompt.metadata or {}).get("told", ()))
-
-
-def _kept_beside(message: ModelMessage) -> Mapping[str, Any]:
-    """What the agent keeps for itself beside an answer: how a run goes on that waits, or what its tools were asked."""
-    return (message.metadata or {}) if isinstance(message, ModelResponse) else {}
-
-
-def _waits_for(message: ModelMessage) -> str | None:
-    """By which id what a run waits for is known; None: it does not wait."""
-    ask_id: str | None = _kept_beside(message).get("ask_id")
-    return ask_id
-
-
-def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:
-    content: list[UserContent] = []
-    for tag, item in _pieces(part):
-        if tag is None or not (tag["message_id"] in changes or tag["reply_to_id"] in changes):
-            content.append(item)
-        elif isinstance(item, TextContent) and (message := changes.get(tag["message_id"])):
-            content.extend(told(message))
-    return replace(part, content=content)

@@ -11,8 +11,9 @@ from pydantic_ai import Agent, RunUsage, UsageLimits
 from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup
 from pydantic_ai.messages import TextContent
 
-from conversation import CHARACTERS_PER_TOKEN, MessageRecord, told
+from conversation import MessageRecord
 from decider import JudgeError
+from llm_history import CHARACTERS_PER_TOKEN, told
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from agents.asking import settled
 from agents.gateway import AgentRequest
 from agents.prompt import flat, prompt_of
 from agents.tool_use import given_back, has_tool_use
-from conversation import indented
+from llm_history import indented
 
 # The providers' clients take 0.1 to 0.2 ms for each message of a request. So the newest turns are sent as the model
 # knows turns, what was before as text; rarely, as a provider then has nothing of the history in its cache.

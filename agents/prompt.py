@@ -9,7 +9,8 @@ from itertools import groupby
 from pydantic_ai.messages import ImageUrl, TextContent, UserContent
 
 from agents.gateway import AgentRequest
-from conversation import MessageRecord, indented, told
+from conversation import MessageRecord
+from llm_history import indented, told
 from state.shared_context import in_words
 
 # What is told of a channel that went on for long without the bot.

@@ -29,7 +29,7 @@ from agents.gateway import NOBODY, Asked
 from agents.history import flattened, has_images
 from agents.models import SETTINGS
 from agents.tool_use import is_tool_use
-from conversation import CHARACTERS_PER_TOKEN
+from llm_history import CHARACTERS_PER_TOKEN
 from state.message import Source
 
 # Six messages of Discord's: what is longer is rambling.

@@ -17,8 +17,8 @@ from agents.gateway import AgentRequest, Answer, Failure, FailureKind
 from agents.general import STALL_SECONDS, TOTAL_SECONDS
 from agents.run import MAX_ANSWER_CHARACTERS
 from agents.ums_wire import GoneError, Remote, RemoteError
-from conversation import indented
 from delivery.split import is_blank
+from llm_history import indented
 from state.agent_state import UMSState
 from state.message import without_call
 from state.shared_context import in_words

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import discord
 
-from conversation import REPLY_EXCERPT, MessageRecord
+from conversation import MessageRecord
+from llm_history import REPLY_EXCERPT
 
 SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.reply})
 MAX_IMAGES = 4

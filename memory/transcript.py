@@ -13,7 +13,8 @@ from typing import Any
 import structlog
 from pydantic import TypeAdapter
 
-from conversation import REPLY_EXCERPT, MessageRecord
+from conversation import MessageRecord
+from llm_history import REPLY_EXCERPT
 from state import Message, MessageCategory, Session, SessionManager
 from state.session import VersionError
 

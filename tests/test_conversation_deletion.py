@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
 
-from conversation import FORGOTTEN, MAX_TAKEN_BACK, ChannelConversation, ConversationManager, MessageRecord
+from conversation import MAX_TAKEN_BACK, ChannelConversation, ConversationManager, MessageRecord
+from llm_history import FORGOTTEN
 from state.message import Source, sources_of, sources_of_reading
 from tests.support.clock import FakeClock
 from tests.support.histories import model_reads, turn

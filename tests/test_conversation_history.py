@@ -16,14 +16,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from conversation import (
-    HISTORY_TOKENS,
-    ChannelConversation,
-    ConversationManager,
-    Engagement,
-    told,
-    trim_history,
-)
+from conversation import HISTORY_TOKENS, ChannelConversation, ConversationManager, Engagement
+from llm_history import told, trim_history
 from state.engagement import Mark, Standing
 from tests.support.clock import NOON, FakeClock
 from tests.support.followups import after

@@ -26,13 +26,8 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 
 from agents.gateway import AgentRequest, Answer, Place, Reply
 from agents.general import GeneralAgent
-from conversation import (
-    FORGOTTEN,
-    ChannelConversation,
-    ConversationManager,
-    MessageRecord,
-    StoredConversation,
-)
+from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation
+from llm_history import FORGOTTEN
 from state.agent_state import UMSState
 from state.prompts import ResolutionType
 from tests.support.clock import NOON, FakeClock

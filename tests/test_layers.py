@@ -17,6 +17,7 @@ FLOORS = (
     ("decider",),
     ("followup",),
     ("conversation",),
+    ("llm_history",),
     ("state",),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
@@ -24,7 +25,7 @@ FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 ROOMS = {
     "config": ("bot", "evals", "bench"),
     "discord": ("bot", "bench", "service", "commands", "delivery"),
-    "pydantic_ai": ("agents", "conversation"),
+    "pydantic_ai": ("agents", "conversation", "llm_history"),
 }
 FILES = sorted(
     path for name in (*FLOOR, "config") for path in (*ROOT.glob(f"{name}.py"), *ROOT.glob(f"{name}/**/*.py"))

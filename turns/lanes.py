@@ -15,11 +15,12 @@ from itertools import takewhile
 import structlog
 
 from agents.gateway import Answer, Failure, FailureKind
-from conversation import ChannelConversation, ConversationManager, History, MessageRecord
+from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import addresses_others
 from delivery.post import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
 from delivery.prompts import Prompts, card_of
 from delivery.split import closed, split
+from llm_history import History
 from state.agent_state import AgentState
 from state.awaiting import Prompt
 from turns.answering import Answering

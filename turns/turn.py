@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from agents.gateway import AgentRequest, Answer, Failure, Place
-from conversation import ChannelConversation, History, MessageRecord
+from conversation import ChannelConversation, MessageRecord
 from delivery.post import Post, Posted
+from llm_history import History
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import ProcessingResult, RouteTarget
 from state.optout import redacted

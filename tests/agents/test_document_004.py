@@ -23,7 +23,8 @@ from agents.general import GeneralAgent
 from agents.models import build_model
 from agents.team import Team
 from agents.ums import UMSAgent
-from conversation import ChannelConversation, History, told
+from conversation import ChannelConversation
+from llm_history import History, told
 from state.agent_state import GENERAL, GPAState, UMSState, read_agent_state
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BOT, CHANNEL, said

@@ -9,8 +9,9 @@ import discord
 import pytest
 
 from bot import Parley
-from conversation import REPLY_EXCERPT, MessageRecord
+from conversation import MessageRecord
 from delivery.reading import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, is_said_by_people, to_record
+from llm_history import REPLY_EXCERPT
 from tests.support.clock import NOON
 from tests.support.discord_payloads import (
     DIRECT,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind
-from conversation import told
+from llm_history import told
 from state.agent_state import AgentState
 from state.prompts import Ask
 

@@ -12,7 +12,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from conversation import MessageRecord, told
+from conversation import MessageRecord
+from llm_history import told
 
 
 def turn(*asked: MessageRecord, answer: str = "yes") -> list[ModelMessage]:

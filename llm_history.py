@@ -1,0 +1,242 @@
+"""What the model was told and said, as it is given back to it, and what edits and deletions in Discord make of it.
+
+A history is a value: prompts, of which each message can be told from the others by its tag, and answers, in whose
+metadata the agent keeps what it needs beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypedDict
+
+from pydantic import BaseModel
+from pydantic_ai.messages import (
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextContent,
+    TextPart,
+    UserContent,
+    UserPromptPart,
+)
+
+from state.message import MessageRecord, Source
+
+CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
+IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
+FORGOTTEN = "(forgotten at somebody's request)"
+REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
+
+Changes = dict[int, MessageRecord | None]
+"""What became of messages since they were told: the new words, or None where they are gone."""
+History = list[ModelMessage]
+"""What the model was told and said, as it is given back to it."""
+
+
+class Tag(TypedDict):
+    """The ids that a message's piece of a prompt carries."""
+
+    message_id: int
+    author_id: int
+    reply_to_id: int | None
+    reply_to_author_id: int | None
+
+
+def fits(read: Callable[[Any], object], value: object) -> bool:
+    """Whether a value can be read so, which raises ValueError for what it cannot read."""
+    try:
+        read(value)
+    except ValueError:
+        return False
+    return True
+
+
+class _Beside(BaseModel):
+    """What is read here of an answer's metadata; the rest is the agent's."""
+
+    ask_id: str | None = None
+    words_of: list[Source] = []
+
+
+class _Told(BaseModel):
+    """A prompt's metadata: the ids of the messages that it told."""
+
+    told: list[int] = []
+
+
+class _Tagged(BaseModel):
+    message_id: int
+    author_id: int
+    reply_to_id: int | None
+    reply_to_author_id: int | None
+
+
+def readable(message: ModelMessage) -> ModelMessage:
+    """Without the metadata that cannot be read, which somebody may have written by hand."""
+    form = _Beside if isinstance(message, ModelResponse) else _Told
+    sound = message if fits(form.model_validate, message.metadata or {}) else replace(message, metadata=None)
+    if isinstance(sound, ModelResponse):
+        return sound
+    parts = [_readable_part(part) if isinstance(part, UserPromptPart) else part for part in sound.parts]
+    return replace(sound, parts=parts)
+
+
+def _readable_part(part: UserPromptPart) -> UserPromptPart:
+    items = [part.content] if isinstance(part.content, str) else part.content
+    return replace(part, content=[item for item in items if _is_tagged_well(item)])
+
+
+def _is_tagged_well(item: UserContent) -> bool:
+    tag = item.metadata if isinstance(item, TextContent) else None
+    return not tag or fits(_Tagged.model_validate, tag)
+
+
+def told(message: MessageRecord) -> list[UserContent]:
+    """A message as the model is told it: who said it, to what, the text, the images.
+
+    The text carries the message's ids, so that a later edit or deletion finds it again in the history; the images
+    behind it are the same message's.
+    """
+    reply = ""
+    if message.reply_to_author:
+        excerpt = " ".join(message.reply_to_text[:REPLY_EXCERPT].split())
+        reply = f" (replying to {message.reply_to_author}: {excerpt!r})"
+    line = f"{message.author}{' (you)' if message.is_bot else ''}{reply}: {indented(message.text)}\n"
+    tag = Tag(
+        message_id=message.message_id,
+        author_id=message.author_id,
+        reply_to_id=message.reply_to_id,
+        reply_to_author_id=message.reply_to_author_id,
+    )
+    return [TextContent(line, metadata=tag), *map(ImageUrl, message.images)]
+
+
+def indented(text: str) -> str:
+    """With its further lines indented: no message can pass a line of its own off as somebody else's."""
+    return "\n    ".join(text.splitlines())
+
+
+def trim_history(history: Sequence[ModelMessage], max_tokens: int) -> list[ModelMessage]:
+    """The history cut at turn borders to a token budget.
+
+    Once it is over the budget the oldest turns go until half of it is left: between two cuts the beginning stays the
+    same, which is what providers' prompt caches need. The newest turn always stays.
+    """
+    if sum(map(_tokens, history)) <= max_tokens:
+        return list(history)
+    starts = [i for i, message in enumerate(history) if _is_turn_start(message)]
+    start = next((i for i in starts if sum(map(_tokens, history[i:])) <= max_tokens // 2), starts[-1] if starts else 0)
+    return list(history[start:])
+
+
+def _is_turn_start(message: ModelMessage) -> bool:
+    return isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts)
+
+
+def _tokens(message: ModelMessage) -> int:
+    return sum(_part_tokens(part) for part in message.parts)
+
+
+def _part_tokens(part: object) -> int:
+    content = getattr(part, "content", "")
+    if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
+        return sum(IMAGE_TOKENS if isinstance(item, ImageUrl) else _text_tokens(item) for item in part.content)
+    return _text_tokens(content)
+
+
+def _text_tokens(item: object) -> int:
+    text = item.content if isinstance(item, TextContent) else str(item)
+    return len(text) // CHARACTERS_PER_TOKEN + 1
+
+
+def _pieces(part: UserPromptPart) -> Iterator[tuple[Tag | None, UserContent]]:
+    """What a prompt consists of, each piece with the ids of the message that it was made from."""
+    tag = None
+    for item in [part.content] if isinstance(part.content, str) else part.content:
+        if not isinstance(item, ImageUrl):
+            tag = item.metadata if isinstance(item, TextContent) else None
+        yield tag, item
+
+
+def _prompts(history: Sequence[ModelMessage]) -> Iterator[UserPromptPart]:
+    for message in history:
+        yield from (part for part in message.parts if isinstance(part, UserPromptPart))
+
+
+def tags_in(history: Sequence[ModelMessage]) -> list[Tag]:
+    return [tag for part in _prompts(history) for tag, _ in _pieces(part) if tag]
+
+
+def unsaid(history: Sequence[ModelMessage], questions: Collection[int]) -> list[ModelMessage]:
+    """The history without the answers to prompts in which one of these messages was told."""
+    kept: list[ModelMessage] = []
+    is_meant = False
+    for message in history:
+        if isinstance(message, ModelRequest) and _is_turn_start(message):
+            is_meant = not _told_in(message).isdisjoint(questions)
+        if is_meant and isinstance(message, ModelResponse):
+            message = replace(message, parts=[TextPart(FORGOTTEN)], metadata=None)  # noqa: PLW2901
+        kept.append(message)
+    return kept
+
+
+def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMessage]:
+    """The history with these messages told anew, or, where None, told no more."""
+    if not changes:
+        return list(history)
+    return [
+        replace(
+            message, parts=[_reworded_part(p, changes) if isinstance(p, UserPromptPart) else p for p in message.parts]
+        )
+        if isinstance(message, ModelRequest)
+        else message
+        for message in history
+    ]
+
+
+def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> list[ModelMessage]:
+    """The history without what is kept beside an answer that may have words of these.
+
+    Of a run that waits that is what it names by the key "words_of"; of others also what the turn's prompt told.
+    """
+    if not gone:
+        return list(history)
+    kept: list[ModelMessage] = []
+    told_of: set[Source] = set()
+    for message in history:
+        if isinstance(message, ModelRequest) and _is_turn_start(message):
+            told_of = {("message", message_id) for message_id in _told_in(message)}
+        beside = _kept_beside(message)
+        named = {(kind, one) for kind, one in beside.get("words_of", ())}
+        words_of = named if "ask_id" in beside else named | told_of
+        is_gone = bool(beside) and not words_of.isdisjoint(gone)
+        kept.append(replace(message, metadata=None) if is_gone else message)
+    return kept
+
+
+def _told_in(prompt: ModelRequest) -> set[int]:
+    """The ids of the messages that a prompt told, whether their words are still there or not."""
+    return {tag["message_id"] for tag in tags_in([prompt])} | set((prompt.metadata or {}).get("told", ()))
+
+
+def _kept_beside(message: ModelMessage) -> Mapping[str, Any]:
+    """What the agent keeps for itself beside an answer: how a run goes on that waits, or what its tools were asked."""
+    return (message.metadata or {}) if isinstance(message, ModelResponse) else {}
+
+
+def waits_for(message: ModelMessage) -> str | None:
+    """By which id what a run waits for is known; None: it does not wait."""
+    ask_id: str | None = _kept_beside(message).get("ask_id")
+    return ask_id
+
+
+def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:
+    content: list[UserContent] = []
+    for tag, item in _pieces(part):
+        if tag is None or not (tag["message_id"] in changes or tag["reply_to_id"] in changes):
+            content.append(item)
+        elif isinstance(item, TextContent) and (message := changes.get(tag["message_id"])):
+            content.extend(told(message))
+    return replace(part, content=content)
