@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import pytest
 
 from config import Settings
+from tests.support.stub_responses import StubResponses
 from tests.support.virtual_time import VirtualTimeLoop
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DISCORD_BOT_TOKEN")
@@ -29,6 +30,19 @@ def pytest_asyncio_loop_factories(
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     virtual = item.get_closest_marker("virtual_time")
     return {"virtual": VirtualTimeLoop} if virtual else {"real": asyncio.new_event_loop}
+
+
+@pytest.fixture
+async def openai(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubResponses]:
+    """OpenAI's Responses API, to which `openai:` leads."""
+    server = StubResponses()
+    await server.start()
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-stub")
+    try:
+        yield server
+    finally:
+        await server.stop()
 
 
 @pytest.fixture(autouse=True, scope="session")

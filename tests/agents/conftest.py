@@ -1,4 +1,4 @@
-"""The stub model server, and pydantic-ai's models pointed at it."""
+"""The stub model server, with pydantic-ai's models pointed at it, and a remote agent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.support.remote_agent import RemoteAgent
 from tests.support.stub_model import StubModel
 
 
@@ -15,6 +16,16 @@ async def stub(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubModel]:
     await server.start()
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-stub")
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@pytest.fixture
+async def remote() -> AsyncIterator[RemoteAgent]:
+    server = RemoteAgent()
+    await server.start()
     try:
         yield server
     finally:

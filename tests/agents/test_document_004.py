@@ -112,21 +112,11 @@ async def python_run(code: str) -> str:
 
 
 @pytest.fixture
-async def ums() -> AsyncIterator[RemoteAgent]:
-    server = RemoteAgent()
-    await server.start()
-    try:
-        yield server
-    finally:
-        await server.stop()
-
-
-@pytest.fixture
-async def coordinator(stub: StubModel, ums: RemoteAgent) -> AsyncIterator[Coordinator]:
+async def coordinator(stub: StubModel, remote: RemoteAgent) -> AsyncIterator[Coordinator]:
     assert stub.url
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(build_model("MODEL", "openai-chat:main"))
-        users = await stack.enter_async_context(UMSAgent("ums", ums.url, "Manages users.", {}))
+        users = await stack.enter_async_context(UMSAgent("ums", remote.url, "Manages users.", {}))
         picker = Picker(
             [Candidate("ums", "Manages users.")], model=model, has_budget=lambda: True, spend=lambda _tokens: None
         )
@@ -172,7 +162,7 @@ async def test_gpa_state_persistence(coordinator: Coordinator, stub: StubModel) 
     assert (result["content"], answered["content"]) == ("4", "It is 4.")
 
 
-async def test_ums_conversation_reuse(coordinator: Coordinator, stub: StubModel, ums: RemoteAgent) -> None:
+async def test_ums_conversation_reuse(coordinator: Coordinator, stub: StubModel, remote: RemoteAgent) -> None:
     stub.picks = "ums"
     # Turn 1: Create conversation
     choice1, request1 = Choice(), Request([user("List users")])
@@ -190,7 +180,7 @@ async def test_ums_conversation_reuse(coordinator: Coordinator, stub: StubModel,
     state2 = choice2.get_state()
     assert state2["ums_conversation_id"] == conv_id  # Same conversation
     chat = f"/ums/conversations/{conv_id}/chat"
-    assert ums.paths == ["/ums/conversations", chat, chat]
+    assert remote.paths == ["/ums/conversations", chat, chat]
 
 
 # Its conversations
@@ -230,16 +220,16 @@ async def test_gpa_multi_turn_code_execution(talk: Talk, stub: StubModel) -> Non
     assert results == ["55", "6765"]
 
 
-async def test_ums_multi_turn_user_management(talk: Talk, ums: RemoteAgent) -> None:
-    ums.answers += [whole("Ann and Bob."), whole("Ann is gone.")]
+async def test_ums_multi_turn_user_management(talk: Talk, remote: RemoteAgent) -> None:
+    remote.answers += [whole("Ann and Bob."), whole("Ann is gone.")]
     first = await talk.say("List users", "ums")
     assert await talk.say("Delete the first user", "ums") == first
     assert first["ums_conversation_id"] == "conv-1"
-    assert ums.contents == ["List users", "Delete the first user"]
+    assert remote.contents == ["List users", "Delete the first user"]
 
 
-async def test_mixed_conversation_switching_agents(talk: Talk, stub: StubModel, ums: RemoteAgent) -> None:
-    ums.answers += [whole("Ann and Bob."), whole("Ann is gone.")]
+async def test_mixed_conversation_switching_agents(talk: Talk, stub: StubModel, remote: RemoteAgent) -> None:
+    remote.answers += [whole("Ann and Bob."), whole("Ann is gone.")]
     users = await talk.say("List users", "ums")
     weather = await talk.say("What's the weather in Paris?", GENERAL, Reply("Mild."))
     assert (weather["is_gpa"], weather["gpa_messages"]["tool_calls"]) == (True, [])
@@ -247,4 +237,4 @@ async def test_mixed_conversation_switching_agents(talk: Talk, stub: StubModel, 
     assert len(texts(stub.requests[-1])) == 2, "a new conversation, without what the other was asked"
     assert "users" not in str(stub.requests[-1]["messages"])
     assert await talk.say("Delete the first user", "ums") == users
-    assert ums.contents == ["List users", "Delete the first user"]
+    assert remote.contents == ["List users", "Delete the first user"]

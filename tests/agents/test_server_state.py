@@ -38,18 +38,6 @@ SECRET = "the wifi is bluebell"
 
 
 @pytest.fixture
-async def openai(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubResponses]:
-    server = StubResponses()
-    await server.start()
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-stub")
-    try:
-        yield server
-    finally:
-        await server.stop()
-
-
-@pytest.fixture
 async def model(openai: StubResponses) -> AsyncIterator[OpenAIResponsesModel]:
     assert openai.url
     async with build_model("MODEL", "openai:gpt-5") as model:

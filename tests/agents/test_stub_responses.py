@@ -54,20 +54,8 @@ PARAMETERS = ModelRequestParameters(function_tools=[Tool(look_up).tool_def])
 
 
 @pytest.fixture
-async def kept(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubResponses]:
-    server = StubResponses()
-    await server.start()
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-stub")
-    try:
-        yield server
-    finally:
-        await server.stop()
-
-
-@pytest.fixture
-async def model(kept: StubResponses) -> AsyncIterator[OpenAIResponsesModel]:
-    assert kept.url
+async def model(openai: StubResponses) -> AsyncIterator[OpenAIResponsesModel]:
+    assert openai.url
     model = OpenAIResponsesModel("gpt-5")
     async with model:
         yield model
@@ -105,18 +93,18 @@ def sent(stub: StubResponses) -> list[str]:
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 200])
-async def test_a_turn(kept: StubResponses, model: Model, chunk: int) -> None:
-    kept.replies.append(Reply("Tea, of course.", chunk=chunk, tokens=30))
+async def test_a_turn(openai: StubResponses, model: Model, chunk: int) -> None:
+    openai.replies.append(Reply("Tea, of course.", chunk=chunk, tokens=30))
     response = await ask(model, prompt("Tea or coffee?"))
     assert response.text == "Tea, of course."
     assert (response.usage.input_tokens, response.usage.output_tokens) == (25, 5)
     assert (response.provider_name, response.provider_response_id) == ("openai", "resp_1")
     assert response.state == "complete"
-    assert kept.seen == [["Tea or coffee?"]]
+    assert openai.seen == [["Tea or coffee?"]]
 
 
-async def test_a_call_of_a_tool_and_its_result(kept: StubResponses, model: Model) -> None:
-    kept.replies.append(Reply("I look.", calls=(LOOK_UP, replace(LOOK_UP, id="call_2"))))
+async def test_a_call_of_a_tool_and_its_result(openai: StubResponses, model: Model) -> None:
+    openai.replies.append(Reply("I look.", calls=(LOOK_UP, replace(LOOK_UP, id="call_2"))))
     asked = prompt("How warm is Bern?")
     called = await ask(model, asked)
     assert called.text == "I look."
@@ -128,12 +116,12 @@ async def test_a_call_of_a_tool_and_its_result(kept: StubResponses, model: Model
     assert answered.text == "You said: result of call_2"
 
 
-async def test_an_answer_at_once(kept: StubResponses, model: Model) -> None:
-    kept.replies.append(Reply("Tea.", calls=(LOOK_UP,)))
+async def test_an_answer_at_once(openai: StubResponses, model: Model) -> None:
+    openai.replies.append(Reply("Tea.", calls=(LOOK_UP,)))
     response = await model_request(model, [prompt("Tea or coffee?")])
     assert response.text == "Tea."
     assert response.tool_calls[0].tool_call_id == "call_1"
-    assert kept.responses["resp_1"][-1]["call_id"] == "call_1"
+    assert openai.responses["resp_1"][-1]["call_id"] == "call_1"
 
 
 async def events_of(stub: StubResponses) -> list[dict[str, Any]]:
@@ -153,9 +141,9 @@ async def events_of(stub: StubResponses) -> list[dict[str, Any]]:
     return events
 
 
-async def test_the_events_come_in_openais_order_and_form(kept: StubResponses) -> None:
-    kept.replies.append(Reply("Let me see", chunk=4, calls=(LOOK_UP,)))
-    events = await events_of(kept)
+async def test_the_events_come_in_openais_order_and_form(openai: StubResponses) -> None:
+    openai.replies.append(Reply("Let me see", chunk=4, calls=(LOOK_UP,)))
+    events = await events_of(openai)
     for event in events:
         TypeAdapter[ResponseStreamEvent](ResponseStreamEvent).validate_python(event)
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
@@ -170,14 +158,14 @@ async def test_the_events_come_in_openais_order_and_form(kept: StubResponses) ->
     ]
 
 
-async def test_raw_bytes_are_sent_as_they_are(kept: StubResponses, model: Model) -> None:
+async def test_raw_bytes_are_sent_as_they_are(openai: StubResponses, model: Model) -> None:
     failure = {"type": "error", "sequence_number": 0, "code": "server_error", "message": "Oh no.", "param": None}
-    kept.replies.append(Reply(raw=f"event: error\ndata: {json.dumps(failure)}\n\n".encode()))
+    openai.replies.append(Reply(raw=f"event: error\ndata: {json.dumps(failure)}\n\n".encode()))
     with pytest.raises(ModelServerError, match=r"Oh no\."):
         await ask(model, prompt("Hello"))
 
 
-async def test_what_a_script_waits_for_and_is_told(kept: StubResponses, model: Model) -> None:
+async def test_what_a_script_waits_for_and_is_told(openai: StubResponses, model: Model) -> None:
     before, gate = asyncio.Event(), asyncio.Event()
     told: list[str] = []
 
@@ -185,10 +173,10 @@ async def test_what_a_script_waits_for_and_is_told(kept: StubResponses, model: M
         told.append(text)
 
     async def begin() -> None:
-        await kept.arrived.wait()
+        await openai.arrived.wait()
         before.set()
 
-    kept.replies.append(Reply("one two", before=before, gate=gate, chunk=4, pace=pace))
+    openai.replies.append(Reply("one two", before=before, gate=gate, chunk=4, pace=pace))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(begin())
         async with model_request_stream(model, [prompt("Count")]) as stream:
@@ -203,8 +191,10 @@ async def test_what_a_script_waits_for_and_is_told(kept: StubResponses, model: M
     assert told == ["one ", "one two"]
 
 
-async def test_an_answer_that_the_client_leaves_has_an_id_that_leads_nowhere(kept: StubResponses, model: Model) -> None:
-    kept.replies.append(Reply("Well, ", endless=True))
+async def test_an_answer_that_the_client_leaves_has_an_id_that_leads_nowhere(
+    openai: StubResponses, model: Model
+) -> None:
+    openai.replies.append(Reply("Well, ", endless=True))
     async with model_request_stream(model, [prompt("Go on")]) as stream:
         events = aiter(stream)
         for _ in range(5):
@@ -217,44 +207,44 @@ async def test_an_answer_that_the_client_leaves_has_an_id_that_leads_nowhere(kep
 # Continuing from a response
 
 
-async def test_a_response_by_its_id_with_only_what_is_new(kept: StubResponses, model: Model) -> None:
+async def test_a_response_by_its_id_with_only_what_is_new(openai: StubResponses, model: Model) -> None:
     first = await ask(model, prompt("one"), openai_previous_response_id="auto")
     second = await ask(model, prompt("two"), openai_previous_response_id=first.provider_response_id)
     await ask(model, prompt("other"), openai_previous_response_id=first.provider_response_id)
-    assert kept.seen == [["one"], ["one", "You said: one", "two"], ["one", "You said: one", "other"]]
+    assert openai.seen == [["one"], ["one", "You said: one", "two"], ["one", "You said: one", "other"]]
     assert second.history_digest
 
 
-async def test_the_instructions_of_a_request_are_not_kept(kept: StubResponses, model: Model) -> None:
+async def test_the_instructions_of_a_request_are_not_kept(openai: StubResponses, model: Model) -> None:
     first = await ask(model, replace(prompt("one"), instructions="Rhyme."), openai_previous_response_id="auto")
     await ask(model, prompt("two"), openai_previous_response_id=first.provider_response_id)
-    assert [body.get("instructions") for body in kept.requests] == ["Rhyme.", None]
-    assert kept.seen[-1] == ["one", "You said: one", "two"]
+    assert [body.get("instructions") for body in openai.requests] == ["Rhyme.", None]
+    assert openai.seen[-1] == ["one", "You said: one", "two"]
 
 
 @pytest.mark.parametrize("begin", ["auto", "resp_1"])
-async def test_a_run_goes_on_from_its_own_newest_response(kept: StubResponses, model: Model, begin: str) -> None:
+async def test_a_run_goes_on_from_its_own_newest_response(openai: StubResponses, model: Model, begin: str) -> None:
     await ask(model, prompt("zero"))
     run: list[ModelMessage] = [prompt("How warm is Bern?")]
     for call in ("call_1", "call_2"):
-        kept.replies.append(Reply(calls=(replace(LOOK_UP, id=call),)))
+        openai.replies.append(Reply(calls=(replace(LOOK_UP, id=call),)))
         run += [await ask(model, *run, openai_previous_response_id=begin), results(call)]
     await ask(model, *run, openai_previous_response_id=begin)
-    previous = [body.get("previous_response_id") for body in kept.requests]
+    previous = [body.get("previous_response_id") for body in openai.requests]
     assert previous == [None, None if begin == "auto" else begin, "resp_2", "resp_3"]
-    assert sent(kept) == ["function_call_output"]
+    assert sent(openai) == ["function_call_output"]
     before = [] if begin == "auto" else ["zero", "You said: zero"]
     looked_up = ['look_up({"city": "Bern"})', "result of call_1", 'look_up({"city": "Bern"})', "result of call_2"]
-    assert kept.seen[-1] == [*before, "How warm is Bern?", *looked_up]
+    assert openai.seen[-1] == [*before, "How warm is Bern?", *looked_up]
 
 
-async def test_a_run_that_was_stored_as_json_goes_on_all_the_same(kept: StubResponses, model: Model) -> None:
-    kept.replies.append(Reply(calls=(LOOK_UP,)))
+async def test_a_run_that_was_stored_as_json_goes_on_all_the_same(openai: StubResponses, model: Model) -> None:
+    openai.replies.append(Reply(calls=(LOOK_UP,)))
     run: list[ModelMessage] = [prompt("one")]
     run.append(await ask(model, *run, openai_previous_response_id="auto"))
     stored = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(run))
     await ask(model, *stored, results("call_1"), openai_previous_response_id="auto")
-    assert sent(kept) == ["function_call_output"]
+    assert sent(openai) == ["function_call_output"]
 
 
 @pytest.mark.parametrize(
@@ -266,36 +256,36 @@ async def test_a_run_that_was_stored_as_json_goes_on_all_the_same(kept: StubResp
     ],
 )
 async def test_a_changed_run_loses_the_state_before_it(
-    kept: StubResponses, model: Model, change: Callable[[list[Any]], list[ModelMessage]]
+    openai: StubResponses, model: Model, change: Callable[[list[Any]], list[ModelMessage]]
 ) -> None:
     """pydantic-ai then sends neither the id it was given nor what the state knew."""
     before = await ask(model, prompt("zero"), openai_previous_response_id="auto")
-    kept.replies.append(Reply(calls=(LOOK_UP,)))
+    openai.replies.append(Reply(calls=(LOOK_UP,)))
     seed = before.provider_response_id
     asked = prompt("one")
     called = await ask(model, asked, openai_previous_response_id=seed)
     await ask(model, *change([asked, called]), results("call_1"), openai_previous_response_id=seed)
-    assert "previous_response_id" not in kept.requests[-1]
-    assert "zero" not in kept.seen[-1]
+    assert "previous_response_id" not in openai.requests[-1]
+    assert "zero" not in openai.seen[-1]
 
 
-async def test_results_alone_go_on_from_the_response_that_called(kept: StubResponses, model: Model) -> None:
-    kept.replies.append(Reply(calls=(LOOK_UP,)))
+async def test_results_alone_go_on_from_the_response_that_called(openai: StubResponses, model: Model) -> None:
+    openai.replies.append(Reply(calls=(LOOK_UP,)))
     called = await ask(model, prompt("one"), openai_previous_response_id="auto")
     await ask(model, results("call_1"), openai_previous_response_id=called.provider_response_id)
-    assert kept.seen[-1] == ["one", 'look_up({"city": "Bern"})', "result of call_1"]
+    assert openai.seen[-1] == ["one", 'look_up({"city": "Bern"})', "result of call_1"]
 
 
-async def test_what_is_not_to_be_stored_is_not(kept: StubResponses, model: Model) -> None:
+async def test_what_is_not_to_be_stored_is_not(openai: StubResponses, model: Model) -> None:
     await ask(model, prompt("one"), openai_store=False)
-    assert not kept.responses
+    assert not openai.responses
 
 
 # Continuing a conversation
 
 
 async def test_a_conversation_keeps_what_was_asked_and_answered(
-    kept: StubResponses, model: Model, client: AsyncOpenAI
+    openai: StubResponses, model: Model, client: AsyncOpenAI
 ) -> None:
     made = await client.conversations.create()
     assert await client.conversations.retrieve(made.id) == made
@@ -303,28 +293,28 @@ async def test_a_conversation_keeps_what_was_asked_and_answered(
         response = await ask(model, prompt(text), openai_conversation_id=made.id)
         assert (response.provider_details or {})["conversation_id"] == made.id
         assert response.history_digest is None
-    assert kept.seen == [["one"], ["one", "You said: one", "two"]]
+    assert openai.seen == [["one"], ["one", "You said: one", "two"]]
 
 
 async def test_a_run_in_a_conversation_sends_its_results_only(
-    kept: StubResponses, model: Model, client: AsyncOpenAI
+    openai: StubResponses, model: Model, client: AsyncOpenAI
 ) -> None:
     made = await client.conversations.create()
     run: list[ModelMessage] = [prompt("one")]
-    kept.replies.append(Reply("I look.", calls=(LOOK_UP,)))
+    openai.replies.append(Reply("I look.", calls=(LOOK_UP,)))
     run += [await ask(model, *run, openai_conversation_id=made.id), results("call_1")]
     # However the run was changed before its newest response: that much the conversation has.
     await ask(model, *run[1:], openai_conversation_id=made.id)
-    assert sent(kept) == ["function_call_output"]
-    assert kept.seen[-1] == ["one", "I look.", 'look_up({"city": "Bern"})', "result of call_1"]
+    assert sent(openai) == ["function_call_output"]
+    assert openai.seen[-1] == ["one", "I look.", 'look_up({"city": "Bern"})', "result of call_1"]
 
 
 async def test_a_conversation_begins_with_the_items_it_is_given(
-    kept: StubResponses, model: Model, client: AsyncOpenAI
+    openai: StubResponses, model: Model, client: AsyncOpenAI
 ) -> None:
     made = await client.conversations.create(items=[{"role": "user", "content": "zero"}])
     await ask(model, prompt("one"), openai_conversation_id=made.id)
-    assert kept.seen == [["zero", "one"]]
+    assert openai.seen == [["zero", "one"]]
 
 
 # What breaks off
@@ -332,26 +322,26 @@ async def test_a_conversation_begins_with_the_items_it_is_given(
 
 @pytest.mark.parametrize("cut_after", [0, 2])
 async def test_of_half_a_stream_nothing_is_kept(
-    kept: StubResponses, model: Model, client: AsyncOpenAI, cut_after: int
+    openai: StubResponses, model: Model, client: AsyncOpenAI, cut_after: int
 ) -> None:
     made = await client.conversations.create()
-    kept.replies.append(Reply("one two three", chunk=4, cut_after=cut_after))
+    openai.replies.append(Reply("one two three", chunk=4, cut_after=cut_after))
     with pytest.raises(ModelConnectionError):
         await ask(model, prompt("Count"), openai_conversation_id=made.id)
-    assert kept.conversations == {made.id: []}
-    assert not kept.responses
+    assert openai.conversations == {made.id: []}
+    assert not openai.responses
     await ask(model, prompt("Again"), openai_conversation_id=made.id)
-    assert kept.seen[-1] == ["Again"]
+    assert openai.seen[-1] == ["Again"]
 
 
 @pytest.mark.parametrize(
     ("status", "error"), [(500, ModelServerError), (429, ModelRateLimitError), (401, ModelAuthenticationError)]
 )
-async def test_a_scripted_error(kept: StubResponses, model: Model, status: int, error: type[ModelAPIError]) -> None:
-    kept.replies.append(Reply(status=status, words="not now"))
+async def test_a_scripted_error(openai: StubResponses, model: Model, status: int, error: type[ModelAPIError]) -> None:
+    openai.replies.append(Reply(status=status, words="not now"))
     with pytest.raises(error, match="not now"):
         await ask(model, prompt("one"))
-    assert not kept.responses
+    assert not openai.responses
 
 
 # What is refused
@@ -371,11 +361,11 @@ def body_of(error: ModelHTTPError) -> tuple[str, str | None, str | None]:
 
 
 @pytest.mark.parametrize("forget", [None, "one", "all"])
-async def test_a_response_that_is_not_there(kept: StubResponses, model: Model, forget: str | None) -> None:
+async def test_a_response_that_is_not_there(openai: StubResponses, model: Model, forget: str | None) -> None:
     previous = "resp_9"
     if forget:
         previous = (await ask(model, prompt("one"))).provider_response_id or ""
-        kept.forget(previous) if forget == "one" else kept.forget_all()
+        openai.forget(previous) if forget == "one" else openai.forget_all()
     error = await refused(model, prompt("two"), openai_previous_response_id=previous)
     assert isinstance(error, ModelRequestRejectedError)
     assert error.status_code == 400
@@ -386,22 +376,22 @@ async def test_a_response_that_is_not_there(kept: StubResponses, model: Model, f
 
 @pytest.mark.parametrize("forget", [None, "one", "all"])
 async def test_a_conversation_that_is_not_there(
-    kept: StubResponses, model: Model, client: AsyncOpenAI, forget: str | None
+    openai: StubResponses, model: Model, client: AsyncOpenAI, forget: str | None
 ) -> None:
     conversation = "conv_9"
     if forget:
         conversation = (await client.conversations.create()).id
-        kept.forget(conversation) if forget == "one" else kept.forget_all()
+        openai.forget(conversation) if forget == "one" else openai.forget_all()
     error = await refused(model, prompt("one"), openai_conversation_id=conversation)
     assert isinstance(error, ModelNotFoundError)
     assert error.status_code == 404
     assert body_of(error) == (f"Conversation with id '{conversation}' not found.", None, None)
 
 
-async def test_both_ways_at_once(kept: StubResponses, model: Model) -> None:
+async def test_both_ways_at_once(openai: StubResponses, model: Model) -> None:
     with pytest.raises(UserError, match="cannot both be set"):
         await ask(model, prompt("one"), openai_previous_response_id="resp_1", openai_conversation_id="conv_1")
-    assert not kept.requests
+    assert not openai.requests
     body = {"previous_response_id": "resp_1"}
     error = await refused(model, prompt("one"), openai_conversation_id="conv_1", extra_body=body)
     assert error.status_code == 400
@@ -409,33 +399,33 @@ async def test_both_ways_at_once(kept: StubResponses, model: Model) -> None:
 
 
 async def test_a_second_request_of_a_conversation_that_is_busy(
-    kept: StubResponses, model: Model, client: AsyncOpenAI
+    openai: StubResponses, model: Model, client: AsyncOpenAI
 ) -> None:
     made = await client.conversations.create()
     gate = asyncio.Event()
-    kept.replies.append(Reply("one", before=gate))
+    openai.replies.append(Reply("one", before=gate))
     first = asyncio.create_task(ask(model, prompt("one"), openai_conversation_id=made.id))
-    await kept.arrived.wait()
+    await openai.arrived.wait()
     error = await refused(model, prompt("two"), openai_conversation_id=made.id)
     assert (error.status_code, error.provider_error_code) == (400, "conversation_locked")
     gate.set()
     await first
     await ask(model, prompt("two"), openai_conversation_id=made.id)
-    assert kept.seen[-1] == ["one", "one", "two"]
+    assert openai.seen[-1] == ["one", "one", "two"]
 
 
-async def test_a_result_without_its_call(kept: StubResponses, model: Model) -> None:
+async def test_a_result_without_its_call(openai: StubResponses, model: Model) -> None:
     error = await refused(model, results("call_1"))
     message = "No tool call found for function call output with call_id call_1."
     assert (error.status_code, body_of(error)) == (400, (message, "input", None))
-    assert not kept.seen
+    assert not openai.seen
 
 
 @pytest.mark.parametrize("with_results", [(), ("call_1",)])
 async def test_a_call_in_the_state_without_its_result(
-    kept: StubResponses, model: Model, with_results: tuple[str, ...]
+    openai: StubResponses, model: Model, with_results: tuple[str, ...]
 ) -> None:
-    kept.replies.append(Reply(calls=(LOOK_UP, replace(LOOK_UP, id="call_2"))))
+    openai.replies.append(Reply(calls=(LOOK_UP, replace(LOOK_UP, id="call_2"))))
     called = await ask(model, prompt("one"), openai_previous_response_id="auto")
     newer = [results(*with_results)] if with_results else []
     seed = called.provider_response_id
@@ -445,32 +435,32 @@ async def test_a_call_in_the_state_without_its_result(
     assert (error.status_code, body_of(error)) == (400, (message, "input", None))
 
 
-async def test_what_the_state_has_already(kept: StubResponses, model: Model, client: AsyncOpenAI) -> None:
+async def test_what_the_state_has_already(openai: StubResponses, model: Model, client: AsyncOpenAI) -> None:
     made = await client.conversations.create()
     said = await ask(model, prompt("one"), openai_conversation_id=made.id)
     forgetful = replace(said, provider_details=None)
     error = await refused(model, forgetful, prompt("two"), openai_conversation_id=made.id)
     assert error.status_code == 400
     assert body_of(error)[0].startswith("Duplicate item found with id msg_1.")
-    assert len(kept.seen) == 1
+    assert len(openai.seen) == 1
 
 
-async def test_a_request_without_a_key(kept: StubResponses, model: Model) -> None:
+async def test_a_request_without_a_key(openai: StubResponses, model: Model) -> None:
     error = await refused(model, prompt("one"), extra_headers={"Authorization": ""})
     assert isinstance(error, ModelAuthenticationError)
     assert error.status_code == 401
-    assert not kept.requests
+    assert not openai.requests
 
 
-async def test_what_is_deleted_is_gone(kept: StubResponses, model: Model, client: AsyncOpenAI) -> None:
+async def test_what_is_deleted_is_gone(openai: StubResponses, model: Model, client: AsyncOpenAI) -> None:
     made = await client.conversations.create()
     said = await ask(model, prompt("one"), openai_conversation_id=made.id)
     assert said.provider_response_id
     deleted = await client.conversations.delete(made.id)
     await client.responses.delete(said.provider_response_id)
     assert (deleted.id, deleted.object, deleted.deleted) == (made.id, "conversation.deleted", True)
-    assert not kept.conversations
-    assert not kept.responses
+    assert not openai.conversations
+    assert not openai.responses
     for again in (
         client.conversations.delete(made.id),
         client.conversations.retrieve(made.id),
@@ -485,7 +475,7 @@ async def test_what_is_deleted_is_gone(kept: StubResponses, model: Model, client
 
 @pytest.mark.parametrize("setting", ["openai_previous_response_id", "openai_conversation_id"])
 async def test_another_model_is_not_told_of_the_state(
-    kept: StubResponses, model: Model, monkeypatch: pytest.MonkeyPatch, setting: str
+    openai: StubResponses, model: Model, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     chat = StubModel()
     await chat.start()
@@ -503,7 +493,7 @@ async def test_another_model_is_not_told_of_the_state(
     (body,) = chat.requests
     assert body["messages"] == [{"role": "user", "content": "one"}]
     assert not {"previous_response_id", "conversation"} & set(body)
-    assert len(kept.requests) == 1
+    assert len(openai.requests) == 1
 
 
 async def test_models_with_the_same_state_all_fail_without_it(model: Model) -> None:

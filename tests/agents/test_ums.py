@@ -36,16 +36,6 @@ SECOND = UMSState(ums_conversation_id="conv-2")
 
 
 @pytest.fixture
-async def remote() -> AsyncIterator[RemoteAgent]:
-    server = RemoteAgent()
-    await server.start()
-    try:
-        yield server
-    finally:
-        await server.stop()
-
-
-@pytest.fixture
 async def agent(remote: RemoteAgent) -> AsyncIterator[UMSAgent]:
     async with UMSAgent("docs", remote.url, ABOUT, HEADERS) as agent:
         yield agent

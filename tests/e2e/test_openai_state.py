@@ -14,18 +14,6 @@ from tests.support.stub_responses import StubResponses
 
 
 @pytest.fixture
-async def openai(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubResponses]:
-    server = StubResponses()
-    await server.start()
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-stub")
-    try:
-        yield server
-    finally:
-        await server.stop()
-
-
-@pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Scene]:
     async with open_stage(StubModel(), tmp_path / "state") as opened:
         yield opened
