@@ -485,16 +485,18 @@ class Parley(discord.Client):
             return
         content = "" if self.privacy.is_opted_out(message.author.id) else message.content
         self.learning.revised(message.id, channel_id, message.author.id, content, payload.guild_id or 0)
-        if message.edited_at:  # not where Discord only unfurls a link
-            self._take_back(("message", message.id))
         conversation = self.conversations.get(channel_id)
-        listens = self.initiative.listens(channel_id)
-        if not (conversation or listens or self.keeper.may_hold(channel_id, message.id)):
-            return
-        self.catch_up.changed(channel_id)
-        record = self.privacy.readable(to_record(message, me))
-        was_offered = listens and self.initiative.revised(channel_id, record)
         before = conversation.find(message.id) if conversation else None
+        listens = self.initiative.listens(channel_id)
+        if conversation or listens or self.keeper.may_hold(channel_id, message.id):
+            self._follow_edit(channel_id, self.privacy.readable(to_record(message, me)), before)
+        # A link that is unfurled, or a pin, is no edit; of words that are not here it is not known whether they differ.
+        if message.edited_at and (before is None or before.content != content):
+            self._take_back(("message", message.id))
+
+    def _follow_edit(self, channel_id: int, record: MessageRecord, before: MessageRecord | None) -> None:
+        self.catch_up.changed(channel_id)
+        was_offered = self.initiative.listens(channel_id) and self.initiative.revised(channel_id, record)
         is_told_otherwise = self.conversations.revise(channel_id, record) and before is None
         self.keeper.revised(channel_id, record)
         if was_offered or is_told_otherwise or (before and before.content != record.content):
@@ -806,7 +808,7 @@ class Parley(discord.Client):
 
     def _take_back(self, *sources: Source) -> None:
         """Agents keep nothing of these, which they may have looked up from another channel."""
-        for channel_id in {*self.conversations.take_back(*sources), *self.ledger.unkeep()}:
+        for channel_id in {*self.conversations.take_back(*sources), *self.ledger.follow(self.conversations.current)}:
             self.keeper.purge(channel_id)
 
     async def _load_history(self, question: Question) -> Sequence[MessageRecord]:

@@ -6,7 +6,7 @@ count and a size of messages, and by a token budget for the model's history.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -105,7 +105,7 @@ class ChannelConversation:
     own: set[int] = field(default_factory=set)
     revisions: Changes = field(default_factory=dict)
     unsaid: set[int] = field(default_factory=set)
-    taken_back: dict[Source, None] = field(default_factory=dict)
+    taken_back: OrderedDict[Source, None] = field(default_factory=OrderedDict)
     size: int = 0
     since: int = 0
     remote: dict[int, str] = field(default_factory=dict)
@@ -198,7 +198,8 @@ class ChannelConversation:
         before = self.find(message.message_id)
         self._change({message.message_id: message})
         # Its own it edits many times while it speaks, and Discord sends an edit for each link that it unfurls.
-        if before and not message.is_bot and before.content != message.content and message.message_id in self.remote:
+        is_edited = before is None or before.content != message.content
+        if is_edited and not message.is_bot and message.message_id in self.remote:
             self._leave([self.remote[message.message_id]])
         if before and not message.is_bot and (before.content, before.mentions) != (message.content, message.mentions):
             self._replay(self.messages)
@@ -226,7 +227,9 @@ class ChannelConversation:
             m.message_id: replace(m, reply_to_text="") for m in self.messages if m.reply_to_author_id == author_id
         }
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
-        self._leave(self.remote[i] for i in theirs if i in self.remote)
+        there = {m.message_id for m in self.messages}
+        # Of a message that was trimmed it is not known whose it was.
+        self._leave(agent for i, agent in self.remote.items() if i in theirs or i not in there)
         self._unsay(theirs | told_of)
         self._change(changes | dict.fromkeys(theirs | told_of))
         self.take_back([("person", author_id)])
@@ -260,18 +263,18 @@ class ChannelConversation:
 
     def begin_turn(self) -> None:
         """From now on it counts what is taken back: what was before, the turn is not told."""
-        self.taken_back = {}
+        self.taken_back = OrderedDict()
 
     def take_back(self, sources: Iterable[Source]) -> bool:
         """The agent keeps nothing of these, nor does it when the turn that runs has ended. Returns whether it did."""
         gone = dict.fromkeys(sources)
-        before = self.llm_history
         self.taken_back.update(gone)
         while len(self.taken_back) > MAX_TAKEN_BACK:
-            del self.taken_back[next(iter(self.taken_back))]
-        self.llm_history = without_words(before, gone)
-        self.waits = any(map(waits_for, self.llm_history))
-        return any(old is not new for old, new in zip(before, self.llm_history, strict=True))
+            self.taken_back.popitem(last=False)
+        before, self.llm_history = self.llm_history, without_words(self.llm_history, gone)
+        changed = any(old is not new for old, new in zip(before, self.llm_history, strict=True))
+        self.waits = any(map(waits_for, self.llm_history)) if changed else self.waits
+        return changed
 
     def _has_words_of(self, message: MessageRecord) -> bool:
         """Whether the message is recorded with these words, and differs by an unfurled link or a quotation at most."""
@@ -291,10 +294,13 @@ class ChannelConversation:
             kept.append(message)
         self._keep(kept[::-1])
 
+    def current(self, llm_history: History) -> History:
+        """What the model was told and said in the turn that runs, less what was deleted or edited while it spoke."""
+        return without_words(reworded(unsaid(llm_history, self.unsaid), self.revisions), self.taken_back)
+
     def answered(self, llm_history: list[ModelMessage]) -> None:
-        """Takes over what the model was told and said, less what was deleted or edited while it spoke."""
-        current = without_words(reworded(unsaid(llm_history, self.unsaid), self.revisions), self.taken_back)
-        self.llm_history = trim_history(current, HISTORY_TOKENS)
+        """Takes over what the model was told and said, as it is now."""
+        self.llm_history = trim_history(self.current(llm_history), HISTORY_TOKENS)
         self.unsaid = set()
         self.waits = any(map(waits_for, self.llm_history))
         self.told_through = max([self.told_through, *(tag["message_id"] for tag in tags_in(llm_history))])
@@ -386,6 +392,11 @@ class ConversationManager:
         conversation.add(message, by_model=by_model)
         conversation.trim(self._max_messages, self._max_characters)
         conversation.last_activity = self._clock()
+
+    def current(self, channel_id: int, llm_history: History) -> History | None:
+        """As ChannelConversation.current; None where there is no conversation to have it."""
+        conversation = self.get(channel_id)
+        return conversation.current(llm_history) if conversation else None
 
     def touch(self, channel_id: int) -> None:
         """Something happened there: the channel's conversation, if there is one, lives on from now."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, StrictInt
 from pydantic_ai.messages import (
     ImageUrl,
     ModelMessage,
@@ -57,16 +57,18 @@ class _Beside(BaseModel):
     """What is read here of an answer's metadata; the rest is the agent's."""
 
     ask_id: str | None = None
-    words_of: list[Source] = []
+    words_of: list[tuple[str, StrictInt]] = []
 
 
 class _Told(BaseModel):
     """A prompt's metadata: the ids of the messages that it told."""
 
-    told: list[int] = []
+    told: list[StrictInt] = []
 
 
 class _Tagged(BaseModel):
+    model_config = ConfigDict(strict=True)
+
     message_id: int
     author_id: int
     reply_to_id: int | None
@@ -199,26 +201,27 @@ def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMes
 def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> list[ModelMessage]:
     """The history without what is kept beside an answer that may have words of these.
 
-    Of a run that waits that is what it names by the key "words_of"; of others also what the turn's prompt told.
+    Of a run that waits that is what it names by the key "words_of"; of others also all that they were told until then.
     """
-    if not gone:
+    if not (gone and any(map(_kept_beside, history))):
         return list(history)
+    gone_ids = {one for kind, one in gone if kind == "message"}
     kept: list[ModelMessage] = []
-    told_of: set[Source] = set()
+    is_told_of = False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
-            told_of = {("message", message_id) for message_id in _told_in(message)}
+            is_told_of = is_told_of or not _told_in(message).isdisjoint(gone_ids)
         beside = _kept_beside(message)
-        named = {(kind, one) for kind, one in beside.get("words_of", ())}
-        words_of = named if "ask_id" in beside else named | told_of
-        is_gone = bool(beside) and not words_of.isdisjoint(gone)
-        kept.append(replace(message, metadata=None) if is_gone else message)
+        names_some = any((kind, one) in gone for kind, one in beside.get("words_of", ()))
+        is_gone = names_some or (is_told_of and "ask_id" not in beside)
+        kept.append(replace(message, metadata=None) if beside and is_gone else message)
     return kept
 
 
 def _told_in(prompt: ModelRequest) -> set[int]:
     """The ids of the messages that a prompt told, whether their words are still there or not."""
-    return {tag["message_id"] for tag in tags_in([prompt])} | set((prompt.metadata or {}).get("told", ()))
+    told: Sequence[int] | None = (prompt.metadata or {}).get("told")
+    return {tag["message_id"] for tag in tags_in([prompt])} if told is None else set(told)
 
 
 def _kept_beside(message: ModelMessage) -> Mapping[str, Any]:

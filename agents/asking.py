@@ -260,7 +260,7 @@ def _may_i_run(call: ToolCallPart) -> str:
 def words_in(messages: Sequence[ModelMessage]) -> list[Source]:
     """Where the words come from that stand in what tools gave."""
     parts = (part for message in messages for part in message.parts if isinstance(part, ToolReturnPart))
-    return [source for part in parts for source in (part.metadata or {}).get("words_of", ())]
+    return [(kind, one) for part in parts for kind, one in (part.metadata or {}).get("words_of", ())]
 
 
 def _without_prompts(message: ModelMessage) -> ModelMessage:

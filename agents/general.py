@@ -43,7 +43,7 @@ from agents.run import MAX_ANSWER_CHARACTERS, Run, size_of, sound, text_in
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, pruned, tool_use, with_tool_use
 from delivery.split import is_blank
-from state.message import sources_of
+from state.message import Source, sources_of
 
 log = structlog.get_logger()
 
@@ -135,7 +135,7 @@ class GeneralAgent:
     async def _respond(self, request: AgentRequest, run: Run) -> Answer | Failure:
         try:
             outcome = await self._attempt(request, run)
-            if isinstance(outcome, Failure) and outcome.kind in FORGOTTEN and run.settings is not SETTINGS:
+            if isinstance(outcome, Failure) and outcome.kind in FORGOTTEN and run.uses_memory:
                 log.info("openai_state_lost", detail=outcome.detail)
                 # A run that is under way goes on without: it has ids of what is forgotten in it.
                 run.settings = SETTINGS if run.made else await self._settings(request, None)
@@ -170,7 +170,7 @@ class GeneralAgent:
     async def _run(self, request: AgentRequest, run: Run) -> Answer | Failure:
         clock = asyncio.get_running_loop().time
         end = run.ends_at = run.ends_at or clock() + self._total
-        async with asyncio.timeout(self._stall) as deadline:
+        async with asyncio.timeout_at(min(end, clock() + self._stall)) as deadline:
 
             def go_on() -> None:
                 deadline.reschedule(min(end, clock() + self._stall))
@@ -281,7 +281,7 @@ class GeneralAgent:
             show,
             messages,
             began=len(messages),
-            words_of=[source for question in request.questions for source in sources_of(question)],
+            words_of=_told_words(request),
             asked=request.asked,
             settings=await self._settings(request, known),
             goes_on=known is not None,
@@ -300,7 +300,7 @@ class GeneralAgent:
             began=len(before),
             prompt=flat([TextContent(since), *prompt_of(request)]),
             results=suspended.deferred_results(),
-            words_of=suspended.words_of,
+            words_of=[*suspended.words_of, *_told_words(request)],
             asked=asked,
             settings=await self._settings(request, None),
         )
@@ -316,6 +316,11 @@ class GeneralAgent:
         bot_name, guild, channel = (" ".join(name.replace('"', "'").split())[:MAX_NAME_CHARACTERS] for name in names)
         ours = INSTRUCTIONS.format(bot_name=bot_name, guild=guild, channel=channel)
         return f"{ours}\n{self._instructions}" if self._instructions else ours
+
+
+def _told_words(request: AgentRequest) -> list[Source]:
+    """Whose words, and which, calls of tools may have: all that is told may be quoted."""
+    return [source for message in (*request.transcript, *request.questions) for source in sources_of(message)]
 
 
 def _is_remembered_so(request: AgentRequest, run: Run) -> bool:

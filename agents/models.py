@@ -14,7 +14,7 @@ from agents.demo import demo_model
 DEMO = "demo"
 # The clients' own default is 2; one retry keeps the person who waits from waiting long.
 SETTINGS = ModelSettings(max_retries=1)
-RESPONSES = "openai:"
+RESPONSES = re.compile(r"openai(-responses)?:")
 
 
 class UnusableModelError(ValueError):
@@ -36,7 +36,7 @@ def _build_one(variable: str, name: str) -> Model:
     try:
         if name.endswith(":"):
             raise UserError("no model named")
-        return _forgetful(name) if name.startswith(RESPONSES) else infer_model(name)
+        return _forgetful(name) if RESPONSES.match(name) else infer_model(name)
     except (UserError, ValueError) as error:
         if key := re.search(r"`([A-Z0-9_]+_KEY)`", str(error)):
             raise UnusableModelError(f"{variable} {name!r} cannot be used without its key: set {key[1]}.") from None
@@ -54,4 +54,6 @@ def _forgetful(name: str) -> Model:
     """A model of OpenAI's Responses API, which keeps what it is sent unless it is told not to."""
     from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings  # noqa: PLC0415 - slow
 
-    return OpenAIResponsesModel(name.removeprefix(RESPONSES), settings=OpenAIResponsesModelSettings(openai_store=False))
+    return OpenAIResponsesModel(
+        RESPONSES.sub("", name, count=1), settings=OpenAIResponsesModelSettings(openai_store=False)
+    )

@@ -12,6 +12,7 @@ from pydantic_ai import DeferredToolResults
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
+    ModelResponsePart,
     ModelResponseStreamEvent,
     PartDeltaEvent,
     PartStartEvent,
@@ -35,7 +36,7 @@ from state.message import Source
 # Six messages of Discord's: what is longer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
 MAX_NAME_CHARACTERS = 64  # of a tool; no provider takes more
-SOUND_ID = re.compile(r"[!-~]{1,200}")
+SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider takes
 RULES_CHARACTERS = 900  # about what our instructions have
 
 
@@ -71,6 +72,11 @@ class Run:
     @property
     def made(self) -> Sequence[ModelMessage]:
         return self.messages[self.began :]
+
+    @property
+    def uses_memory(self) -> bool:
+        """Whether it goes on with anything that the provider remembers."""
+        return self.settings is not SETTINGS and (self.goes_on or bool(self.made))
 
     @property
     def was_cut(self) -> bool:
@@ -141,15 +147,19 @@ def size_of(event: ModelResponseStreamEvent) -> int:
 
 
 def sound(response: ModelResponse) -> ModelResponse:
-    """With calls that can be told apart, stored and sent again: a server may give them ids of any kind, or none."""
+    """Without half characters, and with calls that can be told apart and sent again, whatever their ids were."""
     ids = Counter(call.tool_call_id for call in response.tool_calls)
-    return replace(
-        response,
-        parts=[
-            _sound(part, has_own_id=ids[part.tool_call_id] == 1) if isinstance(part, ToolCallPart) else part
-            for part in response.parts
-        ],
-    )
+    return replace(response, parts=[_sound_part(part, ids) for part in response.parts])
+
+
+def _sound_part(part: ModelResponsePart, ids: Counter[str]) -> ModelResponsePart:
+    match part:
+        case ToolCallPart():
+            return _sound(part, has_own_id=ids[part.tool_call_id] == 1)
+        case TextPart() | ThinkingPart():
+            return replace(part, content=_clean(part.content))
+        case _:
+            return part
 
 
 def _sound(call: ToolCallPart, *, has_own_id: bool) -> ToolCallPart:

@@ -8,15 +8,17 @@ history is sent anew, to a memory of its own.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, cast
 
+import orjson
 import structlog
 from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse, ModelResponsePart, TextContent
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
@@ -72,7 +74,7 @@ class ServerState:
     def __init__(self, kind: Kind, model: OpenAIResponsesModel) -> None:
         self._kind = kind
         self._model = model
-        self._newest: dict[str, str] = {}  # by a conversation's id the digest of what it has
+        self._newest: OrderedDict[str, str] = OrderedDict()  # by a conversation's id the digest of what it has
 
     async def settings(self, state_id: str | None) -> ModelSettings:
         """With which settings a run goes on with this memory; None: with a new one, for which the history is sent."""
@@ -110,8 +112,8 @@ class ServerState:
             return [*before, last]
         if self._kind is Kind.CONVERSATION:
             self._newest[known.id] = known.digest
-            while len(self._newest) > MAX_CONVERSATIONS:
-                del self._newest[next(iter(self._newest))]
+            if len(self._newest) > MAX_CONVERSATIONS:
+                self._newest.popitem(last=False)
         return [*before, replace(last, metadata={**(last.metadata or {}), KEY: known.model_dump()})]
 
     async def _begin(self) -> str | None:
@@ -128,7 +130,15 @@ class ServerState:
 
 
 def _digest(history: Sequence[ModelMessage]) -> str:
-    *before, last = history
-    metadata = {key: value for key, value in (last.metadata or {}).items() if key != KEY}
-    written = ModelMessagesTypeAdapter.dump_json([*before, replace(last, metadata=metadata or None)])
-    return blake2b(written, digest_size=16).hexdigest()
+    """Of all that the model is told of it. By hand, as a long history takes a serializer 10 ms."""
+    written = [
+        ({**(message.metadata or {}), KEY: None}, [_content(part) for part in message.parts]) for message in history
+    ]
+    return blake2b(orjson.dumps(written), digest_size=16).hexdigest()
+
+
+def _content(part: ModelRequestPart | ModelResponsePart) -> str | list[str]:
+    content = getattr(part, "content", None)
+    if content is None or isinstance(content, str):
+        return content or ""
+    return [item.content if isinstance(item, TextContent) else getattr(item, "url", "") for item in content]

@@ -182,8 +182,11 @@ class CatchUp:
             for question in left.questions
         ]
         kept = replace(left, questions=tuple(question for question in current if question))
+        gone = {q.message.message_id for q, there in zip(left.questions, current, strict=True) if not there}
+        if gone:
+            kept = replace(kept, turn=kept.turn and kept.turn.without_history)
         turn = self._turn(left, kept, messages)
-        if gone := {q.message.message_id for q, there in zip(left.questions, current, strict=True) if not there}:
+        if gone:
             self._gone(channel_id, gone)
         self._ledger.adopt(channel_id, kept if kept.questions or turn else NOTHING)
         if kept.questions:
@@ -225,7 +228,7 @@ class CatchUp:
             found = (self._backlog.answer(messages, message_id, begun.posted) for message_id in answered)
             adopted = next(filter(None, found), [])
         if kept.begun:
-            return Turn(kept.begun, adopted=adopted, ready=begun.ready)
+            return Turn(kept.begun, adopted=adopted, ready=kept.turn.ready if kept.turn else None)
         return Turn(left.begun, adopted=adopted, ready=TAKEN_BACK) if adopted else None
 
     def _reopen(self, channel_id: int, kept: Unfinished) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import TypeAdapter
 
@@ -23,6 +23,11 @@ from state.optout import OptOut, redacted, without_quote
 from turns.lanes import Turns
 
 FORGOTTEN, OPTED_OUT = "forgotten", "opted_out"
+
+
+class TakeBack(Protocol):
+    def __call__(self, *sources: Source) -> None: ...
+
 
 Whose = tuple[int | None, int | None]
 """A channel, None: all of them; and a person in it, None: everybody."""
@@ -90,7 +95,7 @@ class Privacy:
         clock: Callable[[], datetime],
         reread: timedelta,
         changed: Callable[[int], None],
-        take_back: Callable[[Source], None],
+        take_back: TakeBack,
     ) -> None:
         self._changed = changed
         self._take_back = take_back
@@ -142,21 +147,24 @@ class Privacy:
         self._mark(None, user_id, at)
         self._learning.forgotten(None, user_id, through=at)
         self._decisions.drop(lambda entry: entry.author_id == user_id)
-        self._take_back(("person", user_id))
         for channel_id in self._keeper.channels:
             self._forget(channel_id, user_id)
+        self._take_back(("person", user_id))
         await self._carry_out(self._keeper.forget_person(user_id))
 
     async def forget_channel(self, channel_id: int, at: int) -> None:
         self._drop_channel(channel_id, at)
+        self._take_back(("channel", channel_id))
         self._learning.forgotten(channel_id, None, through=at)
         await self._carry_out(self._keeper.forget_where(lambda channel, _guild: channel == channel_id))
 
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
         """We are not there any more, or the server is gone."""
-        for channel_id in channel_ids:
+        channels = list(channel_ids)
+        for channel_id in channels:
             self._drop_channel(channel_id, at)
             self._initiative.leave(channel_id)
+        self._take_back(*(("channel", channel_id) for channel_id in channels))
         self._learning.guild_forgotten(guild_id, through=at)
         await self._carry_out(self._keeper.forget_where(lambda _channel, guild: guild == guild_id))
 
@@ -193,7 +201,6 @@ class Privacy:
     def _drop_channel(self, channel_id: int, at: int) -> None:
         self._mark(channel_id, None, at)
         self._decisions.drop(lambda entry: entry.channel_id == channel_id)
-        self._take_back(("channel", channel_id))
         self._forget(channel_id, None)
 
     def _mark(self, channel_id: int | None, author_id: int | None, at: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
 
 from delivery.post import Posted, Problem
+from llm_history import History
 from state.optout import UNREAD
 from tests.support.clock import NOON
 from tests.support.fake_agent import Script
@@ -72,14 +73,29 @@ async def test_all_of_it_comes_back_as_it_was(bench: Bench) -> None:
     await bench.idle()
 
 
-async def test_what_a_turn_came_to_is_no_history_once_words_were_taken_back(bench: Bench) -> None:
+@pytest.mark.parametrize("now", [None, [ModelResponse(parts=[TextPart("(gone)")])]])
+async def test_what_a_turn_came_to_follows_where_words_are_taken_back(bench: Bench, now: History | None) -> None:
     gate = await running(bench)
-    bench.ledger.ready(CHANNEL, Ready("Hello there", "a-prompt", [ModelResponse(parts=[TextPart("Hello")])]))
-    assert bench.ledger.unkeep() == [CHANNEL]
+    before: History = [ModelResponse(parts=[TextPart("Hello")])]
+    bench.ledger.ready(CHANNEL, Ready("Hello there", "a-prompt", before))
+    assert bench.ledger.follow(lambda _channel_id, history: history) == []
+    assert bench.ledger.follow(lambda _channel_id, _history: now) == [CHANNEL]
     turn = stored(bench.ledger).turn
     assert turn
-    assert turn.ready == Ready("Hello there", "a-prompt")
-    assert bench.ledger.unkeep() == []
+    assert turn.ready
+    assert (turn.ready.text, turn.ready.history) == ("Hello there", now)
+    gate.set()
+    await bench.idle()
+
+
+async def test_what_cannot_be_read_beside_what_a_turn_came_to_goes_alone(bench: Bench) -> None:
+    gate = await running(bench)
+    answer = ModelResponse(parts=[TextPart("Hello")], metadata={"words_of": 5})
+    bench.ledger.ready(CHANNEL, Ready("Hello", None, [answer]))
+    turn = stored(bench.ledger).turn
+    assert turn
+    assert turn.ready
+    assert turn.ready.history == [replace(answer, metadata=None)]
     gate.set()
     await bench.idle()
 

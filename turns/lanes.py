@@ -309,6 +309,7 @@ class Turns:
             text = f"{closed(text)}\n\n{prompt.question}"
         is_models = turn.request and not (turn.is_private or turn.is_remote)
         history = outcome.history if isinstance(outcome, Answer) and is_models else None
+        history = conversation.current(history) if conversation and history is not None else None
         state = self._state_of(turn, outcome)
         if isinstance(outcome, Answer):
             self._answering.note(newest, outcome)

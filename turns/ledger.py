@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from conversation import MessageRecord
+from llm_history import History, readable
 from turns.turn import Question, Ready
 
 
@@ -19,6 +20,10 @@ class Begun:
     questions: tuple[int, ...]
     posted: tuple[int, ...] = ()
     ready: Ready | None = None
+
+    @property
+    def without_history(self) -> Begun:
+        return replace(self, ready=self.ready and replace(self.ready, history=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +82,21 @@ class Ledger:
         if turn := self.of(channel_id).turn:
             self._set_turn(channel_id, replace(turn, ready=ready))
 
-    def unkeep(self) -> list[int]:
-        """Somebody took words back: what turns came to, and is not recorded yet, does not become anybody's history.
+    def follow(self, current: Callable[[int, History], History | None]) -> list[int]:
+        """Words were taken back: what turns came to, and is not recorded yet, follows.
 
-        Returns the channels where that was kept.
+        current: (channel id, what the model was told and said) -> the same as it is now; None where nobody needs it.
+        Returns the channels where that makes a difference.
         """
-        ready = {c: u.turn for c, u in self._channels.items() if u.turn and u.turn.ready and u.turn.ready.history}
-        for channel_id, turn in ready.items():
-            self._set_turn(channel_id, replace(turn, ready=replace(turn.ready or TAKEN_BACK, history=None)))
-        return [*ready]
+        changed = []
+        for channel_id, unfinished in [*self._channels.items()]:
+            turn = unfinished.turn
+            if turn and turn.ready and turn.ready.history is not None:
+                history = current(channel_id, turn.ready.history)
+                if history != turn.ready.history:
+                    self._set_turn(channel_id, replace(turn, ready=replace(turn.ready, history=history)))
+                    changed.append(channel_id)
+        return changed
 
     def dropped(self, channel_id: int, questions: Collection[Question]) -> None:
         """These need no answer any more; a turn that was begun with them may still have to take back what it posted."""
@@ -134,7 +145,11 @@ class Ledger:
 
 def read_unfinished(stored: Any) -> Unfinished:
     """What an earlier process had not finished. Raises ValueError for what is none."""
-    return UNFINISHED.validate_python(stored, strict=False)
+    read = UNFINISHED.validate_python(stored, strict=False)
+    if not (read.turn and read.turn.ready and read.turn.ready.history):
+        return read
+    ready = replace(read.turn.ready, history=[readable(message) for message in read.turn.ready.history])
+    return replace(read, turn=replace(read.turn, ready=ready))
 
 
 def _without_words(unfinished: Unfinished) -> Unfinished:

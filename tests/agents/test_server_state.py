@@ -71,6 +71,7 @@ class Talk:
 
     def request(self, question: MessageRecord, **more: Any) -> AgentRequest:
         self.conversation.add(question)
+        self.conversation.begin_turn()
         asked = Asked(1, CHANNEL, question.author_id, question.message_id)
         return AgentRequest(self.conversation.llm_history, [question], [question], PLACE, NOON, asked=asked, **more)
 

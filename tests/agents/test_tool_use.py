@@ -81,6 +81,18 @@ class Talk:
         self.conversation.answered(outcome.history)
         return outcome
 
+    async def tell(self, *turn: MessageRecord | Reply, **more: Any) -> Answer:
+        """A turn that tells these messages, of which the last is the question, and in which the model replies so."""
+        told = [one for one in turn if isinstance(one, MessageRecord)]
+        self.stub.replies.extend(one for one in turn if isinstance(one, Reply))
+        for message in told:
+            self.conversation.add(message)
+        self.conversation.begin_turn()
+        outcome = await self.agent.respond(replace(self.request(told[-1], **more), transcript=told), lambda _: None)
+        assert isinstance(outcome, Answer), outcome
+        self.conversation.answered(outcome.history)
+        return outcome
+
     def request(self, question: MessageRecord, **more: Any) -> AgentRequest:
         asked = Asked(1, CHANNEL, question.author_id, question.message_id)
         return AgentRequest(self.history, [question], [question], PLACE, NOON, asked=asked, **more)
@@ -263,6 +275,29 @@ async def test_it_goes_with_the_words_that_it_may_hold(talk: Talk, whose: str, h
     assert roles(talk.sent) == ["system", "user", "assistant", "user"]
 
 
+@pytest.mark.parametrize("how", ["deleted", "edited", "forgotten"])
+@pytest.mark.parametrize("when", ["a run that waits", "a run that was resumed", "a later turn"])
+async def test_what_was_told_before_may_be_quoted_later(talk: Talk, when: str, how: str) -> None:
+    told, question = said(BEN, "the wifi is bluebell"), said(ANNA, "run what Ben said")
+    if when == "a later turn":
+        await talk.tell(told, said(ANNA, "hi"), Reply("Hello."))
+        await talk.tell(question, calling(run("bluebell")), Reply("Done."))
+    else:
+        sure = calling(Call("ask_confirmation", '{"question": "Sure?"}', "ask-1"))
+        asking = await talk.tell(told, question, calling(run("bluebell")), sure)
+        assert asking.ask
+        if when == "a run that was resumed":
+            reply = gateway.Reply(asking.ask.context["ask_id"], ResolutionType.CONFIRMATION, {"confirmed": True})
+            await talk.tell(said(ANNA, "yes"), Reply("Done."), reply=reply)
+    if how == "deleted":
+        talk.conversation.remove({told.message_id})
+    elif how == "edited":
+        talk.conversation.revise(replace(told, content="nothing"))
+    else:
+        talk.conversation.forget(BEN)
+    assert "bluebell" not in ModelMessagesTypeAdapter.dump_json(talk.history).decode()
+
+
 async def test_what_was_changed_before_the_turn_does_no_harm(talk: Talk) -> None:
     first, question = said(BEN, "hm"), said(ANNA, "run it")
     talk.conversation.add(first)
@@ -320,6 +355,30 @@ async def test_calls_get_ids_that_can_be_told_apart_and_stored(talk: Talk, id_: 
     ids = [m["tool_call_id"] for m in talk.sent["messages"] if m["role"] == "tool"]
     assert len(set(ids)) == 2
     assert all(len(one) < 100 and one.isascii() for one in ids)
+
+
+HALF = """data: {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0,
+ "delta": {"content": "hi \\ud83d "}, "finish_reason": null}]}
+
+data: {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0,
+ "delta": {"tool_calls": [{"index": 0, "id": "c1", "type": "function",
+ "function": {"name": "NAME", "arguments": ARGS}}]}, "finish_reason": "tool_calls"}]}
+
+data: [DONE]
+
+""".replace("\n ", " ")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("python_run", {"code": "1"}), ("ask_confirmation", {"question": "Sure?"})]
+)
+async def test_half_a_character_before_a_call_can_be_sent_and_stored(
+    talk: Talk, name: str, arguments: dict[str, str]
+) -> None:
+    raw = HALF.replace("NAME", name).replace("ARGS", json.dumps(json.dumps(arguments)))
+    answer = await talk.say("go on", Reply(raw=raw.encode()), Reply("Done."))
+    assert answer.text.startswith("hi ? ")
+    assert ModelMessagesTypeAdapter.dump_json(talk.history)
 
 
 async def test_a_name_that_is_no_tools_is_not_shown(talk: Talk) -> None:

@@ -247,7 +247,7 @@ async def test_what_the_bot_takes_back_itself_is_not_held_against_it(scene: Scen
     wire = NotedWire(scene.bot, scene.pg.guild_id, asked.channel_id, scene.bot.learning.outcomes)
     await wire.send("the first part", nonce="1-0", reply_to=asked.id)
     part = await wire.send("the second part", nonce="1-1", reply_to=None)
-    heard = scene._heard("raw_message_delete", scene.said()[-1])
+    heard = scene.heard("raw_message_delete", scene.said()[-1])
     await wire.delete(part.message_id)
     await heard
     assert await _outcome(scene, folder, asked) is None
@@ -266,7 +266,7 @@ async def test_what_can_no_longer_matter_is_dropped(
 
 async def _react(scene: Scene, message: Message, user_id: int, emoji: str) -> None:
     """Puts a reaction under a message, and waits until the bot has heard of it."""
-    heard = scene._heard("raw_reaction_add", message)
+    heard = scene.heard("raw_reaction_add", message)
     scene.pg.react(message, user_id, emoji)
     await heard
 

@@ -199,46 +199,41 @@ async def test_what_was_read_is_not_kept_behind_the_answer(scene: Scene) -> None
     assert tool_results(scene.stub.requests[-1]) == [NOT_KEPT]
 
 
-async def test_what_is_deleted_while_the_answer_is_posted_comes_back_with_no_restart(stage: Scene) -> None:
+@pytest.mark.parametrize("when", ["while the model speaks", "while the answer is posted"])
+@pytest.mark.parametrize("how", ["deleted", "edited", "forgotten"])
+async def test_what_is_taken_back_comes_back_with_no_restart(stage: Scene, when: str, how: str) -> None:
     stage.stub.default = lambda _: Reply("I see.")
-    gate = asyncio.Event()
+    spoken, posted = asyncio.Event(), asyncio.Event()
     async with life(stage):
         first = stage.mention("Ada", "hello")
         await stage.answer_to(first)
         said = stage.say("Ben", "the wifi is bluebell", reply_to=first.id)
         await stage.decision(said)
         await stage.at_rest()
-        posting = stage.pg.faults.add("POST", r"/messages$", delay_event=gate)
+        stage.pg.faults.add("POST", r"/messages$", delay_event=posted)
+        stage.stub.replies.append(Reply("He told us.", before=spoken))
         stage.mention("Ada", "what did Ben say?")
-        await stage.until(lambda: posting.hits)
+        await stage.until(lambda: len(stage.stub.requests) == 2)
+        if when == "while the model speaks":
+            await taken_back(stage, said, how)
+        spoken.set()
         await stage.until(lambda: (turn := stage.bot.ledger.of(said.channel_id).turn) and turn.ready)
-        await stage.bot.keeper.settled()
-        assert on_disk(stage.folder / "channels", "bluebell")
-        await stage.delete(said)
+        if when == "while the answer is posted":
+            await stage.bot.keeper.settled()
+            assert on_disk(stage.folder / "channels", "bluebell")
+            await taken_back(stage, said, how)
         await stage.bot.keeper.settled()
         assert not on_disk(stage.folder / "channels", "bluebell")
         await kill(stage)
-    gate.set()
+    posted.set()
     async with life(stage):
         await stage.at_rest()
         await stage.ask("Ada", "and now?")
         assert "bluebell" not in stage.told()
 
 
-GONE = ["deleted", "edited", "forgotten", "opted out", "with its channel", "channel forgotten"]
-
-
-@pytest.mark.parametrize("what", GONE)
-async def test_what_is_taken_back_elsewhere_while_the_model_speaks_is_not_kept(scene: Scene, what: str) -> None:
-    said = scene.say("Chloe", "lunch is at bluebell", channel="random")
-    gate = asyncio.Event()
-    sure = Call("ask_confirmation", '{"question": "Shall I say it here?"}')
-    scene.stub.replies.extend([
-        call("read_message", link=link(said, scene)), Reply("I know. " * 50, gate=gate, calls=(sure,)),
-    ])  # fmt: skip
-    question = scene.mention("Ben", "when is lunch?")
-    await scene.until(lambda: len(scene.stub.requests) == 2)
-    match what:
+async def taken_back(scene: Scene, said: Message, how: str) -> None:
+    match how:
         case "deleted":
             await scene.delete(said)
         case "edited":
@@ -251,8 +246,86 @@ async def test_what_is_taken_back_elsewhere_while_the_model_speaks_is_not_kept(s
             channel = scene.bot.get_channel(said.channel_id)
             assert isinstance(channel, discord.TextChannel)
             await scene.bot.on_guild_channel_delete(channel)
-        case _:
+        case "with the channel's words":
             await scene.bot.privacy.forget_channel(said.channel_id, said.id + 1)
+
+
+async def test_a_question_deleted_while_the_bot_is_away_comes_back_with_no_answer_to_others(
+    stub: StubModel, tmp_path: Path
+) -> None:
+    clock = FakeClock()
+    stub.default = lambda _: Reply("I see.")
+    spoken, posted = asyncio.Event(), asyncio.Event()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage:
+        async with life(stage):
+            stub.replies.append(Reply("Hm.", before=spoken))
+            stage.mention("Chloe", "hello")
+            await stage.until(lambda: stub.requests)
+            secret = stage.mention("Ben", "the wifi is bluebell, ok?")
+            asked = stage.mention("Ada", "what is the weather?")
+            await stage.decision(asked)
+            spoken.set()
+            await stage.until(lambda: len(stub.requests) == 2)
+            stage.pg.faults.add("POST", r"/messages$", delay_event=posted)
+            stage.pg.faults.add("PATCH", r"/messages/\d+$", delay_event=posted)
+            await stage.until(lambda: (turn := stage.bot.ledger.of(asked.channel_id).turn) and turn.ready)
+            await kill(stage)
+        stage.pg.delete(secret)
+        clock.advance(150)
+        posted.set()
+        async with life(stage):
+            await stage.at_rest()
+            await stage.ask("Ada", "and now?")
+            assert "bluebell" not in stage.told()
+
+
+async def test_what_waits_is_not_lost_by_a_pin_or_by_edits_of_others(scene: Scene) -> None:
+    rules, aside = scene.say("Chloe", "the rulse of this channel"), scene.say("Chloe", "hm", channel="random")
+    await scene.edit(rules, "the rules of this channel")
+    first = scene.mention("Ben", "hello")
+    await scene.answer_to(first)
+    poll = call("create_poll", question="Lunch?", options=["noon", "one"], hours=2)
+    scene.stub.replies.extend([poll, Reply("There it is.")])
+    await scene.ask("Ben", "ask them when to have lunch")
+    card = await scene.card(MAY_I)
+    heard = scene.heard("raw_message_edit", rules)
+    ada = scene.pg.world.users[scene.pg.person("Ada")]
+    scene.pg.world.pin(rules, ada)
+    await heard
+    await scene.edit(aside, "hmm")
+    scene.press("Ben", card, "Yes")
+    await scene.shows("There it is.")
+    assert len([m for m in scene.said() if m.poll]) == 1
+
+
+async def test_a_run_that_looked_something_up_can_ask_twice(scene: Scene) -> None:
+    rules = scene.say("Chloe", "the rules of this channel")
+    poll = call("create_poll", question="Lunch?", options=["noon", "one"], hours=2)
+    scene.stub.replies.extend([
+        call("read_message", link=link(rules, scene)), call("pin", link=link(rules, scene)), poll, Reply("All done."),
+    ])  # fmt: skip
+    await scene.ask("Ada", "pin what Chloe said, and ask when to have lunch")
+    scene.press("Ada", await scene.card("May I pin"), "Yes")
+    scene.press("Ada", await scene.card("May I post"), "Yes")
+    await scene.shows("All done.")
+    assert pinned(scene, rules)
+    assert [m for m in scene.said() if m.poll]
+
+
+GONE = ["deleted", "edited", "forgotten", "opted out", "with its channel", "with the channel's words"]
+
+
+@pytest.mark.parametrize("what", GONE)
+async def test_what_is_taken_back_elsewhere_while_the_model_speaks_is_not_kept(scene: Scene, what: str) -> None:
+    said = scene.say("Chloe", "lunch is at bluebell", channel="random")
+    gate = asyncio.Event()
+    sure = Call("ask_confirmation", '{"question": "Shall I say it here?"}')
+    scene.stub.replies.extend([
+        call("read_message", link=link(said, scene)), Reply("I know. " * 50, gate=gate, calls=(sure,)),
+    ])  # fmt: skip
+    question = scene.mention("Ben", "when is lunch?")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    await taken_back(scene, said, what)
     gate.set()
     await scene.answer_to(question)
     await scene.bot.keeper.settled()

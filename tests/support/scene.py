@@ -85,17 +85,17 @@ class Scene:
 
     async def edit(self, message: Message, text: str) -> None:
         """Edits a message, and waits until the bot has heard of it."""
-        heard = self._heard("raw_message_edit", message)
+        heard = self.heard("raw_message_edit", message)
         self.pg.edit(message, text)
         await heard
 
     async def delete(self, message: Message) -> None:
         """Deletes a message, and waits until the bot has heard of it."""
-        heard = self._heard("raw_message_delete", message)
+        heard = self.heard("raw_message_delete", message)
         self.pg.delete(message)
         await heard
 
-    def _heard(self, event: str, message: Message) -> Awaitable[object]:
+    def heard(self, event: str, message: Message) -> Awaitable[object]:
         return self.bot.wait_for(
             event, check=lambda payload: payload.message_id == message.id, timeout=PATIENCE_SECONDS
         )
