@@ -34,9 +34,7 @@ OFF = "off"
 MAX_CONVERSATIONS = 10_000
 BEGIN_SECONDS = 5.0  # the person who asked waits for the answer besides
 
-
 StateId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,200}$")]
-
 ID: TypeAdapter[str] = TypeAdapter(StateId)
 
 
@@ -78,11 +76,11 @@ class ServerState:
 
     async def settings(self, state_id: str | None) -> ModelSettings:
         """With which settings a run goes on with this memory; None: with a new one, for which the history is sent."""
-        settings: OpenAIResponsesModelSettings = {"openai_store": True}
+        settings: OpenAIResponsesModelSettings = {}
         if self._kind is Kind.RESPONSE:
-            settings["openai_previous_response_id"] = state_id or "auto"
+            settings = {"openai_store": True, "openai_previous_response_id": state_id or "auto"}
         elif state_id or (state_id := await self._begin()):
-            settings["openai_conversation_id"] = state_id
+            settings = {"openai_store": True, "openai_conversation_id": state_id}
         return settings
 
     def known(self, history: Sequence[ModelMessage]) -> str | None:

@@ -1,7 +1,7 @@
 """What the general agent's tools were asked and answered, as later turns are given it back: document 004's GPAState.
 
 A turn's state stands in the metadata of its answer, and so in the history. It goes once somebody edits or deletes a
-message that the turn was told; what is left then are the words that people read.
+message that was told by then; what is left then are the words that people read.
 
 What people said, in whatever channel, is not kept once the turn has ended: they can edit and delete it, and not
 everybody may read it. Of a call that looked it up the call itself is kept, and nothing of what was called thereafter.
@@ -28,7 +28,6 @@ from pydantic_ai.messages import (
 
 from agents.asking import ASKING, words_in
 from state.agent_state import GPAMessages, GPAState
-from state.message import Source
 
 log = structlog.get_logger()
 
@@ -95,11 +94,9 @@ def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
     )
 
 
-def with_tool_use(answer: ModelResponse, state: GPAState, words_of: Sequence[Source]) -> ModelResponse:
-    """The answer with its turn's state. words_of: whose words it may have beside those that the turn was told."""
-    if not state.gpa_messages.tool_calls:
-        return answer
-    return replace(answer, metadata={**state.model_dump(), "words_of": [*dict.fromkeys(words_of)]})
+def with_tool_use(answer: ModelResponse, state: GPAState) -> ModelResponse:
+    """The answer with its turn's state, if there is anything in it."""
+    return replace(answer, metadata=state.model_dump()) if state.gpa_messages.tool_calls else answer
 
 
 def given_back(answer: ModelMessage) -> list[ModelMessage]:

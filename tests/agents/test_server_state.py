@@ -324,6 +324,7 @@ async def test_without_a_conversation_of_openais_all_is_sent(
         await talk.say("and?", Reply("Well."))
     assert SECRET in str(talk.sent["input"])
     assert talk.known is None
+    assert talk.sent["store"] is False
     assert [entry["event"] for entry in logs] == ["openai_state_unavailable"] * 2
 
 
