@@ -1,27 +1,49 @@
-"""What all tests share: an environment without the owner's settings, and event loops."""
+"""What all tests share: an environment without the owner's settings, event loops, and what makes them quick."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import shutil
+import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import pytest
 
-from config import Settings
-from tests.support.stub_responses import StubResponses
 from tests.support.virtual_time import VirtualTimeLoop
 
+if TYPE_CHECKING:
+    from tests.support.stub_responses import StubResponses
+
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DISCORD_BOT_TOKEN")
+MEMORY, ENOUGH_BYTES = "/dev/shm", 1 << 30  # noqa: S108 - Linux's disk in memory; in a container it may be tiny
+
+# What is loaded stays until the end: to look through it again and again would take an eighth of the time.
+gc.set_threshold(100_000, 50, 50)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "virtual_time: its event loop skips all waiting")
+    # To rewrite the tests' asserts takes as long as all else of loading them.
+    sys.dont_write_bytecode = False
+    # Several threads each, in several workers, would spend their time waiting for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if "TMPDIR" not in os.environ and _is_roomy(MEMORY):
+        # A real disk is waited for longer than it takes to run the tests that write to it.
+        tempfile.tempdir = MEMORY
+
+
+def _is_roomy(folder: str) -> bool:
+    return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > ENOUGH_BYTES
 
 
 def pytest_collection_finish() -> None:
-    """What stays until the end is not looked through again and again: that takes an eighth of the time."""
-    gc.set_threshold(100_000, 50, 50)
+    import hypothesis  # noqa: F401 - pytest's plugin loads it at the latest when all is over; frozen things confuse it
+
+    gc.freeze()
 
 
 def pytest_asyncio_loop_factories(
@@ -32,9 +54,34 @@ def pytest_asyncio_loop_factories(
     return {"virtual": VirtualTimeLoop} if virtual else {"real": asyncio.new_event_loop}
 
 
+# What distributes the tests to the workers has no need of what these load.
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_settings_of_the_owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is set where the tests run does not decide how they end, nor do they touch what is kept there."""
+    from config import Settings
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name in (*map(str.upper, Settings.model_fields), *KEYS):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("STATE_DIR", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _done_once() -> Iterator[None]:
+    from tests.support.once import done_once
+
+    with done_once():
+        yield
+
+
 @pytest.fixture
 async def openai(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubResponses]:
     """OpenAI's Responses API, to which `openai:` leads."""
+    from tests.support.stub_responses import StubResponses
+
     server = StubResponses()
     await server.start()
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -43,13 +90,3 @@ async def openai(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubResponses
         yield server
     finally:
         await server.stop()
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _no_settings_of_the_owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is set where the tests run does not decide how they end, nor do they touch what is kept there."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        for name in (*map(str.upper, Settings.model_fields), *KEYS):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("STATE_DIR", str(tmp_path_factory.mktemp("state")))
-        yield
