@@ -40,7 +40,7 @@ from agents.ums import UMSAgent
 from commands import Clicks, OfferClicks, Tours, add_commands, sync
 from commands.offer_clicks import NEVER_HERE
 from config import SettingError, Settings, load_settings, secrets_of
-from conversation import ChannelConversation, ConversationManager, MessageRecord
+from conversation import ChannelConversation, ConversationManager, MessageRecord, Unwelcome
 from decider import (
     AWAITED,
     EXPLICIT,
@@ -80,6 +80,7 @@ from delivery.tour import TourFacts
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from followup.model import Eagerness, ModelFileError, load_model
+from followup.outcomes import Mark
 from initiative.book import Book
 from initiative.initiative import NOT_READY, OVER_BUDGET, Initiative
 from initiative.offer import LABELS, Reply
@@ -460,8 +461,10 @@ class Parley(discord.Client):
 
     def _submit(self, question: Question, decision: Decision) -> None:
         """Has a message answered, or, where it takes up an offer, what that is about."""
+        if decision.reason is Reason.EXPLICIT_TRIGGER:
+            self.conversations.follow(question.channel_id)
         if decision.reason is not Reason.OFFER_ACCEPTED:
-            self.intake.submit(question)
+            self.intake.submit(replace(question, is_unprompted=decision.is_unprompted))
             self.initiative.answered(question.channel_id, question.guild_id, question.message)
         elif offer := self.offers.accept(question.channel_id):
             self.offer_turns.take_up(offer, question)
@@ -511,7 +514,7 @@ class Parley(discord.Client):
     async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
         by_person = payload.member is not None and not payload.member.bot
         if by_person and payload.emoji.name.startswith(THUMBS_DOWN):  # the tone of the skin comes behind it
-            self.learning.disliked(payload.message_id, self._now())
+            self._unfollow(self.learning.disliked(payload.message_id, self._now()), Unwelcome.DISLIKED)
         if by_person and payload.message_author_id == self._me()[1]:
             self.initiative.reacted(payload.channel_id)
 
@@ -554,17 +557,31 @@ class Parley(discord.Client):
             if decision.respond:
                 self.conversations.start(channel_id, [record])
             return decision
+        if stopped := self._stop(message, record, conversation):
+            return stopped
         self._record(conversation, record)
         if self.privacy.is_opted_out(record.author_id) and not is_explicit_trigger(record, me):
             return NOT_READ
-        if self.turns.stop(record, channel_id):
-            return Decision(False, Reason.STOP)
         if answer := self._answer_to_us(message, record, conversation):
             return answer
         decision = await self.decider.should_respond(record, conversation, me)
         if conversation.is_deleted(record.message_id):
             return Decision(False, Reason.DELETED)
         return self._permit(message, record, decision)
+
+    def _stop(
+        self, message: discord.Message, record: MessageRecord, conversation: ChannelConversation
+    ) -> Decision | None:
+        """Ends the answers that a message calls off, and records it; None where it ends none, and nothing happened."""
+        channel_id = conversation.channel_id
+        manages = self.turns.is_busy(channel_id) and _manages_messages(message)
+        stopped = self.turns.stop(record, channel_id, manages=manages)
+        if stopped is None:
+            return None
+        self._record(conversation, replace(record, tells_off=stopped.tells_off))
+        if stopped.tells_off and stopped.is_unprompted:
+            self.conversations.follow(channel_id, Unwelcome.TOLD_OFF)
+        return Decision(False, Reason.STOP, evidence=stopped.in_words(record.author_id))
 
     def _answer_to_us(
         self, message: discord.Message, record: MessageRecord, conversation: ChannelConversation
@@ -591,6 +608,8 @@ class Parley(discord.Client):
         if self.privacy.is_forgotten(channel_id, record):
             return
         is_explicit, is_judgement = decision.tier == EXPLICIT.tier, decision.reason not in NOT_JUDGED
+        if decision.reason is Reason.STOP:  # whose evidence names people, who may want to be forgotten
+            decision = replace(decision, evidence="")
         self.learning.decided(
             record, guild_id, conversation, decision, is_explicit=is_explicit, is_judgement=is_judgement
         )
@@ -604,8 +623,19 @@ class Parley(discord.Client):
     def _record(self, conversation: ChannelConversation, record: MessageRecord) -> None:
         was_told_off = conversation.engagement.standing(record.author_id).told_off
         self.conversations.record_message(conversation.channel_id, record)
-        if conversation.engagement.standing(record.author_id).told_off and not was_told_off:
+        if not conversation.engagement.standing(record.author_id).told_off:
+            return
+        if not was_told_off:
             self.learning.told_off(conversation.channel_id, record.timestamp)
+        if conversation.engagement_at(record).is_telling_off(record):
+            answered = self.learning.outcomes.told_off(conversation.channel_id, record.timestamp.timestamp())
+            self._unfollow(answered, Unwelcome.TOLD_OFF)
+
+    def _unfollow(self, mark: Mark | None, unwelcome: Unwelcome) -> None:
+        """Follows no longer where an answer was not welcome, if nobody had called the bot or been asked by it."""
+        answered = self.decisions.find(mark.message_id) if mark else None
+        if answered and answered.decision.is_unprompted:
+            self.conversations.follow(answered.channel_id, unwelcome)
 
     def _permit(self, message: discord.Message, record: MessageRecord, decision: Decision) -> Decision:
         """The decision, unless something outside the conversation forbids to answer."""
@@ -791,7 +821,8 @@ class Parley(discord.Client):
         return True
 
     def _messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
-        self.learning.deleted(message_ids, self._now())
+        for mark in self.learning.deleted(message_ids, self._now()):
+            self._unfollow(mark, Unwelcome.DELETED)
         self.keeper.removed(channel_id, message_ids)
         if self.keeper.has(channel_id):
             self.catch_up.changed(channel_id)
@@ -958,6 +989,13 @@ def _permissions(message: discord.Message) -> discord.Permissions:
     if message.guild is None or message.guild.me is None or not isinstance(message.channel, discord.abc.GuildChannel):
         return discord.Permissions.all()
     return message.channel.permissions_for(message.guild.me)
+
+
+def _manages_messages(message: discord.Message) -> bool:
+    """Whether its author may delete what others say where it stands."""
+    if not (isinstance(message.author, discord.Member) and isinstance(message.channel, discord.abc.GuildChannel)):
+        return False
+    return message.channel.permissions_for(message.author).manage_messages
 
 
 def log_decision(write: Callable[..., object], message: discord.Message, decision: Decision, seconds: float) -> None:

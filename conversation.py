@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any
 
@@ -34,7 +35,14 @@ from state.agent_state import GENERAL, AgentState, read_agent_state
 from state.engagement import Engagement
 from state.message import MessageRecord, Source, called_by_name
 
-__all__ = ["ChannelConversation", "ConversationManager", "Engagement", "MessageRecord", "StoredConversation"]
+__all__ = [
+    "ChannelConversation",
+    "ConversationManager",
+    "Engagement",
+    "MessageRecord",
+    "StoredConversation",
+    "Unwelcome",
+]
 
 HISTORY_TOKENS = 12_000
 MAX_REMOTE = 2_000  # messages of which it is known that they are another agent's business
@@ -49,12 +57,20 @@ def _known_states(states: Any) -> Any:
     return {name: state for name, state in states.items() if fits(read_agent_state, state)}
 
 
+class Unwelcome(StrEnum):
+    """What somebody did to an answer that nobody had asked for."""
+
+    TOLD_OFF = "told_off"
+    DELETED = "deleted"
+    DISLIKED = "disliked"
+
+
 @dataclass(frozen=True, slots=True)
 class StoredConversation:
     """What its messages do not tell of a conversation.
 
     since: no message that belongs to it has a lower id; those put in front of it have. own: ids of what the model said.
-    remote, states: as of ChannelConversation.
+    remote, states, unwelcome: as of ChannelConversation.
     """
 
     started_at: AwareDatetime
@@ -65,6 +81,7 @@ class StoredConversation:
     llm_history: History
     remote: dict[int, str] = field(default_factory=dict)
     states: Annotated[dict[str, AgentState], BeforeValidator(_known_states)] = field(default_factory=dict)
+    unwelcome: Unwelcome | None = None
 
     def to_json(self) -> bytes:
         head = STORED.dump_python(self, mode="json", exclude={"llm_history"})
@@ -90,6 +107,7 @@ class ChannelConversation:
     agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left:
     those whose conversation is not to be gone on with, though one of them may still be answering in it. waits: whether
     a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn began.
+    unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
     """
 
     channel_id: int
@@ -112,6 +130,7 @@ class ChannelConversation:
     states: dict[str, AgentState] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
     waits: bool = False
+    unwelcome: Unwelcome | None = None
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
@@ -323,6 +342,7 @@ class ChannelConversation:
             llm_history=self.llm_history,  # which is replaced, and never changed
             remote=dict(self.remote),
             states=dict(self.states),
+            unwelcome=self.unwelcome,
         )
 
     def _keep(self, messages: list[MessageRecord]) -> None:
@@ -434,6 +454,13 @@ class ConversationManager:
         conversation.last_activity = self._clock()
         self._on_change(channel_id)
 
+    def follow(self, channel_id: int, unwelcome: Unwelcome | None = None) -> None:
+        """Follows the channel's conversation again; unwelcome: no longer, since an unprompted answer was that."""
+        conversation = self.get(channel_id)
+        if conversation is not None and conversation.unwelcome is not unwelcome:
+            conversation.unwelcome = unwelcome
+            self._on_change(channel_id)
+
     def let_go(self, is_waiting: Callable[[int, str], bool]) -> list[int]:
         """Drops what runs keep that nobody will go on with. Returns the channels where there were any."""
         waiting = [c for c in self._conversations.values() if c.waits]
@@ -507,6 +534,7 @@ class ConversationManager:
             since=stored.since,
             remote=dict(stored.remote),
             states=dict(stored.states),
+            unwelcome=stored.unwelcome,
             waits=any(map(waits_for, stored.llm_history)),
         )
         if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):

@@ -16,12 +16,13 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from conversation import ChannelConversation
+from conversation import ChannelConversation, Unwelcome
 from followup.features import features
 from followup.model import Eagerness, FollowupModel, load_model
 from state.engagement import RECENT, Engagement
 from state.message import MessageRecord, called_by_name
 from state.remarks import MAX_REMARK_WORDS, Remark, bare_remark
+from state.stopping import stops_person
 from state.wording import read
 
 JUDGE_DEADLINE_SECONDS = 3.0
@@ -42,6 +43,7 @@ class Reason(StrEnum):
     FOLLOWUP = "followup"
     NAMES_OTHERS = "names_others"
     TOLD_OFF = "told_off"
+    UNWELCOME = "unwelcome"
     ACKNOWLEDGEMENT = "acknowledgement"
     JUDGE_FAILED = "judge_failed"
     JUDGE_LATE = "judge_late"
@@ -68,6 +70,7 @@ IN_WORDS: Mapping[Reason, tuple[str, str]] = {
     Reason.NO_TRIGGER: ("", "I did not take it as said to me"),
     Reason.NAMES_OTHERS: ("", "it was addressed to somebody else"),
     Reason.TOLD_OFF: ("", "you told me to keep out, so I wait until you mention me"),
+    Reason.UNWELCOME: ("", "my last unasked answer was not welcome, so I wait until somebody mentions me"),
     Reason.ACKNOWLEDGEMENT: ("", "a thanks, an ok or a laugh asks for no answer"),
     Reason.JUDGE_FAILED: ("", "I was unsure, and the judge could not be asked"),
     Reason.JUDGE_LATE: ("", "I was unsure, and the judge took too long"),
@@ -89,6 +92,7 @@ NOT_JUDGED = frozenset(
     {
         Reason.STOP,
         Reason.TOLD_OFF,
+        Reason.UNWELCOME,
         Reason.DELETED,
         Reason.OPTED_OUT,
         Reason.CHANNEL_NOT_LISTED,
@@ -100,6 +104,9 @@ NOT_JUDGED = frozenset(
     }
 )
 """Reasons to be silent that are no judgement of for whom a message was meant: such a silence is never a miss."""
+
+
+PROMPTED = frozenset({Reason.EXPLICIT_TRIGGER, Reason.AWAITED, Reason.OFFERED, Reason.OFFER_ACCEPTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +126,11 @@ class Decision:
     def __iter__(self) -> Iterator[bool | str]:
         yield self.respond
         yield self.reason
+
+    @property
+    def is_unprompted(self) -> bool:
+        """Whether the bot answers although nobody had called it, or been asked by it."""
+        return self.respond and self.reason not in PROMPTED
 
     @property
     def _outcome(self) -> str:
@@ -239,7 +251,7 @@ class ResponseDecider:
         if message.is_bot:
             return NOTHING
         if is_explicit_trigger(message, bot_user_id) or _replies_to_bot(message, conversation):
-            return EXPLICIT
+            return TOLD_OFF if conversation.engagement_at(message).is_telling_off(message) else EXPLICIT
         if rule := self.rule(message, conversation, bot_user_id):
             return rule
         guess = self.guess(message, conversation, bot_user_id)
@@ -259,8 +271,12 @@ class ResponseDecider:
             return NOTHING  # without the message content intent there is nothing to read
         if addresses_others(message, bot_user_id) or message.wording.is_command:
             return NOT_OURS
+        if stops_person(message.content, conversation.names.values()):
+            return NOT_OURS
         if engagement.standing(message.author_id).told_off or engagement.is_telling_off(message):
             return TOLD_OFF
+        if conversation.unwelcome:
+            return UNWELCOME[conversation.unwelcome]
         if _asks_for_no_answer(message, conversation, engagement):
             return ACKNOWLEDGED
         is_for_others = names_others(message, conversation, bot_user_id)
@@ -294,6 +310,11 @@ AWAITED = Decision(True, Reason.AWAITED, tier=2, score=1.0)
 OFFER_ACCEPTED = Decision(True, Reason.OFFER_ACCEPTED, tier=2, score=1.0)
 OFFER_DECLINED = Decision(False, Reason.OFFER_DECLINED, tier=2)
 TOLD_OFF = Decision(False, Reason.TOLD_OFF, tier=2)
+UNWELCOME: Mapping[Unwelcome, Decision] = {
+    Unwelcome.TOLD_OFF: Decision(False, Reason.UNWELCOME, tier=2, evidence="somebody told me to keep out"),
+    Unwelcome.DELETED: Decision(False, Reason.UNWELCOME, tier=2, evidence="somebody deleted it"),
+    Unwelcome.DISLIKED: Decision(False, Reason.UNWELCOME, tier=2, evidence="it got a thumbs down"),
+}
 ACKNOWLEDGED = Decision(False, Reason.ACKNOWLEDGEMENT, tier=2)
 JUST_SPOKEN = Decision(True, Reason.RECENT_FOLLOWUP, tier=2, score=1.0)
 

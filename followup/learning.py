@@ -69,16 +69,18 @@ class Learning:
     def told_off(self, channel_id: int, at: datetime) -> None:
         self._mark(self.outcomes.told_off(channel_id, at.timestamp()))
 
-    def disliked(self, message_id: int, at: datetime) -> None:
-        self._mark(self.outcomes.disliked(message_id, at.timestamp()))
+    def disliked(self, message_id: int, at: datetime) -> Mark | None:
+        """Returns what that says of an answer of the bot's, if it was one."""
+        return self._mark(self.outcomes.disliked(message_id, at.timestamp()))
 
     def revised(self, message_id: int, channel_id: int, author_id: int, content: str, guild_id: int = 0) -> None:
         self._log.add(Revision(message_id, channel_id, author_id, content if self._keeps_content else None, guild_id))
 
-    def deleted(self, message_ids: Collection[int], at: datetime) -> None:
+    def deleted(self, message_ids: Collection[int], at: datetime) -> list[Mark]:
+        """Returns what that says of answers of the bot's, if some were among them."""
         self._log.add(Deletion(frozenset(message_ids)))
-        for message_id in message_ids:
-            self._mark(self.outcomes.deleted(message_id, at.timestamp()))
+        marks = (self._mark(self.outcomes.deleted(message_id, at.timestamp())) for message_id in message_ids)
+        return [mark for mark in marks if mark]
 
     def forgotten(self, channel_id: int | None, author_id: int | None, through: int) -> None:
         """What was said up to this message id, in a channel (None: everywhere) and by a person (None: by anybody)."""
@@ -112,6 +114,7 @@ class Learning:
             content=current.content if self._keeps_content else None,
         )
 
-    def _mark(self, mark: Mark | None) -> None:
+    def _mark(self, mark: Mark | None) -> Mark | None:
         if mark:
             self._log.add(mark)
+        return mark

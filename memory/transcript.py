@@ -22,7 +22,15 @@ log = structlog.get_logger()
 
 RECORD = TypeAdapter(MessageRecord)
 ALL = 1_000_000
-OPTIONAL = ("mentions_group", "reply_to_id", "reply_to_author_id", "reply_to_author", "reply_to_text", "unasked")
+OPTIONAL = (
+    "mentions_group",
+    "reply_to_id",
+    "reply_to_author_id",
+    "reply_to_author",
+    "reply_to_text",
+    "unasked",
+    "tells_off",
+)
 
 Change = Callable[[Message], Message | None]
 

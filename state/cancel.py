@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from state.stopping import read_stop
 from state.wording import CUES_OF, NOT_WORDS
 
 MAX_LENGTH = 600  # characters: who writes more neither answers nor calls off by it
@@ -122,11 +123,13 @@ def calls_off(reply: str) -> bool:
     """Whether a reply calls the flow off.
 
     It does when one of its clauses does and no other says anything: "ok, never mind, thanks". A reply that goes on to
-    something else, takes it back or asks whether to do it calls nothing off; nor does a goodbye alone. All cancel
-    patterns of the document "Conversation State Manager" do.
+    something else, takes it back or asks whether to do it calls nothing off; nor does a goodbye alone. In languages
+    other than English the whole reply counts. All cancel patterns of the document "Conversation State Manager" do.
     """
     if len(reply) > MAX_LENGTH:
         return False
+    if read_stop(reply):
+        return True
     cut = clauses(plain(reply.translate(NODS)))
     said = [clause.words for clause in cut]
     off = [ends(clause.words) and not _asks(clause) for clause in cut]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from state.message import MessageRecord
-from state.remarks import tells_off
+from state.stopping import Stop, read_stop
 
 RECENT = timedelta(minutes=5)
 MAX_PEOPLE = 200
@@ -111,11 +111,13 @@ class Engagement:
 
     def is_telling_off(self, message: MessageRecord, called: Collection[int] = ()) -> bool:
         """Whether the message tells the bot to keep out: it says so, after words of the bot's or to it by mention."""
+        if message.tells_off:
+            return True
         others = (message.named | frozenset(called)) - {self.bot}
         if others or message.mentions_group or self.bot_spoke is None:
             return False
         is_to_bot = self.bot in message.addressed or self.bot_spoke_last or self.is_answer_due(message)
-        return is_to_bot and tells_off(message.content, self.bot_name)
+        return is_to_bot and read_stop(message.content, self.bot_name) is Stop.KEEP_OUT
 
     def standing(self, author_id: int) -> Standing:
         return self.people.get(author_id, STRANGER)

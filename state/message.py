@@ -27,7 +27,7 @@ class MessageRecord:
     content: as posted, mentions in their raw form `<@id>`; readable: what the model is shown instead (names resolved,
     embeds and attachments in words), empty: the content. mentioned: whom Discord says it mentions, None: those in
     the content. addressees: of the bot's own messages, whom they answer; unasked: an offer, which nobody had asked for.
-    timestamp: aware.
+    tells_off: it ended an answer of the bot's, and tells it to keep out. timestamp: aware.
     """
 
     author: str
@@ -46,6 +46,7 @@ class MessageRecord:
     images: tuple[str, ...] = ()
     addressees: frozenset[int] = frozenset()
     unasked: bool = False
+    tells_off: bool = False
 
     @cached_property
     def mentions(self) -> frozenset[int]:

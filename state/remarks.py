@@ -1,4 +1,4 @@
-"""Remarks that ask for no answer: a bare thanks or laugh, and telling the bot off."""
+"""Remarks that ask for no answer: a bare thanks, ok or laugh."""
 
 from __future__ import annotations
 
@@ -21,22 +21,6 @@ ASKING = frozenset(CUES["asking"].split())  # "is that good" needs no mark to be
 MAX_REMARK_WORDS, MAX_REMARK_LENGTH = 8, 100
 SMILEY = re.compile(r"<a?:\w{2,32}:\d{1,20}>|(?:(?<=\s)|^)[:;=][-'^]?[)(\[\]dpo/|*]+(?=\s|$)", re.IGNORECASE)
 PARTS_OF_EMOJI = frozenset({"So", "Sk", "Mn", "Cf"})  # pictures, skin tones, variation selectors, joiners
-
-AROUND_TELLING_OFF = frozenset("please pls bot robot now man dude bro ok okay hey no nah oh just you and".split())
-TELLING_OFF = re.compile(
-    r"(?:"
-    r"not you"
-    r"|(?:i|we)?(?:'m|'re|m| am| are| was| were| wasn't| weren't| aren't| wasnt| werent)?(?: ?not)?"
-    r" ?(?:talking|speaking|asking)(?: to)? you"
-    r"|(?:i|we)? ?(?:didn't|didnt|did not) ask(?: you)?"
-    r"|(?:nobody|noone|no one|who) asked(?: you)?"
-    r"|shut (?:up|it)|zip it|stfu|shush|hush|be (?:quiet|silent)"
-    r"|go away|butt out|stay out(?: of (?:this|it))?|leave (?:us|me) alone|mind your own business"
-    r"|stop(?: (?:it|that|this|talking|answering|replying|responding|butting in|interrupting))?"
-    r")"
-)
-TALKING_TO_YOU = re.compile(r"(?:talking|speaking|asking)(?: to)? you$")
-DENIAL = re.compile(r"\b(?:not|wasn't|weren't|aren't|wasnt|werent)\b")
 
 
 class Remark(StrEnum):
@@ -69,24 +53,3 @@ def _is_emoji(rest: str, text: str) -> bool:
         unicodedata.category(character) for character in rest if not character.isspace() and character not in ".!~"
     }
     return kinds <= PARTS_OF_EMOJI and (bool(kinds) or rest != text)
-
-
-def tells_off(text: str, bot_name: str) -> bool:
-    """Whether a text does nothing but send its reader away: "not you", "stop", "shut up, Parley"."""
-    if len(text) > MAX_REMARK_LENGTH:
-        return False
-    around = AROUND_TELLING_OFF | set(words_of(bot_name))
-    words = words_of(text)
-    if len(words) > MAX_REMARK_WORDS:
-        return False
-    for end in (0, -1):
-        while len(words) > 1 and words[end] in around and not _is_telling_off(words):
-            words.pop(end)
-    return _is_telling_off(words)
-
-
-def _is_telling_off(words: list[str]) -> bool:
-    said = " ".join(words)
-    if TELLING_OFF.fullmatch(said) is None:
-        return False
-    return TALKING_TO_YOU.search(said) is None or DENIAL.search(said) is not None

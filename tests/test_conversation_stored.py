@@ -26,7 +26,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 
 from agents.gateway import AgentRequest, Answer, Place, Reply
 from agents.general import GeneralAgent
-from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation
+from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation, Unwelcome
 from llm_history import FORGOTTEN
 from state.agent_state import UMSState
 from state.prompts import ResolutionType
@@ -118,6 +118,7 @@ def a_long_one(process: Process) -> ChannelConversation:
     process.manager.revise(CHANNEL, replace(wrong, content="right"))
     process.manager.forget_messages(CHANNEL, {secret.message_id})
     process.manager.record_message(CHANNEL, said(BEN, "and?", process.clock.now))
+    process.manager.follow(CHANNEL, Unwelcome.DISLIKED)
     return conversation
 
 
@@ -128,6 +129,7 @@ def test_a_conversation_goes_on_as_if_nothing_had_happened(process: Process) -> 
     assert after.llm_history == before.llm_history
     assert after.untold() == [m for m in before.untold() if m in after.messages]
     assert (after.own, after.told_through) == (before.own, before.told_through)
+    assert after.unwelcome is before.unwelcome is Unwelcome.DISLIKED
     assert (after.started_at, after.last_activity) == (before.started_at, before.last_activity)
     assert (after.participants, after.names) == ({ANNA, BEN}, {ANNA: "Anna", BEN: "Ben"})
     assert after.engagement == ChannelConversation(CHANNEL, NOON, NOON, messages=before.messages[2:]).engagement
@@ -378,6 +380,7 @@ Change = Callable[[Process, MessageRecord], object]
         lambda process, asked: process.manager.forget_messages(CHANNEL, {asked.message_id}),
         lambda process, _: process.manager.forget_author(CHANNEL, ANNA),
         lambda process, _: process.manager.forget_history(CHANNEL),
+        lambda process, _: process.manager.follow(CHANNEL, Unwelcome.DELETED),
         lambda process, _: process.manager.end(CHANNEL),
         lambda process, _: (process.clock.advance(61), process.manager.get(CHANNEL)),
         lambda process, _: (process.clock.advance(61), process.manager.sweep()),
@@ -403,6 +406,8 @@ def test_what_changes_a_conversation_is_told_once(process: Process, change: Chan
         lambda process, _: process.manager.forget_author(CHANNEL, CLEO),
         lambda process, asked: process.manager.forget_messages(CHANNEL + 1, {asked.message_id}),
         lambda process, _: process.manager.forget_history(CHANNEL + 1),
+        lambda process, _: process.manager.follow(CHANNEL),
+        lambda process, _: process.manager.follow(CHANNEL + 1, Unwelcome.DELETED),
         lambda process, _: process.manager.end(CHANNEL + 1),
         lambda process, _: process.manager.record_bot_response(CHANNEL + 1, []),
         lambda process, _: (process.manager.get(CHANNEL), process.manager.sweep()),

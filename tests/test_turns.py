@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from agents.gateway import Place
+from conversation import MessageRecord
 from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
-from tests.support.people import ANNA, BEN, BOT, CHANNEL, said
+from tests.support.people import ANNA, BEN, CHANNEL, CLEO, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import settle, until
-from turns.lanes import MENTIONS, STOP
 from turns.wording import STOPPED
 
 pytestmark = pytest.mark.virtual_time
@@ -187,16 +188,73 @@ async def test_where_nothing_is_asked_stop_is_a_word_like_any_other(bench: Bench
     await bench.turns.drain(0)
 
 
+async def test_stopped_before_it_has_begun_the_agent_is_never_asked(bench: Bench) -> None:
+    bench.ask(ANNA, "one")
+    await until(lambda: bench.turns.stop(said(ANNA, "stop"), CHANNEL))
+    await bench.idle()
+    assert (asked(bench), bench.wire.texts) == ([], [STOPPED])
+
+
+async def test_whoever_manages_messages_ends_all_that_runs_and_waits(bench: Bench) -> None:
+    await running(bench, first="The beginning")
+    bench.ask(ANNA, "two")
+    bench.ask(BEN, "three")
+    bench.ask(BEN, "four")
+    stopped = bench.turns.stop(said(CLEO, "that's enough"), CHANNEL, manages=True)
+    assert stopped
+    assert (stopped.tells_off, stopped.in_words(CLEO)) == (True, "I ended the answers to Anna and Ben")
+    await bench.idle()
+    await until(lambda: len(bench.wire.texts) == 2)
+    assert sorted(bench.wire.texts) == [STOPPED, f"The beginning\n\n-# {STOPPED}"]
+    assert asked(bench) == [["one"]]
+
+
+async def test_a_never_mind_of_whoever_manages_messages_is_about_their_own(bench: Bench) -> None:
+    await running(bench)
+    assert not bench.turns.stop(said(CLEO, "never mind"), CHANNEL, manages=True)
+    await bench.turns.drain(0)
+
+
+async def test_anybody_ends_what_nobody_had_asked_for_and_nothing_is_said(bench: Bench) -> None:
+    bench.script(Script(gate=asyncio.Event()))
+    bench.turns.submit(replace(bench.question(bench.say(ANNA, "one")), is_unprompted=True))
+    await until(lambda: bench.agent.requests)
+    bench.turns.submit(replace(bench.question(bench.say(ANNA, "two")), is_unprompted=True))
+    bench.ask(ANNA, "three")
+    assert not bench.turns.stop(said(BEN, "never mind"), CHANNEL)
+    stopped = bench.turns.stop(said(BEN, "stop"), CHANNEL)
+    assert stopped
+    assert (stopped.is_unprompted, stopped.in_words(BEN)) == (True, "I ended the answer to Anna")
+    await bench.idle()
+    assert asked(bench) == [["one"], ["three"]]
+    assert bench.wire.texts == ["the answer"]
+
+
+async def test_what_stands_of_an_answer_that_nobody_had_asked_for_says_that_it_was_stopped(bench: Bench) -> None:
+    bench.script(Script(first="The beginning", gate=asyncio.Event()))
+    bench.turns.submit(replace(bench.question(bench.say(ANNA, "one")), is_unprompted=True))
+    await until(lambda: bench.wire.texts)
+    assert bench.turns.stop(said(BEN, "stop"), CHANNEL)
+    await bench.idle()
+    assert bench.wire.texts == [f"The beginning\n\n-# {STOPPED}"]
+
+
 @pytest.mark.parametrize(
-    "text", ["stop", "Stop!", f"<@{BOT}> stop", "please stop.", "cancel, please", "nevermind", "never mind"]
+    "stop",
+    [
+        said(ANNA, "stop it ben"),
+        said(ANNA, "Ben, stop"),
+        said(ANNA, f"<@{BEN}> stop"),
+        said(ANNA, "stop", reply_to_id=5, reply_to_author_id=BEN),
+        said(ANNA, "@everyone stop", mentions_group=True),
+    ],
+    ids=["after a name", "before a name", "mention", "reply", "everyone"],
 )
-def test_these_words_stop(text: str) -> None:
-    assert STOP.fullmatch(MENTIONS.sub("", text))
-
-
-@pytest.mark.parametrize("text", ["stop it now or else", "don't stop", "bus stop", "stopped", ""])
-def test_these_words_do_not(text: str) -> None:
-    assert not STOP.fullmatch(MENTIONS.sub("", text))
+async def test_what_is_said_to_somebody_else_ends_nothing(bench: Bench, stop: MessageRecord) -> None:
+    bench.say(BEN, "hello")
+    await running(bench)
+    assert not bench.turns.stop(stop, CHANNEL, manages=True)
+    await bench.turns.drain(0)
 
 
 # Deleted questions

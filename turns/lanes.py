@@ -7,7 +7,6 @@ has the agent answer them together, and sees to it that they end in exactly one 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -16,22 +15,21 @@ import structlog
 
 from agents.gateway import Answer, Failure, FailureKind
 from conversation import ChannelConversation, ConversationManager, MessageRecord
-from decider import addresses_others
+from decider import addresses_others, names_others
 from delivery.post import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
 from delivery.prompts import Prompts, card_of
 from delivery.split import closed, split
 from llm_history import History
 from state.agent_state import AgentState
 from state.awaiting import Prompt
+from state.stopping import Stop, read_stop
 from turns.answering import Answering
 from turns.ledger import Ledger
-from turns.turn import Cancel, Question, Ready, Turn
+from turns.turn import Cancel, Question, Ready, Stopped, Turn
 from turns.wording import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, with_stage
 
 log = structlog.get_logger()
 
-MENTIONS = re.compile(r"<@[!&]?\d+>,?")
-STOP = re.compile(r"\s*(please\s+)?(stop|stop it|cancel|never ?mind)([\s,]+please)?[\s.!]*", re.IGNORECASE)
 FAREWELL_SECONDS = 4.0
 # What Discord could not be told now may be told after a restart.
 UNDELIVERED = f"undelivered_{Problem.UNREACHABLE}"
@@ -126,20 +124,40 @@ class Turns:
         self._notices.add(task)
         task.add_done_callback(self._notices.discard)
 
-    def stop(self, message: MessageRecord, channel_id: int) -> bool:
-        """If this message calls off an answer that its author waits for, cancels it. Returns whether it does."""
-        lane, me = self._lanes.get(channel_id), self._bot()[1]
-        if lane is None or addresses_others(message, me) or not STOP.fullmatch(MENTIONS.sub("", message.content)):
-            return False
-        theirs = [q for q in lane.waiting if q.message.author_id == message.author_id]
-        self._drop_waiting(channel_id, lane, theirs)
-        asked = list(lane.turn.questions) if lane.turn else []
-        ends_turn = lane.turn is not None and lane.turn.stop(message.author_id)
-        if ends_turn:
-            self._ledger.dropped(channel_id, [q for q in asked if q.message.author_id == message.author_id])
-        if theirs and not ends_turn:
-            self.announce(theirs[-1], STOPPED)
-        return ends_turn or bool(theirs)
+    def stop(self, message: MessageRecord, channel_id: int, *, manages: bool = False) -> Stopped | None:
+        """Ends the answers that this message calls off, at once: those its author waits for.
+
+        Told to keep out, also all of the channel's where the author manages messages, and the unprompted ones for
+        anybody while the bot speaks unprompted. None where it ends nothing.
+        """
+        lane = self._lanes.get(channel_id)
+        if lane is None or (stop := self._read_stop(message, channel_id)) is None:
+            return None
+        ends_all = manages and stop is Stop.KEEP_OUT
+        ends_unprompted = lane.turn is not None and lane.turn.is_unprompted and stop is Stop.KEEP_OUT
+
+        def is_unwanted(question: Question) -> bool:
+            is_own = question.message.author_id == message.author_id
+            return is_own or ends_all or (ends_unprompted and question.is_unprompted)
+
+        running = list(filter(is_unwanted, lane.turn.questions)) if lane.turn else []
+        ended = running if lane.turn and lane.turn.stop(running) else []
+        waiting = list(filter(is_unwanted, lane.waiting))
+        self._ledger.dropped(channel_id, ended)
+        self._drop_waiting(channel_id, lane, waiting)
+        told = {question.message.author_id for question in ended}
+        newest = {q.message.author_id: q for q in waiting if not q.is_unprompted and q.message.author_id not in told}
+        for question in newest.values():
+            self.announce(question, STOPPED)
+        return Stopped(stop, [*ended, *waiting]) if ended or waiting else None
+
+    def _read_stop(self, message: MessageRecord, channel_id: int) -> Stop | None:
+        """What calls off of this message, unless that is said to somebody else."""
+        name, me = self._bot()
+        conversation = self._conversations.get(channel_id)
+        if addresses_others(message, me) or (conversation and names_others(message, conversation, me)):
+            return None
+        return read_stop(message.content, name)
 
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
@@ -267,6 +285,8 @@ class Turns:
         self, turn: Turn, conversation: ChannelConversation | None, post: Post
     ) -> Answer | Failure | Cancel:
         await self._settled()
+        if turn.cancel:  # before it had begun
+            return turn.cancel
         if self._cut_off or conversation is None:
             return Cancel.SHUTDOWN if self._cut_off else Cancel.WITHDRAWN
         if not (turn.by_miniapp or self._has_budget()):

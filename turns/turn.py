@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -14,6 +14,7 @@ from llm_history import History
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import ProcessingResult, RouteTarget
 from state.optout import redacted
+from state.stopping import Stop
 
 MESSAGES_BEFORE = 10
 TO_THE_AGENT = ProcessingResult(RouteTarget.AGENT)
@@ -25,7 +26,8 @@ class Question:
 
     meaning: who answers it, what of ours it resolves, and what it means in full. card_id: of a click, the message it
     was made on. is_private: its author does not want to be read: the model is told it for this answer, and nothing
-    keeps it. was_offered: the bot had offered to answer it.
+    keeps it. was_offered: the bot had offered to answer it. is_unprompted: nobody had called the bot, or been asked
+    by it.
     """
 
     message: MessageRecord
@@ -37,6 +39,7 @@ class Question:
     card_id: int | None = None
     is_private: bool = False
     was_offered: bool = False
+    is_unprompted: bool = False
 
     @property
     def stands_alone(self) -> bool:
@@ -88,6 +91,28 @@ class Ready:
     state: AgentState | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """What somebody's stop ended: the answers to these questions."""
+
+    stop: Stop
+    questions: Sequence[Question]
+
+    @property
+    def tells_off(self) -> bool:
+        return self.stop is Stop.KEEP_OUT
+
+    @property
+    def is_unprompted(self) -> bool:
+        return any(question.is_unprompted for question in self.questions)
+
+    def in_words(self, author_id: int) -> str:
+        """For whoever said it."""
+        names = {q.message.author_id: q.message.author for q in self.questions} | {author_id: "you"}
+        whom = [names[who] for who in dict.fromkeys(q.message.author_id for q in self.questions)]
+        return f"I ended the answer{'s' if len(whom) > 1 else ''} to {' and '.join(whom)}"
+
+
 class Cancel(StrEnum):
     """Why a turn ended before its time."""
 
@@ -132,12 +157,16 @@ class Turn:
         """Whether an agent beside the general one answers."""
         return self.agent != GENERAL
 
-    def stop(self, author_id: int) -> bool:
-        """Ends it if it is made for this person alone; others who asked with them still get their answer."""
-        others = [q for q in self.questions if q.message.author_id != author_id]
-        if len(others) == len(self.questions) or (self.work and self.work.done()):
+    @property
+    def is_unprompted(self) -> bool:
+        """Whether the bot speaks although nobody had called it."""
+        return all(question.is_unprompted for question in self.questions)
+
+    def stop(self, unwanted: Collection[Question]) -> bool:
+        """Ends it if it answers these alone; others that were asked with them are still answered."""
+        if not unwanted or (self.work and self.work.done()):
             return False
-        if others:
+        if others := [q for q in self.questions if q not in unwanted]:
             self.questions[:] = others
         else:
             self.end(Cancel.STOPPED)

@@ -47,7 +47,8 @@ def final_text(turn: Turn, outcome: Answer | Failure | Cancel) -> str:
             sentence = _sentence(turn, outcome.kind)
             return _with_note(outcome.text, sentence) if sentence else outcome.text
         case Cancel.STOPPED:
-            return _with_note(turn.text, STOPPED)
+            is_unheard = turn.is_unprompted and not turn.text.strip()
+            return "" if is_unheard else _with_note(turn.text, STOPPED)
         case Cancel.SHUTDOWN:
             return _with_note(turn.text, RESTARTING)
         case Cancel.OVER_BUDGET:

@@ -151,6 +151,9 @@ def test_who_spoke_since() -> None:
         ([replied(ANNA), said(ANNA, "stop the train")], False),
         ([said(BEN), said(ANNA, "stop")], False),
         ([said(ANNA, f"<@{BOT}> stop")], False),
+        ([said(ANNA, "stop", tells_off=True)], True),
+        ([replied(ANNA), said(ANNA, "never mind")], False),
+        ([replied(ANNA), said(ANNA, "halt die Klappe")], True),
         ([replied(ANNA, at=NOON), said(BEN), said(ANNA, "stop", at=after(300))], False),
     ],
 )
