@@ -155,6 +155,7 @@ class Parley(discord.Client):
         }
         super().__init__(**{**ours, **client_options})
         self._channels = settings.channels
+        self._name_calls = settings.name_calls
         self._retention_days = settings.retention_days
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._judging: set[int] = set()
@@ -359,9 +360,7 @@ class Parley(discord.Client):
     def _set_up_life(self, settings: Settings, layers: ChannelLayers) -> None:
         self.catch_up = CatchUp(
             seconds=settings.catch_up_seconds,
-            backlog=Backlog(
-                self, settings.channels, lambda message: self.privacy.unquoted(to_record(message, self._me()[1]))
-            ),
+            backlog=Backlog(self, settings.channels, lambda message: self.privacy.unquoted(self._read(message))),
             conversations=self.conversations,
             turns=self.turns,
             ledger=self.ledger,
@@ -435,14 +434,14 @@ class Parley(discord.Client):
         channel_id, me = message.channel.id, self._me()[1]
         is_active = self.conversations.get(channel_id) is not None
         listens = self.initiative.listens(channel_id)
-        if not (is_active or listens or may_address(message, me)):
+        if not (is_active or listens or may_address(message, me, self._names(message.guild))):
             # Nearly every message of every channel ends here.
             self.decisions.add_ignored(message.id, channel_id, message.author.id, NOTHING)
             if log.is_enabled_for(logging.DEBUG):
                 log_decision(log.debug, message, NOTHING, 0.0)
             return
         started = perf_counter()
-        record = self.privacy.readable(to_record(message, me))
+        record = self.privacy.readable(self._read(message))
         if self.privacy.is_forgotten(channel_id, record):
             return  # it is taken up after a restart, and was said before somebody had it forgotten
         if listens:
@@ -492,7 +491,7 @@ class Parley(discord.Client):
         before = conversation.find(message.id) if conversation else None
         listens = self.initiative.listens(channel_id)
         if conversation or listens or self.keeper.may_hold(channel_id, message.id):
-            self._follow_edit(channel_id, self.privacy.readable(to_record(message, me)), before)
+            self._follow_edit(channel_id, self.privacy.readable(self._read(message)), before)
         # A link that is unfurled, or a pin, is no edit; of words that are not here it is not known whether they differ.
         if message.edited_at and (before is None or before.content != content):
             self._take_back(("message", message.id))
@@ -663,7 +662,7 @@ class Parley(discord.Client):
         reason = Reason.USER_CAP if refusal.cap is Cap.USER else Reason.DAILY_CAP
         if refusal.announce:
             log.warning("cap_reached", cap=refusal.cap.value, guild=_guild_id(message), channel=message.channel.id)
-            self.turns.announce(self._question(message, to_record(message, self._me()[1])), _refusal_line(refusal))
+            self.turns.announce(self._question(message, self._read(message)), _refusal_line(refusal))
         return replace(decision, respond=False, reason=reason)
 
     # Clicks
@@ -762,6 +761,16 @@ class Parley(discord.Client):
         """The bot's name and id."""
         return (self.user.name, self.user.id) if self.user else ("Parley", 0)
 
+    def _names(self, guild: discord.Guild | None) -> tuple[str, ...]:
+        """By which it may be called there: as it is called now."""
+        if not (self._name_calls and self.user):
+            return ()
+        me = guild.me if guild else None
+        return (me.display_name, self.user.name) if me else (self.user.name,)
+
+    def _read(self, message: discord.Message) -> MessageRecord:
+        return to_record(message, self._me()[1], self._names(message.guild))
+
     async def _settled(self) -> None:
         await self.keeper.noted()
 
@@ -806,7 +815,7 @@ class Parley(discord.Client):
         guild = message.guild.name if message.guild else ""
         place = Place(self._me()[0], guild, getattr(message.channel, "name", ""))
         is_private = self.privacy.is_opted_out(message.author.id)
-        asked = self.privacy.unquoted(to_record(message, self._me()[1])) if is_private else record
+        asked = self.privacy.unquoted(self._read(message)) if is_private else record
         return Question(
             asked, _guild_id(message), message.channel.id, place, starts_conversation, is_private=is_private
         )
@@ -848,7 +857,7 @@ class Parley(discord.Client):
         earlier = await read_before(self, question.guild_id, question.channel_id, asked.message_id, HISTORY_MESSAGES)
         recent = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE]
         said = (m for m in recent if (m.author.id == me and m.type in SAID_BY_PEOPLE) or is_persons(m))
-        records = [to_record(m, me) for m in said]
+        records = [self._read(m) for m in said]
         return [self.privacy.readable(r) for r in records if not self.privacy.is_forgotten(question.channel_id, r)]
 
     def _is_waiting(self, channel_id: int, ask_id: str) -> bool:

@@ -56,6 +56,7 @@ class Settings(BaseSettings):
     followup_eagerness: Literal["quiet", "balanced", "eager"] = Field(
         "balanced", description="quiet, balanced or eager"
     )
+    name_calls: bool = Field(True, description="true or false")
     awaiting_ttl_seconds: float = Field(
         120, gt=0, le=3_600, description="a number of seconds above 0 and up to 3600, such as 120"
     )

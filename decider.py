@@ -240,9 +240,7 @@ class ResponseDecider:
 
     def should_start_conversation(self, message: MessageRecord, bot_user_id: int) -> Decision:
         """Outside a conversation only an explicit trigger counts."""
-        if is_explicit_trigger(message, bot_user_id):
-            return EXPLICIT
-        return NOTHING
+        return _explicit(message) if is_explicit_trigger(message, bot_user_id) else NOTHING
 
     async def should_respond(
         self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int
@@ -251,7 +249,7 @@ class ResponseDecider:
         if message.is_bot:
             return NOTHING
         if is_explicit_trigger(message, bot_user_id) or _replies_to_bot(message, conversation):
-            return TOLD_OFF if conversation.engagement_at(message).is_telling_off(message) else EXPLICIT
+            return TOLD_OFF if conversation.engagement_at(message).is_telling_off(message) else _explicit(message)
         if rule := self.rule(message, conversation, bot_user_id):
             return rule
         guess = self.guess(message, conversation, bot_user_id)
@@ -320,8 +318,13 @@ JUST_SPOKEN = Decision(True, Reason.RECENT_FOLLOWUP, tier=2, score=1.0)
 
 
 def is_explicit_trigger(message: MessageRecord, bot_user_id: int) -> bool:
-    """A mention of the bot, or a Discord reply to one of its messages."""
-    return not message.is_bot and (bot_user_id in message.mentions or message.reply_to_author_id == bot_user_id)
+    """A mention of the bot, a call by its name, or a Discord reply to one of its messages."""
+    is_to_bot = bot_user_id in message.mentions or message.reply_to_author_id == bot_user_id
+    return not message.is_bot and (is_to_bot or bool(message.calls_bot))
+
+
+def _explicit(message: MessageRecord) -> Decision:
+    return replace(EXPLICIT, evidence="you called me by my name") if message.calls_bot else EXPLICIT
 
 
 def _replies_to_bot(message: MessageRecord, conversation: ChannelConversation) -> bool:
@@ -347,7 +350,7 @@ def _asks_for_no_answer(message: MessageRecord, conversation: ChannelConversatio
     """A bare thanks, ok, laugh or emoji; but where the bot asked the author something, an ok or an emoji answers it."""
     if message.images or message.wording.count > MAX_REMARK_WORDS:
         return False
-    remark = bare_remark(message.text)
+    remark = bare_remark(message.text, engagement.bot_name)
     if remark in (Remark.CONSENT, Remark.EMOJI) and engagement.is_answer_due(message):
         asked = conversation.last_words_to(message.author_id)
         return asked is None or not asked.wording.ends_asking

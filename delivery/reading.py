@@ -9,6 +9,7 @@ import discord
 
 from conversation import MessageRecord
 from llm_history import REPLY_EXCERPT
+from state.name_calls import called_as, may_call
 
 SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.reply})
 MAX_IMAGES = 4
@@ -29,8 +30,13 @@ def is_said_by_people(message: discord.Message) -> bool:
     return is_persons(message) and isinstance(message.channel, discord.abc.GuildChannel)
 
 
-def may_address(message: discord.Message, user_id: int) -> bool:
-    """Whether it may mention this user or reply to them. Without that no conversation begins, and no more is read."""
+def may_address(message: discord.Message, user_id: int, names: tuple[str, ...] = ()) -> bool:
+    """Whether it may mention this user, call them by one of these names, or reply to them.
+
+    Without that no conversation begins, and no more is read.
+    """
+    if names and may_call(message.content, names):
+        return True
     if message.role_mentions or any(user.id == user_id for user in message.mentions):
         return True
     if message.reference is None:
@@ -39,8 +45,11 @@ def may_address(message: discord.Message, user_id: int) -> bool:
     return not isinstance(replied_to, discord.Message) or replied_to.author.id == user_id
 
 
-def to_record(message: discord.Message, bot_user_id: int) -> MessageRecord:
-    """The message as the rest of the bot knows it. A mention of the bot's own managed role is one of the bot."""
+def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...] = ()) -> MessageRecord:
+    """The message as the rest of the bot knows it. A mention of the bot's own managed role is one of the bot.
+
+    names: by which the bot may be called.
+    """
     replied_to = _replied_to(message)
     reply_author = replied_to.author if replied_to else None
     names_own_role = message.guild is not None and any(
@@ -63,6 +72,7 @@ def to_record(message: discord.Message, bot_user_id: int) -> MessageRecord:
         readable=_readable(message),
         images=_images(message),
         addressees=frozenset({reply_author.id}) if is_bot and reply_author else frozenset(),
+        calls_bot="" if is_bot else called_as(message.content, names),
     )
 
 

@@ -195,7 +195,7 @@ class Offers:
             _is_to_us(message, offer, me) or _is_next(message, offer, channel.messages)
         ):
             return None
-        return read_reply(without_call(message.content, me, name))
+        return read_reply(without_call(message.content, me, message.calls_bot or name))
 
     def accept(self, channel_id: int) -> Offer | None:
         """Takes the channel's offer up; gives it, or None where there is none any more."""

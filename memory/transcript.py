@@ -30,6 +30,7 @@ OPTIONAL = (
     "reply_to_text",
     "unasked",
     "tells_off",
+    "calls_bot",
 )
 
 Change = Callable[[Message], Message | None]

@@ -104,7 +104,7 @@ class Engagement:
         for person in (known | message.addressed | frozenset(called)) - {self.bot}:
             people[person] = replace(self.standing(person), addressed=mark)
         standing = self.standing(author)
-        is_calling_back = self.bot in message.addressed
+        is_calling_back = self.bot in message.addressed or bool(message.calls_bot)
         told_off = self.is_telling_off(message, called) or (standing.told_off and not is_calling_back)
         people[author] = replace(standing, spoke=mark, bot_messages=self.bot_messages, told_off=told_off)
         return replace(self, number=self.number + 1, people=_newest(people), last_author=author)
@@ -116,8 +116,13 @@ class Engagement:
         others = (message.named | frozenset(called)) - {self.bot}
         if others or message.mentions_group or self.bot_spoke is None:
             return False
-        is_to_bot = self.bot in message.addressed or self.bot_spoke_last or self.is_answer_due(message)
-        return is_to_bot and read_stop(message.content, self.bot_name) is Stop.KEEP_OUT
+        is_to_bot = (
+            self.bot in message.addressed
+            or bool(message.calls_bot)
+            or self.bot_spoke_last
+            or self.is_answer_due(message)
+        )
+        return is_to_bot and read_stop(message.content, message.calls_bot or self.bot_name) is Stop.KEEP_OUT
 
     def standing(self, author_id: int) -> Standing:
         return self.people.get(author_id, STRANGER)

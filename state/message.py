@@ -27,7 +27,8 @@ class MessageRecord:
     content: as posted, mentions in their raw form `<@id>`; readable: what the model is shown instead (names resolved,
     embeds and attachments in words), empty: the content. mentioned: whom Discord says it mentions, None: those in
     the content. addressees: of the bot's own messages, whom they answer; unasked: an offer, which nobody had asked for.
-    tells_off: it ended an answer of the bot's, and tells it to keep out. timestamp: aware.
+    tells_off: it ended an answer of the bot's, and tells it to keep out. calls_bot: the name by which it calls the bot,
+    empty where it does not. timestamp: aware.
     """
 
     author: str
@@ -47,6 +48,7 @@ class MessageRecord:
     addressees: frozenset[int] = frozenset()
     unasked: bool = False
     tells_off: bool = False
+    calls_bot: str = ""
 
     @cached_property
     def mentions(self) -> frozenset[int]:

@@ -32,12 +32,13 @@ class Remark(StrEnum):
     EMOJI = "emoji"
 
 
-def bare_remark(text: str) -> Remark | None:
-    """What a text is that says no more than thanks, ok, lol or an emoji; None where it says more."""
+def bare_remark(text: str, bot_name: str = "") -> Remark | None:
+    """What a text is that says no more than thanks, ok, lol or an emoji, to the bot or not; None where it says more."""
     if len(text) > MAX_REMARK_LENGTH:
         return None
     rest = SMILEY.sub(" ", text)
-    words = words_of(rest)
+    own = words_of(bot_name)
+    words = [word for word in words_of(rest) if word not in own]
     asks = "?" in text or bool(words and words[0] in ASKING)
     if asks or len(words) > MAX_REMARK_WORDS or not set(words) <= FILLERS | THANKS | LAUGHTER | CONSENT:
         return None

@@ -89,7 +89,7 @@ class Intake:
 
     def _words(self, message: MessageRecord) -> str:
         name, me = self._bot()
-        return without_call(message.content, me, name)
+        return without_call(message.content, me, message.calls_bot or name)
 
     def _routed(self, meaning: ProcessingResult) -> ProcessingResult:
         app = self._miniapps.pick(meaning.query, meaning.soft_context)

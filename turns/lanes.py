@@ -157,7 +157,7 @@ class Turns:
         conversation = self._conversations.get(channel_id)
         if addresses_others(message, me) or (conversation and names_others(message, conversation, me)):
             return None
-        return read_stop(message.content, name)
+        return read_stop(message.content, message.calls_bot or name)
 
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""

@@ -51,7 +51,7 @@ def shelf(tmp_path: Path) -> Shelf:
         said(ANNA, "hello"),
         said(ANNA, "<@12> hi", mentioned=frozenset({BEN}), readable="@Ben hi"),
         said(ANNA, "", images=("https://example.org/a.png", "https://example.org/b.png")),
-        said(ANNA, "stop", tells_off=True),
+        said(ANNA, "stop, Parley", tells_off=True, calls_bot="Parley"),
         said(ANNA, "look", images=("https://example.org/a.png",), readable="look [a.png]"),
         replied(ANNA, "Here you are.\n\nTwo lines 🦊"),
         said(ANNA, "why?", reply_to_id=5, reply_to_author="Ben", reply_to_author_id=BEN, reply_to_text="because"),
