@@ -52,18 +52,20 @@ _ASKS = r"""
         |missä|kdo|kde|kdy|proč|ne|neden|nasıl|kim|nerede|что|кто|где|когда|почему|как|сколько|що|хто|де|коли|чому|як)
         \ (?!you\b).*\?"""
 _REQUESTS = r"""
-    (?:please|pls|plz|tell|show|give|explain|help\ (?:me|us|with|out)|stop|write|make|find|look\ up|check|translate
-        |summari[sz]e|remind|add|remove|search|google|calculate|compute|convert|define|describe|compare|suggest
+    (?:(?:please|pls|plz)(?!\ don['’]?t)|tell|show|give|explain|help\ (?:me|us|with|out)|write|make|find|look\ up|check
+        |translate|summari[sz]e|remind|add|remove|search|google|calculate|compute|convert|define|describe|compare|suggest
         |recommend|pick|choose|roll|play|sing|draw|generate|create|repeat|continue|go\ on|wait|come|let['’]?s
         |let\ me|say|try\ again
-        |remember|forget|ignore|correct|listen|guess|do\ (?:it|this|that|not|a|me|us)|don['’]?t|be)\b
+        |remember|quiz|rate|rank|settle|one\ (?:more|last)
+        |forget|ignore|correct|listen|guess|do\ (?:it|this|that|not|a|me|us)|be)\b
     |(?:bitte|sag|sage|erklär|erkläre|hilf|gib|zeig|mach|schreib|hör|dis|dis-moi|explique-moi|aide-moi|donne-moi|fais
         |dime|explícame|ayúdame|dame|dimmi|spiegami|aiutami|dammi|diz-me|zeg|geef|help|powiedz|wyjaśnij|pomóż|säg|förklara
         |sig|forklar|kerro|selitä|auta|řekni|vysvětli|pomoz|söyle|anlat|açıkla|скажи|объясни|помоги|расскажи|поясни
         |допоможи|розкажи)\b(?!\ is\b)"""
-# "hey parley is down": of whom even a greeting does not tell.
+# "hey parley is down", "ok parley that's enough now": what is not said to it, or asks for no answer.
 _ABOUT = r"""(?:is|isn['’]?t|was|wasn['’]?t|has|had|does|doesn['’]?t|did|didn['’]?t|can|can['’]?t|will|won['’]?t|could
-    |would|said|says|just|keeps|got|gave|went|answered|replied|told|never|always|really|and|or)\b"""
+    |would|said|says|just|keeps|got|gave|went|answered|replied|told|never|always|really|and|or
+    |that['’]?s\ (?:enough|it|all)|enough|stop|hush|shush|shut|quiet|don['’]?t|please\ don['’]?t|reicht)\b"""
 # A word before a name at the end that leaves room for nothing but an address: "what do you think parley?"
 _BEFORE_END = frozenset(
     """you u it that this me us them him her there here now today tonight tomorrow then again too though already yet
@@ -76,11 +78,10 @@ _GOVERNING = re.compile(
     |enable|disable|update|install|join|leave|replace|say|said|told|made|saw|knew|got|had|ran|is|are|was|were|be|been|does
     |did|do|has|isn't|not|the|a|an|this|that|my|your|our|his|her|their|its|which|whose|other|new|old|some|any|no|and|or
     |with|to|by|from|about|for|of|than|on|at|in|into|onto|off|over|after|before|like|as|against|without|via|through|called
-    |named|vs|versus|but|if|because|when|while|until|who|what|why|where|how|only|even|just|so)(?:s|d|ed|ped)?|\w+ing""",
+    |named|vs|versus|but|if|because|when|while|until|who|what|why|where|how|only|even|just|so|really|actually|still|another)(?:s|d|ed|ped)?|\w+ing""",
     re.VERBOSE,
 )
 _DOING = frozenset({"doing", "going", "feeling", "morning", "evening"})
-_REQUEST_WORDS, _QUESTION_WORDS = 3, 4
 
 FLAGS = re.VERBOSE | re.IGNORECASE
 QUOTED = re.compile(
@@ -91,6 +92,8 @@ QUOTED = re.compile(
 ASKS, REQUESTS, ABOUT = (re.compile(pattern, FLAGS) for pattern in (_ASKS, _REQUESTS, _ABOUT))
 GREETING = re.compile(rf"(?:{_FILLER}[\s,]+)?{_GREETING}", FLAGS)
 APPOSITION = re.compile(r"\s*(?:(?:who|which|whose)\b[^?]*,|@?\w+,?\ (?:and|&|und|et|y)\ [^?]*$)", FLAGS)
+TURNING = re.compile(r"(?:ok|okay|alright|right)\b", FLAGS)  # "ok parley one last question"
+YES_NO = re.compile(r"(?:is|are|was|were|does|do|did|can|will)\ (?:it|that|this|there)\b", FLAGS)
 SECOND_PERSON = re.compile(r"\b(?:you|u|your|du|tu|tú|você|je|jij|ty|ты|ти)\b", re.IGNORECASE)
 SENTENCE = re.compile(r"[.!?\n]+\s+|\n")
 BETWEEN = re.compile(r"\A(?:[\s.!?-]|[^\w\s\x00-\x7f])*")  # marks and emoji
@@ -164,7 +167,7 @@ def _calls_at_start(found: re.Match[str], read: _Name) -> bool:
         return is_greeted or not found["lead"]
     if ASKS.match(rest) or REQUESTS.match(rest):
         return True
-    return is_greeted and ABOUT.match(rest) is None
+    return (is_greeted or TURNING.match(found["lead"]) is not None) and ABOUT.match(rest) is None
 
 
 def _calls_at_end(text: str, read: _Name) -> bool:
@@ -184,13 +187,12 @@ def _calls_at_end(text: str, read: _Name) -> bool:
 def _asks_whoever_comes_last(said: str, *, is_question: bool) -> bool:
     """Whether this question or request is put to whoever is named behind it, who is no part of it."""
     words = said.split()
-    is_asking = ASKS.match(said) is not None
-    if not (is_question or is_asking or REQUESTS.match(said)):
+    is_brief = REQUESTS.match(said) or YES_NO.match(said)
+    is_form = bool(is_brief or ASKS.match(said))
+    if not (is_form or is_question):
         return False
     if words[-1] in _BEFORE_END and (words[-1] not in {"it", "this", "that"} or SECOND_PERSON.search(said)):
         return len(words) > 1
     if _GOVERNING.fullmatch(words[-1]) and words[-1] not in _DOING:
         return False
-    return len(words) >= (_REQUEST_WORDS if REQUESTS.match(said) else _QUESTION_WORDS) and bool(
-        is_asking or REQUESTS.match(said)
-    )
+    return is_form and len(words) >= (3 if is_brief else 4)

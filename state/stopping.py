@@ -15,12 +15,12 @@ from state.wording import words_of
 
 MAX_WORDS, MAX_LENGTH = 8, 100
 
-# Regular expressions, of which a message's words, with a space between, may be any.
+# Regular expressions, of which a message's words, with a space between, may be any. Each word stands there whole.
 KEEP_OUT: Mapping[str, str] = {
     "en": r"""
         stop( (it|that|this|talking|speaking|answering|replying|responding|butting in|interrupting))?
         stop (answering|replying|responding|talking)( to)? (me|us|everyone|everybody)
-        shut (up|it)|shut your mouth|zip it|stfu|shush|hush|shh?|be (quiet|silent)|pipe down
+        shut (up|it)|shut your mouth|zip it|stfu|shush|hush|sh|shh|be (quiet|silent)|pipe down
         that's enough|that is enough|enough already|knock it off|cut it out|quit it|give it a rest
         not now|not you|go away|butt out|stay out( of (this|it))?|leave (us|me) alone|mind your own business
         ((i|we) )?((i'm|we're|am|are|was|were) )?not (talking|speaking|asking)( to)? you
@@ -38,7 +38,7 @@ KEEP_OUT: Mapping[str, str] = {
         pas maintenant|pas toi|je (ne )?te parle pas|on (ne )?t'a pas sonné|personne (ne )?t'a (rien )?demandé
         (laisse|fiche) (moi|nous) (tranquille|la paix)|occupe toi de tes (affaires|oignons)""",
     "es": r"""
-        para|para ya|párate|basta( ya)?|ya basta|(cállate|cállese)( la boca)?|calla|es suficiente|ya es suficiente
+        para|para ya|párate|basta( ya)?|ya basta|(cállate|cállese)( la boca)?|es suficiente|ya es suficiente
         ahora no|no ahora|tú no|no te hablo a ti|no hablo contigo|nadie te (ha )?(preguntó|preguntado)
         (déjame|déjanos) en paz|no te metas""",
     "it": r"""
@@ -82,17 +82,17 @@ KEEP_OUT: Mapping[str, str] = {
         досить|замовкни|помовчи|перестань|припини|зупинись|тихо|не зараз|не ти|не тобі|я не тобі
         тебе ніхто не питав|відчепись|(залиш|дай) (мене|мені|нас|нам) (у |в )?(спокої|спокій)""",
     "ja": r"""
-        やめて(ください|くれ)?|やめろ|(だまれ|黙れ)|黙って(ください|て)?|静かにして(ください)?|うるさい|ストップ
-        今じゃない|今はいい|(あなた|君|お前)じゃない""",
+        やめて|やめてください|やめてくれ|やめろ|だまれ|黙れ|黙って|黙ってて|黙ってください|静かにして|静かにしてください
+        うるさい|ストップ|今じゃない|今はいい|あなたじゃない|君じゃない|お前じゃない""",
     "zh": "闭嘴|閉嘴|住口|别说了|別說了|停下|够了|夠了|不是你|别吵了|別吵了",
 }
 CALL_OFF: Mapping[str, str] = {
-    "en": "cancel( (it|that|this))?|never ?mind( that| it)?|nvm|forget (it|that)|abort|scrap that",
+    "en": "cancel( (it|that|this))?|(nevermind|never mind)( that| it)?|nvm|forget (it|that)|abort|scrap that",
     "de": "abbrechen|brich( das)? ab|vergiss (es|das)|schon gut|hat sich erledigt",
     "fr": "annule( ça)?|laisse tomber|oublie( ça)?|peu importe",
-    "es": "cancela(r|lo)?|olvídalo|déjalo|no importa",
+    "es": "cancela|cancelar|cancélalo|olvídalo|déjalo|no importa",
     "it": "annulla|lascia (stare|perdere)|non importa|come non detto",
-    "pt": "cancela(r)?|esquece( isso)?|deixa (pra|para) lá",
+    "pt": "cancela|cancelar|esquece( isso)?|deixa (pra|para) lá",
     "nl": "annuleer|annuleren|laat maar( zitten)?|vergeet het",
     "pl": "anuluj|nieważne|zapomnij( o tym)?",
     "sv": "avbryt|strunt i det|glöm det",
@@ -100,14 +100,14 @@ CALL_OFF: Mapping[str, str] = {
     "no": "avbryt|glem det|samme det",
     "fi": "peruuta|unohda( se)?|antaa olla",
     "cs": "zruš( to)?|zrušit|zapomeň na to",
-    "tr": "iptal( et)?|boş ?ver|unut( gitsin)?",
-    "ru": "отмена|отмени|отменить|не ?важно|забудь|забей",
-    "uk": "скасуй|скасувати|не ?важливо|забудь",
-    "ja": "キャンセル(して)?|取り消し(て)?|もういい|忘れて",
+    "tr": "iptal( et)?|boş ver|boşver|unut( gitsin)?",
+    "ru": "отмена|отмени|отменить|не важно|неважно|забудь|забей",
+    "uk": "скасуй|скасувати|не важливо|неважливо|забудь",
+    "ja": "キャンセル|キャンセルして|取り消し|取り消して|もういい|忘れて",
     "zh": "取消|算了|没事了|沒事了",
 }
 COURTESY = """
-    please pls plz bot robot now man dude bro ok okay hey no nah oh just you and thanks thank thx sorry
+    please pls plz bot robot now man dude bro ok okay hey no nah oh just and thanks thank thx sorry
     bitte mal jetzt doch endlich nun ach mann danke na stp svp maintenant merci por favor favore ya oye gracias
     ora dai grazie per agora já nu even aub alsjeblieft dank proszę już snälla tack nå kiitos jo nyt prosím lütfen
     artık пожалуйста уже ну всё будь ласка вже お願い もう 请 請
@@ -115,6 +115,7 @@ COURTESY = """
 REQUEST = r"(?:can|could|will|would) (?:you|u) |you (?:can|may) |(?:kannst|könntest) du |peux tu |puedes |puoi |kan je "
 RHETORICAL = frozenset({"who asked", "who asked you", "quem perguntou", "quem te perguntou"})  # which ask nothing
 
+LAUGHING = re.compile("[😂🤣😭😹💀]")  # "stop 😂" is said among friends
 MARKS = "@.,:;!?"
 STRETCHED = re.compile(r"([^\W\d])\1{2,}")  # "stooop"
 LETTERS = str.maketrans({"ı": "i", "ø": "o", "ł": "l", "æ": "ae", "đ": "d", "'": None})
@@ -129,12 +130,14 @@ class Stop(StrEnum):
 
 def read_stop(text: str, bot_name: str = "") -> Stop | None:
     """What a text is that does nothing but call off its reader: "stop", "shut up, Parley", "ok never mind"."""
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_LENGTH or LAUGHING.search(text):
         return None
     words = words_of(text)
     if len(words) > MAX_WORDS:
         return None
     said = _folded(" ".join(words))
+    if not set(said.split()) - KNOWN <= {_folded(word) for word in words_of(bot_name)}:
+        return None  # so it is with nearly every message
     requests = ASKED_TO.match(said)
     if ("?" in text or "？" in text) and not requests and said not in RHETORICAL:
         return None
@@ -165,7 +168,10 @@ def _stop_in(words: list[str]) -> Stop | None:
 
 def _folded(text: str) -> str:
     """In lower case, without accents, apostrophes and stretched letters."""
-    letters = unicodedata.normalize("NFKD", text.casefold().translate(LETTERS))
+    text = text.casefold().translate(LETTERS)
+    if text.isascii():
+        return STRETCHED.sub(r"\1", text)
+    letters = unicodedata.normalize("NFKD", text)
     bare = "".join(letter for letter in letters if not "\u0300" <= letter <= "\u036f")
     return STRETCHED.sub(r"\1", unicodedata.normalize("NFC", bare))
 
@@ -179,5 +185,6 @@ def _said(*tables: Mapping[str, str]) -> re.Pattern[str]:
 
 AROUND = frozenset(map(_folded, COURTESY.split()))
 ASKED_TO = re.compile(_folded(REQUEST))
+KNOWN = AROUND.union(re.findall(r"\w+", _folded(" ".join([REQUEST, *KEEP_OUT.values(), *CALL_OFF.values()]))))
 CALLING_OFF = _said(CALL_OFF)
 ANY_STOP = _said(KEEP_OUT, CALL_OFF)
