@@ -456,7 +456,7 @@ class ConversationManager:
 
     def follow(self, channel_id: int, unwelcome: Unwelcome | None = None) -> None:
         """Follows the channel's conversation again; unwelcome: no longer, since an unprompted answer was that."""
-        conversation = self.get(channel_id)
+        conversation = self._conversations.get(channel_id)
         if conversation is not None and conversation.unwelcome is not unwelcome:
             conversation.unwelcome = unwelcome
             self._on_change(channel_id)

@@ -27,12 +27,14 @@ COMMON_NAMES = frozenset(
     """.split()
 )
 
-_GREETING = r"""(?:hey|hi|hiya|hello|yo|oi|hallo|moin|servus|salut|bonjour|coucou|hola|buenas|ciao|olá|hoi|hej|hei
+FLAGS = re.VERBOSE | re.IGNORECASE
+GREETINGS = r"""(?:hey|hi|hiya|hello|yo|oi|hallo|moin|servus|salut|bonjour|coucou|hola|buenas|ciao|olá|hoi|hej|hei
     |cześć|ahoj|merhaba|selam|привет|привіт|good\ (?:morning|evening|afternoon|night)|gm|gn|guten\ (?:morgen|abend|tag)
     |welcome(?:\ back)?|bye|goodbye|see\ you|sup|wake\ up)(?:\ (?:there|again|dear))?"""
-_FILLER = r"(?:ok|okay|so|and|but|well|oh|ah|um|uh|hmm|right|alright|no|yes|yeah|now|please|pls|dear|also|na|bitte)"
+FILLERS = r"(?:ok|okay|so|and|but|well|oh|ah|um|uh|hmm|right|alright|no|yes|yeah|now|please|pls|dear|also|na|bitte)"
 # What begins a question or a request to whoever was named just before. Other languages' forms of the second person.
-_ASKS = r"""
+ASKS = re.compile(
+    r"""
     (?:what|why|how)(?:['’]?s|\ ?['’]re)?\b|(?:who|when|where|which)['’]s\b|(?:who|when|where)s\b
     |(?:who|when|where|which|whose)\ (?:is|are|was|were|do|does|did|can|could|will|would|should|has|have)\b
     |(?:is|are|was|were|do|does|did|can|could|will|would|should|shall|may|might|have|has|had|am|don['’]?t|aren['’]?t
@@ -46,51 +48,58 @@ _ASKS = r"""
     |(?:ben|kun|kan|heb|weet|wil|vind|denk)\ (?:je|jij)\b
     |(?:jesteś|możesz|wiesz|umiesz)\b|(?:är|er|kan|vet|ved|vil|vill|har|tror|tycker|synes)\ du\b
     |(?:oletko|voitko|tiedätkö|osaatko)\b|(?:jsi|můžeš|víš|umíš)\b|(?:ты|можешь|знаешь|ти|можеш|знаєш)\b
-    |(?:who|when|where|which|was|wer|wie|wo|wann|warum|wieso|welche[rs]?|pourquoi|comment|quand|où|qui|quel|quelle|combien|qué|cómo|cuándo
-        |dónde|quién|cuál|cosa|perché|quando|dove|chi|quale|come|onde|quem|qual|como|wat|wie|waar|waarom|hoe|co|kto
+    |(?:who|when|where|which|was|wer|wie|wo|wann|warum|wieso|welche[rs]?
+        |pourquoi|comment|quand|où|qui|quel|quelle|combien|qué
+        |cómo|cuándo|dónde|quién|cuál|cosa|perché|quando|dove|chi|quale|come|onde|quem|qual|como|wat|wie|waar|waarom|hoe|co|kto
         |gdzie|kiedy|dlaczego|jak|ile|czy|vad|hva|hvad|vem|hvem|när|når|varför|hvorfor|hur|hvordan|mitä|miksi|miten|kuka
         |missä|kdo|kde|kdy|proč|ne|neden|nasıl|kim|nerede|что|кто|где|когда|почему|как|сколько|що|хто|де|коли|чому|як)
-        \ (?!you\b).*\?"""
-_REQUESTS = r"""
+        \ (?!you\b).*\?""",
+    FLAGS,
+)
+REQUESTS = re.compile(
+    r"""
     (?:(?:please|pls|plz)(?!\ don['’]?t)|tell|show|give|explain|help\ (?:me|us|with|out)|write|make|find|look\ up|check
         |translate|summari[sz]e|remind|add|remove|search|google|calculate|compute|convert|define|describe|compare|suggest
         |recommend|pick|choose|roll|play|sing|draw|generate|create|repeat|continue|go\ on|wait|come|let['’]?s
-        |let\ me|say|try\ again
-        |remember|quiz|rate|rank|settle|one\ (?:more|last)
+        |let\ me|say|try\ again|remember|quiz|rate|rank|settle|one\ (?:more|last)
         |forget|ignore|correct|listen|guess|do\ (?:it|this|that|not|a|me|us)|be)\b
     |(?:bitte|sag|sage|erklär|erkläre|hilf|gib|zeig|mach|schreib|hör|dis|dis-moi|explique-moi|aide-moi|donne-moi|fais
         |dime|explícame|ayúdame|dame|dimmi|spiegami|aiutami|dammi|diz-me|zeg|geef|help|powiedz|wyjaśnij|pomóż|säg|förklara
         |sig|forklar|kerro|selitä|auta|řekni|vysvětli|pomoz|söyle|anlat|açıkla|скажи|объясни|помоги|расскажи|поясни
-        |допоможи|розкажи)\b(?!\ is\b)"""
+        |допоможи|розкажи)\b(?!\ is\b)""",
+    FLAGS,
+)
 # "hey parley is down", "ok parley that's enough now": what is not said to it, or asks for no answer.
-_ABOUT = r"""(?:is|isn['’]?t|was|wasn['’]?t|has|had|does|doesn['’]?t|did|didn['’]?t|can|can['’]?t|will|won['’]?t|could
+ABOUT = re.compile(
+    r"""(?:is|isn['’]?t|was|wasn['’]?t|has|had|does|doesn['’]?t|did|didn['’]?t|can|can['’]?t|will|won['’]?t|could
     |would|said|says|just|keeps|got|gave|went|answered|replied|told|never|always|really|and|or
-    |that['’]?s\ (?:enough|it|all)|enough|stop|hush|shush|shut|quiet|don['’]?t|please\ don['’]?t|reicht)\b"""
+    |that['’]?s\ (?:enough|it|all)|enough|stop|hush|shush|shut|quiet|don['’]?t|please\ don['’]?t|reicht)\b""",
+    FLAGS,
+)
 # A word before a name at the end that leaves room for nothing but an address: "what do you think parley?"
-_BEFORE_END = frozenset(
+BEFORE_AN_ADDRESS = frozenset(
     """you u it that this me us them him her there here now today tonight tomorrow then again too though already yet
     please right later ever well think say reckon doing going up feeling agree mean up""".split()
 )
 # A word before a name at the end that governs it: "can you ask parley?"
-_GOVERNING = re.compile(
+GOVERNING = re.compile(
     r"""(?:ask|tell|try|use|like|love|hate|want|need|see|know|get|have|make|add|ban|kick|mute|ping|call|invite|blame|trust
     |miss|remove|fix|run|host|restart|reset|prefer|beat|test|break|kill|thank|meet|mention|block|name|watch|hear|read|mean
     |enable|disable|update|install|join|leave|replace|say|said|told|made|saw|knew|got|had|ran|is|are|was|were|be|been|does
     |did|do|has|isn't|not|the|a|an|this|that|my|your|our|his|her|their|its|which|whose|other|new|old|some|any|no|and|or
     |with|to|by|from|about|for|of|than|on|at|in|into|onto|off|over|after|before|like|as|against|without|via|through|called
-    |named|vs|versus|but|if|because|when|while|until|who|what|why|where|how|only|even|just|so|really|actually|still|another)(?:s|d|ed|ped)?|\w+ing""",
+    |named|vs|versus|but|if|because|when|while|until|who|what|why|where|how|only|even|just|so
+    |really|actually|still|another)(?:s|d|ed|ped)?|\w+ing""",
     re.VERBOSE,
 )
-_DOING = frozenset({"doing", "going", "feeling", "morning", "evening"})
+NOT_GOVERNING = frozenset("doing going feeling morning evening something anything nothing everything".split())
 
-FLAGS = re.VERBOSE | re.IGNORECASE
 QUOTED = re.compile(
     r"""^>>>\s(?s:.*)|^>\s[^\n]*$|```(?s:.*?)```|`[^`\n]{1,300}`|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»
     |„[^“”\n]{1,300}[“”]|<a?:\w{2,32}:\d{1,20}>""",
     re.MULTILINE | re.VERBOSE,
 )
-ASKS, REQUESTS, ABOUT = (re.compile(pattern, FLAGS) for pattern in (_ASKS, _REQUESTS, _ABOUT))
-GREETING = re.compile(rf"(?:{_FILLER}[\s,]+)?{_GREETING}", FLAGS)
+GREETING = re.compile(rf"(?:{FILLERS}[\s,]+)?{GREETINGS}", FLAGS)
 APPOSITION = re.compile(r"\s*(?:(?:who|which|whose)\b[^?]*,|@?\w+,?\ (?:and|&|und|et|y)\ [^?]*$)", FLAGS)
 TURNING = re.compile(r"(?:ok|okay|alright|right)\b", FLAGS)  # "ok parley one last question"
 YES_NO = re.compile(r"(?:is|are|was|were|does|do|did|can|will)\ (?:it|that|this|there)\b", FLAGS)
@@ -119,7 +128,7 @@ def _read_name(name: str) -> _Name | None:
         return None
     is_common = all(len(word) <= SHORT or word in COMMON_NAMES or word in TOO_COMMON for word in words)
     said = r"[\W_]{0,3}".join(map(re.escape, words))
-    lead = rf"\s*(?P<lead>(?:{_FILLER}[\s,]+){{0,2}}(?P<greeting>{_GREETING}[\s,!]+)?(?:{_FILLER}[\s,]+)?)"
+    lead = rf"\s*(?P<lead>(?:{FILLERS}[\s,]+){{0,2}}(?P<greeting>{GREETINGS}[\s,!]+)?(?:{FILLERS}[\s,]+)?)"
     start = rf"{lead}@?{said}(?!\w|['’-]\w|\.\w)(?P<mark>\s*[,:、，：])?(?P<rest>.*)"
     end = rf"(?P<mark>[,:、，]\s*|\s)@?{said}[\W_]*$"
     return _Name(words[0], is_common, re.compile(start, FLAGS | re.DOTALL), re.compile(end, FLAGS))
@@ -191,8 +200,8 @@ def _asks_whoever_comes_last(said: str, *, is_question: bool) -> bool:
     is_form = bool(is_brief or ASKS.match(said))
     if not (is_form or is_question):
         return False
-    if words[-1] in _BEFORE_END and (words[-1] not in {"it", "this", "that"} or SECOND_PERSON.search(said)):
+    if words[-1] in BEFORE_AN_ADDRESS and (words[-1] not in {"it", "this", "that"} or SECOND_PERSON.search(said)):
         return len(words) > 1
-    if _GOVERNING.fullmatch(words[-1]) and words[-1] not in _DOING:
+    if GOVERNING.fullmatch(words[-1]) and words[-1] not in NOT_GOVERNING:
         return False
     return is_form and len(words) >= (3 if is_brief else 4)
