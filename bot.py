@@ -107,6 +107,7 @@ from state.message import Source
 from state.optout import OptOut
 from state.store import StoreError, WrongKeyError
 from turns.answering import Answering
+from turns.bursts import Bursts
 from turns.intake import Intake
 from turns.lanes import Turns
 from turns.ledger import Ledger
@@ -248,6 +249,9 @@ class Parley(discord.Client):
             miniapps=self.miniapps,
             turns=self.turns,
             bot=self._me,
+        )
+        self.bursts = Bursts(
+            settings.burst_seconds, conversations=self.conversations, decider=self.decider, bot=self._me
         )
 
     def _team(self, settings: Settings) -> Team:
@@ -425,10 +429,10 @@ class Parley(discord.Client):
             return
         if self.catch_up.is_busy(message.channel.id):
             await self.catch_up.turn_of(message.channel.id)
-        await self._take(message)
+        await self._take(message, hears_out=True)
 
-    async def _take(self, message: discord.Message) -> None:
-        """A person's message goes its way, once."""
+    async def _take(self, message: discord.Message, *, hears_out: bool = False) -> None:
+        """A person's message goes its way, once. hears_out: first with what else they say in one go."""
         if not is_said_by_people(message) or not self._is_new(message.id):
             return
         channel_id, me = message.channel.id, self._me()[1]
@@ -438,7 +442,7 @@ class Parley(discord.Client):
             # Nearly every message of every channel ends here.
             self.decisions.add_ignored(message.id, channel_id, message.author.id, NOTHING)
             if log.is_enabled_for(logging.DEBUG):
-                log_decision(log.debug, message, NOTHING, 0.0)
+                log_decision(log.debug, _guild_id(message), channel_id, message.id, NOTHING, 0.0)
             return
         started = perf_counter()
         record = self.privacy.readable(self._read(message))
@@ -446,28 +450,47 @@ class Parley(discord.Client):
             return  # it is taken up after a restart, and was said before somebody had it forgotten
         if listens:
             self.initiative.heard(channel_id, record)
-        decision = await self._decide(message, record)
-        is_news = is_active or decision not in (NOTHING, NOT_LISTED)
-        note = self.decisions.add if is_news else self.decisions.add_ignored
-        note(message.id, channel_id, message.author.id, decision)
-        log_decision(log.info if is_news else log.debug, message, decision, perf_counter() - started)
-        self._learn(record, _guild_id(message), channel_id, decision)
-        if decision.respond:
-            self._submit(self._question(message, record, starts_conversation=not is_active), decision)
-        # Behind the question: whoever finds a message in the transcript after a kill takes it for dealt with.
-        if decision.reason is not Reason.SHUTTING_DOWN:  # the next process takes it up
-            self._keep(message, record)
+        question = self._question(message, record, starts_conversation=not is_active)
+        decision = await self._decide(message, record, question)
+        if decision is None:
+            return  # it goes its way with what it goes on from
+        seconds = perf_counter() - started
+        said = [(question, decision)]
+        if hears_out and self.bursts.may_go_on(question, decision):
+            heard = await self.bursts.hear_out(question, decision)
+            said = [each for each in heard if not self.privacy.is_forgotten(channel_id, each[0].message)]
+        self._conclude(said, seconds)
 
-    def _submit(self, question: Question, decision: Decision) -> None:
-        """Has a message answered, or, where it takes up an offer, what that is about."""
+    def _conclude(self, said: Sequence[tuple[Question, Decision]], seconds: float) -> None:
+        """What one person said in one go is noted, with the decision on each message, and answered together."""
+        for question, decision in said:
+            channel_id, message_id = question.channel_id, question.message.message_id
+            is_news = not question.starts_conversation or decision not in (NOTHING, NOT_LISTED)
+            note = self.decisions.add if is_news else self.decisions.add_ignored
+            note(message_id, channel_id, question.message.author_id, decision)
+            write = log.info if is_news else log.debug
+            log_decision(write, question.guild_id, channel_id, message_id, decision, seconds)
+            self._learn(question, decision)
+        if answered := [(question, decision) for question, decision in said if decision.respond]:
+            self._submit(answered)
+        for question, decision in said:
+            # Behind the question: whoever finds a message in the transcript after a kill takes it for dealt with.
+            if decision.reason is not Reason.SHUTTING_DOWN:  # the next process takes it up
+                self._keep(question)
+
+    def _submit(self, answered: Sequence[tuple[Question, Decision]]) -> None:
+        """Has messages answered together, or, where one takes up an offer, what that is about."""
+        newest, decision = answered[-1]
+        channel_id = newest.channel_id
         if decision.reason is Reason.EXPLICIT_TRIGGER:
-            self.conversations.follow(question.channel_id)
+            self.conversations.follow(channel_id)
         if decision.reason is not Reason.OFFER_ACCEPTED:
-            self.intake.submit(replace(question, is_unprompted=decision.is_unprompted))
-            self.initiative.answered(question.channel_id, question.guild_id, question.message)
-        elif offer := self.offers.accept(question.channel_id):
-            self.offer_turns.take_up(offer, question)
-            self.offers.settle(question.channel_id, offer)
+            self.intake.submit(*(replace(q, is_unprompted=each.is_unprompted) for q, each in answered))
+            for question, _ in answered:
+                self.initiative.answered(channel_id, question.guild_id, question.message)
+        elif offer := self.offers.accept(channel_id):
+            self.offer_turns.take_up(offer, newest)
+            self.offers.settle(channel_id, offer)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         with suppress(TimeoutError):
@@ -478,6 +501,7 @@ class Parley(discord.Client):
 
     async def on_raw_typing(self, payload: discord.RawTypingEvent) -> None:
         self.states.typing(payload.channel_id, payload.user_id)
+        self.bursts.typing(payload.channel_id, payload.user_id)
 
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
         message, channel_id, me = payload.message, payload.channel_id, self._me()[1]
@@ -530,6 +554,7 @@ class Parley(discord.Client):
 
     async def shut_down(self) -> None:
         """Finishes what is being answered, tells those cut off, and closes."""
+        await self.bursts.end()
         await self.turns.drain(DRAIN_SECONDS)
         await self.close()
         log.info("stopped", ignored_messages=self.decisions.ignored_count)
@@ -537,6 +562,7 @@ class Parley(discord.Client):
     async def close(self) -> None:
         for task in self._background:
             task.cancel()
+        self.bursts.drop()
         try:
             await super().close()
             await self._models.aclose()
@@ -546,7 +572,8 @@ class Parley(discord.Client):
 
     # From a message to a decision
 
-    async def _decide(self, message: discord.Message, record: MessageRecord) -> Decision:
+    async def _decide(self, message: discord.Message, record: MessageRecord, question: Question) -> Decision | None:
+        """None where it is decided with what its author said just before, which waits for that."""
         channel_id, me = message.channel.id, self._me()[1]
         if self._channels and channel_id not in self._channels:
             return NOT_LISTED
@@ -556,26 +583,33 @@ class Parley(discord.Client):
             if decision.respond:
                 self.conversations.start(channel_id, [record])
             return decision
-        if stopped := self._stop(message, record, conversation):
+        if stopped := self._stop(message, record, question, conversation):
             return stopped
         self._record(conversation, record)
+        return await self._decide_within(conversation, message, record, question)
+
+    async def _decide_within(
+        self, conversation: ChannelConversation, message: discord.Message, record: MessageRecord, question: Question
+    ) -> Decision | None:
+        me = self._me()[1]
         if self.privacy.is_opted_out(record.author_id) and not is_explicit_trigger(record, me):
             return NOT_READ
         if answer := self._answer_to_us(message, record, conversation):
             return answer
-        decision = await self.decider.should_respond(record, conversation, me)
+        if (judged := await self.bursts.decide(question, conversation)) is None:
+            return None
         if conversation.is_deleted(record.message_id):
             return Decision(False, Reason.DELETED)
-        return self._permit(message, record, decision)
+        return self._permit(message, record, judged)
 
     def _stop(
-        self, message: discord.Message, record: MessageRecord, conversation: ChannelConversation
+        self, message: discord.Message, record: MessageRecord, question: Question, conversation: ChannelConversation
     ) -> Decision | None:
         """Ends the answers that a message calls off, and records it; None where it ends none, and nothing happened."""
         channel_id = conversation.channel_id
         manages = self.turns.is_busy(channel_id) and _manages_messages(message)
-        stopped = self.turns.stop(record, channel_id, manages=manages)
-        if stopped is None:
+        waiting, running = self.bursts.stop(question), self.turns.stop(record, channel_id, manages=manages)
+        if not (stopped := running or waiting):
             return None
         self._record(conversation, replace(record, tells_off=stopped.tells_off))
         if stopped.tells_off and stopped.is_unprompted:
@@ -600,7 +634,8 @@ class Parley(discord.Client):
             self.turns.announce(self._question(message, record), NEVER_HERE)
         return OFFER_DECLINED
 
-    def _learn(self, record: MessageRecord, guild_id: int, channel_id: int, decision: Decision) -> None:
+    def _learn(self, question: Question, decision: Decision) -> None:
+        record, channel_id = question.as_kept.message, question.channel_id
         conversation = self.conversations.get(channel_id)
         if conversation is None or decision.reason is Reason.DELETED or self.privacy.is_opted_out(record.author_id):
             return
@@ -610,14 +645,14 @@ class Parley(discord.Client):
         if decision.reason is Reason.STOP:  # whose evidence names people, who may want to be forgotten
             decision = replace(decision, evidence="")
         self.learning.decided(
-            record, guild_id, conversation, decision, is_explicit=is_explicit, is_judgement=is_judgement
+            record, question.guild_id, conversation, decision, is_explicit=is_explicit, is_judgement=is_judgement
         )
 
-    def _keep(self, message: discord.Message, record: MessageRecord) -> None:
+    def _keep(self, question: Question) -> None:
         """What is recorded in a conversation stands in the channel's transcript."""
-        conversation = self.conversations.get(message.channel.id)
-        if conversation and (current := conversation.find(record.message_id)):
-            self.keeper.said(message.channel.id, _guild_id(message), current)
+        conversation = self.conversations.get(question.channel_id)
+        if conversation and (current := conversation.find(question.message.message_id)):
+            self.keeper.said(question.channel_id, question.guild_id, current)
 
     def _record(self, conversation: ChannelConversation, record: MessageRecord) -> None:
         was_told_off = conversation.engagement.standing(record.author_id).told_off
@@ -1007,13 +1042,15 @@ def _manages_messages(message: discord.Message) -> bool:
     return message.channel.permissions_for(message.author).manage_messages
 
 
-def log_decision(write: Callable[..., object], message: discord.Message, decision: Decision, seconds: float) -> None:
+def log_decision(
+    write: Callable[..., object], guild_id: int, channel_id: int, message_id: int, decision: Decision, seconds: float
+) -> None:
     """The one line on a message. Not to begin a conversation is an everyday matter, written at debug level."""
     write(
         "decided",
-        guild=_guild_id(message),
-        channel=message.channel.id,
-        message=message.id,
+        guild=guild_id,
+        channel=channel_id,
+        message=message_id,
         decision="respond" if decision.respond else "silent",
         reason=decision.reason,
         tier=decision.tier,

@@ -53,6 +53,7 @@ class Settings(BaseSettings):
     followup_window_seconds: float = Field(
         60, ge=0, le=86_400, description="a number of seconds from 0 to 86400, such as 60"
     )
+    burst_seconds: float = Field(2.5, ge=0, le=60, description="a number of seconds from 0 to 60, such as 2.5")
     followup_eagerness: Literal["quiet", "balanced", "eager"] = Field(
         "balanced", description="quiet, balanced or eager"
     )

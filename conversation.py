@@ -182,6 +182,12 @@ class ChannelConversation:
         """The messages before this one, so many at most, whether it is recorded already or not."""
         return self.messages[-count - 1 : -1] if self._is_newest(message) else self.messages[-count:]
 
+    def joined(self, messages: Sequence[MessageRecord], utterance: MessageRecord) -> ChannelConversation:
+        """A copy in which these messages are one, the newest."""
+        ids = {m.message_id for m in messages}
+        others = [m for m in self.messages if m.message_id not in ids]
+        return replace(self, messages=[*others, utterance], participants=set(), names={}, own=set(self.own))
+
     def _is_newest(self, message: MessageRecord) -> bool:
         return bool(self.messages) and (self.messages[-1] is message or self.messages[-1] == message)
 

@@ -8,6 +8,7 @@ from agents.coordinator import Choice, Picker
 from agents.gateway import AgentGateway, Place
 from conversation import ChannelConversation, MessageRecord
 from state.agent_state import GENERAL
+from state.message import as_one
 from state.shared_context import shared_context
 
 RECENT_MESSAGES = 12
@@ -40,8 +41,18 @@ class Team:
     def __getitem__(self, name: str) -> AgentGateway:
         return self._agents[name]
 
-    async def pick(self, question: MessageRecord, conversation: ChannelConversation, place: Place) -> Choice:
-        """Who answers a message. A reply to an agent is for that agent, as is what goes on without a mention."""
+    async def pick(
+        self,
+        question: MessageRecord,
+        conversation: ChannelConversation,
+        place: Place,
+        earlier: Sequence[MessageRecord] = (),
+    ) -> Choice:
+        """Who answers a message. A reply to an agent is for that agent, as is what goes on without a mention.
+
+        earlier: what its author said in one go with it.
+        """
+        question = as_one([*earlier, question], self._bot_id())
         said = self._replied_to(question, conversation) or conversation.last_words_to(question.author_id)
         is_reply = question.reply_to_id is not None and question.reply_to_author_id == self._bot_id()
         before = [m for m in conversation.messages if m.message_id < question.message_id]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Literal
@@ -112,6 +112,32 @@ def sources_of_reading(message: MessageRecord, channel_id: int) -> list[Source]:
     if message.reply_to_author_id is not None:
         quoted.append(("person", message.reply_to_author_id))
     return [*sources_of(message), *quoted, ("channel", channel_id)]
+
+
+def as_one(messages: Sequence[MessageRecord], user_id: int) -> MessageRecord:
+    """Messages of one person, oldest first, as one that was posted when the newest was.
+
+    It mentions whom any of them mentions. It replies to this user if one of them does, else as the newest reply does.
+    """
+    newest = messages[-1]
+    if len(messages) == 1:
+        return newest
+    replies = [m for m in reversed(messages) if m.reply_to_id is not None]
+    reply = next((m for m in replies if m.reply_to_author_id == user_id), replies[0] if replies else newest)
+    return replace(
+        newest,
+        content="\n".join(m.content for m in messages),
+        readable="\n".join(m.text for m in messages),
+        mentioned=frozenset[int]().union(*(m.mentions for m in messages)),
+        mentions_group=any(m.mentions_group for m in messages),
+        reply_to_id=reply.reply_to_id,
+        reply_to_author_id=reply.reply_to_author_id,
+        reply_to_author=reply.reply_to_author,
+        reply_to_text=reply.reply_to_text,
+        images=tuple(image for m in messages for image in m.images),
+        tells_off=any(m.tells_off for m in messages),
+        calls_bot=next((m.calls_bot for m in messages if m.calls_bot), ""),
+    )
 
 
 def without_call(content: str, user_id: int, name: str) -> str:

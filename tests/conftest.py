@@ -66,6 +66,7 @@ def _no_settings_of_the_owner(tmp_path_factory: pytest.TempPathFactory) -> Itera
         for name in (*map(str.upper, Settings.model_fields), *KEYS):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("STATE_DIR", str(tmp_path_factory.mktemp("state")))
+        monkeypatch.setenv("BURST_SECONDS", "0")  # nobody is heard out, but in the tests of that
         yield
 
 

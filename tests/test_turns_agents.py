@@ -171,3 +171,13 @@ async def test_a_restart_knows_who_had_answered(bench: Bench) -> None:
     bench.ask(text="docs: and now?")
     await bench.idle()
     assert bench.docs.requests[-1].state == STATE
+
+
+async def test_what_was_said_in_one_go_is_answered_in_one_turn_by_whom_any_of_it_names(bench: Bench) -> None:
+    go = [replace(bench.question(bench.say(ANNA, text)), burst=7) for text in ("docs: where", "does it stand")]
+    other = bench.question(bench.say(BEN, "docs: and the rest?"))
+    for question in (*go, other):
+        bench.turns.submit(question)
+    await bench.idle()
+    asked = [[message.content for message in request.questions] for request in bench.docs.requests]
+    assert asked == [["docs: where", "does it stand"], ["docs: and the rest?"]]

@@ -434,3 +434,12 @@ async def test_a_card_that_cannot_be_changed_costs_nothing_else(stage: Stage) ->
 
 async def test_the_guild_is_kept_for_the_card(stage: Stage) -> None:
     assert (await stage.prompt()).guild_id == GUILD
+
+
+async def test_a_mini_app_is_given_what_was_said_in_one_go_as_one(stage: Stage) -> None:
+    parts = [stage.question(stage.say(ANNA, text)) for text in ("please paint", "the door", "and the floor")]
+    stage.intake.submit(*parts)
+    await stage.idle()
+    assert [context.text for context in stage.paint.seen] == ["please paint\nthe door\nand the floor"]
+    assert not stage.agent.requests
+    assert [call.reply_to for call in stage.wire.done("send")] == [parts[-1].message.message_id]

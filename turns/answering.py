@@ -79,14 +79,15 @@ class Answering:
         return await self._ask_agent(turn, conversation, show)
 
     async def _pick(self, turn: Turn, conversation: ChannelConversation) -> None:
-        """Who answers: the newest question says. What answers a question of the general agent's is for that one.
+        """Who answers: what was said last says. What answers a question of the general agent's is for that one.
 
         So is what nobody is to keep, as a remote agent does.
         """
         newest = turn.questions[-1]
         if newest.meaning.prompt or turn.is_private:
             return
-        choice = await self._team.pick(newest.current(conversation), conversation, newest.place)
+        *earlier, question = [q.current(conversation) for q in turn.questions if q.is_one_with(newest)]
+        choice = await self._team.pick(question, conversation, newest.place, earlier)
         turn.agent = choice.agent
         if choice.why is not Why.ONLY:
             self._picked(turn.questions, choice)

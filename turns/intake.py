@@ -10,7 +10,7 @@ from decider import addresses_others, is_explicit_trigger, names_others
 from delivery.prompts import Prompts, ending_of
 from miniapps.router import MiniAppRouter
 from state.awaiting import ConversationStateManager, ProcessingResult, RouteTarget
-from state.message import without_call
+from state.message import as_one, without_call
 from turns.lanes import Turns
 from turns.turn import Question, said_before
 
@@ -50,15 +50,25 @@ class Intake:
             return meaning.route_to is RouteTarget.AGENT
         return self._miniapps.pick(self._words(message), self._states.soft_context(channel_id)) is None
 
-    def submit(self, question: Question) -> None:
-        """Queues a message, for the prompt that it resolves, the mini-app that wants it, or the agent."""
+    def submit(self, *questions: Question) -> None:
+        """Queues a message, for the prompt that it resolves, the mini-app that wants it, or the agent.
+
+        Several are of one person, said in one go, and mean something together.
+        """
+        burst = questions[0].message.message_id if len(questions) > 1 else None
+        *earlier, question = [replace(q, burst=burst) for q in questions]
         conversation = self._conversations.get(question.channel_id)
-        meaning = self._meaning(question.message, conversation) if conversation else question.meaning
+        utterance = as_one([q.message for q in questions], self._bot()[1])
+        meaning = self._meaning(utterance, conversation) if conversation else question.meaning
         if meaning.prompt:
             self.resolve(question, meaning)
             self._settle(meaning)
-        else:
-            self._queue(question, self._routed(meaning))
+            return
+        routed = self._routed(meaning)
+        if routed.route_to is RouteTarget.AGENT:  # a mini-app is given all the words with the newest
+            for part in earlier:
+                self._turns.submit(part)
+        self._queue(question, routed)
 
     def resolve(self, question: Question, meaning: ProcessingResult) -> None:
         """Queues a message or a click that resolves a prompt, which is over with this."""

@@ -131,7 +131,8 @@ class Turns:
         anybody while the bot speaks unprompted. None where it ends nothing.
         """
         lane = self._lanes.get(channel_id)
-        if lane is None or (stop := self._read_stop(message, channel_id)) is None:
+        conversation = self._conversations.get(channel_id)
+        if lane is None or (stop := stop_in(message, conversation, self._bot())) is None:
             return None
         ends_all = manages and stop is Stop.KEEP_OUT
         ends_unprompted = lane.turn is not None and lane.turn.is_unprompted and stop is Stop.KEEP_OUT
@@ -150,14 +151,6 @@ class Turns:
         for question in newest.values():
             self.announce(question, STOPPED)
         return Stopped(stop, [*ended, *waiting]) if ended or waiting else None
-
-    def _read_stop(self, message: MessageRecord, channel_id: int) -> Stop | None:
-        """What calls off of this message, unless that is said to somebody else."""
-        name, me = self._bot()
-        conversation = self._conversations.get(channel_id)
-        if addresses_others(message, me) or (conversation and names_others(message, conversation, me)):
-            return None
-        return read_stop(message.content, message.calls_bot or name)
 
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
@@ -217,8 +210,8 @@ class Turns:
             del self._lanes[channel_id]
 
     def _begin(self, channel_id: int, lane: _Lane) -> Turn:
-        # Among several agents each question has its own.
-        together = lane.waiting[:1] if self._answering.picks else _together(lane.waiting)
+        # Among several agents each utterance has its own.
+        together = (_utterance if self._answering.picks else _together)(lane.waiting)
         lane.waiting = lane.waiting[len(together) :]
         self._ledger.begun(channel_id, together)
         return Turn(together)
@@ -460,6 +453,19 @@ def _showing(turn: Turn, post: Post) -> Callable[[str], None]:
 
     turn.tell_stage = tell_stage
     return show
+
+
+def stop_in(message: MessageRecord, conversation: ChannelConversation | None, bot: tuple[str, int]) -> Stop | None:
+    """What a message calls off, unless that is said to somebody else. bot: the bot's name and id."""
+    name, me = bot
+    if addresses_others(message, me) or (conversation and names_others(message, conversation, me)):
+        return None
+    return read_stop(message.content, message.calls_bot or name)
+
+
+def _utterance(waiting: Sequence[Question]) -> list[Question]:
+    """The first question, with those that were said in one go with it."""
+    return [*takewhile(waiting[0].is_one_with, waiting)]
 
 
 def _together(waiting: Sequence[Question]) -> list[Question]:

@@ -27,7 +27,7 @@ class Question:
     meaning: who answers it, what of ours it resolves, and what it means in full. card_id: of a click, the message it
     was made on. is_private: its author does not want to be read: the model is told it for this answer, and nothing
     keeps it. was_offered: the bot had offered to answer it. is_unprompted: nobody had called the bot, or been asked
-    by it.
+    by it. burst: of several that were said in one go, the id of the first.
     """
 
     message: MessageRecord
@@ -40,6 +40,7 @@ class Question:
     is_private: bool = False
     was_offered: bool = False
     is_unprompted: bool = False
+    burst: int | None = None
 
     @property
     def stands_alone(self) -> bool:
@@ -54,6 +55,10 @@ class Question:
     @property
     def reply_to(self) -> int:
         return self.card_id or self.message.message_id
+
+    def is_one_with(self, other: Question) -> bool:
+        """Whether it is the same question, or was said in one go with it."""
+        return self is other or (self.burst is not None and self.burst == other.burst)
 
     @property
     def addressees(self) -> frozenset[int]:

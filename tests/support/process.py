@@ -81,7 +81,7 @@ async def program(folder: Path, **environment: str) -> AsyncIterator[Program]:
         sys.executable,
         str(PROGRAM),
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), **environment},
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "BURST_SECONDS": "0", **environment},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

@@ -227,7 +227,13 @@ async def running(scene: Scene, **settings: Any) -> AsyncIterator[None]:
 
 def make_bot(scene: Scene, settings: Mapping[str, Any] | None = None, **client_options: Any) -> Parley:
     """The bot as main() makes it, but with quicker edits."""
-    given = {"model": "openai-chat:stub", "decision_log": "off", "state_dir": scene.folder, **(settings or {})}
+    given = {
+        "model": "openai-chat:stub",
+        "decision_log": "off",
+        "burst_seconds": 0,
+        "state_dir": scene.folder,
+        **(settings or {}),
+    }
     here = Settings(discord_api_base=scene.pg.api_base, discord_gateway_url=scene.pg.gateway_url, **given)
     if scene.clock:
         client_options["clock"] = scene.clock

@@ -1,0 +1,128 @@
+"""Several short messages are answered together, and a question that is edited early is asked anew."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from decider import Reason
+from playground.model import Message
+from tests.support.lives import kill, life, open_stage
+from tests.support.scene import PATIENCE_SECONDS, Scene
+from tests.support.stub_model import StubModel
+from tests.support.virtual_time import settle
+
+LONG = 60  # seconds in which everything here happens: who is heard out goes on when the test says so
+
+
+@pytest.fixture
+async def stage(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
+    async with open_stage(stub, tmp_path / "state") as stage:
+        yield stage
+
+
+@pytest.fixture
+async def scene(stage: Scene) -> AsyncIterator[Scene]:
+    async with life(stage, burst_seconds=LONG):
+        yield stage
+
+
+async def say(scene: Scene, who: str, text: str) -> Message:
+    """Posts a message and waits until the bot has taken it in."""
+    heard = scene.bot.wait_for("message", check=lambda message: message.content == text, timeout=PATIENCE_SECONDS)
+    message = scene.say(who, text)
+    await heard
+    await settle()
+    return message
+
+
+def to_bot(scene: Scene, text: str) -> str:
+    return f"<@{scene.pg.bot_id}> {text}"
+
+
+async def test_three_short_messages_get_one_answer_that_was_told_all(scene: Scene) -> None:
+    first = await say(scene, "Ada", to_bot(scene, "find me a train"))
+    second = await say(scene, "Ada", "to Lisbon")
+    third = await say(scene, "Ada", "tomorrow")
+    assert not scene.decisions
+    assert not scene.stub.requests
+    await scene.bot.bursts.end()
+    await scene.answer_to(third)
+    await scene.at_rest()
+    assert len(scene.said()) == len(scene.stub.requests) == 1
+    assert "Ada: @Parley find me a train\n" in scene.told()
+    assert scene.told().index("to Lisbon") < scene.told().index("tomorrow")
+    for message in (first, second, third):
+        assert (await scene.decision(message)).reason is Reason.EXPLICIT_TRIGGER
+        assert len(scene.journal.find("decided", message=message.id)) == 1
+
+
+async def test_a_pause_ends_it(stage: Scene) -> None:
+    async with life(stage, burst_seconds=0.05):
+        await stage.ask("Ada", "find me a train")
+
+
+async def test_a_mention_that_ends_in_a_question_mark_does_not_wait(scene: Scene) -> None:
+    await scene.ask("Ada", "when does the train leave?")
+
+
+async def test_others_are_decided_and_answered_meanwhile(scene: Scene) -> None:
+    await say(scene, "Ada", to_bot(scene, "find me a train"))
+    asked = scene.mention("Ben", "what is the time?")
+    await scene.answer_to(asked)
+    assert "find me a train" in scene.told()
+    newest = await say(scene, "Ada", "to Lisbon")
+    await scene.bot.bursts.end()
+    await scene.answer_to(newest)
+    assert len(scene.said()) == 2
+
+
+async def test_what_is_deleted_while_it_waits_is_not_answered(scene: Scene) -> None:
+    question = await say(scene, "Ada", to_bot(scene, "find the secret cats"))
+    await scene.delete(question)
+    await scene.bot.bursts.end()
+    assert (await scene.decision(question)).reason is Reason.DELETED
+    await scene.ask("Ben", "what was asked?")
+    assert len(scene.stub.requests) == 1
+    assert "secret cats" not in scene.told()
+
+
+async def test_what_is_forgotten_while_it_waits_is_not_answered(scene: Scene) -> None:
+    question = await say(scene, "Ada", to_bot(scene, "find the secret cats"))
+    await scene.bot.privacy.forget_person(scene.pg.person("Ada"), at=question.id)
+    await scene.bot.bursts.end()
+    assert not scene.decisions
+    assert not scene.stub.requests
+
+
+async def test_what_is_edited_while_it_waits_is_decided_as_it_stands(scene: Scene) -> None:
+    question = await say(scene, "Ada", to_bot(scene, "are you coming"))
+    await scene.edit(question, f"<@{scene.pg.person('Ben')}> are you coming")
+    await scene.bot.bursts.end()
+    assert (await scene.decision(question)).reason is Reason.NAMES_OTHERS
+
+
+async def test_stop_calls_off_what_waits(scene: Scene) -> None:
+    question = await say(scene, "Ada", to_bot(scene, "find me a train"))
+    stop = await say(scene, "Ada", "stop")
+    assert (await scene.decision(question)).reason is (await scene.decision(stop)).reason is Reason.STOP
+    assert not scene.stub.requests
+
+
+async def test_what_waits_at_the_end_is_answered_before_it(stage: Scene) -> None:
+    async with life(stage, burst_seconds=LONG):
+        question = await say(stage, "Ada", to_bot(stage, "find me a train"))
+        await stage.bot.shut_down()
+        await stage.answer_to(question)
+
+
+async def test_what_waits_when_it_is_killed_is_answered_in_the_next_life(stage: Scene) -> None:
+    async with life(stage, burst_seconds=LONG):
+        await stage.ask("Ben", "hello?")
+        question = await say(stage, "Ada", to_bot(stage, "find me a train"))
+        await kill(stage)
+    async with life(stage, burst_seconds=LONG):
+        await stage.answer_to(question)
+        assert "find me a train" in stage.told()

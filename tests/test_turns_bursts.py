@@ -1,0 +1,244 @@
+"""Bursts: how long who is heard out, what joins them, and what becomes of those who turn away."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agents.gateway import Place
+from conversation import ConversationManager, MessageRecord
+from decider import Decision, FollowupTier, Reason, ResponseDecider
+from tests.support.clock import FakeClock
+from tests.support.followups import FixedTier
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, replied, said
+from tests.support.virtual_time import settle
+from turns.bursts import Bursts
+from turns.turn import Question
+
+pytestmark = pytest.mark.virtual_time
+LISBON = "<@1> find me a train to Lisbon"
+
+
+class Room:
+    """A channel in which the bot has spoken, and who is heard out there as the bot does it.
+
+    went: when, by the loop's clock, which words went their way together, and why.
+    """
+
+    def __init__(self, followup: FollowupTier | None = None, seconds: float = 2.5) -> None:
+        self.conversations = ConversationManager(60, clock=FakeClock())
+        self.conversation = self.conversations.start(CHANNEL, [said(BEN, "hello"), replied(BEN)])
+        decider = ResponseDecider(followup=followup or FixedTier())
+        self.bursts = Bursts(seconds, conversations=self.conversations, decider=decider, bot=lambda: ("Parley", BOT))
+        self.went: list[tuple[float, list[str], Reason]] = []
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def say(self, author: int, text: str, **more: Any) -> MessageRecord:
+        message = said(author, text, **more)
+        self.conversations.record_message(CHANNEL, message)
+        self.tasks.append(asyncio.create_task(self._hear(message)))
+        await settle()
+        return message
+
+    async def _hear(self, message: MessageRecord) -> None:
+        question = Question(message, GUILD, CHANNEL, Place("Parley", "The Guild", "general"))
+        if self.bursts.stop(question):
+            return
+        decision = await self.bursts.decide(question, self.conversation)
+        if decision and self.bursts.may_go_on(question, decision):
+            self._note(await self.bursts.hear_out(question, decision))
+        elif decision:
+            self._note([(question, decision)])
+
+    def _note(self, heard: list[tuple[Question, Decision]]) -> None:
+        at = round(asyncio.get_running_loop().time(), 3)
+        for decision in dict.fromkeys(decision for _, decision in heard):
+            words = [question.message.content for question, its in heard if its == decision]
+            self.went.append((at, words, decision.reason))
+
+    async def over(self) -> list[tuple[float, list[str], Reason]]:
+        await asyncio.gather(*self.tasks)
+        assert not len(self.bursts)
+        return self.went
+
+
+async def test_several_messages_are_heard_out_until_their_author_pauses() -> None:
+    room = Room()
+    await room.say(ANNA, LISBON)
+    await asyncio.sleep(1)
+    await room.say(ANNA, "tomorrow")
+    assert await room.over() == [(2.25, [LISBON, "tomorrow"], Reason.EXPLICIT_TRIGGER)]
+
+
+async def test_nobody_is_heard_out_for_longer_than_that() -> None:
+    room = Room()
+    for word in (LISBON, "two", "three"):
+        await room.say(ANNA, word)
+        await asyncio.sleep(1)
+    await room.say(ANNA, "four")
+    assert await room.over() == [
+        (2.5, [LISBON, "two", "three"], Reason.EXPLICIT_TRIGGER),
+        (4.25, ["four"], Reason.FOLLOWUP),
+    ]
+
+
+async def test_whoever_is_typing_is_heard_out_to_the_end() -> None:
+    room = Room()
+    await room.say(ANNA, LISBON)
+    room.bursts.typing(CHANNEL, ANNA)
+    room.bursts.typing(CHANNEL, BEN)
+    assert await room.over() == [(2.5, [LISBON], Reason.EXPLICIT_TRIGGER)]
+
+
+@pytest.mark.parametrize("text", ["<@1> what is the time?", "what is the time? <@1>", "<@1> 今何時？"])
+async def test_a_mention_that_ends_in_a_question_mark_does_not_wait(text: str) -> None:
+    room = Room()
+    await room.say(ANNA, text)
+    assert room.went == [(0, [text], Reason.EXPLICIT_TRIGGER)]
+
+
+async def test_a_question_mark_ends_what_began_with_a_mention() -> None:
+    room = Room()
+    await room.say(ANNA, "<@1> hey")
+    await room.say(ANNA, "what is the time?")
+    assert room.went == [(0, ["<@1> hey", "what is the time?"], Reason.EXPLICIT_TRIGGER)]
+
+
+async def test_what_is_left_alone_does_not_wait() -> None:
+    room = Room(FixedTier(score=0.1))
+    await room.say(ANNA, "lovely weather today")
+    assert room.went == [(0, ["lovely weather today"], Reason.FOLLOWUP)]
+
+
+async def test_without_seconds_nobody_is_heard_out() -> None:
+    room = Room(seconds=0)
+    await room.say(ANNA, LISBON)
+    assert room.went == [(0, [LISBON], Reason.EXPLICIT_TRIGGER)]
+
+
+async def test_bursts_of_two_people_do_not_mix() -> None:
+    room = Room()
+    await room.say(ANNA, LISBON)
+    await asyncio.sleep(0.5)
+    await room.say(BEN, "<@1> tell me a joke")
+    await room.say(ANNA, "tomorrow")
+    await room.say(BEN, "about cats")
+    assert await room.over() == [
+        (1.75, [LISBON, "tomorrow"], Reason.EXPLICIT_TRIGGER),
+        (1.75, ["<@1> tell me a joke", "about cats"], Reason.EXPLICIT_TRIGGER),
+    ]
+
+
+class Told:
+    """A second tier that keeps what it was shown, and lets through what asks for a train."""
+
+    doubt = (1.0, 1.0)
+
+    def __init__(self) -> None:
+        self.shown: list[tuple[str, list[str]]] = []
+
+    def __call__(self, message: MessageRecord, conversation: Any, _bot_user_id: int, /) -> Decision:
+        assert conversation.engagement_at(message).number == len(conversation.messages) - 1
+        self.shown.append((message.content, [m.content for m in conversation.messages[2:]]))
+        return Decision("train" in message.content, Reason.FOLLOWUP, tier=2)
+
+
+async def test_the_newest_is_decided_with_the_others_as_one_utterance() -> None:
+    tier = Told()
+    room = Room(tier)
+    await room.say(ANNA, "the early train is full")
+    await room.say(BEN, "oh well")
+    await room.say(ANNA, "is there another")
+    assert tier.shown[-1] == (
+        "the early train is full\nis there another",
+        ["oh well", "the early train is full\nis there another"],
+    )
+    assert (await room.over())[-1] == (1.25, ["the early train is full", "is there another"], Reason.FOLLOWUP)
+
+
+async def test_a_mention_in_any_of_them_counts_for_all() -> None:
+    room = Room()
+    await room.say(ANNA, "find me a train")
+    await room.say(ANNA, "to Lisbon <@1>")
+    assert await room.over() == [(1.25, ["find me a train", "to Lisbon <@1>"], Reason.EXPLICIT_TRIGGER)]
+
+
+async def test_a_reply_to_the_bot_in_any_of_them_counts_for_all() -> None:
+    room = Room(FixedTier(score=0.1))
+    await room.say(ANNA, "find another one", reply_to_id=5, reply_to_author_id=BOT)
+    await room.say(ANNA, "a later one")
+    assert await room.over() == [(1.25, ["find another one", "a later one"], Reason.EXPLICIT_TRIGGER)]
+
+
+@pytest.mark.parametrize("to_ben", ["Ben, what do you think", f"<@{BEN}>"])
+async def test_whoever_turns_to_somebody_else_had_been_speaking_to_them(to_ben: str) -> None:
+    room = Room()
+    await room.say(ANNA, "shall we take the early train")
+    await room.say(ANNA, to_ben)
+    await room.over()
+    assert (0, ["shall we take the early train"], Reason.NAMES_OTHERS) in room.went
+
+
+async def test_whoever_called_the_bot_and_turns_to_somebody_else_is_answered_at_once() -> None:
+    room = Room()
+    await room.say(ANNA, LISBON)
+    await room.say(ANNA, f"<@{BEN}> are you coming")
+    await room.over()
+    assert sorted(room.went) == [
+        (0, [f"<@{BEN}> are you coming"], Reason.NAMES_OTHERS),
+        (0, [LISBON], Reason.EXPLICIT_TRIGGER),
+    ]
+
+
+@pytest.mark.parametrize("words", ["stop", "<@1> shut up"])
+async def test_whoever_calls_it_off_gets_no_answer(words: str) -> None:
+    room = Room()
+    await room.say(ANNA, LISBON)
+    await room.say(BEN, words)
+    assert len(room.bursts)
+    await room.say(ANNA, words)
+    assert (0, [LISBON], Reason.STOP) in await room.over()
+
+
+async def test_what_is_deleted_meanwhile_is_left_out() -> None:
+    room = Room()
+    await room.say(ANNA, LISBON)
+    gone = await room.say(ANNA, "oops")
+    room.conversations.forget_messages(CHANNEL, [gone.message_id])
+    assert await room.over() == [(1.25, ["oops"], Reason.DELETED), (1.25, [LISBON], Reason.EXPLICIT_TRIGGER)]
+
+
+async def test_what_is_left_of_it_is_decided_anew() -> None:
+    room = Room(FixedTier(score=0.1))
+    mention = await room.say(ANNA, "<@1>")
+    await room.say(ANNA, "brb dinner")
+    room.conversations.forget_messages(CHANNEL, [mention.message_id])
+    assert (await room.over())[-1] == (1.25, ["brb dinner"], Reason.FOLLOWUP)
+
+
+async def test_what_is_edited_meanwhile_is_decided_as_it_stands() -> None:
+    room = Room()
+    message = await room.say(ANNA, LISBON)
+    room.conversations.revise(CHANNEL, replace(message, content=f"<@{BEN}> find me a train"))
+    assert await room.over() == [(1.25, [f"<@{BEN}> find me a train"], Reason.NAMES_OTHERS)]
+
+
+async def test_where_nobody_is_waited_for_any_more_all_go_their_way() -> None:
+    room = Room()
+    await room.say(ANNA, LISBON)
+    await room.say(BEN, LISBON)
+    await room.bursts.end()
+    assert [(at, reason) for at, _, reason in room.went] == [(0, Reason.EXPLICIT_TRIGGER)] * 2
+
+
+async def test_a_conversation_does_not_expire_while_somebody_is_heard_out() -> None:
+    room = Room()
+    await room.say(ANNA, LISBON)
+    clock = room.conversations._clock
+    assert isinstance(clock, FakeClock)
+    clock.advance(3_600)
+    assert room.conversations.get(CHANNEL)
+    await room.over()

@@ -1,0 +1,184 @@
+"""Bursts: several short messages of one person in a channel are decided as one, and answered together.
+
+Only a message that would be answered waits: until its author pauses, but no longer than BURST_SECONDS from the first
+message of the burst on. What they post until then joins the burst.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from conversation import ChannelConversation, ConversationManager, MessageRecord
+from decider import (
+    NOT_OURS,
+    Decision,
+    Reason,
+    ResponseDecider,
+    addresses_others,
+    is_explicit_trigger,
+    names_others,
+)
+from state.message import MENTION, as_one
+from turns.lanes import stop_in
+from turns.turn import Question, Stopped
+
+PAUSE_SHARE = 0.5  # of BURST_SECONDS: whoever says nothing for so long has paused
+QUESTION_MARKS = ("?", "？", "؟")
+STOPPED = Decision(False, Reason.STOP)
+DELETED = Decision(False, Reason.DELETED)
+UNJUDGED = (Reason.JUDGE_FAILED, Reason.JUDGE_LATE)
+
+
+@dataclass(slots=True)
+class _Burst:
+    """Messages that wait, the decision on all of them, and when the first of them came, by the loop's clock."""
+
+    questions: list[Question]
+    decision: Decision
+    since: float
+    over: asyncio.Future[None]
+    timer: asyncio.TimerHandle | None = None
+
+
+class Bursts:
+    """The open bursts, one for each person in a channel at most. seconds: what one takes at most; 0: nothing waits.
+
+    bot: the bot's name and id.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        conversations: ConversationManager,
+        decider: ResponseDecider,
+        bot: Callable[[], tuple[str, int]],
+    ) -> None:
+        self._seconds = seconds
+        self._conversations = conversations
+        self._decider = decider
+        self._bot = bot
+        self._open: dict[tuple[int, int], _Burst] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def decide(self, question: Question, conversation: ChannelConversation) -> Decision | None:
+        """The decision on a recorded message; None where it joins its author's burst, and is decided with that."""
+        burst = self._open.get(_key(question))
+        if burst is None or self._ends(burst, question.as_kept.message, conversation):
+            return await self._decided([question], conversation)
+        self._arm(burst, PAUSE_SHARE * self._seconds)
+        decision = await self._decided([*burst.questions, question], conversation)
+        if burst.over.done():
+            return decision
+        burst.questions.append(question)
+        if decision.reason not in UNJUDGED:
+            burst.decision = decision
+        if not self.may_go_on(question, burst.decision):
+            self._end(burst)
+        return None
+
+    def _ends(self, burst: _Burst, message: MessageRecord, conversation: ChannelConversation) -> bool:
+        """Ends a burst before a message of its author's that is no part of it. Returns whether it is none."""
+        me = self._bot()[1]
+        is_for_others = addresses_others(message, me) or names_others(message, conversation, me)
+        if is_explicit_trigger(message, me) or not is_for_others:
+            return False
+        if burst.decision.reason is not Reason.EXPLICIT_TRIGGER:
+            burst.decision = NOT_OURS  # whoever turns to somebody else was speaking to them
+        self._end(burst)
+        return True
+
+    async def _decided(self, questions: Sequence[Question], conversation: ChannelConversation) -> Decision:
+        """The decision on messages of one person, as if they were one that was said last."""
+        messages, me = [question.as_kept.message for question in questions], self._bot()[1]
+        utterance = as_one(messages, me)
+        if len(messages) > 1:
+            conversation = conversation.joined(messages, utterance)
+        return await self._decider.should_respond(utterance, conversation, me)
+
+    def may_go_on(self, question: Question, decision: Decision) -> bool:
+        """Whether an answer to it is to wait for what else its author says."""
+        if not decision.respond or not self._seconds or question.is_private:
+            return False
+        if decision.reason in (Reason.AWAITED, Reason.OFFER_ACCEPTED):
+            return False
+        call = re.escape(question.message.calls_bot or self._bot()[0])
+        words = re.sub(rf"[\s,]+{call}(?=[\s!?]*$)", "", MENTION.sub("", question.message.content), flags=re.IGNORECASE)
+        return not (decision.reason is Reason.EXPLICIT_TRIGGER and words.rstrip(" \n!").endswith(QUESTION_MARKS))
+
+    async def hear_out(self, question: Question, decision: Decision) -> list[tuple[Question, Decision]]:
+        """Waits until the author pauses. Returns all that they said from this message on, each with its decision."""
+        loop = asyncio.get_running_loop()
+        burst = self._open[_key(question)] = _Burst([question], decision, loop.time(), loop.create_future())
+        with self._conversations.hold(question.channel_id):
+            self._arm(burst, PAUSE_SHARE * self._seconds)
+            await burst.over
+            return await self._settled(burst)
+
+    async def _settled(self, burst: _Burst) -> list[tuple[Question, Decision]]:
+        """What was edited or deleted while it waited is decided as it stands now."""
+        conversation = self._conversations.get(burst.questions[0].channel_id)
+        if conversation is None:
+            return [(question, burst.decision) for question in burst.questions]
+        gone = [q for q in burst.questions if conversation.is_deleted(q.message.message_id)]
+        left = [replace(q, message=q.current(conversation)) for q in burst.questions if q not in gone]
+        decision = burst.decision
+        if left and decision.respond and _words(left) != _words(burst.questions):
+            decision = await self._decided(left, conversation)
+        return [(question, DELETED) for question in gone] + [(question, decision) for question in left]
+
+    def stop(self, question: Question) -> Stopped | None:
+        """Ends what its author has just said, if the message calls it off; None where it does not."""
+        burst = self._open.get(_key(question))
+        conversation = self._conversations.get(question.channel_id)
+        if burst is None or (stop := stop_in(question.message, conversation, self._bot())) is None:
+            return None
+        burst.decision = STOPPED
+        self._end(burst)
+        return Stopped(stop, burst.questions)
+
+    def typing(self, channel_id: int, author_id: int) -> None:
+        """Somebody is typing: if they have an open burst, they are heard for as long as it may take."""
+        if burst := self._open.get((channel_id, author_id)):
+            self._arm(burst, self._seconds)
+
+    def _arm(self, burst: _Burst, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        if burst.timer:
+            burst.timer.cancel()
+        burst.timer = loop.call_at(min(loop.time() + seconds, burst.since + self._seconds), self._end, burst)
+
+    def _end(self, burst: _Burst) -> None:
+        """From now on nothing joins it."""
+        if burst.timer:
+            burst.timer.cancel()
+        self._open.pop(_key(burst.questions[0]), None)
+        if not burst.over.done():
+            burst.over.set_result(None)
+
+    async def end(self) -> None:
+        """Nobody is waited for any more; what waited has gone its way when this returns, unless a judge is asked."""
+        for burst in [*self._open.values()]:
+            self._end(burst)
+        await asyncio.sleep(0)
+
+    def drop(self) -> None:
+        """What waits is left to the next process."""
+        for burst in self._open.values():
+            if burst.timer:
+                burst.timer.cancel()
+            burst.over.cancel()
+        self._open.clear()
+
+
+def _key(question: Question) -> tuple[int, int]:
+    return question.channel_id, question.message.author_id
+
+
+def _words(questions: Sequence[Question]) -> list[tuple[str, frozenset[int]]]:
+    return [(question.message.content, question.message.mentions) for question in questions]
