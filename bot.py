@@ -525,8 +525,11 @@ class Parley(discord.Client):
         was_offered = self.initiative.listens(channel_id) and self.initiative.revised(channel_id, record)
         is_told_otherwise = self.conversations.revise(channel_id, record) and before is None
         self.keeper.revised(channel_id, record)
-        if was_offered or is_told_otherwise or (before and before.content != record.content):
+        is_reworded = before is not None and before.content != record.content
+        if was_offered or is_told_otherwise or is_reworded:
             self.keeper.purge(channel_id)
+        if is_reworded:
+            self.turns.reworded(channel_id, record.message_id)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
         self._messages_gone(payload.channel_id, {payload.message_id})

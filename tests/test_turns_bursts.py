@@ -43,8 +43,11 @@ class Room:
         await settle()
         return message
 
+    def question(self, message: MessageRecord) -> Question:
+        return Question(message, GUILD, CHANNEL, Place("Parley", "The Guild", "general"))
+
     async def _hear(self, message: MessageRecord) -> None:
-        question = Question(message, GUILD, CHANNEL, Place("Parley", "The Guild", "general"))
+        question = self.question(message)
         if self.bursts.stop(question):
             return
         decision = await self.bursts.decide(question, self.conversation)
@@ -198,6 +201,7 @@ async def test_whoever_calls_it_off_gets_no_answer(words: str) -> None:
     room = Room()
     await room.say(ANNA, LISBON)
     await room.say(BEN, words)
+    room.bursts.stop(room.question(said(ANNA, f"<@{BEN}> {words}")))
     assert len(room.bursts)
     await room.say(ANNA, words)
     assert (0, [LISBON], Reason.STOP) in await room.over()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from conversation import ConversationManager
+from conversation import ConversationManager, MessageRecord
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, replied, said
-from tests.support.turns_bench import Bench
-from tests.support.virtual_time import until
+from tests.support.turns_bench import Bench, asked, running
+from tests.support.virtual_time import settle, until
 from turns.wording import OVER_BUDGET, STOPPED
 
 pytestmark = pytest.mark.virtual_time
@@ -177,3 +178,72 @@ def test_what_was_deleted_stays_known_as_deleted_after_another_answer() -> None:
     manager.forget_messages(CHANNEL, {doubtful.message_id})
     manager.record_bot_response(CHANNEL, [])
     assert conversation.is_deleted(doubtful.message_id)
+
+
+def reword(bench: Bench, message: MessageRecord, text: str) -> None:
+    bench.conversations.revise(CHANNEL, replace(message, content=text))
+    bench.turns.reworded(CHANNEL, message.message_id)
+
+
+async def test_a_question_edited_before_anything_is_shown_is_asked_anew(bench: Bench) -> None:
+    bench.script(Script(gate=asyncio.Event()))
+    question = bench.ask(ANNA, "waht?")
+    await until(lambda: bench.agent.requests)
+    reword(bench, question, "what?")
+    await bench.idle()
+    assert asked(bench) == [["waht?"], ["what?"]]
+    assert bench.wire.texts == ["the answer"]
+    assert bench.spent == [INTERRUPTED_TOKENS, 10]
+
+
+async def test_an_edit_behind_the_first_words_changes_nothing(bench: Bench) -> None:
+    gate = await running(bench, first="It is")
+    reword(bench, bench.agent.requests[0].questions[0], "another")
+    gate.set()
+    await bench.idle()
+    assert asked(bench) == [["one"]]
+    assert bench.wire.texts == ["the answer"]
+
+
+async def test_an_edit_of_what_is_not_asked_changes_nothing(bench: Bench) -> None:
+    other = bench.say(BEN, "hello")
+    gate = await running(bench)
+    reword(bench, other, "hello all")
+    gate.set()
+    await bench.idle()
+    assert asked(bench) == [["one"]]
+
+
+async def test_whoever_edits_on_and_on_is_asked_anew_three_times(bench: Bench) -> None:
+    gates = [asyncio.Event() for _ in range(4)]
+    bench.script(*(Script(gate=gate) for gate in gates))
+    question = bench.ask(ANNA, "what")
+    for number in range(1, 6):
+        await until(lambda: len(bench.agent.requests) == min(number, 4))  # noqa: B023 - awaited at once
+        reword(bench, question, f"what {number}")
+        await settle()
+    gates[-1].set()
+    await bench.idle()
+    assert asked(bench) == [["what"], ["what 1"], ["what 2"], ["what 3"]]
+    assert len(bench.wire.texts) == 1
+
+
+async def test_what_is_stopped_while_it_is_asked_anew_stays_stopped(bench: Bench) -> None:
+    bench.script(Script(gate=asyncio.Event()))
+    question = bench.ask(ANNA, "waht?")
+    await until(lambda: bench.agent.requests)
+    reword(bench, question, "what?")
+    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    await bench.idle()
+    assert len(bench.agent.requests) == 1
+    assert bench.wire.texts == [STOPPED]
+
+
+async def test_without_budget_nothing_is_asked_anew(bench: Bench) -> None:
+    bench.script(Script(gate=asyncio.Event()))
+    question = bench.ask(ANNA, "waht?")
+    await until(lambda: bench.agent.requests)
+    bench.has_budget = False
+    reword(bench, question, "what?")
+    await bench.idle()
+    assert bench.wire.texts == [OVER_BUDGET]

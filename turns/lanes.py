@@ -152,6 +152,12 @@ class Turns:
             self.announce(question, STOPPED)
         return Stopped(stop, [*ended, *waiting]) if ended or waiting else None
 
+    def reworded(self, channel_id: int, message_id: int) -> None:
+        """A message was edited. If it is being answered, and nothing of that is shown yet, the turn is asked anew."""
+        lane = self._lanes.get(channel_id)
+        if lane and lane.turn:
+            lane.turn.ask_anew(message_id)
+
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
         if (lane := self._lanes.get(channel_id)) is None:
@@ -282,9 +288,17 @@ class Turns:
             return turn.cancel
         if self._cut_off or conversation is None:
             return Cancel.SHUTDOWN if self._cut_off else Cancel.WITHDRAWN
-        if not (turn.by_miniapp or self._has_budget()):
-            return Cancel.OVER_BUDGET
+        while turn.by_miniapp or self._has_budget():
+            if outcome := await self._attempt(turn, conversation, post):
+                return outcome
+            self._account(turn, None)
+            turn.request, turn.is_reworded = None, False
+        return Cancel.OVER_BUDGET
 
+    async def _attempt(
+        self, turn: Turn, conversation: ChannelConversation, post: Post
+    ) -> Answer | Failure | Cancel | None:
+        """The turn's outcome; None where a question was edited before anything of it was shown."""
         turn.work = asyncio.create_task(self._answering.answer(turn, conversation, _showing(turn, post)))
         await asyncio.wait({turn.work, post.broken}, return_when=asyncio.FIRST_COMPLETED)
         if not turn.work.done() and not turn.cancel:
@@ -292,15 +306,15 @@ class Turns:
         try:
             return await turn.work
         except asyncio.CancelledError:
-            if turn.cancel is None:  # it is not the turn that is cancelled, but we
+            if turn.cancel is None and not turn.is_reworded:  # it is not the turn that is cancelled, but we
                 raise
             return turn.cancel
         except Exception:
             log.exception("turn_failed", channel=conversation.channel_id, message=turn.questions[-1].message.message_id)
             return Failure(FailureKind.INTERNAL, "An error of ours ended the turn.", turn.text)
 
-    def _account(self, turn: Turn, outcome: Answer | Failure | Cancel) -> int:
-        told = self._answering.interrupted(turn) if isinstance(outcome, Cancel) else outcome
+    def _account(self, turn: Turn, outcome: Answer | Failure | Cancel | None) -> int:
+        told = outcome if isinstance(outcome, Answer | Failure) else self._answering.interrupted(turn)
         tokens = told.tokens if told else 0
         self._spend(tokens)
         return tokens

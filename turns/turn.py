@@ -17,6 +17,7 @@ from state.optout import redacted
 from state.stopping import Stop
 
 MESSAGES_BEFORE = 10
+MAX_REWORDED = 3
 TO_THE_AGENT = ProcessingResult(RouteTarget.AGENT)
 
 
@@ -133,7 +134,8 @@ class Turn:
     """adopted: None, or what an earlier process had posted for it, and ready: what it had come to there.
 
     is_tainted: one of its questions was taken back after it had begun, so that its answer may tell of that. agent: who
-    answers, once that is known. text: what it has said so far; stage: what it is doing since.
+    answers, once that is known. text: what it has said so far; stage: what it is doing since. times_reworded: how often
+    it was asked anew because a question was edited; is_reworded: it is about to be.
     """
 
     questions: list[Question]
@@ -147,6 +149,8 @@ class Turn:
     stage: str = ""
     tell_stage: Callable[[str], None] = lambda _stage: None
     cancel: Cancel | None = None
+    times_reworded: int = 0
+    is_reworded: bool = False
     work: asyncio.Task[Answer | Failure | Cancel] | None = None
 
     @property
@@ -176,6 +180,16 @@ class Turn:
         else:
             self.end(Cancel.STOPPED)
         return True
+
+    def ask_anew(self, message_id: int) -> None:
+        """A message was edited: asks anew if it is a question of this turn, none of the answer is shown, and not too often."""
+        asked = [q for q in self.questions if q.message.message_id == message_id]
+        if not asked or asked[0].stands_alone or self.request is None or self.work is None or self.work.done():
+            return
+        if not (self.text or self.stage or self.adopted) and self.times_reworded < MAX_REWORDED:
+            self.is_reworded = True
+            self.times_reworded += 1
+            self.work.cancel()
 
     def end(self, why: Cancel) -> None:
         self.cancel = self.cancel or why

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from decider import Reason
 from playground.model import Message
 from tests.support.lives import kill, life, open_stage
 from tests.support.scene import PATIENCE_SECONDS, Scene
-from tests.support.stub_model import StubModel
+from tests.support.stub_model import Reply, StubModel
 from tests.support.virtual_time import settle
 
 LONG = 60  # seconds in which everything here happens: who is heard out goes on when the test says so
@@ -126,3 +127,26 @@ async def test_what_waits_when_it_is_killed_is_answered_in_the_next_life(stage: 
     async with life(stage, burst_seconds=LONG):
         await stage.answer_to(question)
         assert "find me a train" in stage.told()
+
+
+async def test_a_question_edited_before_the_first_token_is_asked_anew_and_answered_once(scene: Scene) -> None:
+    scene.stub.replies.append(Reply("Which cats?", before=asyncio.Event()))
+    question = scene.mention("Ada", "how old do catz get?")
+    await scene.until(lambda: scene.stub.requests)
+    await scene.edit(question, to_bot(scene, "how old do cats get?"))
+    answer = await scene.answer_to(question)
+    assert answer.content == "You said: @Parley how old do cats get?"
+    assert len(scene.stub.requests) == 2
+    assert "catz" not in scene.told()
+    assert len(scene.said()) == 1
+
+
+async def test_a_link_that_is_unfurled_asks_nothing_anew(scene: Scene) -> None:
+    gate = asyncio.Event()
+    scene.stub.replies.append(Reply("It is about trains.", before=gate))
+    question = scene.mention("Ada", "what is https://trains.example about?")
+    await scene.until(lambda: scene.stub.requests)
+    await scene.edit(question, question.content)
+    gate.set()
+    assert (await scene.answer_to(question)).content == "It is about trains."
+    assert len(scene.stub.requests) == 1
