@@ -46,6 +46,7 @@ __all__ = [
 
 HISTORY_TOKENS = 12_000
 MAX_REMOTE = 2_000  # messages of which it is known that they are another agent's business
+MAX_JOINED = 100  # what was said before hardly matters to a decision, and takes 7 us a message to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
 MAX_TAKEN_BACK = 20_000  # the same of all channels, by their ids alone
 
@@ -183,9 +184,9 @@ class ChannelConversation:
         return self.messages[-count - 1 : -1] if self._is_newest(message) else self.messages[-count:]
 
     def joined(self, messages: Sequence[MessageRecord], utterance: MessageRecord) -> ChannelConversation:
-        """A copy in which these messages are one, the newest."""
+        """A copy of the latest messages in which these are one, the newest."""
         ids = {m.message_id for m in messages}
-        others = [m for m in self.messages if m.message_id not in ids]
+        others = [m for m in self.messages[-MAX_JOINED:] if m.message_id not in ids]
         return replace(self, messages=[*others, utterance], participants=set(), names={}, own=set(self.own))
 
     def _is_newest(self, message: MessageRecord) -> bool:

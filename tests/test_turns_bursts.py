@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agents.gateway import Place
-from conversation import ConversationManager, MessageRecord
-from decider import Decision, FollowupTier, Reason, ResponseDecider
+from conversation import ChannelConversation, ConversationManager, MessageRecord
+from decider import Decision, FollowupTier, Judge, JudgeError, Reason, ResponseDecider, Verdict
 from tests.support.clock import FakeClock
 from tests.support.followups import FixedTier
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, replied, said
@@ -28,10 +28,10 @@ class Room:
     went: when, by the loop's clock, which words went their way together, and why.
     """
 
-    def __init__(self, followup: FollowupTier | None = None, seconds: float = 2.5) -> None:
+    def __init__(self, followup: FollowupTier | None = None, judge: Judge | None = None, seconds: float = 2.5) -> None:
         self.conversations = ConversationManager(60, clock=FakeClock())
         self.conversation = self.conversations.start(CHANNEL, [said(BEN, "hello"), replied(BEN)])
-        decider = ResponseDecider(followup=followup or FixedTier())
+        decider = ResponseDecider(followup=followup or FixedTier(), judge=judge)
         self.bursts = Bursts(seconds, conversations=self.conversations, decider=decider, bot=lambda: ("Parley", BOT))
         self.went: list[tuple[float, list[str], Reason]] = []
         self.tasks: list[asyncio.Task[None]] = []
@@ -143,7 +143,7 @@ class Told:
     def __init__(self) -> None:
         self.shown: list[tuple[str, list[str]]] = []
 
-    def __call__(self, message: MessageRecord, conversation: Any, _bot_user_id: int, /) -> Decision:
+    def __call__(self, message: MessageRecord, conversation: ChannelConversation, _bot_user_id: int, /) -> Decision:
         assert conversation.engagement_at(message).number == len(conversation.messages) - 1
         self.shown.append((message.content, [m.content for m in conversation.messages[2:]]))
         return Decision("train" in message.content, Reason.FOLLOWUP, tier=2)
@@ -160,6 +160,8 @@ async def test_the_newest_is_decided_with_the_others_as_one_utterance() -> None:
         ["oh well", "the early train is full\nis there another"],
     )
     assert (await room.over())[-1] == (1.25, ["the early train is full", "is there another"], Reason.FOLLOWUP)
+    assert len(room.conversation.messages) == room.conversation.engagement.number == 5
+    assert room.conversation.participants == {ANNA, BEN}
 
 
 async def test_a_mention_in_any_of_them_counts_for_all() -> None:
@@ -246,3 +248,36 @@ async def test_a_conversation_does_not_expire_while_somebody_is_heard_out() -> N
     clock.advance(3_600)
     assert room.conversations.get(CHANNEL)
     await room.over()
+
+
+class OnceAsked:
+    """Finds the first message meant for the bot; after that it thinks for so long, and is found busy."""
+
+    def __init__(self, seconds: float) -> None:
+        self.was_asked = False
+        self._seconds = seconds
+
+    async def __call__(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
+        assert message in conversation.messages
+        if self.was_asked:
+            await asyncio.sleep(self._seconds)
+            raise JudgeError("it is busy")
+        self.was_asked = True
+        return Verdict(True)
+
+
+async def test_a_judge_that_cannot_be_asked_again_changes_nothing() -> None:
+    room = Room(FixedTier(score=0.5), OnceAsked(seconds=0.1))
+    await room.say(ANNA, "find me a train")
+    await room.say(ANNA, "to Lisbon")
+    assert await room.over() == [(1.25, ["find me a train", "to Lisbon"], Reason.LLM_JUDGE)]
+
+
+async def test_nobody_waits_for_a_judge_who_is_asked_about_what_came_later() -> None:
+    room = Room(FixedTier(score=0.5), OnceAsked(seconds=2))
+    await room.say(ANNA, "find me a train")
+    await room.say(ANNA, "to Lisbon")
+    assert await room.over() == [
+        (1.25, ["find me a train"], Reason.LLM_JUDGE),
+        (2, ["to Lisbon"], Reason.JUDGE_FAILED),
+    ]

@@ -182,7 +182,7 @@ class Turn:
         return True
 
     def ask_anew(self, message_id: int) -> None:
-        """A message was edited: asks anew if it is a question of this turn, none of the answer is shown, and not too often."""
+        """Asks anew if this message, which was edited, is one of its questions and nothing is shown yet."""
         asked = [q for q in self.questions if q.message.message_id == message_id]
         if not asked or asked[0].stands_alone or self.request is None or self.work is None or self.work.done():
             return

@@ -65,6 +65,18 @@ async def test_a_pause_ends_it(stage: Scene) -> None:
         await stage.ask("Ada", "find me a train")
 
 
+async def test_whoever_is_typing_is_given_longer(scene: Scene) -> None:
+    await say(scene, "Ada", to_bot(scene, "find me a train"))
+    [burst] = scene.bot.bursts._open.values()
+    assert burst.timer
+    pause_ends = burst.timer.when()
+    heard = scene.bot.wait_for("raw_typing", timeout=PATIENCE_SECONDS)
+    scene.pg.typing(scene.pg.channel("general"), scene.pg.person("Ada"))
+    await heard
+    await settle()
+    assert burst.timer.when() > pause_ends + LONG / 4
+
+
 async def test_a_mention_that_ends_in_a_question_mark_does_not_wait(scene: Scene) -> None:
     await scene.ask("Ada", "when does the train leave?")
 
