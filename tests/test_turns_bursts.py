@@ -251,33 +251,40 @@ async def test_a_conversation_does_not_expire_while_somebody_is_heard_out() -> N
 
 
 class OnceAsked:
-    """Finds the first message meant for the bot; after that it thinks for so long, and is found busy."""
+    """Thinks for so many seconds each time. It finds the first message meant for the bot; after that it is busy."""
 
-    def __init__(self, seconds: float) -> None:
-        self.was_asked = False
-        self._seconds = seconds
+    def __init__(self, *seconds: float) -> None:
+        self._seconds = iter(seconds)
+        self._verdicts = iter([Verdict(True)])
 
     async def __call__(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
         assert message in conversation.messages
-        if self.was_asked:
-            await asyncio.sleep(self._seconds)
+        verdict = next(self._verdicts, None)
+        await asyncio.sleep(next(self._seconds))
+        if verdict is None:
             raise JudgeError("it is busy")
-        self.was_asked = True
-        return Verdict(True)
+        return verdict
 
 
 async def test_a_judge_that_cannot_be_asked_again_changes_nothing() -> None:
-    room = Room(FixedTier(score=0.5), OnceAsked(seconds=0.1))
+    room = Room(FixedTier(score=0.5), OnceAsked(0, 0.1))
     await room.say(ANNA, "find me a train")
     await room.say(ANNA, "to Lisbon")
     assert await room.over() == [(1.25, ["find me a train", "to Lisbon"], Reason.LLM_JUDGE)]
 
 
 async def test_nobody_waits_for_a_judge_who_is_asked_about_what_came_later() -> None:
-    room = Room(FixedTier(score=0.5), OnceAsked(seconds=2))
+    room = Room(FixedTier(score=0.5), OnceAsked(0, 2))
     await room.say(ANNA, "find me a train")
     await room.say(ANNA, "to Lisbon")
     assert await room.over() == [
         (1.25, ["find me a train"], Reason.LLM_JUDGE),
         (2, ["to Lisbon"], Reason.JUDGE_FAILED),
     ]
+
+
+async def test_what_the_judge_thought_about_for_longer_joins_what_came_later() -> None:
+    room = Room(FixedTier(score=0.5), OnceAsked(0.5))
+    await room.say(ANNA, "find me a train")
+    await room.say(ANNA, "<@1> to Lisbon")
+    assert await room.over() == [(1.25, ["find me a train", "<@1> to Lisbon"], Reason.EXPLICIT_TRIGGER)]

@@ -42,6 +42,10 @@ class _Burst:
     over: asyncio.Future[None]
     timer: asyncio.TimerHandle | None = None
 
+    def add(self, question: Question) -> None:
+        """In the order in which they were posted: a judge can take longer over one than over the next."""
+        self.questions = sorted([*self.questions, question], key=lambda q: q.message.message_id)
+
 
 class Bursts:
     """The open bursts, one for each person in a channel at most. seconds: what one takes at most; 0: nothing waits.
@@ -75,7 +79,7 @@ class Bursts:
         decision = await self._decided([*burst.questions, question], conversation)
         if burst.over.done():
             return decision
-        burst.questions.append(question)
+        burst.add(question)
         if decision.reason not in UNJUDGED:
             burst.decision = decision
         if not self.may_go_on(question, burst.decision):
@@ -112,7 +116,13 @@ class Bursts:
         return not (decision.reason is Reason.EXPLICIT_TRIGGER and words.rstrip(" \n!").endswith(QUESTION_MARKS))
 
     async def hear_out(self, question: Question, decision: Decision) -> list[tuple[Question, Decision]]:
-        """Waits until the author pauses. Returns all that they said from this message on, each with its decision."""
+        """Waits until the author pauses. Returns all that they said from this message on, each with its decision.
+
+        That is nothing where a burst of theirs was opened while this message was decided: it joins that.
+        """
+        if burst := self._open.get(_key(question)):
+            burst.add(question)
+            return []
         loop = asyncio.get_running_loop()
         burst = self._open[_key(question)] = _Burst([question], decision, loop.time(), loop.create_future())
         with self._conversations.hold(question.channel_id):
