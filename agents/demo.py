@@ -1,4 +1,4 @@
-"""The demo model: no key, no network, deterministic. It repeats and remembers, and says so in every answer."""
+"""The demo model: no key, no network, deterministic. It repeats what was said, and says so in every answer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from agents.asking import CALLED_OFF, MAX_OPTIONS
 
 SECONDS_PER_LINE = 0.12  # fast, yet slow enough to see it stream
-QUOTED = 3
-LABEL = "I am only the demo model, which repeats and remembers."
-HINT = "-# Set `MODEL` and its key for real answers."
+MAX_QUOTE = 80
+LABEL = "-# I am only the demo model: set `MODEL` and its key for real answers."
 CODE = "```python\ndef greet(name: str) -> str:\n    return f'Hello, {name}!'\n```"
 # The form in which the agents tell a message: "Ada (replying to Ben: 'why?'): because".
 SAID = re.compile(r"(?!\(Note: )(?P<author>[^:]{1,60}?)(?P<bot> \(you\))?(?: \(replying to .*?\))?: (?P<text>.*)")
@@ -24,6 +23,8 @@ ASK = re.compile(r"\bask me (?P<to_confirm>to confirm\s*)?(?P<what>.*)", re.IGNO
 SEPARATOR = re.compile(r"\s*,\s*(?:or\s+|and\s+)?|\s+(?:or|and)\s+")
 IN_FULL = re.compile(r"\(Note: Read in full, .*? is: (?P<full>.*)\)")
 CONTINUED = re.compile(r"\n {4}")
+# A question mark in what the bot says would make it a question that awaits an answer.
+QUESTION_MARKS = re.compile(r"\s*[?？؟⁇⁈⁉‽¿]")
 LONG_PARAGRAPH = "This is what a long answer looks like: it grows as you watch, and goes on in a new message. " * 4
 
 
@@ -46,7 +47,7 @@ async def _stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterato
     results = [part for part in messages[-1].parts if isinstance(part, ToolReturnPart)]
     lines = _lines(messages)
     if results:
-        yield f"{LABEL} {_resolved(results[0])}\n\n{HINT}"
+        yield f"{_resolved(results[0])}\n\n{LABEL}"
     elif info.function_tools and (call := _question(lines[-1][1] if lines else "")):
         yield LABEL
         yield {0: call}
@@ -79,7 +80,7 @@ def _resolved(result: ToolReturnPart) -> str:
         return "You called that off."
     if isinstance(result.content, bool):
         return f"You said {'yes' if result.content else 'no'}."
-    return f"You chose “{result.content}”." if result.tool_name == "ask_choice" else f"You said “{result.content}”."
+    return f"You {'chose' if result.tool_name == 'ask_choice' else 'said'} “{_quote(str(result.content))}”."
 
 
 def _answer(messages: list[ModelMessage]) -> str:
@@ -87,13 +88,15 @@ def _answer(messages: list[ModelMessage]) -> str:
     if not lines:
         return LABEL
     (author, text), earlier = lines[-1], lines[:-1]
-    quotes = "; ".join(f"{who} said “{what}”" for who, what in earlier[-QUOTED:])
-    heard = f"{LABEL} {author}, you said “{text}”." + (f" Before that, {quotes}." if quotes else "")
+    heard = f"{author}, you said “{_quote(text)}”"
     if full := IN_FULL.search("\n".join(_prompts(messages[-1:]))):
-        heard += f" I read that as “{full['full']}”."
+        heard += f", which I read as “{_quote(full['full'])}”"
+    if earlier:
+        who, what = earlier[-1]
+        heard += f"; before that {'you' if who == author else who} said “{_quote(what)}”"
     extras = [CODE] if "code" in text.lower() else []
     extras += [LONG_PARAGRAPH.strip()] * 12 if "long" in text.lower().split() else []
-    return "\n\n".join([heard, *extras, HINT])
+    return "\n\n".join([f"{heard}.", *extras, LABEL])
 
 
 def _lines(messages: list[ModelMessage]) -> list[tuple[str, str]]:
@@ -111,6 +114,11 @@ def _prompts(messages: list[ModelMessage]) -> Iterator[str]:
 
 
 def _tidy(text: str) -> str:
-    """The text without the mention it begins with, on one line, short enough to quote."""
-    text = " ".join(re.sub(r"^@\S+\s+", "", text.strip()).split())
-    return text if len(text) <= 200 else text[:200] + "…"
+    """The text on one line, without the mention it begins with."""
+    return " ".join(re.sub(r"^@\S+\s+", "", text.strip()).split())
+
+
+def _quote(text: str) -> str:
+    """As it can be repeated: short, and no question."""
+    said = QUESTION_MARKS.sub("", text)
+    return f"{said[:MAX_QUOTE]}…" if len(said) > MAX_QUOTE else said or "…"

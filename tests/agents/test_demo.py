@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import ModelMessage
 
-from agents.demo import HINT, LABEL, demo_model
+from agents.demo import LABEL, MAX_QUOTE, demo_model
 from agents.gateway import AgentRequest, Answer, Place, Reply
 from agents.general import GeneralAgent
 from conversation import MessageRecord
@@ -42,21 +42,30 @@ async def test_it_says_how_it_read_an_incomplete_question() -> None:
     note = 'Read in full, the last message of "Anna" is: What is on tomorrow?'
     request = AgentRequest([], asked, asked, PLACE, NOON, notes=[note])
     outcome = await GeneralAgent(demo_model()).respond(request, lambda _text: None)
-    assert "you said “And tomorrow?”. I read that as “What is on tomorrow?”." in outcome.text
+    assert "you said “And tomorrow”, which I read as “What is on tomorrow”." in outcome.text
 
 
 async def test_it_says_that_it_is_the_demo_model_and_repeats_what_was_said() -> None:
     (text,) = await answers([said(ANNA, "@Parley my colour\nis teal")])
-    assert text == f"{LABEL} Anna, you said “my colour is teal”.\n\n{HINT}"
+    assert text == f"Anna, you said “my colour is teal”.\n\n{LABEL}"
+    assert "only the demo model" in LABEL
 
 
-async def test_it_remembers_what_was_said_in_earlier_turns_by_whom() -> None:
-    *_, text = await answers(
-        [said(ANNA, "I like teal")], [replied(ANNA, "noted"), said(BEN, "I like tea")], [said(BEN, "what did we say?")]
+async def test_it_remembers_what_was_said_in_an_earlier_turn_by_whom() -> None:
+    *_, by_another, by_oneself = await answers(
+        [said(ANNA, "I like teal")],
+        [replied(ANNA, "noted"), said(BEN, "I like tea")],
+        [said(BEN, "who said so")],
     )
-    assert "Ben, you said “what did we say?”." in text
-    assert "Before that, Anna said “I like teal”; Ben said “I like tea”." in text
-    assert "noted" not in text
+    assert by_another.startswith("Ben, you said “I like tea”; before that Anna said “I like teal”.\n")
+    assert by_oneself.startswith("Ben, you said “who said so”; before that you said “I like tea”.\n")
+
+
+@pytest.mark.parametrize(("text", "quote"), [("why ??", "why"), ("¿y tú? ok", "y tú ok"), ("何？", "何"), ("?", "…")])
+async def test_it_never_quotes_a_question_mark_which_would_make_it_ask(text: str, quote: str) -> None:
+    first, second = await answers([said(ANNA, text)], [said(BEN, "so")])
+    assert first.startswith(f"Anna, you said “{quote}”.")
+    assert second.startswith(f"Ben, you said “so”; before that Anna said “{quote}”.")
 
 
 async def test_it_is_deterministic() -> None:
@@ -83,7 +92,7 @@ async def test_code_and_long_answers_can_be_asked_for() -> None:
 
 async def test_a_long_message_is_quoted_in_part() -> None:
     (text,) = await answers([said(ANNA, "x" * 4_000)])
-    assert len(text) < 500
+    assert len(text) < MAX_QUOTE + 120
 
 
 async def answer_to(text: str, **more: Any) -> Answer:
@@ -129,7 +138,7 @@ async def test_it_asks_for_a_yes_or_for_words(text: str, question: str, awaiting
 async def test_it_asks_nothing_where_there_is_nothing_to_ask(text: str) -> None:
     outcome = await answer_to(text)
     assert outcome.ask is None
-    assert HINT in outcome.text
+    assert LABEL in outcome.text
 
 
 @pytest.mark.parametrize(
@@ -149,7 +158,7 @@ async def test_it_says_what_came_of_its_question(
     assert asking.ask
     reply = Reply(asking.ask.context["ask_id"], kind, data)
     outcome = await answer_to("so", history=asking.history, reply=reply)
-    assert outcome.text == f"{LABEL} {heard}\n\n{HINT}"
+    assert outcome.text == f"{heard}\n\n{LABEL}"
 
 
 async def test_a_note_is_nothing_that_somebody_said() -> None:

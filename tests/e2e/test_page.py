@@ -31,7 +31,7 @@ def _talk(address: str, profile: Path) -> None:
         assert _chips(browser) == ["answered: you mentioned me or replied to me"]
 
         write(browser, "what did I say before?")
-        when(browser, f"{LAST}.textContent.includes('Before that, Ada said “my cat is called Tim”')")
+        when(browser, f"{LAST}.textContent.includes('before that you said “my cat is called Tim”')")
 
         browser.find_element(By.CSS_SELECTOR, "[data-person-id]:nth-of-type(2)").click()
         write(browser, "@Chloe shall we have lunch at noon?")
