@@ -22,6 +22,7 @@ from playground.errors import ApiError
 from playground.gateway import Gateway
 from playground.model import Channel, Event, User, Wire, snowflake
 from playground.people import People
+from playground.scenes import Stage
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 T = TypeVar("T")
@@ -69,10 +70,11 @@ def _is_ours(asked: str, bound: str) -> bool:
 class Page:
     """Serves the page, feeds the open ones, and keeps the notes beside the messages."""
 
-    def __init__(self, people: People, gateway: Gateway) -> None:
+    def __init__(self, people: People, gateway: Gateway, stage: Stage) -> None:
         self._people = people
         self._world = people.world
         self._gateway = gateway
+        self._stage = stage
         self._feeds: set[asyncio.Queue[bytes | None]] = set()
         self._annotations: OrderedDict[int, Wire] = OrderedDict()
 
@@ -89,6 +91,12 @@ class Page:
             ("POST", "/page/channels/{channel}/commands", self._command),
             ("POST", "/page/channels/{channel}/components", self._click),
             ("POST", "/page/channels/{channel}/forms", self._submit),
+            ("PUT", "/page/channels/{channel}/scene", self._play),
+            (
+                "DELETE",
+                "/page/channels/{channel}/scene",
+                lambda request, _: self._stage.stop(_place(request, "channel")),
+            ),
             ("DELETE", "/page/bot", lambda *_: self._people.remove_bot()),
             ("PUT", "/page/bot", lambda *_: self._people.invite_bot()),
         ]
@@ -162,6 +170,7 @@ class Page:
                 "member": world.bot_is_member,
             },
             "commands": self._commands(),
+            "scenes": [{"title": scene.title, "look": scene.look} for scene in self._stage.scenes],
             "messages": {
                 str(one.id): [wire.message_object(world, message) for message in list(one.messages.values())[-_SHOWN:]]
                 for one in channels
@@ -171,7 +180,13 @@ class Page:
 
     def _channel(self, channel: Channel) -> Wire:
         allowed = {str(one.id): str(self._world.permissions(channel, one.id)) for one in self._world.people}
-        return {"id": str(channel.id), "name": channel.name, "topic": channel.topic, "permissions": allowed}
+        place = {"id": str(channel.id), "name": channel.name, "topic": channel.topic}
+        return place | {"permissions": allowed, "scene": self._playing(channel)}
+
+    def _playing(self, channel: Channel) -> str | None:
+        """The title of the scene that is being played there."""
+        scene = self._stage.playing(channel.id)
+        return scene.title if scene else None
 
     def _commands(self) -> list[Wire]:
         """With the permissions that each needs: the page hides those that a person may not use, as Discord does."""
@@ -199,6 +214,8 @@ class Page:
                 return {"type": "message_delete", "channel_id": str(event.channel.id), "id": str(event.ids[0])}
             case "TYPING_START" if event.channel:
                 return {"type": "typing", "channel_id": str(event.channel.id), "user_id": str(event.user_id)}
+            case "SCENE" if event.channel:
+                return {"type": "scene", "channel_id": str(event.channel.id), "title": self._playing(event.channel)}
             case "COMMANDS":
                 return {"type": "commands", "commands": self._commands()}
             case "BOT":
@@ -275,6 +292,9 @@ class Page:
         self._world.channel(_place(request, "channel"))
         opener = self._people.interactions.shown_form(_id(given, "interaction_id"), self._speaker(given).id)
         return {"id": str(self._people.submit(opener, _field(given, "values", dict)).id)}
+
+    def _play(self, request: web.Request, given: Wire) -> Any:
+        self._stage.play(_place(request, "channel"), _field(given, "title", str))
 
     def _speaker(self, given: Wire) -> User:
         """The person that a request speaks as; never the bot."""

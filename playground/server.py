@@ -25,6 +25,7 @@ from playground.page import Page, guard
 from playground.people import People
 from playground.posting import Posting
 from playground.rest import Rest, Sent
+from playground.scenes import Stage
 from playground.world import World
 
 T = TypeVar("T")
@@ -61,7 +62,8 @@ class Playground(People):
         self.host, self.port, self.token = host, port, token
         self.faults = Faults()
         self._gateway = Gateway(world, token, message_content=message_content, clock=clock, changed=changed)
-        self._page = Page(self, self._gateway)
+        self._stage = Stage(self, self._changes)
+        self._page = Page(self, self._gateway, self._stage)
         self._rest = Rest(token, Limiter(limits or Limits(), clock), self.faults, changed)
         self._endpoints = Endpoints(world, posting, self.commands, self.interactions, self._gateway, message_content)
         self._runner: web.AppRunner | None = None
@@ -94,6 +96,7 @@ class Playground(People):
 
     async def stop(self) -> None:
         """Close every connection and the port."""
+        await self._stage.close()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

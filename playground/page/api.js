@@ -36,6 +36,8 @@ export const unreact = (message, emoji, authorId) => call("DELETE", reaction(mes
 export const runCommand = (channelId, body) => call("POST", at(channelId, "commands"), body);
 export const useComponent = (channelId, body) => call("POST", at(channelId, "components"), body);
 export const submitForm = (channelId, body) => call("POST", at(channelId, "forms"), body);
+export const playScene = (channelId, title) => call("PUT", at(channelId, "scene"), { title });
+export const stopScene = (channelId) => call("DELETE", at(channelId, "scene"));
 export const removeBot = () => call("DELETE", "/bot");
 export const inviteBot = () => call("PUT", "/bot");
 

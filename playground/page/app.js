@@ -5,6 +5,7 @@ import { Composer } from "./composer.js";
 import { byId } from "./dom.js";
 import { Form } from "./form.js";
 import { MessageList } from "./messages.js";
+import { renderScenes, setUpScenes } from "./scenes.js";
 import { renderSidebar, setUpSidebar } from "./sidebar.js";
 import { renderSpeakers, setUpSpeakers } from "./speakers.js";
 import { Store } from "./state.js";
@@ -66,6 +67,7 @@ function draw() {
   if (!store.guild || !store.channel) return;
   renderSidebar(page);
   renderSpeakers(page);
+  renderScenes(page);
   page.messages.render();
   page.composer.render();
   page.form.render();
@@ -86,6 +88,7 @@ document.addEventListener("keydown", (event) => {
 
 setUpSidebar(page);
 setUpSpeakers(page);
+setUpScenes(page);
 store.subscribe(drawSoon);
 api.listen(
   (frame) => store.apply(frame),

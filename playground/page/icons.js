@@ -7,6 +7,7 @@ const PATHS = {
   edit: "M4 20h4L19 9l-4-4L4 16z",
   file: "M6 3h8l4 4v14H6z M14 3v4h4",
   menu: "M4 6h16 M4 12h16 M4 18h16",
+  play: "M8 5l11 7-11 7z",
   react: "M21 12a9 9 0 1 1-18 0 9 9 0 0 1 18 0z M8.5 14a4 4 0 0 0 7 0 M9 9.5h.01 M15 9.5h.01",
   reply: "M9 6L4 11l5 5 M4 11h10a6 6 0 0 1 6 6v2",
   silent: "M6 10a6 6 0 0 1 12 0c0 5 2 6 2 6H4s2-1 2-6 M10 20a2 2 0 0 0 4 0 M3 3l18 18",

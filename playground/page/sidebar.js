@@ -35,7 +35,7 @@ export function renderSidebar(page) {
   renderChannels(store);
   renderMembers(page);
   renderHeader(store);
-  part(byId("start"), [store.channel, store.bot.name], () => start(page));
+  part(byId("start"), [store.channel.id, store.channel.name, store.bot.name], () => start(page));
 }
 
 function renderChannels(store) {

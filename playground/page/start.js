@@ -1,6 +1,7 @@
 // What stands above a channel's first message; in the first channel, a welcome with things to try.
 
 import { h } from "./dom.js";
+import { openScenes } from "./scenes.js";
 
 export function start(page) {
   const { channel, channels } = page.store;
@@ -15,6 +16,7 @@ export function start(page) {
 function welcome(page) {
   const { bot, people, guild } = page.store;
   const [first, second, third = first] = [...people.values()];
+  const watch = (event) => openScenes(event.currentTarget, page);
   const steps = [
     [`Mention ${bot.name}`, "Click its name, or type @. It answers at once.", first, `@${bot.name} what can you do?`],
     ["Go on without a mention", "It follows the conversation it is in.", first, "and what did I ask you just now?"],
@@ -44,21 +46,23 @@ function welcome(page) {
     h(
       "ol",
       {},
-      steps.map(([title, text, speaker, words]) => step(page, title, text, speaker, words)),
+      step("Watch a scene", "See what it answers where several people talk, and why.", "Choose a scene", watch),
+      steps.map(([title, text, speaker, words]) => {
+        const attempt = () => {
+          page.store.choose({ speakerId: speaker.id });
+          page.composer.suggest(words);
+        };
+        return step(title, text, `Write as ${speaker.name}: ${words}`, attempt);
+      }),
     ),
   );
 }
 
-function step(page, title, text, speaker, words) {
-  const attempt = () => {
-    page.store.choose({ speakerId: speaker.id });
-    page.composer.suggest(words);
-  };
-  const label = `Write as ${speaker.name}: ${words}`;
+function step(title, text, label, run) {
   return h(
     "li",
     {},
     h("div", {}, h("strong", {}, title), h("p", {}, text)),
-    h("button", { class: "button secondary", title: label, onclick: attempt }, "Try it"),
+    h("button", { class: "button secondary", title: label, onclick: run }, "Try it"),
   );
 }

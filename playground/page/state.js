@@ -137,6 +137,10 @@ const FRAMES = {
   reactions: (store, { message_id, reactions }) => store.reactions.set(message_id, reactions.map(fromWire)),
   annotation: (store, { message_id, annotation }) => store.annotations.set(message_id, annotation),
   commands: (store, { commands }) => (store.commands = commands),
+  scene: (store, { channel_id, title }) => {
+    const told = (channel) => (channel.id === channel_id ? { ...channel, scene: title } : channel);
+    store.channels = store.channels.map(told);
+  },
   bot: (store, { connected }) => (store.bot = { ...store.bot, connected }),
   ephemeral: applyEphemeral,
   form: (store, frame) => frame.user_id === store.speakerId && (store.form = frame),
@@ -149,6 +153,7 @@ function applyWorld(store, world) {
   store.people = new Map(world.people.map((person) => [person.id, person]));
   store.bot = { color: "#5865f2", ...world.bot };
   store.commands = world.commands;
+  store.scenes = world.scenes;
   store.annotations = new Map(Object.entries(world.annotations));
   store.reactions = new Map();
   store.typing = new Map();

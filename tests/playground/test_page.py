@@ -9,6 +9,7 @@ import yarl
 
 from playground import interactions, permissions
 from playground.page import guard
+from playground.scenes import read_script
 from playground.server import Playground
 from tests.playground.support import Api
 
@@ -126,6 +127,22 @@ async def test_everything_that_happens_is_told(pg: Playground, events: Events) -
     assert frames[2]["reactions"] == [{"emoji": "👍", "users": [str(ada)]}]
     assert frames[3]["message"]["content"] == "hello!"
     assert frames[5] == {"type": "message_delete", "channel_id": str(channel), "id": str(message.id)}
+
+
+async def test_a_scene_is_played_told_of_and_stopped(pg: Playground, browser: Browser, events: Events) -> None:
+    channel, title = pg.channel("help"), read_script()[0].title
+    path, playing = f"/page/channels/{channel}/scene", {"type": "scene", "channel_id": str(channel)}
+    assert await browser.call("PUT", path, {"title": title}) == (200, {})
+    assert await events.next() == playing | {"title": title}
+    status, refused = await browser.call("PUT", path, {"title": title})
+    assert (status, refused["error"]) == (409, f"“{title}” is being played here: let it end, or stop it.")
+    assert (await browser.call("PUT", f"/page/channels/{pg.channel('random')}/scene", {"title": "x"}))[0] == 404
+    world = pg._page._snapshot()
+    assert [one["scene"] for one in world["channels"]] == [None, title, None]
+    assert [one["title"] for one in world["scenes"]] == [scene.title for scene in read_script()]
+    assert (await events.next())["type"] == "typing"
+    assert await browser.call("DELETE", path) == (200, {})
+    assert await events.next() == playing | {"title": None}
 
 
 async def test_the_bot_is_removed_and_let_in_again_on_the_page(
@@ -258,6 +275,9 @@ async def test_bad_requests_of_all_kinds_are_4xx(pg: Playground, browser: Browse
         ("POST", f"/page/channels/{channel}/messages", [1]),
         ("POST", f"/page/channels/{channel}/messages", {"author_id": str(pg.bot_id), "content": "as the bot"}),
         ("PATCH", message, {"author_id": ada, "content": "x"}),
+        ("PUT", "/page/channels/1/scene", {"title": read_script()[0].title}),
+        ("PUT", f"/page/channels/{channel}/scene", {"title": 3}),
+        ("DELETE", "/page/channels/1/scene", None),
         ("DELETE", f"{message}?author_id={ada}", None),
         ("DELETE", message, None),
         ("PUT", f"{message}/reactions/text?author_id={ada}", None),

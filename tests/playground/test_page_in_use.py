@@ -15,6 +15,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
+from playground.scenes import read_script
 from playground.server import Playground
 from tests.playground.support import Bot
 from tests.support.browser import LAST, console_errors, needs_browser, open_browser, when, write
@@ -69,6 +70,37 @@ async def test_subcommands_and_cards_are_used_on_the_page(pg: Playground, tmp_pa
     await asyncio.to_thread(_use_commands, pg.url, tmp_path)
     used = [one.data["options"][0]["name"] for one in pg.interactions.recent() if one.data.get("name") == "offers"]
     assert used == ["on", "for"]
+
+
+@needs_browser
+async def test_a_scene_is_watched_on_the_page_also_after_a_reload(pg: Playground, tmp_path: Path) -> None:
+    await asyncio.to_thread(_watch, pg.url, tmp_path)
+    assert pg._stage.playing(pg.channel("general")) is None
+
+
+def _watch(address: str, profile: Path) -> None:
+    title = read_script()[0].title
+    with open_browser(profile) as browser:
+        browser.get(address)
+        _play(browser, title)
+        when(browser, f"document.querySelector('#scene:not([hidden]) #scene-text')?.textContent.includes('{title}')")
+        when(browser, f"{LAST}?.textContent.includes('@Parley we land in Tokyo')")
+        _play(browser, title)
+        when(browser, "document.querySelector('#error:not([hidden])')?.textContent.includes('is being played here')")
+        browser.get_log("browser")  # type: ignore[no-untyped-call]  # the refusal is logged there
+        browser.refresh()
+        when(browser, "document.querySelector('#scene:not([hidden]) button')")
+        browser.find_element(By.CSS_SELECTOR, "#scene button").click()
+        when(browser, "document.querySelector('#scene').hidden")
+        assert len(browser.find_elements(By.CSS_SELECTOR, "#messages .message")) == 1
+        assert not console_errors(browser)
+
+
+def _play(browser: webdriver.Chrome, title: str) -> None:
+    when(browser, "document.querySelector('.channel')")
+    browser.find_element(By.ID, "try").click()
+    when(browser, "document.activeElement.matches('#popover [role=menuitem]')")
+    browser.find_element(By.CSS_SELECTOR, f"#popover [aria-label^='{title}']").click()
 
 
 def _use_commands(address: str, profile: Path) -> None:
