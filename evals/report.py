@@ -1,16 +1,18 @@
 """`python -m evals.report LOG`: what the decision log says of how the bot did, as a table and as curves.
 
-An outcome is a sign, no proof: most people who are left out or interrupted say nothing. The rates compare settings,
+An outcome is a sign, no proof: most people who are left out or interrupted say nothing, so that complaints are rare,
+and unprompted answers that nobody took up show more. The rates compare settings,
 models and channels with each other; they are no measure of all mistakes.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sqlite3
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +27,12 @@ if TYPE_CHECKING:
 FOLLOWUP_TIER = 2
 GUESSED = frozenset({Reason.FOLLOWUP, Reason.NO_TRIGGER, Reason.ANSWER_DUE})  # not by rule, whose scores are none
 BINS = 10
-HEADER = ("", "decisions", "answers", "butted in", "missed", "conversations", "answers in each")
+TAKEN_UP_SECONDS = 300.0
+HEADER = ("", "decisions", "answers", "butted in", "not taken up", "missed", "conversations", "answers in each")
+NOTE = (
+    "Complaints are rare: most people who are interrupted say nothing. How many of its unprompted answers\n"
+    "nobody took up (no mention, no reply, no other message answered within 5 minutes) shows more."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +48,54 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How the bot did. butted_in: of its answers without an explicit trigger; missed: of its silences."""
+    """How the bot did. butted_in, not_taken_up: of its answers without an explicit trigger; missed: of its silences."""
 
     decisions: int
     answers: int
     butted_in: Share
+    not_taken_up: Share
     missed: Share
     conversations: int
 
     @classmethod
-    def of(cls, entries: Sequence[Entry]) -> Figures:
-        answers = [entry for entry in entries if entry.respond]
-        unasked = [entry for entry in answers if entry.reason != Reason.EXPLICIT_TRIGGER]
+    def of(cls, entries: Sequence[Entry], ignored: Set[int]) -> Figures:
+        """ignored: the messages whose answers nobody took up."""
+        unasked = [entry for entry in entries if _is_unasked(entry)]
         silences = [entry for entry in entries if not entry.respond]
         return cls(
             decisions=len(entries),
-            answers=len(answers),
+            answers=sum(entry.respond for entry in entries),
             butted_in=Share(sum(entry.outcome in BUTTED_IN for entry in unasked), len(unasked)),
+            not_taken_up=Share(sum(entry.message_id in ignored for entry in unasked), len(unasked)),
             missed=Share(sum(entry.outcome is Outcome.MISSED for entry in silences), len(silences)),
             conversations=len({(entry.channel_id, entry.conversation) for entry in entries}),
         )
 
     def row(self, name: str) -> list[str]:
         mean = f"{self.answers / self.conversations:.2f}" if self.conversations else "-"
-        figures = (self.decisions, self.answers, self.butted_in, self.missed, self.conversations, mean)
-        return [name, *map(str, figures)]
+        shares = (self.butted_in, self.not_taken_up, self.missed)
+        return [name, *map(str, (self.decisions, self.answers, *shares, self.conversations, mean))]
+
+
+def _is_unasked(entry: Entry) -> bool:
+    """Whether it is an answer to a message that neither mentioned the bot nor replied to it."""
+    return entry.respond and entry.reason != Reason.EXPLICIT_TRIGGER
+
+
+def not_taken_up(entries: Sequence[Entry]) -> frozenset[int]:
+    """The messages that were answered unasked, and after which the bot answered nobody there within 5 minutes.
+
+    A mention or reply is answered too (but for caps), so that one look tells both.
+    """
+    ignored, answered_at = set(), dict[int, float]()
+    for entry in reversed(entries):
+        if not entry.respond:
+            continue
+        next_at = answered_at.get(entry.channel_id, math.inf)
+        if _is_unasked(entry) and next_at - entry.at > TAKEN_UP_SECONDS:
+            ignored.add(entry.message_id)
+        answered_at[entry.channel_id] = entry.at
+    return frozenset(ignored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +158,13 @@ def thresholds(guessed: Iterable[Guess]) -> list[Point]:
 
 
 def table(entries: Sequence[Entry]) -> str:
-    """All figures: of the whole, by reason and by channel, most decisions first."""
+    """All figures: of the whole, by reason and by channel, most decisions first. entries: oldest first."""
+    ignored = not_taken_up(entries)
     rows = [
         list(HEADER),
-        Figures.of(entries).row("all"),
-        *_by("reason", lambda entry: entry.reason, entries),
-        *_by("channel", lambda entry: str(entry.channel_id), entries),
+        Figures.of(entries, ignored).row("all"),
+        *_by("reason", lambda entry: entry.reason, entries, ignored),
+        *_by("channel", lambda entry: str(entry.channel_id), entries, ignored),
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(_line(row, widths) for row in rows)
@@ -145,7 +176,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([row[0].ljust(widths[0]), *figures]).rstrip()
 
 
-def _by(what: str, key: Callable[[Entry], str], entries: Iterable[Entry]) -> list[list[str]]:
+def _by(what: str, key: Callable[[Entry], str], entries: Iterable[Entry], ignored: Set[int]) -> list[list[str]]:
     groups: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         groups[key(entry)].append(entry)
@@ -154,7 +185,7 @@ def _by(what: str, key: Callable[[Entry], str], entries: Iterable[Entry]) -> lis
     return [
         ["", *blank],
         [f"by {what}", *blank],
-        *(Figures.of(group).row(f"  {name}") for name, group in largest_first),
+        *(Figures.of(group, ignored).row(f"  {name}") for name, group in largest_first),
     ]
 
 
@@ -205,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         entries = DecisionFile(given.log).read()
     except sqlite3.Error as error:
         return _fail(f"{given.log} cannot be read as a decision log: {error}.")
-    print(table(entries))
+    print(f"{table(entries)}\n\n{NOTE}")
     return _draw(guesses(entries), given.png)
 
 

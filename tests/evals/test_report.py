@@ -8,7 +8,20 @@ from typing import Any
 
 import pytest
 
-from evals.report import Bin, Figures, Guess, Point, Share, guesses, main, reliability, table, thresholds
+from evals.report import (
+    NOTE,
+    Bin,
+    Figures,
+    Guess,
+    Point,
+    Share,
+    guesses,
+    main,
+    not_taken_up,
+    reliability,
+    table,
+    thresholds,
+)
 from followup.decision_log import FILE_NAME, DecisionFile, Entry
 from followup.outcomes import Outcome
 from tests.support.people import ANNA, CHANNEL, GUILD
@@ -51,43 +64,61 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("outcome", [Outcome.TOLD_OFF, Outcome.DELETED, Outcome.DISLIKED])
 def test_it_butted_in_where_an_unasked_answer_was_not_welcome(outcome: Outcome) -> None:
-    figures = Figures.of([unasked(outcome=outcome), unasked(), unasked(), asked(outcome=outcome), entry()])
+    figures = Figures.of([unasked(outcome=outcome), unasked(), unasked(), asked(outcome=outcome), entry()], set())
     assert figures.butted_in == Share(1, 3)
     assert (figures.decisions, figures.answers) == (5, 4)
 
 
 def test_it_missed_where_it_was_mentioned_after_a_silence() -> None:
-    figures = Figures.of([entry(outcome=Outcome.MISSED), entry(), entry(reason="names_others"), asked(), unasked()])
+    figures = Figures.of(
+        [entry(outcome=Outcome.MISSED), entry(), entry(reason="names_others"), asked(), unasked()], set()
+    )
     assert figures.missed == Share(1, 3)
+
+
+def test_an_answer_is_not_taken_up_where_nobody_is_answered_there_within_five_minutes() -> None:
+    entries = [
+        unasked(message_id=1, at=1000.0),  # by the next one
+        asked(message_id=2, at=1300.0),  # itself asked for
+        unasked(message_id=3, at=1400.0),  # only silence follows, and an answer elsewhere
+        entry(message_id=4, at=1410.0),
+        asked(message_id=5, at=1420.0, channel_id=CHANNEL + 1),
+        asked(message_id=6, at=1701.0),  # too late for it
+        unasked(message_id=7, at=1710.0),  # followed by another unasked one, which is the last
+        unasked(message_id=8, at=1720.0),
+    ]
+    ignored = not_taken_up(entries)
+    assert ignored == {3, 8}
+    assert Figures.of(entries, ignored).not_taken_up == Share(2, 4)
 
 
 def test_a_conversation_is_one_of_its_channel() -> None:
     places = [(1, 1.0), (1, 1.0), (1, 2.0), (2, 1.0)]
-    figures = Figures.of([unasked(channel_id=channel, conversation=start) for channel, start in places])
+    figures = Figures.of([unasked(channel_id=channel, conversation=start) for channel, start in places], set())
     assert (figures.conversations, figures.row("all")[-2:]) == (3, ["3", "1.33"])
 
 
 def test_the_table_shows_the_whole_each_reason_and_each_channel() -> None:
     entries = [
-        asked(channel_id=5),
-        unasked(channel_id=5),
-        unasked(channel_id=6, outcome=Outcome.DELETED),
-        entry(channel_id=6, outcome=Outcome.MISSED),
-        entry(channel_id=6),
+        asked(message_id=1, channel_id=5),
+        unasked(message_id=2, channel_id=5),
+        unasked(message_id=3, channel_id=6, outcome=Outcome.DELETED),
+        entry(message_id=4, channel_id=6, outcome=Outcome.MISSED),
+        entry(message_id=5, channel_id=6),
     ]
     lines = [" ".join(line.split()) for line in table(entries).splitlines()]
     assert lines == [
-        "decisions answers butted in missed conversations answers in each",
-        "all 5 3 50.0 % (1 of 2) 50.0 % (1 of 2) 2 1.50",
+        "decisions answers butted in not taken up missed conversations answers in each",
+        "all 5 3 50.0 % (1 of 2) 100.0 % (2 of 2) 50.0 % (1 of 2) 2 1.50",
         "",
         "by reason",
-        "followup 2 2 50.0 % (1 of 2) - 2 1.00",
-        "no_trigger 2 0 - 50.0 % (1 of 2) 1 0.00",
-        "explicit_trigger 1 1 - - 1 1.00",
+        "followup 2 2 50.0 % (1 of 2) 100.0 % (2 of 2) - 2 1.00",
+        "no_trigger 2 0 - - 50.0 % (1 of 2) 1 0.00",
+        "explicit_trigger 1 1 - - - 1 1.00",
         "",
         "by channel",
-        "6 3 1 100.0 % (1 of 1) 50.0 % (1 of 2) 1 1.00",
-        "5 2 2 0.0 % (0 of 1) - 1 2.00",
+        "6 3 1 100.0 % (1 of 1) 100.0 % (1 of 1) 50.0 % (1 of 2) 1 1.00",
+        "5 2 2 0.0 % (0 of 1) 100.0 % (1 of 1) - 1 2.00",
     ]
 
 
@@ -135,7 +166,7 @@ def test_it_prints_the_table_and_draws_the_curves(
     before = log.read_bytes()
     assert main([str(log)]) == 0
     out, err = capsys.readouterr()
-    assert out == f"{table(entries)}\n\nThe curves are in curves.png.\n"
+    assert out == f"{table(entries)}\n\n{NOTE}\n\nThe curves are in curves.png.\n"
     assert err == ""
     assert Path("curves.png").read_bytes().startswith(PNG)
     assert log.read_bytes() == before
@@ -160,7 +191,7 @@ def test_an_empty_log_is_all_zeros_and_draws_nothing(
     png = log.with_name("curves.png")
     assert main([str(log), "--png", str(png)]) == 0
     out, err = capsys.readouterr()
-    assert " ".join(out.splitlines()[1].split()) == "all 0 0 - - 0 -"
+    assert " ".join(out.splitlines()[1].split()) == "all 0 0 - - - 0 -"
     assert out.endswith("there is nothing to draw.\n")
     assert err == ""
     assert not png.exists()
