@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: run test lint format bench kill week eval train train-incompleteness clean
+.PHONY: run test lint format bench kill week picture eval train train-incompleteness clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/python bot.py
@@ -30,6 +30,10 @@ kill: .venv/dev.stamp
 # Two minutes: seven days of 50 channels.
 week: .venv/dev.stamp
 	$(BIN)/python -m bench.week
+
+# README's picture, by the test that replays its conversation. Needs chromium and chromedriver.
+picture: .venv/dev.stamp
+	PICTURE=docs/playground.png $(BIN)/python -m pytest -q tests/e2e/test_picture.py
 
 # Where the examples of decisions and of replies are, which are no part of this repository.
 DECISIONS ?= ../shared/decisions

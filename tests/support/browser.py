@@ -17,7 +17,8 @@ from selenium.webdriver.common.keys import Keys
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-quic --disable-dev-shm-usage --window-size=1280,900"
+    "--disable-component-update --disable-sync --disable-quic --disable-dev-shm-usage --force-prefers-reduced-motion "
+    "--window-size=1280,900"
 )
 PATIENCE_SECONDS = 10.0
 # Tells once the condition holds: asked now and each time the page has changed.
