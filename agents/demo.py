@@ -12,7 +12,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 
 from agents.asking import CALLED_OFF, MAX_OPTIONS
 
-SECONDS_PER_LINE = 0.12  # fast, yet slow enough to see it stream
+SECONDS_PER_LINE = 0.3  # slow enough to see it stream, and to stop it
 MAX_QUOTE = 80
 LABEL = "-# I am only the demo model: set `MODEL` and its key for real answers."
 CODE = "```python\ndef greet(name: str) -> str:\n    return f'Hello, {name}!'\n```"
@@ -21,6 +21,7 @@ SAID = re.compile(r"(?!\(Note: )(?P<author>[^:]{1,60}?)(?P<bot> \(you\))?(?: \(r
 CHOOSE = re.compile(r"\b(?:choose (?:between|from|among)|which(?: one)?:)\s+(?P<options>.+)", re.IGNORECASE)
 ASK = re.compile(r"\bask me (?P<to_confirm>to confirm\s*)?(?P<what>.*)", re.IGNORECASE)
 SEPARATOR = re.compile(r"\s*,\s*(?:or\s+|and\s+)?|\s+(?:or|and)\s+")
+LONG = re.compile(r"\ba (?:very )?long\b", re.IGNORECASE)
 IN_FULL = re.compile(r"\(Note: Read in full, .*? is: (?P<full>.*)\)")
 CONTINUED = re.compile(r"\n {4}")
 # A question mark in what the bot says would make it a question that awaits an answer.
@@ -95,7 +96,7 @@ def _answer(messages: list[ModelMessage]) -> str:
         who, what = earlier[-1]
         heard += f"; before that {'you' if who == author else who} said “{_quote(what)}”"
     extras = [CODE] if "code" in text.lower() else []
-    extras += [LONG_PARAGRAPH.strip()] * 12 if "long" in text.lower().split() else []
+    extras += [LONG_PARAGRAPH.strip()] * 12 if LONG.search(text) else []
     return "\n\n".join([f"{heard}.", *extras, LABEL])
 
 

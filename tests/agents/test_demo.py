@@ -90,6 +90,11 @@ async def test_code_and_long_answers_can_be_asked_for() -> None:
     assert len(split(long)) > 1
 
 
+async def test_a_long_answer_comes_only_where_it_is_asked_for() -> None:
+    (text,) = await answers([said(ANNA, "how long does rice take")])
+    assert len(text) < MAX_QUOTE + 120
+
+
 async def test_a_long_message_is_quoted_in_part() -> None:
     (text,) = await answers([said(ANNA, "x" * 4_000)])
     assert len(text) < MAX_QUOTE + 120
