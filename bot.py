@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,10 +22,9 @@ import structlog
 import yarl
 from discord import app_commands
 
-from agents.asking import ASKING
 from agents.coordinator import Candidate, Choice, Picker
 from agents.gateway import Place
-from agents.general import GeneralAgent
+from agents.general import OWN_TOOLS, GeneralAgent
 from agents.judge import ModelAnswerable, ModelJudge
 from agents.mcp_file import McpError, McpServer, load_mcp
 from agents.mcp_servers import McpTools
@@ -215,6 +214,7 @@ class Parley(discord.Client):
             followup=followup or _followup(settings),
             judge=self._ask_judge if settings.use_llm_judge else None,
             window_seconds=settings.followup_window_seconds,
+            declines=settings.decline and settings.model != DEMO,
         )
 
     def _set_up_turns(self, settings: Settings) -> None:
@@ -241,6 +241,7 @@ class Parley(discord.Client):
             ledger=self.ledger,
             settled=self._settled,
             keep=lambda question, said: self.keeper.said(question.channel_id, question.guild_id, said),
+            ended=self._turn_ended,
         )
         self.intake = Intake(
             conversations=self.conversations,
@@ -268,7 +269,7 @@ class Parley(discord.Client):
         )
         hands = DiscordHands(self, self._tellable, self._now)
         own = [*own_tools(hands, self._now), search_tool(self._find, hands.can_read)]
-        self.mcp = McpTools(_mcp_servers(settings), taken={tool.name for tool in (*ASKING, *own)})
+        self.mcp = McpTools(_mcp_servers(settings), taken={tool.name for tool in (*OWN_TOOLS, *own)})
         general = GeneralAgent(
             self._model,
             instructions=settings.instructions,
@@ -468,6 +469,8 @@ class Parley(discord.Client):
             is_news = not question.starts_conversation or decision not in (NOTHING, NOT_LISTED)
             note = self.decisions.add if is_news else self.decisions.add_ignored
             note(message_id, channel_id, question.message.author_id, decision)
+            if decision.tier == EXPLICIT.tier:
+                self.conversations.record_call(channel_id, question.message.author_id)
             write = log.info if is_news else log.debug
             log_decision(write, question.guild_id, channel_id, message_id, decision, seconds)
             self._learn(question, decision)
@@ -485,12 +488,35 @@ class Parley(discord.Client):
         if decision.reason is Reason.EXPLICIT_TRIGGER:
             self.conversations.follow(channel_id)
         if decision.reason is not Reason.OFFER_ACCEPTED:
-            self.intake.submit(*(replace(q, is_unprompted=each.is_unprompted) for q, each in answered))
-            for question, _ in answered:
-                self.initiative.answered(channel_id, question.guild_id, question.message)
+            questions = [
+                replace(question, is_unprompted=each.is_unprompted, may_decline=each.may_decline)
+                for question, each in answered
+            ]
+            self.intake.submit(*questions)
+            self._answered(question for question in questions if not question.may_decline)
         elif offer := self.offers.accept(channel_id):
             self.offer_turns.take_up(offer, newest)
             self.offers.settle(channel_id, offer)
+
+    def _answered(self, questions: Iterable[Question]) -> None:
+        for question in questions:
+            self.initiative.answered(question.channel_id, question.guild_id, question.message)
+
+    def _turn_ended(self, questions: Sequence[Question], silence: Decision | None) -> None:
+        """Of messages that the agent might have declined it is known only now whether they are answered."""
+        open_until_now = [question for question in questions if question.may_decline]
+        if silence is None:
+            self._answered(open_until_now)
+            return
+        for question in open_until_now:
+            message, channel_id = question.message, question.channel_id
+            noted = self.decisions.find(message.message_id)
+            before = noted.decision if noted else silence
+            decision = replace(before, respond=False, reason=silence.reason, evidence=silence.evidence)
+            self.decisions.add(message.message_id, channel_id, message.author_id, decision)
+            self.limits.give_back(message.author_id)
+            is_judgement = silence.reason not in NOT_JUDGED
+            self.learning.silent(message, channel_id, silence.reason, is_judgement=is_judgement)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         with suppress(TimeoutError):
@@ -689,6 +715,7 @@ class Parley(discord.Client):
             now=self._now(),
             # As long as there is budget it does not matter whether a model is needed, and is not found out.
             costs_tokens=self.limits.may_judge(self._now()) or self.intake.needs_model(record, message.channel.id),
+            tells=not decision.may_decline,
         )
         if not allowed.send_messages:
             if allowed.add_reactions and not refusal:

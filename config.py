@@ -78,6 +78,7 @@ class Settings(BaseSettings):
     gpa_keep_turns: int = Field(5, ge=0, le=100, description="a whole number from 0 to 100, such as 5")
     shared_context: bool = Field(False, description="true or false")
     use_llm_judge: bool = Field(False, description="true or false")
+    decline: bool = Field(True, description="on or off")
     instructions: str = Field("", max_length=20_000, description="at most 20,000 characters of text")
     channels: Annotated[frozenset[PositiveInt], NoDecode] = Field(
         frozenset(), description="channel ids separated by commas, or leave it empty for all channels"

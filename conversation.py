@@ -32,6 +32,7 @@ from llm_history import (
     without_words,
 )
 from state.agent_state import GENERAL, AgentState, read_agent_state
+from state.declines import Declines
 from state.engagement import Engagement
 from state.message import MessageRecord, Source, called_by_name
 
@@ -132,6 +133,7 @@ class ChannelConversation:
     left: set[str] = field(default_factory=set)
     waits: bool = False
     unwelcome: Unwelcome | None = None
+    declines: Declines = field(default_factory=Declines)
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
@@ -147,6 +149,8 @@ class ChannelConversation:
             return
         if message.is_bot and by_model:
             self.own.add(message.message_id)
+        if message.is_bot and not message.unasked:
+            self.declines = self.declines.answered()
         self.since = self.since or message.message_id
         self._append(message)
 
@@ -437,6 +441,16 @@ class ConversationManager:
             conversation.answered(llm_history)
             conversation.last_activity = self._clock()
             self._on_change(channel_id)
+
+    def record_declined(self, channel_id: int, authors: Collection[int]) -> None:
+        """The agent declined a turn with messages of these people."""
+        if conversation := self.get(channel_id):
+            conversation.declines = conversation.declines.after(authors, self._clock())
+
+    def record_call(self, channel_id: int, author_id: int) -> None:
+        """This person mentioned the bot or replied to it."""
+        if conversation := self.get(channel_id):
+            conversation.declines = conversation.declines.called(author_id)
 
     def revise(self, channel_id: int, message: MessageRecord) -> bool:
         """Follows an edit of a recorded message. Returns whether anything changed."""

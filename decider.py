@@ -47,6 +47,8 @@ class Reason(StrEnum):
     ACKNOWLEDGEMENT = "acknowledgement"
     JUDGE_FAILED = "judge_failed"
     JUDGE_LATE = "judge_late"
+    DECLINED = "declined"
+    DECLINE_FAILED = "decline_failed"
     STOP = "stop"
     DELETED = "deleted"
     OPTED_OUT = "opted_out"
@@ -74,6 +76,8 @@ IN_WORDS: Mapping[Reason, tuple[str, str]] = {
     Reason.ACKNOWLEDGEMENT: ("", "a thanks, an ok or a laugh asks for no answer"),
     Reason.JUDGE_FAILED: ("", "I was unsure, and the judge could not be asked"),
     Reason.JUDGE_LATE: ("", "I was unsure, and the judge took too long"),
+    Reason.DECLINED: ("", "my model, asked for an answer, took it as not meant for me, or as wanting none"),
+    Reason.DECLINE_FAILED: ("", "I was unsure, and my model failed when it was asked for an answer"),
     Reason.STOP: ("", "you told me to stop"),
     Reason.DELETED: ("", "it was deleted while I thought about it"),
     Reason.OPTED_OUT: ("", "you asked me not to read you, and did not mention me"),
@@ -113,7 +117,8 @@ PROMPTED = frozenset({Reason.EXPLICIT_TRIGGER, Reason.AWAITED, Reason.OFFERED, R
 class Decision:
     """Respond or not, and why. tier: 1 explicit, 2 follow-up, 3 judge, 0 none of them. score: how sure, 0 to 1.
 
-    agent: in words, which agent was chosen to answer and why; empty as long as none was.
+    agent: in words, which agent was chosen to answer and why; empty as long as none was. may_decline: the agent that is
+    to answer decides.
     """
 
     respond: bool
@@ -122,6 +127,7 @@ class Decision:
     score: float = 0.0
     evidence: str = ""
     agent: str = ""
+    may_decline: bool = False
 
     def __iter__(self) -> Iterator[bool | str]:
         yield self.respond
@@ -169,10 +175,18 @@ class FollowupTier(Protocol):
     """What decides about messages that neither an explicit trigger nor a rule decides. The score says how sure it is.
 
     doubt: the scores, from the first up to but without the second, at which the judge is asked instead, if it is on.
+    gate: likewise, those at which the agent is asked and may decline; above them it simply answers. limited_gate: the
+    score that is needed for that shortly after it has declined.
     """
 
     @property
     def doubt(self) -> tuple[float, float]: ...
+
+    @property
+    def gate(self) -> tuple[float, float]: ...
+
+    @property
+    def limited_gate(self) -> float: ...
 
     def __call__(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, /) -> Decision: ...
 
@@ -192,6 +206,16 @@ class TrainedFollowup:
         eager, quiet = points[min(here + 1, len(points) - 1)], points[max(here - 1, 0)]
         return self.model.thresholds[eager], self.model.thresholds[quiet]
 
+    @property
+    def gate(self) -> tuple[float, float]:
+        """From the threshold of the next more eager point to that of the quietest one."""
+        return self.doubt[0], self.model.thresholds[Eagerness.QUIET]
+
+    @property
+    def limited_gate(self) -> float:
+        """The threshold of its own point, or, where that is the most eager one, the balanced one."""
+        return max(self.model.thresholds[self.eagerness], self.model.thresholds[Eagerness.BALANCED])
+
     def __call__(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, /) -> Decision:
         estimate = self.model.estimate(features(message, conversation, bot_user_id))
         respond = estimate.probability >= self.model.thresholds[self.eagerness]
@@ -205,6 +229,8 @@ class FollowupRules:
 
     window_seconds: float = 60
     doubt: tuple[float, float] = (0.5, 0.6)
+    gate: tuple[float, float] = (0.5, 0.6)
+    limited_gate: float = 0.6
 
     def __call__(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, /) -> Decision:
         engagement = conversation.engagement_at(message)
@@ -221,7 +247,8 @@ class ResponseDecider:
     """Decides, message by message.
 
     followup: the second tier, None for the trained model (then ModelFileError is raised where its file cannot be used).
-    judge: None to do without. window_seconds: how long after the bot spoke a follow-up in a quiet channel always
+    judge: None to do without. declines: whether the agent may decline; it may not where a judge is asked before.
+    window_seconds: how long after the bot spoke a follow-up in a quiet channel always
     counts. Whoever answers a prompt of ours is answered without being judged: see AWAITED.
     """
 
@@ -232,11 +259,13 @@ class ResponseDecider:
         judge: Judge | None = None,
         judge_deadline_seconds: float = JUDGE_DEADLINE_SECONDS,
         window_seconds: float = 60,
+        declines: bool = False,
     ) -> None:
         self._followup = followup or TrainedFollowup(load_model())
         self._judge = judge
         self._judge_deadline = judge_deadline_seconds
         self._window = window_seconds
+        self._declines = declines and judge is None
 
     def should_start_conversation(self, message: MessageRecord, bot_user_id: int) -> Decision:
         """Outside a conversation only an explicit trigger counts."""
@@ -250,13 +279,30 @@ class ResponseDecider:
             return NOTHING
         if is_explicit_trigger(message, bot_user_id) or _replies_to_bot(message, conversation):
             return TOLD_OFF if conversation.engagement_at(message).is_telling_off(message) else _explicit(message)
-        if rule := self.rule(message, conversation, bot_user_id):
+        if (rule := self.rule(message, conversation, bot_user_id)) and not (self._declines and rule.respond):
             return rule
+        if self._declines:
+            return self._gated(rule, message, conversation, bot_user_id)
         guess = self.guess(message, conversation, bot_user_id)
         low, high = self._followup.doubt
         if self._judge and low <= guess.score < high:
             return await self._ask(self._judge, message, conversation)
         return guess
+
+    def _gated(
+        self, rule: Decision | None, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int
+    ) -> Decision:
+        """The decision where the agent may decline. rule: the one by which it would be asked, if there is one."""
+        is_limited = conversation.declines.limit(message.author_id, message.timestamp)
+        if rule and not is_limited:
+            return replace(rule, may_decline=True)
+        guess = self.guess(message, conversation, bot_user_id)
+        low, high = self._followup.gate
+        if guess.score >= high:
+            return guess
+        is_asked = guess.score >= (self._followup.limited_gate if is_limited else low)
+        reason = Reason.FOLLOWUP if is_asked else Reason.NO_TRIGGER
+        return replace(guess, respond=is_asked, reason=reason, may_decline=is_asked)
 
     def guess(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Decision:
         """What the follow-up tier says, of any message, as if there were no rules and no judge."""

@@ -75,7 +75,7 @@ class AgentRequest:
     before it goes on to speak, in a few words.
     state: what this agent left to be given back to it. shared: what people mentioned last, for every agent alike, as of
     state/shared_context.py; like the notes it is for this turn only. is_private: somebody who asks does not want to be
-    kept.
+    kept. may_decline: nobody called the bot, so that the agent may keep silent.
     """
 
     history: Sequence[ModelMessage]
@@ -90,6 +90,7 @@ class AgentRequest:
     state: AgentState | None = None
     shared: Mapping[str, str] = field(default_factory=dict)
     is_private: bool = False
+    may_decline: bool = False
 
 
 class FailureKind(StrEnum):
@@ -138,11 +139,23 @@ class Failure:
     state: AgentState | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """No answer, by the agent's own choice. why: in its own words, of any length. state: as of a Failure."""
+
+    why: str
+    tokens: int = 0
+    state: AgentState | None = None
+
+
+Outcome = Answer | Failure | Declined
+
+
 class AgentGateway(Protocol):
     """An agent that answers."""
 
-    async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Answer | Failure:
-        """Answers; show is given the whole text so far, each time it grows."""
+    async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
+        """Answers, or declines where it may; show is given the whole text so far, each time it grows."""
         ...
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:

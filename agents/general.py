@@ -35,7 +35,8 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import AbstractToolset
 
 from agents.asking import ASKING, Suspended, find, words_in
-from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Place
+from agents.declining import STAY_SILENT, reason_in
+from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome, Place
 from agents.history import as_text, followed, kept, sent
 from agents.models import SETTINGS
 from agents.prompt import flat, prompt_of
@@ -69,7 +70,8 @@ KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 # How a provider refuses to go on with what it no longer remembers, or with too much of it.
 FORGOTTEN = (FailureKind.REJECTED, FailureKind.MISCONFIGURED, FailureKind.TOO_LONG)
 
-QUIET = frozenset(tool.name for tool in ASKING)
+OWN_TOOLS = (*ASKING, STAY_SILENT)
+QUIET = frozenset(tool.name for tool in OWN_TOOLS)
 STAGES = {
     "search_history": "searching the history",
     "read_message": "reading a message",
@@ -81,7 +83,7 @@ STAGES = {
 
 
 class GeneralAgent:
-    """Answers from the conversation, and may ask those it answers. instructions: the owner's, added to ours.
+    """Answers from the conversation, may ask those it answers, or decline. instructions: the owner's, added to ours.
 
     tools: with fixed definitions; one that requires approval asks the person who is answered before it runs. toolsets:
     those of others, which come and go; definitions: what there is of them now. What a tool raises ends the run, and is
@@ -109,7 +111,7 @@ class GeneralAgent:
         self._server_state = server_state
         self._has_budget = has_budget
         self._instructions = instructions
-        own = [*ASKING, *tools]
+        own = [*OWN_TOOLS, *tools]
         self._own = [tool.tool_def for tool in own]
         self._definitions = definitions
         self._toolbox = Agent(
@@ -119,7 +121,7 @@ class GeneralAgent:
         self._total = total_seconds
         self._used: WeakKeyDictionary[AgentRequest, int] = WeakKeyDictionary()
 
-    async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Answer | Failure:
+    async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
         waited = find(request.history, request.reply.ask_id) if request.reply else None
         if not (request.reply and waited):
             return await self._respond(request, await self._begin(request, show))
@@ -132,7 +134,7 @@ class GeneralAgent:
         history = kept(request, ModelResponse(parts=[TextPart(text)]))
         return Answer(text, history, self._used.get(request, 0))
 
-    async def _respond(self, request: AgentRequest, run: Run) -> Answer | Failure:
+    async def _respond(self, request: AgentRequest, run: Run) -> Outcome:
         try:
             outcome = await self._attempt(request, run)
             if isinstance(outcome, Failure) and outcome.kind in FORGOTTEN and run.uses_memory:
@@ -151,7 +153,7 @@ class GeneralAgent:
             self._used[request] = run.used
             raise
 
-    async def _attempt(self, request: AgentRequest, run: Run) -> Answer | Failure:
+    async def _attempt(self, request: AgentRequest, run: Run) -> Outcome:
         try:
             return await self._run(request, run)
         except TimeoutError:
@@ -167,7 +169,7 @@ class GeneralAgent:
         was_billed = bool(run.text) or kind in (FailureKind.LATE, FailureKind.EMPTY)
         return Failure(kind, detail, run.text, run.used if was_billed else run.tokens)
 
-    async def _run(self, request: AgentRequest, run: Run) -> Answer | Failure:
+    async def _run(self, request: AgentRequest, run: Run) -> Outcome:
         clock = asyncio.get_running_loop().time
         end = run.ends_at = run.ends_at or clock() + self._total
         async with asyncio.timeout_at(min(end, clock() + self._stall)) as deadline:
@@ -187,8 +189,13 @@ class GeneralAgent:
                     return Failure(FailureKind.OVER_BUDGET, detail, run.text, run.tokens)
         raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
 
-    async def _act(self, request: AgentRequest, run: Run) -> Answer | None:
-        """Has the tools run that were called. Returns the question, where one of them waits for somebody."""
+    async def _act(self, request: AgentRequest, run: Run) -> Answer | Declined | None:
+        """Has the tools run that were called. Returns the question, where one of them waits for somebody.
+
+        Where the model declines none of them runs.
+        """
+        if run.may_decline and not run.text.strip() and (why := reason_in(run.messages[-1])) is not None:
+            return Declined(why, run.tokens)
         self._tell_stage(request, run)
         deferred = await self._use_tools(run)
         if deferred is None:
@@ -224,19 +231,21 @@ class GeneralAgent:
         ) as stream:
             async for event in stream:
                 go_on()
-                run.add(text_in(event)[: MAX_ANSWER_CHARACTERS + 1 - len(run.text)])
+                run.say(text_in(event)[: MAX_ANSWER_CHARACTERS + 1 - len(run.text)])
                 run.output += size_of(event)
-                if run.was_cut:
+                if run.was_cut or run.is_silent:
                     break
                 if run.output > MAX_OUTPUT_CHARACTERS:
                     raise UnexpectedModelBehavior(f"The model {self._model.model_name} went on without end.")
-            used = 0 if run.was_cut else stream.usage.total_tokens
+            used = 0 if run.was_cut or run.is_silent else stream.usage.total_tokens
             run.tokens = run.tokens + used if used else run.used
             run.is_asking = False
             response = sound(stream.get())
+        if run.held:
+            run.open()
         run.messages.append(response)
         run.called += len(response.tool_calls)
-        return bool(response.tool_calls) and not run.was_cut
+        return bool(response.tool_calls) and not (run.was_cut or run.is_silent)
 
     async def _use_tools(self, run: Run) -> DeferredToolRequests | None:
         """Has pydantic-ai execute the calls of the last response. Returns those that wait for somebody."""
@@ -253,7 +262,9 @@ class GeneralAgent:
             output = steps.result and steps.result.output
             return output if isinstance(output, DeferredToolRequests) else None
 
-    def _answer(self, request: AgentRequest, run: Run) -> Answer | Failure:
+    def _answer(self, request: AgentRequest, run: Run) -> Outcome:
+        if run.is_silent:
+            return Declined("", run.tokens)
         if is_blank(run.text):
             detail = f"The model {self._model.model_name} gave an empty answer."
             return Failure(FailureKind.EMPTY, detail, tokens=run.tokens)
@@ -285,6 +296,7 @@ class GeneralAgent:
             asked=request.asked,
             settings=await self._settings(request, known),
             goes_on=known is not None,
+            may_decline=request.may_decline,
         )
 
     async def _resume(

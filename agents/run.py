@@ -26,6 +26,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.settings import ModelSettings
 
+from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, Asked
 from agents.history import flattened, has_images
 from agents.models import SETTINGS
@@ -47,7 +48,8 @@ class Run:
     messages: what the model is sent, of which it made those from `began` on; prompt and results: what a run that waited
     goes on with, by words_of. asked: for whom tools run. settings: of each request; goes_on: with what the provider
     remembers. ends_at: by the loop's clock. requests: how many were made; tokens: what those took that have ended;
-    is_asking: whether one has not. called: how many tools were; output: characters of the model's.
+    is_asking: whether one has not. called: how many tools were; output: characters of the model's. may_decline: whether
+    it may say that it stays silent; is_silent: whether it has; held: what it began with, until that is known.
     """
 
     show: Callable[[str], None]
@@ -68,6 +70,9 @@ class Run:
     called: int = 0
     output: int = 0
     gap: str = ""
+    may_decline: bool = False
+    is_silent: bool = False
+    held: str = ""
 
     @property
     def made(self) -> Sequence[ModelMessage]:
@@ -92,7 +97,25 @@ class Run:
 
     def begin_paragraph(self) -> None:
         """What comes next does not run into what was said before a tool was called."""
+        self.held = ""
         self.gap = "\n\n" if self.text.strip() else ""
+
+    def say(self, delta: str) -> None:
+        """Adds what the model says, once it is clear whether it begins by saying that it stays silent."""
+        if self.text:
+            self.add(delta)
+            return
+        self.held += delta
+        if not may_become_silent(self.held):
+            self.open()
+
+    def open(self) -> None:
+        """Adds what was held back, or takes it for silence: no more of it will come."""
+        said, self.held = self.held, ""
+        token = SILENT.match(said)
+        self.is_silent = bool(token) and self.may_decline
+        if not self.is_silent:
+            self.add(said[token.end() :] if token else said)
 
     def add(self, delta: str) -> None:
         if delta:

@@ -13,10 +13,10 @@ import structlog
 from aiohttp import ClientError, ConnectionTimeoutError
 from pydantic import ValidationError
 
-from agents.gateway import AgentRequest, Answer, Failure, FailureKind
+from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome
 from agents.general import STALL_SECONDS, TOTAL_SECONDS
 from agents.run import MAX_ANSWER_CHARACTERS
-from agents.ums_wire import GoneError, Remote, RemoteError
+from agents.ums_wire import GoneError, Remote, RemoteError, SilenceError
 from delivery.split import is_blank
 from llm_history import indented
 from state.agent_state import UMSState
@@ -61,13 +61,17 @@ class UMSAgent:
     async def aclose(self) -> None:
         await self._remote.aclose()
 
-    async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Answer | Failure:
+    async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
         heard = _Heard(show)
         try:
             async with asyncio.timeout(self._total):
                 await self._ask(request, heard)
         except RemoteError as error:
             kind, why = error.kind, str(error)
+        except SilenceError as silence:
+            if request.may_decline:
+                return Declined(str(silence), state=self._state(request))
+            kind, why = FailureKind.EMPTY, "declined to answer, though it was called"
         except ConnectionTimeoutError:
             kind, why = FailureKind.UNAVAILABLE, "cannot be reached"
         except TimeoutError:
@@ -82,12 +86,11 @@ class UMSAgent:
         return Answer(text, [], 0, state=self._state(request))
 
     async def _ask(self, request: AgentRequest, heard: _Heard) -> None:
-        words = _words(request)
         try:
-            await self._hear(self._state(request) or await self._begin(request), words, heard)
+            await self._hear(self._state(request) or await self._begin(request), request, heard)
         except GoneError:
             log.info("agent_lost_conversation", agent=self.name)
-            await self._hear(await self._begin(request), words, heard)
+            await self._hear(await self._begin(request), request, heard)
 
     async def _begin(self, request: AgentRequest) -> UMSState:
         """A conversation anew, remembered at once: the turn may be stopped before it is of use."""
@@ -98,8 +101,9 @@ class UMSAgent:
         self._begun[request] = state
         return state
 
-    async def _hear(self, state: UMSState, words: str, heard: _Heard) -> None:
-        async with aclosing(self._remote.chat(state.ums_conversation_id, words)) as pieces:
+    async def _hear(self, state: UMSState, request: AgentRequest, heard: _Heard) -> None:
+        answer = self._remote.chat(state.ums_conversation_id, _words(request), may_decline=request.may_decline)
+        async with aclosing(answer) as pieces:
             async for piece in pieces:
                 heard.add(piece)
                 if heard.was_cut:

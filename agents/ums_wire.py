@@ -4,6 +4,7 @@
     POST {url}/conversations/{id}/chat  {"message": {"role": "user", "content": ...}} -> {"content": ...}
 
 or, where the answer's type is text/event-stream, events with the data {"delta": ...}, perhaps with [DONE] behind them.
+Where it may decline, "may_decline": true stands beside the message; it does by {"declined": true, "why": ...}, or 204.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import codecs
 import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -44,6 +46,10 @@ class GoneError(RemoteError):
     """It does not know the conversation (any more)."""
 
 
+class SilenceError(Exception):
+    """A remote agent declines to answer. Its text says why, in the agent's words."""
+
+
 class Remote:
     """A remote agent's address, and one session of HTTP with it, made when first needed and closed by `aclose`.
 
@@ -66,10 +72,12 @@ class Remote:
             raise _unreadable("no id of a conversation")
         return made
 
-    async def chat(self, conversation_id: str, content: str) -> AsyncGenerator[str, None]:
-        """The answer, piece by piece. Raises GoneError before the first."""
+    async def chat(self, conversation_id: str, content: str, *, may_decline: bool) -> AsyncGenerator[str, None]:
+        """The answer, piece by piece. Raises GoneError and SilenceError before the first."""
         url = self._conversations.joinpath(quote(conversation_id, safe=""), "chat", encoded=True)
-        said = {"message": {"role": "user", "content": content}}
+        said: dict[str, Any] = {"message": {"role": "user", "content": content}}
+        if may_decline:
+            said["may_decline"] = True
         # A character beyond 16 bits is two escapes in JSON, and two deltas may have a half of it each.
         halves = codecs.getincrementaldecoder("utf-16-le")("replace")
         async with self._session.post(url, json=said, allow_redirects=False) as response:
@@ -143,7 +151,12 @@ async def _deltas(response: ClientResponse) -> AsyncIterator[str]:
 
 
 async def _whole(response: ClientResponse) -> AsyncIterator[str]:
-    yield _text(_object(await _body(response)).get("content"))
+    if response.status == HTTPStatus.NO_CONTENT:
+        raise SilenceError
+    answer = _object(await _body(response))
+    if answer.get("declined") is True:
+        raise SilenceError(answer.get("why") or "")
+    yield _text(answer.get("content"))
 
 
 def _check(response: ClientResponse) -> None:

@@ -93,6 +93,7 @@ class Post:
     to, asked for when it is posted. addressees: ids of those
     who are answered. record: told of each part as it is posted or edited. adopted: None for a new answer; for one that
     is finished after our process died, what stands of it, the first part first: it is edited in place, not sent again.
+    types: whether the bot is shown to be typing until something stands.
 
     Where another process with our token answers the same question, the one that has said more goes on, and the other
     leaves what stands as it is: its post is broken by Problem.ELSEWHERE.
@@ -108,6 +109,7 @@ class Post:
         addressees: frozenset[int],
         record: Callable[[MessageRecord], None],
         adopted: Sequence[Posted] | None = None,
+        types: bool = True,
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
         self._wire = wire
@@ -130,7 +132,7 @@ class Post:
         for index, message in enumerate(adopted or ()):
             self._take(index, message, _Content(message.content, None), self._now(), found=True)
         self.shown = self._text_standing()
-        self._typing: asyncio.Task[None] | None = asyncio.create_task(self._type())
+        self._typing: asyncio.Task[None] | None = asyncio.create_task(self._type()) if types else None
         self._publisher = asyncio.create_task(self._publish())
 
     @property

@@ -86,7 +86,15 @@ class Assignment:
     reason: str
 
 
-Addition = Entry | Mark | Revision | Assignment
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A message that was to be answered was not, and why."""
+
+    message_id: int
+    reason: str
+
+
+Addition = Entry | Mark | Revision | Assignment | Silence
 Change = Addition | Removal
 
 ENTRY = TypeAdapter(Entry)
@@ -110,6 +118,7 @@ INSERT = f"INSERT OR IGNORE INTO decisions ({', '.join(COLUMNS)}) VALUES ({', '.
 # The first outcome stays, and each kind is of one sort of decision only.
 MARK = "UPDATE decisions SET outcome = ?, outcome_at = ? WHERE message_id = ? AND outcome IS NULL AND respond = ?"
 ASSIGN = "UPDATE decisions SET agent = ?, agent_reason = ? WHERE message_id = ?"
+SILENCE = "UPDATE decisions SET respond = 0, reason = ? WHERE message_id = ?"
 REVISE = "UPDATE decisions SET content = ? WHERE message_id = ? AND content IS NOT NULL"
 DELETE = "DELETE FROM decisions WHERE message_id = ?"
 FORGET = """
@@ -227,6 +236,8 @@ def _apply(connection: sqlite3.Connection, change: Change) -> None:
             connection.execute(REVISE, (_storable(change.content), change.message_id))
         case Assignment():
             connection.execute(ASSIGN, (_storable(change.agent), change.reason, change.message_id))
+        case Silence():
+            connection.execute(SILENCE, (change.reason, change.message_id))
         case Deletion():
             connection.executemany(DELETE, [(message_id,) for message_id in change.message_ids])
         case _:
@@ -309,7 +320,7 @@ class DecisionLog:
 
     def add(self, change: Change) -> None:
         """Notes a change. What goes is also dropped from what is not written yet."""
-        if isinstance(change, Entry | Mark | Revision | Assignment):
+        if isinstance(change, Addition):
             self._put(change)
         else:
             self._drop(change)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from conversation import ChannelConversation, MessageRecord
-from followup.decision_log import Assignment, DecisionLog, Entry, Revision
+from followup.decision_log import Assignment, DecisionLog, Entry, Revision, Silence
 from followup.outcomes import Mark, Outcomes
 from followup.removals import Deletion, Expiry, Forgetting, GuildForgetting
 
@@ -60,6 +60,14 @@ class Learning:
         elif is_judgement:
             self.outcomes.silent(channel_id, message.author_id, message.message_id, at)
         self._log.add(self._entry(message, guild_id, conversation, decision))
+
+    def silent(self, message: MessageRecord, channel_id: int, reason: str, *, is_judgement: bool) -> None:
+        """A message that was to be answered was not, after all. is_judgement: as it was not meant for us."""
+        self.outcomes.unanswered(channel_id, message.message_id)
+        if is_judgement:
+            at = message.timestamp.timestamp()
+            self.outcomes.silent(channel_id, message.author_id, message.message_id, at)
+        self._log.add(Silence(message.message_id, reason))
 
     def assigned(self, message_ids: Collection[int], agent: str, reason: str) -> None:
         """An agent was chosen to answer these. agent: empty for the general one; where there is one only, none is."""

@@ -56,6 +56,10 @@ class Outcomes:
         """The bot answers a message."""
         self._answered.put(channel_id, message_id, at)
 
+    def unanswered(self, channel_id: int, message_id: int) -> None:
+        """The bot does not answer a message after all."""
+        self._answered.drop_value(channel_id, message_id)
+
     def posted(self, answer_id: int, question_id: int, at: float) -> None:
         """A message of the bot's stands in the channel."""
         self._questions.put(answer_id, question_id, at)
@@ -110,6 +114,10 @@ class _Recent(Generic[K]):
 
     def drop(self, key: K) -> None:
         self._items.pop(key, None)
+
+    def drop_value(self, key: K, message_id: int) -> None:
+        if self._items.get(key, (0.0, None))[1] == message_id:
+            del self._items[key]
 
     def sweep(self, now: float) -> None:
         self._items = {key: item for key, item in self._items.items() if now - item[0] <= self._seconds}

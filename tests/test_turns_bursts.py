@@ -138,7 +138,8 @@ async def test_bursts_of_two_people_do_not_mix() -> None:
 class Told:
     """A second tier that keeps what it was shown, and lets through what asks for a train."""
 
-    doubt = (1.0, 1.0)
+    doubt = gate = (1.0, 1.0)
+    limited_gate = 1.0
 
     def __init__(self) -> None:
         self.shown: list[tuple[str, list[str]]] = []

@@ -9,7 +9,7 @@ from datetime import datetime
 import structlog
 
 from agents.coordinator import Choice, Why
-from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Reply
+from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Outcome, Reply
 from agents.team import Team
 from conversation import ChannelConversation, MessageRecord
 from delivery.split import clipped
@@ -68,7 +68,7 @@ class Answering:
 
     async def answer(
         self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]
-    ) -> Answer | Failure | Cancel:
+    ) -> Outcome | Cancel:
         """The turn's outcome; show is given the whole text so far, each time it grows."""
         question = turn.questions[-1]
         if question.by_miniapp:
@@ -94,7 +94,7 @@ class Answering:
 
     async def _ask_remote(
         self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]
-    ) -> Answer | Failure | Cancel:
+    ) -> Outcome | Cancel:
         """It is told the questions, and nothing else of the channel but what all agents are told."""
         pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
         if not pending:
@@ -112,6 +112,7 @@ class Answering:
             state=conversation.states.get(turn.agent),
             asked=_asked(pending),
             shared=self._team.shared(questions, conversation, place),
+            may_decline=turn.may_decline,
         )
         return await self._team[turn.agent].respond(turn.request, show)
 
@@ -126,7 +127,7 @@ class Answering:
         """The answer as far as it came; None where no model was asked."""
         return self._team[turn.agent].interrupted(turn.request, turn.text) if turn.request else None
 
-    async def _flow(self, question: Question) -> Answer | Failure | Cancel:
+    async def _flow(self, question: Question) -> Answer | Failure:
         """A mini-app's answer, which needs no model."""
         message, meaning = question.message, question.meaning
         ask = meaning.prompt.ask if meaning.prompt else None
@@ -159,7 +160,7 @@ class Answering:
 
     async def _ask_agent(
         self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]
-    ) -> Answer | Failure | Cancel:
+    ) -> Outcome | Cancel:
         await self._recall(turn, conversation)
         notes = await self._notes(turn, conversation)
         # One that was trimmed meanwhile is asked all the same.
@@ -189,6 +190,7 @@ class Answering:
             tell_stage=turn.tell_stage,
             is_private=turn.is_private,
             shared=self._team.shared(questions, conversation, pending[-1].place),
+            may_decline=turn.may_decline,
         )
 
         return await self._team[turn.agent].respond(turn.request, show)

@@ -13,9 +13,9 @@ from itertools import takewhile
 
 import structlog
 
-from agents.gateway import Answer, Failure, FailureKind
+from agents.gateway import Answer, Failure, FailureKind, Outcome
 from conversation import ChannelConversation, ConversationManager, MessageRecord
-from decider import addresses_others, names_others
+from decider import Decision, addresses_others, names_others
 from delivery.post import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
 from delivery.prompts import Prompts, card_of
 from delivery.split import closed, split
@@ -26,7 +26,7 @@ from state.stopping import Stop, read_stop
 from turns.answering import Answering
 from turns.ledger import Ledger
 from turns.turn import Cancel, Question, Ready, Stopped, Turn
-from turns.wording import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, with_stage
+from turns.wording import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, silence_of, with_stage
 
 log = structlog.get_logger()
 
@@ -51,6 +51,7 @@ class Turns:
     open_wire: (guild id, channel id) -> the way into a channel. bot: the bot's name and id. spend: told the tokens of
     each turn; has_budget: whether another that costs any may begin. ledger: where what is unfinished is kept; settled:
     waits until that is stored. keep: told of each message of ours that stands, with the question that it answers.
+    ended: told the questions of each turn, with the decision by which it was silent; None where it was not.
     """
 
     def __init__(
@@ -66,11 +67,13 @@ class Turns:
         ledger: Ledger,
         settled: Callable[[], Awaitable[object]],
         keep: Callable[[Question, MessageRecord], None],
+        ended: Callable[[Sequence[Question], Decision | None], None],
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
         self._ledger = ledger
         self._settled = settled
         self._keep = keep
+        self._ended = ended
         self._conversations = conversations
         self._answering = answering
         self._prompts = prompts
@@ -234,7 +237,7 @@ class Turns:
         conversation = self._conversations.get(newest.channel_id)
         started = asyncio.get_running_loop().time()
         post = turn.post = self._open(newest, turn.questions, turn)
-        tokens = 0
+        tokens, silence = 0, None
         if turn.ready:
             turn.agent = turn.ready.agent
             ended = await self._go_on(turn, turn.ready, newest, conversation, post)
@@ -244,7 +247,12 @@ class Turns:
             if outcome is Cancel.STOPPED:
                 # Whoever says stop wants to read no more.
                 turn.text = turn.text if turn.stage else post.shown
-            ended = await self._conclude(turn, newest, conversation, post, outcome)
+            if isinstance(outcome, Failure):
+                log.error("agent_failed", channel=newest.channel_id, kind=outcome.kind, detail=outcome.detail)
+            silence = silence_of(turn, outcome)
+            conclude = self._keep_silent if silence else self._conclude
+            ended = await conclude(turn, newest, conversation, post, outcome)
+        self._ended(turn.questions, silence)
         for record in () if turn.is_tainted else post.standing:
             self._keep(newest, record)
         if ended != UNDELIVERED:
@@ -277,12 +285,11 @@ class Turns:
             addressees=frozenset(who for q in questions for who in q.addressees),
             record=record,
             adopted=turn.adopted if turn else None,
+            types=turn is None or not turn.may_decline,
             edit_interval_seconds=self._edit_interval,
         )
 
-    async def _outcome(
-        self, turn: Turn, conversation: ChannelConversation | None, post: Post
-    ) -> Answer | Failure | Cancel:
+    async def _outcome(self, turn: Turn, conversation: ChannelConversation | None, post: Post) -> Outcome | Cancel:
         await self._settled()
         if turn.cancel:  # before it had begun
             return turn.cancel
@@ -295,9 +302,7 @@ class Turns:
             turn.request, turn.is_reworded = None, False
         return Cancel.OVER_BUDGET
 
-    async def _attempt(
-        self, turn: Turn, conversation: ChannelConversation, post: Post
-    ) -> Answer | Failure | Cancel | None:
+    async def _attempt(self, turn: Turn, conversation: ChannelConversation, post: Post) -> Outcome | Cancel | None:
         """The turn's outcome; None where a question was edited before anything of it was shown."""
         turn.work = asyncio.create_task(self._answering.answer(turn, conversation, _showing(turn, post)))
         await asyncio.wait({turn.work, post.broken}, return_when=asyncio.FIRST_COMPLETED)
@@ -313,8 +318,8 @@ class Turns:
             log.exception("turn_failed", channel=conversation.channel_id, message=turn.questions[-1].message.message_id)
             return Failure(FailureKind.INTERNAL, "An error of ours ended the turn.", turn.text)
 
-    def _account(self, turn: Turn, outcome: Answer | Failure | Cancel | None) -> int:
-        told = outcome if isinstance(outcome, Answer | Failure) else self._answering.interrupted(turn)
+    def _account(self, turn: Turn, outcome: Outcome | Cancel | None) -> int:
+        told = outcome if isinstance(outcome, Outcome) else self._answering.interrupted(turn)
         tokens = told.tokens if told else 0
         self._spend(tokens)
         return tokens
@@ -325,11 +330,9 @@ class Turns:
         newest: Question,
         conversation: ChannelConversation | None,
         post: Post,
-        outcome: Answer | Failure | Cancel,
+        outcome: Outcome | Cancel,
     ) -> str:
         """Makes the outcome visible and remembers it. Returns it in a word."""
-        if isinstance(outcome, Failure):
-            log.error("agent_failed", channel=newest.channel_id, kind=outcome.kind, detail=outcome.detail)
         prompt = self._prompt(turn, outcome)
         text = final_text(turn, outcome)
         if prompt and prompt.question:
@@ -345,14 +348,27 @@ class Turns:
         if problem := await self._finish(turn, newest, post, text, prompt):
             return f"undelivered_{problem}"
         outcome = Cancel.WITHDRAWN if turn.cancel is Cancel.WITHDRAWN else outcome
-        # A conversation that was ended meanwhile (/forget) must not come back.
-        if conversation is not None and self._conversations.get(newest.channel_id) is conversation:
-            self._remember(turn, conversation, outcome)
-            if turn.is_remote:
-                self._conversations.record_agent_state(newest.channel_id, turn.agent, state)
+        self._remember(turn, newest, conversation, outcome, state)
         return outcome if isinstance(outcome, Cancel) else getattr(outcome, "kind", "answered")
 
-    def _state_of(self, turn: Turn, outcome: Answer | Failure | Cancel) -> AgentState | None:
+    async def _keep_silent(
+        self,
+        turn: Turn,
+        newest: Question,
+        conversation: ChannelConversation | None,
+        post: Post,
+        outcome: Outcome | Cancel,
+    ) -> str:
+        """Ends the turn without a word in the channel. Returns the outcome in a word."""
+        if problem := await self._finish(turn, newest, post, "", None):
+            return f"undelivered_{problem}"
+        self._remember(turn, newest, conversation, outcome, self._state_of(turn, outcome))
+        if isinstance(outcome, Cancel):
+            return outcome
+        self._conversations.record_declined(newest.channel_id, {q.message.author_id for q in turn.questions})
+        return getattr(outcome, "kind", "declined")
+
+    def _state_of(self, turn: Turn, outcome: Outcome | Cancel) -> AgentState | None:
         """What a remote agent needs back, however the turn ended."""
         told = self._answering.interrupted(turn) if isinstance(outcome, Cancel) else outcome
         return told.state if told and turn.is_remote else None
@@ -386,7 +402,7 @@ class Turns:
         self._show(prompt, card_id, text)
         return None
 
-    def _prompt(self, turn: Turn, outcome: Answer | Failure | Cancel) -> Prompt | None:
+    def _prompt(self, turn: Turn, outcome: Outcome | Cancel) -> Prompt | None:
         """What is awaited from this answer on: something it asks, or what was asked before and is put once more."""
         if not isinstance(outcome, Answer) or not turn.questions:
             return None
@@ -412,11 +428,22 @@ class Turns:
         if prompt:
             self._prompts.shown(prompt, card_id, "".join(split(text)[-1:]))
 
-    def _remember(self, turn: Turn, conversation: ChannelConversation, outcome: Answer | Failure | Cancel) -> None:
+    def _remember(
+        self,
+        turn: Turn,
+        newest: Question,
+        conversation: ChannelConversation | None,
+        outcome: Outcome | Cancel,
+        state: AgentState | None,
+    ) -> None:
+        # A conversation that was ended meanwhile (/forget) must not come back.
+        if conversation is None or self._conversations.get(newest.channel_id) is not conversation:
+            return
         for question in turn.questions:
             if question.is_private:
                 conversation.revise(question.as_kept.message)  # so that the history does not keep its words either
         if turn.is_remote:
+            self._conversations.record_agent_state(newest.channel_id, turn.agent, state)
             return
         match outcome:
             case Answer() if turn.request:  # a mini-app's answer is told the model as what was said
@@ -463,7 +490,8 @@ def _showing(turn: Turn, post: Post) -> Callable[[str], None]:
 
     def tell_stage(stage: str) -> None:
         turn.stage = stage
-        post.show(with_stage(turn))
+        if turn.text.strip() or not turn.may_decline:
+            post.show(with_stage(turn))
 
     turn.tell_stage = tell_stage
     return show

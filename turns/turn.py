@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agents.gateway import AgentRequest, Answer, Failure, Place
+from agents.gateway import AgentRequest, Outcome, Place
 from conversation import ChannelConversation, MessageRecord
 from delivery.post import Post, Posted
 from llm_history import History
@@ -28,7 +28,8 @@ class Question:
     meaning: who answers it, what of ours it resolves, and what it means in full. card_id: of a click, the message it
     was made on. is_private: its author does not want to be read: the model is told it for this answer, and nothing
     keeps it. was_offered: the bot had offered to answer it. is_unprompted: nobody had called the bot, or been asked
-    by it. burst: of several that were said in one go, the id of the first.
+    by it. burst: of several that were said in one go, the id of the first. may_decline: the agent decides whether to
+    answer.
     """
 
     message: MessageRecord
@@ -42,6 +43,7 @@ class Question:
     was_offered: bool = False
     is_unprompted: bool = False
     burst: int | None = None
+    may_decline: bool = False
 
     @property
     def stands_alone(self) -> bool:
@@ -151,7 +153,7 @@ class Turn:
     cancel: Cancel | None = None
     times_reworded: int = 0
     is_reworded: bool = False
-    work: asyncio.Task[Answer | Failure | Cancel] | None = None
+    work: asyncio.Task[Outcome | Cancel] | None = None
 
     @property
     def by_miniapp(self) -> bool:
@@ -160,6 +162,11 @@ class Turn:
     @property
     def is_private(self) -> bool:
         return any(question.is_private for question in self.questions)
+
+    @property
+    def may_decline(self) -> bool:
+        """Whether nobody it answers called the bot, and nothing of it was posted by an earlier process."""
+        return not self.adopted and all(q.may_decline and not q.stands_alone for q in self.questions)
 
     @property
     def is_remote(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from agents.gateway import Answer, Failure, FailureKind
+from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
+from decider import Decision, Reason
 from delivery.split import closed
 from turns.turn import Cancel, Turn
 
@@ -32,13 +33,34 @@ REMOTE_SENTENCES = {
     FailureKind.LATE: "It took too long. Please ask again.",
     FailureKind.EMPTY: "It had no answer to that. Please put it differently.",
 }
+SILENCES = {
+    Cancel.STOPPED: Decision(False, Reason.STOP),
+    Cancel.SHUTDOWN: Decision(False, Reason.SHUTTING_DOWN),
+    Cancel.OVER_BUDGET: Decision(False, Reason.DAILY_CAP),
+}
+MAX_WHY = 120
 CUT = "That is as much as I say in one go."
 STOPPED = "Stopped."
 RESTARTING = "I am being restarted. Please ask me again in a minute."
 UNPOSTABLE = "I had an answer, but Discord did not let me post it."
 
 
-def final_text(turn: Turn, outcome: Answer | Failure | Cancel) -> str:
+def silence_of(turn: Turn, outcome: Outcome | Cancel) -> Decision | None:
+    """The decision that a turn comes to which ends in silence; None where something is posted, or nobody asks any more.
+
+    Whoever did not call the bot is told neither that it failed nor that it was stopped, but for what they have read of
+    the answer already.
+    """
+    if isinstance(outcome, Declined):
+        return Decision(False, Reason.DECLINED, evidence=_in_brief(outcome.why))
+    if not turn.may_decline or turn.text.strip():
+        return None
+    if isinstance(outcome, Failure):
+        return Decision(False, Reason.DECLINE_FAILED)
+    return SILENCES.get(outcome) if isinstance(outcome, Cancel) else None
+
+
+def final_text(turn: Turn, outcome: Outcome | Cancel) -> str:
     """What stands in the channel in the end; empty: nothing."""
     match outcome:
         case Answer():
@@ -53,7 +75,7 @@ def final_text(turn: Turn, outcome: Answer | Failure | Cancel) -> str:
             return _with_note(turn.text, RESTARTING)
         case Cancel.OVER_BUDGET:
             return OVER_BUDGET
-        case Cancel.WITHDRAWN:
+        case Declined() | Cancel.WITHDRAWN:
             return ""
         case Cancel.UNDELIVERABLE:
             return turn.text
@@ -70,6 +92,11 @@ def _sentence(turn: Turn, kind: FailureKind) -> str | None:
     if turn.is_remote and kind in REMOTE_SENTENCES:
         return f"I asked the agent {turn.agent}. {REMOTE_SENTENCES[kind]}"
     return SENTENCES.get(kind)
+
+
+def _in_brief(words: str) -> str:
+    """On one line, and without half characters."""
+    return " ".join(words.split())[:MAX_WHY].encode(errors="replace").decode()
 
 
 def _with_note(text: str, note: str) -> str:

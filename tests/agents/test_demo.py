@@ -42,6 +42,7 @@ async def test_it_says_how_it_read_an_incomplete_question() -> None:
     note = 'Read in full, the last message of "Anna" is: What is on tomorrow?'
     request = AgentRequest([], asked, asked, PLACE, NOON, notes=[note])
     outcome = await GeneralAgent(demo_model()).respond(request, lambda _text: None)
+    assert isinstance(outcome, Answer)
     assert "you said “And tomorrow”, which I read as “What is on tomorrow”." in outcome.text
 
 

@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome, Place
 from agents.general import GeneralAgent
 from agents.models import build_model
 from agents.prompt import MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES
@@ -39,7 +39,7 @@ def request(*transcript: MessageRecord, history: Sequence[ModelMessage] = ()) ->
     return AgentRequest(history, transcript, transcript[-1:], PLACE, NOON)
 
 
-async def respond(model: Model, turn: AgentRequest, **options: Any) -> tuple[Answer | Failure, list[str]]:
+async def respond(model: Model, turn: AgentRequest, **options: Any) -> tuple[Outcome, list[str]]:
     """The outcome, and each text that was shown on the way."""
     shown: list[str] = []
     return await GeneralAgent(model, **options).respond(turn, shown.append), shown

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome, Place
 from agents.run import MAX_ANSWER_CHARACTERS
 from agents.ums import UMSAgent
 from agents.ums_wire import MAX_BODY_BYTES, RemoteError, event_data
@@ -50,7 +50,7 @@ def request(
     return AgentRequest([], [*around, *asked], asked, PLACE, NOON, ["a note"], state=state, shared=shared or {})
 
 
-async def respond(agent: UMSAgent, turn: AgentRequest | None = None) -> tuple[Answer | Failure, list[str]]:
+async def respond(agent: UMSAgent, turn: AgentRequest | None = None) -> tuple[Outcome, list[str]]:
     """The outcome, and each text that was shown on the way."""
     shown: list[str] = []
     return await agent.respond(turn or request(), shown.append), shown
@@ -179,10 +179,13 @@ async def test_two_channels_at_once_have_a_conversation_each(remote: RemoteAgent
             gate.set()
 
     outcomes = await asyncio.gather(agent.respond(request("one"), show), agent.respond(request("two"), show))
-    assert [outcome.text for outcome in outcomes] == ["one!", "two!"]
+    one, two = outcomes
+    assert isinstance(one, Answer)
+    assert isinstance(two, Answer)
+    assert [one.text, two.text] == ["one!", "two!"]
     assert {outcome.state for outcome in outcomes} == {FIRST, SECOND}
     told = {asked.path: asked.body["message"]["content"] for asked in remote.asked if asked.body}
-    for outcome in outcomes:
+    for outcome in (one, two):
         assert isinstance(outcome.state, UMSState)
         assert told[f"/ums/conversations/{outcome.state.ums_conversation_id}/chat"] in outcome.text
 
@@ -223,6 +226,7 @@ async def test_an_agent_that_was_never_asked_closes_too() -> None:
 async def test_an_answer_as_json_is_shown_at_once(remote: RemoteAgent, agent: UMSAgent) -> None:
     remote.answers.append(whole("Grüße 😀"))
     outcome, shown = await respond(agent)
+    assert isinstance(outcome, Answer)
     assert (outcome.text, shown) == ("Grüße 😀", ["Grüße 😀"])
 
 
@@ -238,6 +242,7 @@ async def test_the_first_words_are_shown_before_the_last_come(remote: RemoteAgen
     gate = asyncio.Event()
     remote.answers.append(streamed("one ", "two", gate=gate))
     outcome = await agent.respond(request(), lambda text: gate.set() if text == "one " else None)
+    assert isinstance(outcome, Answer)
     assert outcome.text == "one two"
 
 
@@ -279,6 +284,7 @@ async def test_characters_come_whole_however_they_are_cut(remote: RemoteAgent, a
     halves = b'data: {"delta": "\\ud83d"}\r\n\r\ndata: {"delta": "\\ude00 \\ud83d!"}\r\n\r\n'
     remote.answers.append(Said([bytes([byte]) for byte in body + halves], STREAM))
     outcome, shown = await respond(agent)
+    assert isinstance(outcome, Answer)
     assert outcome.text == "Grüße 😀😀 \ufffd!"
     assert shown == ["Grüße 😀", "Grüße 😀😀 \ufffd!"]
 

@@ -124,6 +124,18 @@ async def test_stop_calls_off_what_waits(scene: Scene) -> None:
     assert not scene.stub.requests
 
 
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_the_agent_declines_all_of_it_or_nothing(stage: Scene) -> None:
+    async with life(stage, burst_seconds=LONG, decline=True):
+        await stage.ask("Ada", "how do I get to Tokyo?")
+        stage.stub.replies.append(Reply("[silent]"))
+        messages = [await say(stage, "Ben", text) for text in ("I would rather take the train", "or walk")]
+        await stage.bot.bursts.end()
+        await stage.outcome(messages[-1])
+        assert len(stage.said()) == 1
+        assert {stage.decisions[message.id][-1].reason for message in messages} == {Reason.DECLINED}
+
+
 async def test_what_waits_at_the_end_is_answered_before_it(stage: Scene) -> None:
     async with life(stage, burst_seconds=LONG):
         question = await say(stage, "Ada", to_bot(stage, "find me a train"))

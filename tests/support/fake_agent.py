@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
-from agents.gateway import AgentRequest, Answer, Failure, FailureKind
+from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome
 from llm_history import told
 from state.agent_state import AgentState
 from state.prompts import Ask
@@ -19,12 +19,13 @@ INTERRUPTED_TOKENS = 3
 
 @dataclass
 class Script:
-    """One turn: shows `first`, waits for the gate, then fails, raises or answers."""
+    """One turn: shows `first`, waits for the gate, then fails, raises, declines or answers."""
 
     text: str = "the answer"
     first: str = ""
     gate: asyncio.Event | None = None
     failure: FailureKind | None = None
+    declines: str | None = None
     error: Exception | None = None
     tokens: int = 10
     was_cut: bool = False
@@ -40,7 +41,7 @@ class FakeAgent:
         self.scripts: deque[Script] = deque()
         self.requests: list[AgentRequest] = []
 
-    async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Answer | Failure:
+    async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
         self.requests.append(request)
         script = self.scripts.popleft() if self.scripts else Script()
         if script.first:
@@ -51,6 +52,8 @@ class FakeAgent:
             raise script.error
         if script.failure:
             return Failure(script.failure, "the script says so", script.first, script.tokens, script.state)
+        if script.declines is not None:
+            return Declined(script.declines, script.tokens, script.state)
         history = turn_of(request, script.text)
         return Answer(script.text, history, script.tokens, script.was_cut, script.ask, state=script.state)
 

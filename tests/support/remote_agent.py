@@ -76,9 +76,14 @@ class RemoteAgent:
         return [asked.path for asked in self.asked]
 
     @property
+    def chats(self) -> list[dict[str, Any]]:
+        """The bodies of its questions, of whichever conversation."""
+        return [asked.body for asked in self.asked if asked.path.endswith("/chat")]
+
+    @property
     def contents(self) -> list[str]:
         """What it was told, by whichever conversation."""
-        return [asked.body["message"]["content"] for asked in self.asked if asked.path.endswith("/chat")]
+        return [body["message"]["content"] for body in self.chats]
 
     async def start(self) -> None:
         app = web.Application()

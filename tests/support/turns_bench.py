@@ -11,6 +11,7 @@ from agents.coordinator import Candidate, Choice, Picker
 from agents.gateway import Place
 from agents.team import Team
 from conversation import ConversationManager, MessageRecord
+from decider import Decision
 from delivery.prompts import Prompts
 from miniapps.base import MiniApp
 from miniapps.router import MiniAppRouter
@@ -46,6 +47,7 @@ class Bench:
         self.ledger = Ledger()
         self.stored: list[Unfinished] = []  # what a kill would have left, each time that it was waited for
         self.kept: list[tuple[int, str]] = []
+        self.ended: list[tuple[int, Decision | None]] = []
         others = {"docs": self.docs} if has_docs else {}
         candidates = [Candidate(name, "Knows the handbook.") for name in others]
         picker = Picker(candidates, model=None, has_budget=lambda: False, spend=self.spent.append)
@@ -70,6 +72,7 @@ class Bench:
             ledger=self.ledger,
             settled=self._settled,
             keep=lambda question, message: self.kept.append((question.message.message_id, message.content)),
+            ended=lambda questions, silence: self.ended.extend((q.message.message_id, silence) for q in questions),
         )
 
     async def _settled(self) -> None:

@@ -1,0 +1,242 @@
+"""An agent that may decline: what it is asked without having been called, and what people see of that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.gateway import FailureKind
+from decider import Decision, Reason
+from followup.decision_log import FILE_NAME, DecisionFile
+from playground.model import Message
+from tests.support.lives import kill, life, open_stage
+from tests.support.remote_agent import RemoteAgent, Said, whole
+from tests.support.scene import Scene, open_scene
+from tests.support.stub_model import Call, Reply, StubModel
+from turns.wording import SENTENCES
+
+DOUBTFUL = "I would rather take the train"
+WHY = "they talk to each other"
+SILENT = Reply(calls=(Call("stay_silent", f'{{"why": "{WHY}"}}'),), tokens=11)
+ANSWER_TOKENS = 15
+
+pytestmark = pytest.mark.usefixtures("rules_of_thumb")
+
+
+@pytest.fixture
+async def scene(stub: StubModel) -> AsyncIterator[Scene]:
+    """Ada has just been answered: whatever Ben says next is doubtful."""
+    async with open_scene(stub, decline=True, decision_log="on") as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        scene.pg.requests.clear()
+        yield scene
+
+
+async def asked(scene: Scene, *replies: Reply, who: str = "Ben", text: str = DOUBTFUL) -> Message:
+    """Says something doubtful, to which the model replies so, and waits until the turn has ended."""
+    scene.stub.replies.extend(replies)
+    message = scene.say(who, text)
+    await scene.outcome(message)
+    await scene.at_rest()
+    return message
+
+
+def last_decision(scene: Scene, message: Message) -> Decision:
+    return scene.decisions[message.id][-1]
+
+
+async def test_a_decline_posts_nothing_and_shows_no_typing(scene: Scene) -> None:
+    message = await asked(scene, SILENT)
+    assert len(scene.said()) == 1
+    assert not scene.sent("POST", "/typing")
+    decision = last_decision(scene, message)
+    assert (decision.respond, decision.reason, decision.evidence) == (False, Reason.DECLINED, WHY)
+    assert decision.in_words().endswith(f"({WHY})")
+    assert scene.bot.limits.tokens_today == ANSWER_TOKENS + 11
+    assert await scene.outcome(message) == "declined"
+
+
+async def test_the_next_message_is_decided_and_told_as_if_the_one_before_had_not_been_asked(scene: Scene) -> None:
+    await asked(scene, SILENT)
+    conversation = scene.bot.conversations.get(scene.pg.channel("general"))
+    assert conversation
+    assert len(conversation.llm_history) == 2
+    await scene.ask("Ada", "what do you think?")
+    assert f"Ben: {DOUBTFUL}\n" in scene.told()
+    assert "stay_silent" not in str(conversation.llm_history)
+
+
+async def test_what_the_model_says_instead_is_posted(scene: Scene) -> None:
+    message = await asked(scene, Reply("The train takes 3 hours."))
+    assert scene.said()[-1].content == "The train takes 3 hours."
+    assert last_decision(scene, message) == Decision(True, Reason.FOLLOWUP, tier=2, score=0.5, may_decline=True)
+    assert "You were not mentioned" in scene.told()
+
+
+@pytest.mark.parametrize("begins", ["[silent]", "[silent] They talk to each other.", " `[SILENT]`\n\nSo I wait."])
+async def test_a_model_that_says_the_token_has_declined_whatever_it_goes_on_to_say(scene: Scene, begins: str) -> None:
+    message = await asked(scene, Reply(begins, chunk=3))
+    assert len(scene.said()) == 1
+    assert not scene.sent("POST", "/messages")
+    assert last_decision(scene, message).reason is Reason.DECLINED
+    assert scene.bot.limits.tokens_today > ANSWER_TOKENS
+
+
+async def test_a_model_that_takes_no_tools_declines_by_the_token(scene: Scene) -> None:
+    message = await asked(scene, Reply(status=400, words="tools are not supported"), Reply("[silent]"))
+    assert "tools" not in scene.stub.requests[-1]
+    assert last_decision(scene, message).reason is Reason.DECLINED
+    assert len(scene.said()) == 1
+
+
+async def test_a_mention_is_answered_though_the_model_would_rather_stay_silent(scene: Scene) -> None:
+    scene.stub.replies.extend([SILENT, Reply("Fine: 3 hours.")])
+    answer = await scene.ask("Ben", DOUBTFUL)
+    assert answer.content == "Fine: 3 hours."
+    assert "Refused" in scene.told()
+    assert "You were not mentioned" not in scene.told()
+
+
+async def test_a_mention_fails_audibly_where_the_model_insists_on_silence(scene: Scene) -> None:
+    scene.stub.default = lambda _: SILENT
+    assert (await scene.ask("Ben", DOUBTFUL)).content == SENTENCES[FailureKind.EMPTY]
+    scene.stub.default = lambda _: Reply("[silent]")
+    assert (await scene.ask("Ben", DOUBTFUL)).content == SENTENCES[FailureKind.EMPTY]
+    scene.stub.default = lambda _: Reply("[silent] Well: 3 hours.", chunk=1)
+    assert (await scene.ask("Ben", DOUBTFUL)).content == "Well: 3 hours."
+
+
+async def test_a_failure_of_the_model_is_as_silent_as_a_decline(scene: Scene) -> None:
+    message = await asked(scene, *[Reply(status=500)] * 3)
+    assert len(scene.said()) == 1
+    assert last_decision(scene, message).reason is Reason.DECLINE_FAILED
+    assert scene.journal.find("agent_failed", level="error")
+
+
+async def test_a_failure_behind_words_that_were_shown_is_told(scene: Scene) -> None:
+    message = await asked(scene, Reply("The train takes 3 hours.", chunk=10, cut_after=1))
+    assert scene.said()[-1].content.startswith("The train\n\n-# ")
+    assert last_decision(scene, message).respond
+
+
+@pytest.mark.parametrize("ends", ["stop", "delete"])
+async def test_what_is_called_off_while_it_is_asked_leaves_nothing(scene: Scene, ends: str) -> None:
+    gate = asyncio.Event()
+    scene.stub.replies.append(Reply("Too late.", before=gate))
+    message = scene.say("Ben", DOUBTFUL)
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    if ends == "stop":
+        scene.say("Ben", "stop")
+        await scene.until(lambda: last_decision(scene, message).reason is Reason.STOP)
+    else:
+        await scene.delete(message)
+    await scene.at_rest()
+    gate.set()
+    assert len(scene.said()) == 1
+    assert not scene.sent("POST", "/messages")
+
+
+async def test_what_is_edited_while_it_is_asked_is_asked_anew_and_may_be_declined(scene: Scene) -> None:
+    scene.stub.replies.extend([Reply("[silent]", gate=asyncio.Event(), chunk=4), SILENT])
+    message = scene.say("Ben", DOUBTFUL)
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    await scene.edit(message, "I would rather walk")
+    await scene.outcome(message)
+    assert "I would rather walk" in scene.told()
+    assert last_decision(scene, message).reason is Reason.DECLINED
+    assert len(scene.said()) == 1
+
+
+async def test_after_a_decline_the_same_person_has_to_be_likelier_meant_and_others_not(scene: Scene) -> None:
+    await asked(scene, SILENT)
+    assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.NO_TRIGGER
+    assert last_decision(scene, await asked(scene, SILENT, who="Chloe")).reason is Reason.DECLINED
+
+
+async def test_after_three_declines_in_a_row_nobody_is_asked_about_until_somebody_calls(scene: Scene) -> None:
+    for name in ("Dan", "Eve"):
+        scene.pg.add_person(name)
+    for who in ("Ben", "Chloe", "Dan"):
+        await asked(scene, SILENT, who=who)
+    assert (await scene.decision(scene.say("Eve", DOUBTFUL))).reason is Reason.NO_TRIGGER
+    await scene.ask("Ada", "are you there?")
+    assert last_decision(scene, await asked(scene, SILENT, who="Eve")).reason is Reason.DECLINED
+
+
+async def test_a_decline_is_no_answer_to_its_author_and_a_cap_is_told_to_nobody_who_did_not_call(
+    stub: StubModel,
+) -> None:
+    async with open_scene(stub, decline=True, turns_per_user_minute=2) as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        await asked(scene, SILENT)
+        await scene.ask("Ben", "and by ship?")
+        await scene.ask("Ben", "is it far?")
+        assert (await scene.decision(scene.say("Ben", "and?"))).reason is Reason.USER_CAP
+        await scene.at_rest()
+        assert not scene.journal.find("cap_reached")
+
+
+async def test_a_declined_message_is_a_silence_in_the_decision_log(scene: Scene) -> None:
+    message = await asked(scene, SILENT)
+    await scene.ask("Ben", "I meant you")
+    await scene.bot.decision_log.flush()
+    rows = {entry.message_id: entry for entry in DecisionFile(scene.folder / FILE_NAME).read()}
+    row = rows[message.id]
+    assert (row.respond, row.reason, row.outcome) == (False, "declined", "missed")
+    assert WHY not in str(row)
+
+
+@pytest.mark.parametrize("setting", [{"decline": False}, {"decline": True, "model": "demo"}])
+async def test_where_nobody_may_decline_doubt_is_silence(stub: StubModel, setting: dict[str, Any]) -> None:
+    async with open_scene(stub, **setting) as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.NO_TRIGGER
+
+
+async def test_the_judge_is_asked_instead_where_it_is_on(stub: StubModel) -> None:
+    async with open_scene(stub, decline=True, use_llm_judge=True) as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.LLM_JUDGE
+        assert len(stub.requests) == 1
+
+
+@pytest.mark.parametrize("then", [SILENT, Reply("By train, then.")])
+async def test_killed_while_it_is_asked_it_may_decline_in_the_next_life(
+    stub: StubModel, tmp_path: Path, then: Reply
+) -> None:
+    async with open_stage(stub, tmp_path / "state") as stage:
+        async with life(stage, decline=True):
+            await stage.ask("Ada", "how do I get to Tokyo?")
+            stub.replies.append(Reply("[silent]", gate=asyncio.Event(), chunk=3))
+            message = stage.say("Ben", DOUBTFUL)
+            await stage.until(lambda: len(stub.requests) == 2)
+            await kill(stage)
+        stub.replies.append(then)
+        async with life(stage, decline=True):
+            await stage.outcome(message)
+            assert "You were not mentioned" in stage.told()
+        assert [m.content for m in stage.said()][1:] == ([then.text] if then.text else [])
+
+
+async def test_a_remote_agent_may_decline_as_far_as_its_file_knows_nothing_of_it(
+    stub: StubModel, tmp_path: Path
+) -> None:
+    remote = RemoteAgent()
+    await remote.start()
+    agents = tmp_path / "agents.toml"
+    agents.write_text(f'[[agent]]\nname = "docs"\nkind = "ums"\nurl = "{remote.url}"\nabout = "The handbook."\n')
+    async with open_scene(stub, decline=True, agents=agents) as scene:
+        await scene.ask("Ada", "docs: how many holidays are there?")
+        remote.answers.append(Said(status=204))
+        message = await asked(scene, who="Ada", text="what about Monday?")
+        assert last_decision(scene, message).reason is Reason.DECLINED
+        assert [body.get("may_decline") for body in remote.chats] == [None, True]
+        assert len(scene.said()) == 1
+        remote.answers.append(whole("It is one."))
+        assert (await scene.ask("Ada", "docs: and Monday?")).content == "It is one."
+        assert not stub.requests
+    await remote.stop()
