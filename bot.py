@@ -514,7 +514,8 @@ class Parley(discord.Client):
             before = noted.decision if noted else silence
             decision = replace(before, respond=False, reason=silence.reason, evidence=silence.evidence)
             self.decisions.add(message.message_id, channel_id, message.author_id, decision)
-            self.limits.give_back(message.author_id)
+            if question.burst in (None, message.message_id):  # what was said in one go was counted once
+                self.limits.give_back(message.author_id)
             is_judgement = silence.reason not in NOT_JUDGED
             self.learning.silent(message, channel_id, silence.reason, is_judgement=is_judgement)
 
@@ -612,7 +613,7 @@ class Parley(discord.Client):
             if decision.respond:
                 self.conversations.start(channel_id, [record])
             return decision
-        if stopped := self._stop(message, record, question, conversation):
+        if stopped := self._stop(message, record, conversation):
             return stopped
         self._record(conversation, record)
         return await self._decide_within(conversation, message, record, question)
@@ -632,14 +633,16 @@ class Parley(discord.Client):
         return self._permit(message, record, judged)
 
     def _stop(
-        self, message: discord.Message, record: MessageRecord, question: Question, conversation: ChannelConversation
+        self, message: discord.Message, record: MessageRecord, conversation: ChannelConversation
     ) -> Decision | None:
         """Ends the answers that a message calls off, and records it; None where it ends none, and nothing happened."""
         channel_id = conversation.channel_id
-        manages = self.turns.is_busy(channel_id) and _manages_messages(message)
-        waiting, running = self.bursts.stop(question), self.turns.stop(record, channel_id, manages=manages)
-        if not (stopped := running or waiting):
+        heard_out = self.bursts.heard_out(channel_id)
+        manages = bool(heard_out or self.turns.is_busy(channel_id)) and _manages_messages(message)
+        stopped = self.turns.stop(record, channel_id, manages=manages, heard_out=heard_out)
+        if stopped is None:
             return None
+        self.bursts.stop(stopped.questions)
         self._record(conversation, replace(record, tells_off=stopped.tells_off))
         if stopped.tells_off and stopped.is_unprompted:
             self.conversations.follow(channel_id, Unwelcome.TOLD_OFF)

@@ -12,6 +12,7 @@ from agents.gateway import Asked
 TOKEN = "[silent]"  # noqa: S105 - what the model says first, and no secret
 OPENING = re.compile(r"""[\s"'`“”‘’*_]*""")
 SILENT = re.compile(rf"""{OPENING.pattern}{re.escape(TOKEN)}["'`“”‘’*_.\s]*""", re.IGNORECASE)
+MAX_OPENING = 100  # characters, of which nothing is shown as long as they can become the token
 REFUSED = "Refused: you were called, or have begun to speak already. Go on and answer."
 
 
@@ -37,5 +38,7 @@ def reason_in(message: ModelMessage) -> str | None:
 
 def may_become_silent(beginning: str) -> bool:
     """Whether what was said so far is the token, or can still become it."""
+    if len(beginning) > MAX_OPENING:
+        return False
     words = OPENING.sub("", beginning, count=1).lower()
     return TOKEN.startswith(words) or SILENT.fullmatch(beginning) is not None

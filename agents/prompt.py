@@ -19,8 +19,8 @@ MAX_TRANSCRIPT_MESSAGES = 60
 MAX_TRANSCRIPT_CHARACTERS = 16_000
 MAX_PROMPT_IMAGES = 4
 MAY_DECLINE = (
-    "You were not mentioned: if this was not said to you, or wants no answer from you, say nothing, by calling "
-    f"{STAY_SILENT.name} before you write anything (without tools: by writing only {TOKEN}). Otherwise: "
+    "You were not mentioned. If this was not said to you, or wants no answer from you, say nothing, by calling "
+    f"{STAY_SILENT.name} before you write anything (if you have no tools, by writing only {TOKEN}). Otherwise"
 )
 
 
@@ -38,7 +38,7 @@ def prompt_of(request: AgentRequest) -> list[UserContent]:
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
         *(piece for message in said for piece in told(message)),
         *(TextContent(f"(Note: {indented(note)})\n") for note in (*_shared(request), *request.notes)),
-        TextContent(f"{whose}{MAY_DECLINE if request.may_decline else ''}Now answer {', '.join(names)}."),
+        TextContent(f"{whose}{MAY_DECLINE if request.may_decline else 'Now'} answer {', '.join(names)}."),
     ]
 
 

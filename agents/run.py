@@ -97,12 +97,11 @@ class Run:
 
     def begin_paragraph(self) -> None:
         """What comes next does not run into what was said before a tool was called."""
-        self.held = ""
         self.gap = "\n\n" if self.text.strip() else ""
 
     def say(self, delta: str) -> None:
         """Adds what the model says, once it is clear whether it begins by saying that it stays silent."""
-        if self.text:
+        if self.text.strip():
             self.add(delta)
             return
         self.held += delta

@@ -73,6 +73,7 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
     values = {
         "CHANNELS": " 1, 22  333,",
         "USE_LLM_JUDGE": "true",
+        "DECLINE": "off",
         "LOG_LEVEL": "DEBUG",
         "DECISION_LOG": "Content",
         "FOLLOWUP_EAGERNESS": "Quiet",
@@ -92,7 +93,8 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setenv(name, value)
     settings = load_settings()
     assert settings.channels == {1, 22, 333}
-    assert (settings.use_llm_judge, settings.log_level, settings.port) == (True, "debug", 0)
+    assert (settings.use_llm_judge, settings.decline) == (True, False)
+    assert (settings.log_level, settings.port) == ("debug", 0)
     assert (settings.decision_log, settings.state_dir) == ("content", Path("/var/lib/parley"))
     assert settings.followup_eagerness == "quiet"
     assert (settings.daily_tokens, settings.conversation_timeout_seconds) == (5_000, 0.5)
@@ -117,6 +119,7 @@ def test_quiet_hours_without_a_zone_are_those_of_utc(monkeypatch: pytest.MonkeyP
         ("CONVERSATION_TIMEOUT_SECONDS", "nan", "such as 120"),
         ("FOLLOWUP_WINDOW_SECONDS", "-1", "from 0 to 86400"),
         ("USE_LLM_JUDGE", "perhaps", "true or false"),
+        ("DECLINE", "perhaps", "on or off"),
         ("INSTRUCTIONS", "x" * 20_001, "at most 20,000 characters"),
         ("CHANNELS", "general", "channel ids separated by commas"),
         ("TURNS_PER_USER_MINUTE", "0", "a whole number from 1"),

@@ -215,6 +215,18 @@ async def test_a_never_mind_of_whoever_manages_messages_is_about_their_own(bench
     await bench.turns.drain(0)
 
 
+async def test_a_stop_ends_what_waits_to_be_submitted(bench: Bench) -> None:
+    annas, bens = (bench.question(bench.say(who, "one")) for who in (ANNA, BEN))
+    heard_out = [annas, bens]
+    assert not bench.turns.stop(said(CLEO, "stop"), CHANNEL, heard_out=heard_out)
+    own = bench.turns.stop(said(ANNA, "never mind"), CHANNEL, heard_out=heard_out)
+    others = bench.turns.stop(said(CLEO, "stop"), CHANNEL, manages=True, heard_out=[bens])
+    assert own
+    assert others
+    assert (own.questions, others.questions) == ([annas], [bens])
+    await until(lambda: bench.wire.texts == [STOPPED, STOPPED])
+
+
 async def test_anybody_ends_what_nobody_had_asked_for_and_nothing_is_said(bench: Bench) -> None:
     bench.script(Script(gate=asyncio.Event()))
     bench.turns.submit(replace(bench.question(bench.say(ANNA, "one")), is_unprompted=True))

@@ -48,8 +48,6 @@ class Room:
 
     async def _hear(self, message: MessageRecord) -> None:
         question = self.question(message)
-        if self.bursts.stop(question):
-            return
         decision = await self.bursts.decide(question, self.conversation)
         if decision and self.bursts.may_go_on(question, decision):
             self._note(await self.bursts.hear_out(question, decision))
@@ -96,10 +94,19 @@ async def test_whoever_is_typing_is_heard_out_to_the_end() -> None:
     assert await room.over() == [(2.5, [LISBON], Reason.EXPLICIT_TRIGGER)]
 
 
-@pytest.mark.parametrize("text", ["<@1> what is the time?", "what is the time? <@1>", "<@1> 今何時？"])
-async def test_a_mention_that_ends_in_a_question_mark_does_not_wait(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "calls_bot"),
+    [
+        ("<@1> what is the time?", ""),
+        ("what is the time? <@1>", ""),
+        ("<@1> 今何時？", ""),
+        ("Parley what is the time?", "Parley"),
+        ("what is the time? @parley!", "Parley"),
+    ],
+)
+async def test_a_call_that_ends_in_a_question_mark_does_not_wait(text: str, calls_bot: str) -> None:
     room = Room()
-    await room.say(ANNA, text)
+    await room.say(ANNA, text, calls_bot=calls_bot)
     assert room.went == [(0, [text], Reason.EXPLICIT_TRIGGER)]
 
 
@@ -139,7 +146,7 @@ class Told:
     """A second tier that keeps what it was shown, and lets through what asks for a train."""
 
     doubt = gate = (1.0, 1.0)
-    limited_gate = 1.0
+    limited_gate = open_from = 1.0
 
     def __init__(self) -> None:
         self.shown: list[tuple[str, list[str]]] = []
@@ -172,6 +179,13 @@ async def test_a_mention_in_any_of_them_counts_for_all() -> None:
     assert await room.over() == [(1.25, ["find me a train", "to Lisbon <@1>"], Reason.EXPLICIT_TRIGGER)]
 
 
+async def test_a_call_by_name_in_any_of_them_counts_for_all() -> None:
+    room = Room(FixedTier(score=0.1))
+    await room.say(ANNA, "hey Parley", calls_bot="Parley")
+    await room.say(ANNA, "find me a train")
+    assert await room.over() == [(1.25, ["hey Parley", "find me a train"], Reason.EXPLICIT_TRIGGER)]
+
+
 async def test_a_reply_to_the_bot_in_any_of_them_counts_for_all() -> None:
     room = Room(FixedTier(score=0.1))
     await room.say(ANNA, "find another one", reply_to_id=5, reply_to_author_id=BOT)
@@ -199,15 +213,27 @@ async def test_whoever_called_the_bot_and_turns_to_somebody_else_is_answered_at_
     ]
 
 
-@pytest.mark.parametrize("words", ["stop", "<@1> shut up"])
-async def test_whoever_calls_it_off_gets_no_answer(words: str) -> None:
+async def test_what_is_called_off_gets_no_answer() -> None:
     room = Room()
     await room.say(ANNA, LISBON)
-    await room.say(BEN, words)
-    room.bursts.stop(room.question(said(ANNA, f"<@{BEN}> {words}")))
-    assert len(room.bursts)
-    await room.say(ANNA, words)
-    assert (0, [LISBON], Reason.STOP) in await room.over()
+    await room.say(ANNA, "tomorrow")
+    await room.say(BEN, LISBON)
+    waiting = room.bursts.heard_out(CHANNEL)
+    assert [question.message.content for question in waiting] == [LISBON, "tomorrow", LISBON]
+    assert not room.bursts.heard_out(CHANNEL + 1)
+    room.bursts.stop([room.question(said(BEN, "hello")), *waiting[:2]])
+    assert await room.over() == [
+        (0, [LISBON, "tomorrow"], Reason.STOP),
+        (1.25, [LISBON], Reason.EXPLICIT_TRIGGER),
+    ]
+
+
+async def test_what_waits_is_known_as_unprompted_where_nobody_called_the_bot() -> None:
+    room = Room()
+    await room.say(ANNA, "find me a train")
+    await room.say(BEN, LISBON)
+    assert [question.is_unprompted for question in room.bursts.heard_out(CHANNEL)] == [True, False]
+    await room.over()
 
 
 async def test_what_is_deleted_meanwhile_is_left_out() -> None:

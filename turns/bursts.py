@@ -7,8 +7,7 @@ message of the burst on. What they post until then joins the burst.
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
@@ -22,8 +21,7 @@ from decider import (
     names_others,
 )
 from state.message import MENTION, as_one
-from turns.lanes import stop_in
-from turns.turn import Question, Stopped
+from turns.turn import Question
 
 PAUSE_SHARE = 0.5  # of BURST_SECONDS: whoever says nothing for so long has paused
 QUESTION_MARKS = ("?", "？", "؟")
@@ -111,9 +109,9 @@ class Bursts:
             return False
         if decision.reason in (Reason.AWAITED, Reason.OFFER_ACCEPTED):
             return False
-        call = re.escape(question.message.calls_bot or self._bot()[0])
-        words = re.sub(rf"[\s,]+{call}(?=[\s!?]*$)", "", MENTION.sub("", question.message.content), flags=re.IGNORECASE)
-        return not (decision.reason is Reason.EXPLICIT_TRIGGER and words.rstrip(" \n!").endswith(QUESTION_MARKS))
+        words = MENTION.sub("", question.message.content).rstrip(" \n!").casefold()
+        words = words.removesuffix(question.message.calls_bot.casefold()).rstrip(" \n!,@")
+        return not (decision.reason is Reason.EXPLICIT_TRIGGER and words.endswith(QUESTION_MARKS))
 
     async def hear_out(self, question: Question, decision: Decision) -> list[tuple[Question, Decision]]:
         """Waits until the author pauses. Returns all that they said from this message on, each with its decision.
@@ -142,15 +140,17 @@ class Bursts:
             decision = await self._decided(left, conversation)
         return [(question, DELETED) for question in gone] + [(question, decision) for question in left]
 
-    def stop(self, question: Question) -> Stopped | None:
-        """Ends what its author has just said, if the message calls it off; None where it does not."""
-        burst = self._open.get(_key(question))
-        conversation = self._conversations.get(question.channel_id)
-        if burst is None or (stop := stop_in(question.message, conversation, self._bot())) is None:
-            return None
-        burst.decision = STOPPED
-        self._end(burst)
-        return Stopped(stop, burst.questions)
+    def heard_out(self, channel_id: int) -> list[Question]:
+        """What waits in a channel for its author to pause."""
+        bursts = [burst for (channel, _), burst in self._open.items() if channel == channel_id]
+        return [replace(q, is_unprompted=burst.decision.is_unprompted) for burst in bursts for q in burst.questions]
+
+    def stop(self, questions: Iterable[Question]) -> None:
+        """These were called off: what waits of them needs no answer."""
+        called_off = {question.message.message_id for question in questions}
+        for burst in [b for b in self._open.values() if b.questions[0].message.message_id in called_off]:
+            burst.decision = STOPPED
+            self._end(burst)
 
     def typing(self, channel_id: int, author_id: int) -> None:
         """Somebody is typing: if they have an open burst, they are heard for as long as it may take."""

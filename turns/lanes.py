@@ -127,18 +127,21 @@ class Turns:
         self._notices.add(task)
         task.add_done_callback(self._notices.discard)
 
-    def stop(self, message: MessageRecord, channel_id: int, *, manages: bool = False) -> Stopped | None:
+    def stop(
+        self, message: MessageRecord, channel_id: int, *, manages: bool = False, heard_out: Sequence[Question] = ()
+    ) -> Stopped | None:
         """Ends the answers that this message calls off, at once: those its author waits for.
 
         Told to keep out, also all of the channel's where the author manages messages, and the unprompted ones for
-        anybody while the bot speaks unprompted. None where it ends nothing.
+        anybody while the bot speaks unprompted. None where it ends nothing. heard_out: questions that wait to be
+        submitted, which must not be where they are among those ended.
         """
-        lane = self._lanes.get(channel_id)
-        conversation = self._conversations.get(channel_id)
-        if lane is None or (stop := stop_in(message, conversation, self._bot())) is None:
+        if not (heard_out or self.is_busy(channel_id)) or (stop := self._read_stop(message, channel_id)) is None:
             return None
+        lane = self._lanes.get(channel_id) or _Lane()
         ends_all = manages and stop is Stop.KEEP_OUT
-        ends_unprompted = lane.turn is not None and lane.turn.is_unprompted and stop is Stop.KEEP_OUT
+        is_unprompted = lane.turn is not None and lane.turn.is_unprompted
+        ends_unprompted = is_unprompted and stop is Stop.KEEP_OUT
 
         def is_unwanted(question: Question) -> bool:
             is_own = question.message.author_id == message.author_id
@@ -146,14 +149,24 @@ class Turns:
 
         running = list(filter(is_unwanted, lane.turn.questions)) if lane.turn else []
         ended = running if lane.turn and lane.turn.stop(running) else []
-        waiting = list(filter(is_unwanted, lane.waiting))
+        waiting = list(filter(is_unwanted, [*lane.waiting, *heard_out]))
         self._ledger.dropped(channel_id, ended)
         self._drop_waiting(channel_id, lane, waiting)
         told = {question.message.author_id for question in ended}
         newest = {q.message.author_id: q for q in waiting if not q.is_unprompted and q.message.author_id not in told}
         for question in newest.values():
             self.announce(question, STOPPED)
-        return Stopped(stop, [*ended, *waiting]) if ended or waiting else None
+        if not (ended or waiting):
+            return None
+        return Stopped(stop, [*ended, *waiting], is_unprompted=is_unprompted and bool(ended))
+
+    def _read_stop(self, message: MessageRecord, channel_id: int) -> Stop | None:
+        """What calls off of this message, unless that is said to somebody else."""
+        name, me = self._bot()
+        conversation = self._conversations.get(channel_id)
+        if addresses_others(message, me) or (conversation and names_others(message, conversation, me)):
+            return None
+        return read_stop(message.content, message.calls_bot or name)
 
     def reworded(self, channel_id: int, message_id: int) -> None:
         """A message was edited. If it is being answered, and nothing of that is shown yet, the turn is asked anew."""
@@ -495,14 +508,6 @@ def _showing(turn: Turn, post: Post) -> Callable[[str], None]:
 
     turn.tell_stage = tell_stage
     return show
-
-
-def stop_in(message: MessageRecord, conversation: ChannelConversation | None, bot: tuple[str, int]) -> Stop | None:
-    """What a message calls off, unless that is said to somebody else. bot: the bot's name and id."""
-    name, me = bot
-    if addresses_others(message, me) or (conversation and names_others(message, conversation, me)):
-        return None
-    return read_stop(message.content, message.calls_bot or name)
 
 
 def _utterance(waiting: Sequence[Question]) -> list[Question]:

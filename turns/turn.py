@@ -101,18 +101,15 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """What somebody's stop ended: the answers to these questions."""
+    """What somebody's stop ended: the answers to these questions. is_unprompted: as of the turn that it ended."""
 
     stop: Stop
     questions: Sequence[Question]
+    is_unprompted: bool = False
 
     @property
     def tells_off(self) -> bool:
         return self.stop is Stop.KEEP_OUT
-
-    @property
-    def is_unprompted(self) -> bool:
-        return any(question.is_unprompted for question in self.questions)
 
     def in_words(self, author_id: int) -> str:
         """For whoever said it."""
@@ -175,8 +172,9 @@ class Turn:
 
     @property
     def is_unprompted(self) -> bool:
-        """Whether the bot speaks although nobody had called it."""
-        return all(question.is_unprompted for question in self.questions)
+        """Whether the bot speaks although nobody had called it; where it may decline, not before something is shown."""
+        is_heard = bool(self.text.strip()) or not self.may_decline
+        return is_heard and all(question.is_unprompted for question in self.questions)
 
     def stop(self, unwanted: Collection[Question]) -> bool:
         """Ends it if it answers these alone; others that were asked with them are still answered."""

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome, Place
+from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome, Place
 from agents.run import MAX_ANSWER_CHARACTERS
 from agents.ums import UMSAgent
 from agents.ums_wire import MAX_BODY_BYTES, RemoteError, event_data
@@ -695,3 +695,30 @@ async def test_events_are_read_by_the_rules(stream: bytes, data: list[str]) -> N
 async def test_an_error_event_is_raised() -> None:
     with pytest.raises(RemoteError, match="reported an error"):
         await read([b"event: error\ndata: x\n\n"])
+
+
+# Declining
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (Said(status=204), ""),
+        (Said([b'{"declined": true}']), ""),
+        (Said([b'{"declined": true, "why": "they talk to Ben", "content": "hm"}']), "they talk to Ben"),
+        (Said([b'{"declined": true, "why": 5}']), "5"),
+    ],
+)
+async def test_where_it_may_it_declines_and_where_it_was_called_that_is_no_answer(
+    remote: RemoteAgent, agent: UMSAgent, said: Said, why: str
+) -> None:
+    remote.answers.extend([said, said])
+    outcome, shown = await respond(agent, replace(request(), may_decline=True))
+    assert (outcome, shown) == (Declined(why, state=FIRST), [])
+    assert (await failure(agent)).kind is FailureKind.EMPTY
+    assert [body.get("may_decline", "not said") for body in remote.chats] == [True, "not said"]
+
+
+async def test_words_are_an_answer_whatever_else_is_said(remote: RemoteAgent, agent: UMSAgent) -> None:
+    remote.answers.append(Said([b'{"declined": false, "content": "Yes."}']))
+    assert (await answer(agent, replace(request(), may_decline=True))).text == "Yes."

@@ -117,16 +117,29 @@ async def test_what_is_edited_while_it_waits_is_decided_as_it_stands(scene: Scen
     assert (await scene.decision(question)).reason is Reason.NAMES_OTHERS
 
 
-async def test_stop_calls_off_what_waits(scene: Scene) -> None:
+async def test_stop_calls_off_what_waits_and_tells_the_bot_to_keep_out(scene: Scene) -> None:
     question = await say(scene, "Ada", to_bot(scene, "find me a train"))
     stop = await say(scene, "Ada", "stop")
-    assert (await scene.decision(question)).reason is (await scene.decision(stop)).reason is Reason.STOP
+    assert (await scene.decision(question)).in_words() == "silent: I was told to stop"
+    assert (await scene.decision(stop)).in_words() == "silent: I was told to stop (I ended the answer to you)"
+    await scene.until(lambda: [m.content for m in scene.said()] == ["Stopped."])
+    assert (await scene.decision(scene.say("Ada", "and to Porto?"))).reason is Reason.TOLD_OFF
     assert not scene.stub.requests
+
+
+async def test_only_whoever_manages_messages_calls_off_what_waits_of_others(scene: Scene) -> None:
+    scene.pg.allow(scene.pg.channel("general"), "manage_messages", member=scene.pg.person("Chloe"))
+    question = await say(scene, "Ada", to_bot(scene, "find me a train"))
+    await scene.decision(scene.say("Ben", "stop"))
+    assert question.id not in scene.decisions
+    stop = scene.say("Chloe", "stop")
+    assert (await scene.decision(question)).in_words() == "silent: I was told to stop"
+    assert (await scene.decision(stop)).in_words() == "silent: I was told to stop (I ended the answer to Ada)"
 
 
 @pytest.mark.usefixtures("rules_of_thumb")
 async def test_the_agent_declines_all_of_it_or_nothing(stage: Scene) -> None:
-    async with life(stage, burst_seconds=LONG, decline=True):
+    async with life(stage, burst_seconds=LONG):
         await stage.ask("Ada", "how do I get to Tokyo?")
         stage.stub.replies.append(Reply("[silent]"))
         messages = [await say(stage, "Ben", text) for text in ("I would rather take the train", "or walk")]
@@ -134,6 +147,22 @@ async def test_the_agent_declines_all_of_it_or_nothing(stage: Scene) -> None:
         await stage.outcome(messages[-1])
         assert len(stage.said()) == 1
         assert {stage.decisions[message.id][-1].reason for message in messages} == {Reason.DECLINED}
+
+
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_what_is_declined_together_is_given_back_to_its_author_as_the_one_answer_it_was_counted_as(
+    stage: Scene,
+) -> None:
+    async with life(stage, burst_seconds=LONG, turns_per_user_minute=2):
+        ben, general = stage.pg.person("Ben"), stage.pg.channel("general")
+        await stage.ask("Ada", "how do I get to Tokyo?")
+        stage.bot.limits.admit(ben, general, explicit=True, now=stage.bot._now())
+        stage.stub.replies.append(Reply("[silent]"))
+        messages = [await say(stage, "Ben", text) for text in ("I would rather take the train", "or walk")]
+        await stage.bot.bursts.end()
+        await stage.outcome(messages[-1])
+        await stage.ask("Ben", "and by ship?")
+        assert (await stage.decision(stage.mention("Ben", "is it far?"))).reason is Reason.USER_CAP
 
 
 async def test_what_waits_at_the_end_is_answered_before_it(stage: Scene) -> None:

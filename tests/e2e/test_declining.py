@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("rules_of_thumb")
 @pytest.fixture
 async def scene(stub: StubModel) -> AsyncIterator[Scene]:
     """Ada has just been answered: whatever Ben says next is doubtful."""
-    async with open_scene(stub, decline=True, decision_log="on") as scene:
+    async with open_scene(stub, decision_log="on") as scene:
         await scene.ask("Ada", "how do I get to Tokyo?")
         scene.pg.requests.clear()
         yield scene
@@ -170,7 +170,7 @@ async def test_after_three_declines_in_a_row_nobody_is_asked_about_until_somebod
 async def test_a_decline_is_no_answer_to_its_author_and_a_cap_is_told_to_nobody_who_did_not_call(
     stub: StubModel,
 ) -> None:
-    async with open_scene(stub, decline=True, turns_per_user_minute=2) as scene:
+    async with open_scene(stub, turns_per_user_minute=2) as scene:
         await scene.ask("Ada", "how do I get to Tokyo?")
         await asked(scene, SILENT)
         await scene.ask("Ben", "and by ship?")
@@ -190,7 +190,7 @@ async def test_a_declined_message_is_a_silence_in_the_decision_log(scene: Scene)
     assert WHY not in str(row)
 
 
-@pytest.mark.parametrize("setting", [{"decline": False}, {"decline": True, "model": "demo"}])
+@pytest.mark.parametrize("setting", [{"decline": False}, {"model": "demo"}])
 async def test_where_nobody_may_decline_doubt_is_silence(stub: StubModel, setting: dict[str, Any]) -> None:
     async with open_scene(stub, **setting) as scene:
         await scene.ask("Ada", "how do I get to Tokyo?")
@@ -198,7 +198,7 @@ async def test_where_nobody_may_decline_doubt_is_silence(stub: StubModel, settin
 
 
 async def test_the_judge_is_asked_instead_where_it_is_on(stub: StubModel) -> None:
-    async with open_scene(stub, decline=True, use_llm_judge=True) as scene:
+    async with open_scene(stub, use_llm_judge=True) as scene:
         await scene.ask("Ada", "how do I get to Tokyo?")
         assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.LLM_JUDGE
         assert len(stub.requests) == 1
@@ -209,34 +209,39 @@ async def test_killed_while_it_is_asked_it_may_decline_in_the_next_life(
     stub: StubModel, tmp_path: Path, then: Reply
 ) -> None:
     async with open_stage(stub, tmp_path / "state") as stage:
-        async with life(stage, decline=True):
+        async with life(stage):
             await stage.ask("Ada", "how do I get to Tokyo?")
             stub.replies.append(Reply("[silent]", gate=asyncio.Event(), chunk=3))
             message = stage.say("Ben", DOUBTFUL)
             await stage.until(lambda: len(stub.requests) == 2)
             await kill(stage)
         stub.replies.append(then)
-        async with life(stage, decline=True):
+        async with life(stage):
             await stage.outcome(message)
             assert "You were not mentioned" in stage.told()
         assert [m.content for m in stage.said()][1:] == ([then.text] if then.text else [])
 
 
-async def test_a_remote_agent_may_decline_as_far_as_its_file_knows_nothing_of_it(
-    stub: StubModel, tmp_path: Path
+@pytest.fixture
+async def docs() -> AsyncIterator[RemoteAgent]:
+    agent = RemoteAgent()
+    await agent.start()
+    yield agent
+    await agent.stop()
+
+
+async def test_a_remote_agent_may_decline_though_its_file_says_nothing_of_that(
+    stub: StubModel, docs: RemoteAgent, tmp_path: Path
 ) -> None:
-    remote = RemoteAgent()
-    await remote.start()
     agents = tmp_path / "agents.toml"
-    agents.write_text(f'[[agent]]\nname = "docs"\nkind = "ums"\nurl = "{remote.url}"\nabout = "The handbook."\n')
-    async with open_scene(stub, decline=True, agents=agents) as scene:
+    agents.write_text(f'[[agent]]\nname = "docs"\nkind = "ums"\nurl = "{docs.url}"\nabout = "The handbook."\n')
+    async with open_scene(stub, agents=agents) as scene:
         await scene.ask("Ada", "docs: how many holidays are there?")
-        remote.answers.append(Said(status=204))
+        docs.answers.append(Said(status=204))
         message = await asked(scene, who="Ada", text="what about Monday?")
         assert last_decision(scene, message).reason is Reason.DECLINED
-        assert [body.get("may_decline") for body in remote.chats] == [None, True]
+        assert [body.get("may_decline") for body in docs.chats] == [None, True]
         assert len(scene.said()) == 1
-        remote.answers.append(whole("It is one."))
+        docs.answers.append(whole("It is one."))
         assert (await scene.ask("Ada", "docs: and Monday?")).content == "It is one."
         assert not stub.requests
-    await remote.stop()

@@ -87,7 +87,7 @@ async def test_the_judge_is_not_asked_outside_the_window(stub: StubModel) -> Non
 
 @pytest.mark.usefixtures("rules_of_thumb")
 async def test_the_judge_is_not_asked_when_it_is_off(stub: StubModel) -> None:
-    async with open_scene(stub) as scene:
+    async with open_scene(stub, decline=False) as scene:
         await scene.ask("Ada", "how do I get to Tokyo?")
         assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.NO_TRIGGER
         assert not stub.judged
@@ -130,7 +130,7 @@ async def test_when_the_days_tokens_are_spent_it_says_so_once_then_keeps_silent(
 
 
 async def test_when_the_days_tokens_run_low_it_answers_mentions_only(stub: StubModel) -> None:
-    async with open_scene(stub, daily_tokens=ANSWER_TOKENS + 3) as scene:
+    async with open_scene(stub, decline=False, daily_tokens=ANSWER_TOKENS + 3) as scene:
         await scene.ask("Ada", "one")
         assert (await scene.decision(scene.say("Ada", "and two?"))).reason is Reason.DAILY_CAP
         await scene.until(lambda: len(scene.said()) == 2)

@@ -166,6 +166,22 @@ async def test_an_ignored_offer_goes_and_the_cooldown_doubles(scene: Scene) -> N
     await scene.until(lambda: len(scene.journal.find("offered")) == 2)
 
 
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_a_question_counts_as_answered_once_the_agent_has_not_declined_it(stage: Scene) -> None:
+    async with life(stage):
+        await offers(stage, "on")
+        await stage.ask("Ada", "hello")
+        channel = stage.bot.book.get(stage.pg.channel("general"))
+        assert channel
+        stage.stub.replies.append(Reply("[silent]"))
+        declined = stage.say("Ben", "does the library lend laptops to guests?")
+        await stage.outcome(declined)
+        assert declined.id not in channel.ring.answered
+        answered = stage.say("Chloe", "does the library lend laptops to guests?")
+        await stage.outcome(answered)
+        assert answered.id in channel.ring.answered
+
+
 async def test_who_is_answered_by_a_human_is_offered_nothing(scene: Scene) -> None:
     await unanswered(scene)
     scene.clock.advance(30)  # type: ignore[union-attr]

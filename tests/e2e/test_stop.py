@@ -48,7 +48,7 @@ async def test_whoever_is_answered_ends_it_and_is_left_alone_until_they_mention_
     stop = scene.say("Ben", words.format(bot=scene.pg.bot_id))
     assert await scene.outcome(question) == "stopped"
     assert [m.content for m in scene.said()] == ["One, two,\n\n-# Stopped."]
-    assert (await scene.decision(stop)).in_words() == "silent: you told me to stop (I ended the answer to you)"
+    assert (await scene.decision(stop)).in_words() == "silent: I was told to stop (I ended the answer to you)"
     later = await scene.decision(scene.say("Ben", "what about three?"))
     assert (later.respond, later.reason) == (False, Reason.TOLD_OFF)
     await scene.ask("Ben", "count again")
@@ -74,7 +74,7 @@ async def test_whoever_manages_messages_ends_it_and_what_waits(scene: Scene) -> 
     stop = scene.say("Chloe", "shut up")
     assert await scene.outcome(question) == "stopped"
     words = (await scene.decision(stop)).in_words()
-    assert words == "silent: you told me to stop (I ended the answers to Ben and Ada)"
+    assert words == "silent: I was told to stop (I ended the answers to Ben and Ada)"
     await scene.at_rest()
     await scene.until(lambda: len(scene.said()) == 2)
     assert sorted(m.content for m in scene.said()) == ["One, two,\n\n-# Stopped.", "Stopped."]
@@ -97,7 +97,7 @@ async def test_anybody_ends_what_nobody_had_asked_for_and_following_ends_there(s
     stop = scene.say("Ben", "not now")
     assert await scene.outcome(question) == "stopped"
     words = (await scene.decision(stop)).in_words()
-    assert words == "silent: you told me to stop (I ended the answer to Chloe)"
+    assert words == "silent: I was told to stop (I ended the answer to Chloe)"
     assert (await scene.decision(scene.say("Chloe", "and Kyoto?"))).reason is Reason.UNWELCOME
 
 

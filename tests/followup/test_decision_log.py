@@ -24,6 +24,7 @@ from followup.decision_log import (
     DecisionLog,
     Entry,
     Revision,
+    Silence,
     UnusableFileError,
 )
 from followup.outcomes import Mark, Outcome
@@ -135,6 +136,21 @@ def test_missed_is_said_of_silences_only_and_the_others_of_answers(
 def test_the_first_outcome_stays(file: DecisionFile) -> None:
     file.write([entry(1), Mark(1, Outcome.DELETED, 5.0), Mark(1, Outcome.DISLIKED, 6.0)])
     assert file.read() == [entry(1, outcome=Outcome.DELETED, outcome_at=5.0)]
+
+
+# What is left unanswered after all
+
+
+def test_a_silence_takes_back_the_answer_and_leaves_the_rest_of_the_row(file: DecisionFile) -> None:
+    file.write([entry(1, content="x"), entry(2), Assignment(1, "docs", "last"), Silence(1, "declined")])
+    declined = entry(1, respond=False, reason="declined", content="x", agent="docs", agent_reason="last")
+    assert file.read() == [declined, entry(2)]
+
+
+def test_a_silence_can_be_missed_from_then_on_and_is_no_butting_in(file: DecisionFile) -> None:
+    file.write([entry(1), Silence(1, "declined"), Mark(1, Outcome.TOLD_OFF, 4.0), Mark(1, Outcome.MISSED, 5.0)])
+    (found,) = file.read()
+    assert found.outcome is Outcome.MISSED
 
 
 # Who answers

@@ -88,3 +88,10 @@ def test_nothing_grows_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(outcomes) == 30
     assert outcomes.told_off(89, AT) is None
     assert outcomes.told_off(90, AT)
+
+
+def test_what_is_not_answered_after_all_is_not_told_off(outcomes: Outcomes) -> None:
+    outcomes.unanswered(CHANNEL, ANSWER)
+    assert outcomes.told_off(CHANNEL, AT)
+    outcomes.unanswered(CHANNEL, QUESTION)
+    assert outcomes.told_off(CHANNEL, AT) is None

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from pydantic import JsonValue
 
-from state.limits import Cap, Limits
+from state.limits import Cap, Limits, Refusal
 from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, BEN, CHANNEL
 
@@ -203,3 +203,28 @@ def test_what_is_no_stored_limit_is_refused_and_changes_nothing(clock: FakeClock
     with pytest.raises(ValueError, match="validation error"):
         limits.restore(stored)
     assert limits.tokens_today == 7
+
+
+def test_an_answer_that_was_not_given_does_not_count(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=2, daily_tokens=None)
+    assert admitted(limits, clock, times=2) == 2
+    limits.give_back(ANNA)
+    limits.give_back(BEN)
+    assert admitted(limits, clock, times=2) == 1
+
+
+def test_whoever_did_not_call_is_not_told_of_a_cap_and_whoever_does_afterwards_is(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=1, daily_tokens=1)
+    admitted(limits, clock)
+    for _ in range(2):
+        refusal = limits.admit(ANNA, CHANNEL, explicit=False, now=clock.now, tells=False)
+        assert refusal == Refusal(Cap.USER, False, clock.now + timedelta(minutes=1))
+        limits.spend(1, clock.now)
+        refusal = limits.admit(ANNA, CHANNEL, explicit=False, now=clock.now, tells=False)
+        assert refusal == Refusal(Cap.DAILY, False, MIDNIGHT)
+        limits.restore(Limits(turns_per_user_minute=1, daily_tokens=1).stored())
+    for tokens in (0, 1):
+        limits.spend(tokens, clock.now)
+        refusal = limits.admit(ANNA, CHANNEL, explicit=True, now=clock.now)
+        assert refusal
+        assert refusal.announce

@@ -231,7 +231,6 @@ def make_bot(scene: Scene, settings: Mapping[str, Any] | None = None, **client_o
         "model": "openai-chat:stub",
         "decision_log": "off",
         "burst_seconds": 0,
-        "decline": False,
         "state_dir": scene.folder,
         **(settings or {}),
     }
