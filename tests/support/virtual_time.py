@@ -35,6 +35,23 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._skipping.now
 
 
+class ForwardedLoop(asyncio.SelectorEventLoop):
+    """For real sockets: its time goes on by itself, and can be put forward."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+        super().__init__()
+
+    def time(self) -> float:
+        return super().time() + self._ahead
+
+    async def forward(self, seconds: float) -> None:
+        """Lets so many seconds have passed; what was due by then has begun when this returns."""
+        self._ahead += seconds
+        await asyncio.sleep(0)  # in the round that this begins it is seen
+        await asyncio.sleep(0)
+
+
 async def until(condition: Callable[[], object], rounds: int = 2_000) -> None:
     """Lets everything else run, without letting time pass, until the condition holds; fails where it never does."""
     for _ in range(rounds):
