@@ -34,7 +34,8 @@ from llm_history import (
 from state.agent_state import GENERAL, AgentState, read_agent_state
 from state.declines import Declines
 from state.engagement import Engagement
-from state.message import MessageRecord, Source, called_by_name
+from state.message import MessageRecord, Source
+from state.names import add_to, called_by_name, index_of
 
 __all__ = [
     "ChannelConversation",
@@ -107,8 +108,10 @@ class ChannelConversation:
 
     since: the id of its first message, not counting those put in front of it. remote: of the messages that a remote
     agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left:
-    those whose conversation is not to be gone on with, though one of them may still be answering in it. waits: whether
-    a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn began.
+    those whose conversation is not to be gone on with, though one of them may still be answering in it. names: of those
+    who spoke; called: whom which word calls; named: by a message's id, to whom it is by mention, reply or name. waits:
+    whether a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn
+    began.
     unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
     """
 
@@ -122,6 +125,8 @@ class ChannelConversation:
     engagement_before: Engagement = field(default_factory=Engagement)
     told_through: int = -1
     names: dict[int, str] = field(default_factory=dict)
+    called: dict[str, int] = field(default_factory=dict)
+    named: dict[int, frozenset[int]] = field(default_factory=dict)
     own: set[int] = field(default_factory=set)
     revisions: Changes = field(default_factory=dict)
     unsaid: set[int] = field(default_factory=set)
@@ -159,11 +164,16 @@ class ChannelConversation:
         self.size += message.size
         if not message.is_bot:
             self.participants.add(message.author_id)
-            self.names[message.author_id] = message.author
+            if self.names.get(message.author_id) != message.author:
+                self.names[message.author_id] = message.author
+                add_to(self.called, message.author_id, message.author)
+        told_whom = self._told_whom(message)
+        called = called_by_name(message, self.names, self.called)
+        self.named[message.message_id] = told_whom.named | called
         self.engagement_before = self.engagement
         # An offer is no word to anybody until it is taken up: what people say behind it they say to each other.
         if not message.unasked:
-            self.engagement = self.engagement.after(self._told_whom(message), called_by_name(message, self.names))
+            self.engagement = self.engagement.after(told_whom, called)
 
     def _told_whom(self, message: MessageRecord) -> MessageRecord:
         """The message with the author of what it replies to, where only the conversation knows that."""
@@ -191,7 +201,7 @@ class ChannelConversation:
         """A copy of the latest messages in which these are one, the newest."""
         ids = {m.message_id for m in messages}
         others = [m for m in self.messages[-MAX_JOINED:] if m.message_id not in ids]
-        return replace(self, messages=[*others, utterance], participants=set(), names={}, own=set(self.own))
+        return replace(self, messages=[*others, utterance], participants=set(), names={}, called={}, own=set(self.own))
 
     def _is_newest(self, message: MessageRecord) -> bool:
         return bool(self.messages) and (self.messages[-1] is message or self.messages[-1] == message)
@@ -361,10 +371,12 @@ class ChannelConversation:
         self.size = sum(m.size for m in messages)
         self.own &= {m.message_id for m in messages}
         self.names = {m.author_id: m.author for m in messages if not m.is_bot}
+        self.called = index_of(self.names)
+        self.named = {m.message_id: self.named.get(m.message_id, frozenset()) for m in messages}
         self.participants = set(self.names)
 
     def _replay(self, messages: Sequence[MessageRecord]) -> None:
-        self.messages, self.size = [], 0
+        self.messages, self.size, self.named = [], 0, {}
         self.engagement = self.engagement_before = Engagement()
         for message in messages:
             self._append(message)

@@ -17,16 +17,20 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from conversation import ChannelConversation, Unwelcome
-from followup.features import features
 from followup.model import Eagerness, FollowupModel, load_model
+from followup.probation import passed_over, pending, without
 from state.engagement import RECENT, Engagement
-from state.message import MessageRecord, called_by_name
+from state.message import MessageRecord
+from state.names import called_by_name
 from state.remarks import MAX_REMARK_WORDS, Remark, bare_remark
 from state.stopping import stops_person
 from state.wording import read
 
 JUDGE_DEADLINE_SECONDS = 3.0
 QUIET_CHANNEL_PEOPLE = 4
+MAX_REMARKS = 5
+ADDRESSED_SHARE = 0.5  # of the score is left where somebody else has just spoken to the author by name, or is named
+PASSED_OVER_SHARE = 0.85  # of the score is left for each unprompted answer that nobody took up
 SHORT_QUESTION_WORDS = 10
 CONTINUATION = re.compile(r"(and|also|what about|how about|why|but)\b", re.IGNORECASE)
 
@@ -78,7 +82,7 @@ IN_WORDS: Mapping[Reason, tuple[str, str]] = {
     Reason.JUDGE_LATE: ("", "I was unsure, and the judge took too long"),
     Reason.DECLINED: ("", "my model, asked for an answer, took it as not meant for me, or as wanting none"),
     Reason.DECLINE_FAILED: ("", "I was unsure, and my model failed when it was asked for an answer"),
-    Reason.STOP: ("", "you told me to stop"),
+    Reason.STOP: ("", "I was told to stop"),
     Reason.DELETED: ("", "it was deleted while I thought about it"),
     Reason.OPTED_OUT: ("", "you asked me not to read you, and did not mention me"),
     Reason.CHANNEL_NOT_LISTED: ("", "I am not set up to speak in this channel"),
@@ -149,8 +153,9 @@ class Decision:
         words = IN_WORDS[self.reason][0 if self.respond else 1]
         score = f": {self.score:.2f}" if self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) else ""
         evidence = f" ({self.evidence}{score})" if self.evidence else ""
+        undeclined = ", and my model did not decline" if self.respond and self.may_decline else ""
         agent = f"; {self.agent}" if self.agent else ""
-        return f"{self._outcome}: {words}{evidence}{agent}"
+        return f"{self._outcome}: {words}{evidence}{undeclined}{agent}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +181,12 @@ class FollowupTier(Protocol):
 
     doubt: the scores, from the first up to but without the second, at which the judge is asked instead, if it is on.
     gate: likewise, those at which the agent is asked and may decline; above them it simply answers. limited_gate: the
-    score that is needed for that shortly after it has declined.
+    score that is needed for that shortly after it has declined. open_from: from this score on, what reads like a
+    follow-up is one.
     """
+
+    @property
+    def open_from(self) -> float: ...
 
     @property
     def doubt(self) -> tuple[float, float]: ...
@@ -207,9 +216,14 @@ class TrainedFollowup:
         return self.model.thresholds[eager], self.model.thresholds[quiet]
 
     @property
+    def open_from(self) -> float:
+        """The threshold of the most eager point."""
+        return self.model.thresholds[Eagerness.EAGER]
+
+    @property
     def gate(self) -> tuple[float, float]:
-        """From the threshold of the next more eager point to that of the quietest one."""
-        return self.doubt[0], self.model.thresholds[Eagerness.QUIET]
+        """From the threshold of the next more eager point to where it is certain."""
+        return self.doubt[0], self.model.certain
 
     @property
     def limited_gate(self) -> float:
@@ -217,10 +231,27 @@ class TrainedFollowup:
         return max(self.model.thresholds[self.eagerness], self.model.thresholds[Eagerness.BALANCED])
 
     def __call__(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, /) -> Decision:
-        estimate = self.model.estimate(features(message, conversation, bot_user_id))
-        respond = estimate.probability >= self.model.thresholds[self.eagerness]
+        estimate = self.model.estimate(message, conversation, bot_user_id)
+        score = estimate.probability
+        standing = conversation.engagement_at(message).standing(message.author_id)
+        if standing.is_addressed_by_others or names_others(message, conversation, bot_user_id):
+            score *= ADDRESSED_SHARE
+        if score >= self.model.thresholds[Eagerness.EAGER]:
+            score = self._on_probation(score, message, conversation, bot_user_id)
+        respond = score >= self.model.thresholds[self.eagerness]
         reason = Reason.FOLLOWUP if respond else Reason.NO_TRIGGER
-        return Decision(respond, reason, tier=2, score=estimate.probability, evidence=estimate.evidence)
+        return Decision(respond, reason, tier=2, score=score, evidence=estimate.evidence)
+
+    def _on_probation(
+        self, score: float, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int
+    ) -> float:
+        """The score, lowered by unprompted answers that nobody took up, and raised by none that went to others."""
+        answers = pending(message, conversation, bot_user_id)
+        to_others = [answer for answer in answers if message.author_id not in answer.addressees]
+        if to_others:
+            as_if = self.model.estimate(message, without(to_others, conversation), bot_user_id)
+            score = min(score, as_if.probability)
+        return score * PASSED_OVER_SHARE ** len(passed_over(answers, message, conversation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +260,8 @@ class FollowupRules:
 
     window_seconds: float = 60
     doubt: tuple[float, float] = (0.5, 0.6)
-    gate: tuple[float, float] = (0.5, 0.6)
+    gate: tuple[float, float] = (0.5, 0.8)
+    open_from: float = 0.5
     limited_gate: float = 0.6
 
     def __call__(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, /) -> Decision:
@@ -248,8 +280,8 @@ class ResponseDecider:
 
     followup: the second tier, None for the trained model (then ModelFileError is raised where its file cannot be used).
     judge: None to do without. declines: whether the agent may decline; it may not where a judge is asked before.
-    window_seconds: how long after the bot spoke a follow-up in a quiet channel always
-    counts. Whoever answers a prompt of ours is answered without being judged: see AWAITED.
+    window_seconds: how long after the bot spoke a follow-up in a quiet channel always counts. Whoever answers a prompt
+    of ours is answered without being judged: see AWAITED.
     """
 
     def __init__(
@@ -279,29 +311,27 @@ class ResponseDecider:
             return NOTHING
         if is_explicit_trigger(message, bot_user_id) or _replies_to_bot(message, conversation):
             return TOLD_OFF if conversation.engagement_at(message).is_telling_off(message) else _explicit(message)
-        if (rule := self.rule(message, conversation, bot_user_id)) and not (self._declines and rule.respond):
+        if rule := self.rule(message, conversation, bot_user_id):
             return rule
-        if self._declines:
-            return self._gated(rule, message, conversation, bot_user_id)
         guess = self.guess(message, conversation, bot_user_id)
+        if guess.score >= self._followup.open_from and self._goes_on(message, conversation, bot_user_id):
+            guess = replace(guess, respond=True, reason=Reason.RECENT_FOLLOWUP)
+        if self._declines:
+            return self._gated(guess, message, conversation)
         low, high = self._followup.doubt
-        if self._judge and low <= guess.score < high:
+        if self._judge and low <= guess.score < high and guess.reason is not Reason.RECENT_FOLLOWUP:
             return await self._ask(self._judge, message, conversation)
         return guess
 
-    def _gated(
-        self, rule: Decision | None, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int
-    ) -> Decision:
-        """The decision where the agent may decline. rule: the one by which it would be asked, if there is one."""
-        is_limited = conversation.declines.limit(message.author_id, message.timestamp)
-        if rule and not is_limited:
-            return replace(rule, may_decline=True)
-        guess = self.guess(message, conversation, bot_user_id)
+    def _gated(self, guess: Decision, message: MessageRecord, conversation: ChannelConversation) -> Decision:
+        """The decision where the agent may decline."""
         low, high = self._followup.gate
         if guess.score >= high:
             return guess
-        is_asked = guess.score >= (self._followup.limited_gate if is_limited else low)
-        reason = Reason.FOLLOWUP if is_asked else Reason.NO_TRIGGER
+        is_limited = conversation.declines.limit(message.author_id, message.timestamp)
+        goes_on = guess.reason is Reason.RECENT_FOLLOWUP and not is_limited
+        is_asked = goes_on or guess.score >= (self._followup.limited_gate if is_limited else low)
+        reason = guess.reason if goes_on else Reason.FOLLOWUP if is_asked else Reason.NO_TRIGGER
         return replace(guess, respond=is_asked, reason=reason, may_decline=is_asked)
 
     def guess(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Decision:
@@ -321,18 +351,20 @@ class ResponseDecider:
             return TOLD_OFF
         if conversation.unwelcome:
             return UNWELCOME[conversation.unwelcome]
-        if _asks_for_no_answer(message, conversation, engagement):
-            return ACKNOWLEDGED
-        is_for_others = names_others(message, conversation, bot_user_id)
-        if is_for_others or engagement.standing(message.author_id).is_addressed_by_others:
-            return None
-        return self._quiet_followup(message, engagement)
+        return ACKNOWLEDGED if _asks_for_no_answer(message, conversation, engagement) else None
 
-    def _quiet_followup(self, message: MessageRecord, engagement: Engagement) -> Decision | None:
-        """Document 003's two scenarios: whoever was just answered goes on, or somebody else asks right after."""
-        if not (engagement.bot_spoke_last and spoke_within(self._window, message, engagement)):
-            return None
-        return JUST_SPOKEN if is_quiet(message, engagement) and looks_like_followup(message.content) else None
+    def _goes_on(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:
+        """Document 003's two scenarios: whoever was just answered goes on, or somebody else asks right after.
+
+        Neither is what its words show to be for the room or for a person.
+        """
+        engagement = conversation.engagement_at(message)
+        if not (looks_like_followup(message.content) and spoke_within(self._window, message, engagement)):
+            return False
+        is_for_others = names_others(message, conversation, bot_user_id) or "room" in message.wording.talk
+        if is_for_others or engagement.standing(message.author_id).is_addressed_by_others:
+            return False
+        return is_quiet(message, engagement) and _bot_spoke_last(message, conversation)
 
     async def _ask(self, judge: Judge, message: MessageRecord, conversation: ChannelConversation) -> Decision:
         try:
@@ -360,7 +392,6 @@ UNWELCOME: Mapping[Unwelcome, Decision] = {
     Unwelcome.DISLIKED: Decision(False, Reason.UNWELCOME, tier=2, evidence="it got a thumbs down"),
 }
 ACKNOWLEDGED = Decision(False, Reason.ACKNOWLEDGEMENT, tier=2)
-JUST_SPOKEN = Decision(True, Reason.RECENT_FOLLOWUP, tier=2, score=1.0)
 
 
 def is_explicit_trigger(message: MessageRecord, bot_user_id: int) -> bool:
@@ -389,7 +420,7 @@ def addresses_others(message: MessageRecord, bot_user_id: int) -> bool:
 
 def names_others(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:
     """It names a person other than the bot, be it without a mention."""
-    return bool((message.named | called_by_name(message, conversation.names)) - {bot_user_id})
+    return bool((message.named | called_by_name(message, conversation.names, conversation.called)) - {bot_user_id})
 
 
 def _asks_for_no_answer(message: MessageRecord, conversation: ChannelConversation, engagement: Engagement) -> bool:
@@ -406,6 +437,16 @@ def _asks_for_no_answer(message: MessageRecord, conversation: ChannelConversatio
 def spoke_within(seconds: float, message: MessageRecord, engagement: Engagement) -> bool:
     spoke = engagement.bot_spoke
     return spoke is not None and message.timestamp - spoke.at < timedelta(seconds=seconds)
+
+
+def _bot_spoke_last(message: MessageRecord, conversation: ChannelConversation) -> bool:
+    """Whether nobody has said anything since the bot did but thanks, laughs and the like."""
+    for earlier in reversed(conversation.before(message, MAX_REMARKS + 1)):
+        if earlier.is_bot:
+            return True
+        if bare_remark(earlier.text) is None:
+            return False
+    return False
 
 
 def is_quiet(message: MessageRecord, engagement: Engagement) -> bool:

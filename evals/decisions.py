@@ -1,6 +1,7 @@
 """`python -m evals.decisions EXAMPLES.jsonl > PREDICTIONS.jsonl`: the decider's decision on each example.
 
-One JSON object a line: id, respond, and the score: the model's probability before any rule, 1 for an explicit trigger.
+One JSON object a line: id, respond, and the score: how sure the model is, before any rule, that it was said to the bot;
+1 for an explicit trigger. (What it answers goes by more than that: whether an answer is wanted.)
 """
 
 from __future__ import annotations
@@ -15,25 +16,26 @@ import orjson
 
 from decider import Reason, ResponseDecider, TrainedFollowup
 from evals.examples import BOT, Example, ExampleError, conversation_of, message_of, read_examples
-from followup.model import Eagerness, ModelFileError, load_model
+from followup.model import Eagerness, FollowupModel, ModelFileError, load_model
 
 
-async def predict_one(example: Example, decider: ResponseDecider) -> bytes:
+async def predict_one(example: Example, decider: ResponseDecider, model: FollowupModel) -> bytes:
     """The line on one example: the decision as the running bot would take it."""
     conversation, message = conversation_of(example), message_of(example)
     conversation.add(message)
     decision = await decider.should_respond(message, conversation, BOT)
     is_explicit = decision.reason is Reason.EXPLICIT_TRIGGER
-    score = decision.score if is_explicit else decider.guess(message, conversation, BOT).score
+    score = decision.score if is_explicit else model.estimate(message, conversation, BOT).said
     return orjson.dumps({"id": example.id, "respond": decision.respond, "score": score}) + b"\n"
 
 
 def predict(examples: Iterable[Example], eagerness: Eagerness) -> Iterator[bytes]:
     """The lines of predictions. Raises ModelFileError."""
-    decider = ResponseDecider(followup=TrainedFollowup(load_model(), eagerness))
+    model = load_model()
+    decider = ResponseDecider(followup=TrainedFollowup(model, eagerness))
     with asyncio.Runner() as runner:
         for example in examples:
-            yield runner.run(predict_one(example, decider))
+            yield runner.run(predict_one(example, decider, model))
 
 
 def main() -> int:

@@ -41,11 +41,11 @@ class ExampleError(ValueError):
     """An example that cannot be read. Its text names the file, the line and the field."""
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Past(_Strict):
+class Past(Strict):
     """An earlier message. ago: messages back, 1 is the one directly before; dt: seconds back."""
 
     ago: Annotated[int, Field(ge=1, lt=NUMBER)]
@@ -61,7 +61,7 @@ class PastMessage(Past):
     to: list[Name] = Field(default_factory=list)
 
 
-class Counters(_Strict):
+class Counters(Strict):
     """Counted up to but excluding the message."""
 
     msgs_since_bot: Annotated[int, Field(ge=0, lt=NUMBER)]
@@ -78,7 +78,7 @@ class Counters(_Strict):
     bot_partners_5m: Count
 
 
-class Example(_Strict):
+class Example(Strict):
     """One message to decide on. label, cont: it replies to the bot, it goes on with something that does."""
 
     id: str
@@ -149,12 +149,12 @@ def conversation_of(example: Example) -> ChannelConversation:
     for past in example.context:
         # Messages were left out in between: they count all the same.
         conversation.engagement = replace(conversation.engagement, number=NUMBER - past.ago)
-        conversation.add(_record(past, example.now))
+        conversation.add(record_of(past, example.now))
     conversation.engagement = _completed(conversation.engagement, example)
     return conversation
 
 
-def _record(past: PastMessage, now: datetime) -> MessageRecord:
+def record_of(past: PastMessage, now: datetime) -> MessageRecord:
     content = _content(past.text)
     return MessageRecord(
         author=BOT_NAME if past.is_bot else past.author,

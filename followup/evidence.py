@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum, auto
 from itertools import islice
 
-from followup.features import BOT, MOST_MESSAGES, NEVER, NOBODY, SAYS, STARTS, Features
+from followup.features import BOT, MOST_MESSAGES, NEVER, NOBODY, OTHER, Features, feature_names
 
 SHOWN = 3
 QUIET_PEOPLE = 4
@@ -21,7 +21,9 @@ class Aspect(IntEnum):
     BOT_ASKED = auto()
     BOT_SPOKE = auto()
     PARTNER = auto()
+    ANSWERED = auto()
     OWN_WORDS = auto()
+    SPEAKERS = auto()
     NAMES_OTHERS = auto()
     NAMES_BOT = auto()
     QUESTION = auto()
@@ -32,8 +34,7 @@ class Aspect(IntEnum):
     OPEN_QUESTION = auto()
 
 
-_QUESTION_CUES = {"says_question", "starts_question", "starts_asking"}
-ASPECT_OF: Mapping[str, Aspect] = {
+OF_NAME: Mapping[str, Aspect] = {
     name: aspect
     for aspect, names in {
         Aspect.SPOKEN_TO: """to_author_ago to_author_seconds to_author_words to_author_names to_author_of_3 is_due
@@ -41,32 +42,54 @@ ASPECT_OF: Mapping[str, Aspect] = {
         Aspect.BOT_ASKED: "to_author_asks bot_asks",
         Aspect.BOT_SPOKE: "bot_ago bot_seconds bot_words bot_in_window bot_to_others_ago people_since_bot",
         Aspect.PARTNER: """partner bot_score rival_score margin rank own_to_bot rival_to_own own_to_rival own_since
-            own_to_rivals_since rivals_to_own_since free_since own_to own_before_to before_run""",
-        Aspect.OWN_WORDS: "own_seconds own_words own_asks own_in_window",
-        Aspect.NAMES_OTHERS: "names_others names_others_first names_speakers",
-        Aspect.NAMES_BOT: "names_bot names_bot_first",
-        Aspect.QUESTION: "asks ends_asking " + " ".join(_QUESTION_CUES),
-        Aspect.WORDING: "exclaims has_link commas colons capitals word_length is_command "
-        + " ".join({*("says_" + cue for cue in SAYS), *("starts_" + cue for cue in STARTS)} - _QUESTION_CUES),
+            own_to_rivals_since rivals_to_own_since free_since own_to own_before_to before_run previous_is_bots""",
+        Aspect.ANSWERED: """room_answered_of_6 room_left_alone taken_up left_alone_since_bot own_said own_answered
+            own_answered_share own_answered_of_3 own_last_answered own_left_alone own_calls""",
+        Aspect.OWN_WORDS: "own_seconds own_words own_asks own_in_window own_ago run burst",
+        Aspect.SPEAKERS: "speaker_1 speaker_2 speaker_3 speaker_4 speaker_5 other_ago other_seconds previous_seconds",
+        Aspect.NAMES_OTHERS: "names_others names_others_first names_speakers names_person names_person_last",
+        Aspect.NAMES_BOT: "names_bot names_bot_first names_bot_anywhere",
+        Aspect.QUESTION: """asks ends_asking says_question starts_question starts_asking talk_ask talk_verb lead_ask
+            lead_verb lead_can_you lead_i_ask talk_can_you talk_i_ask""",
         Aspect.LENGTH: "words length rare_words",
-        Aspect.OVERLAP: """overlap_bot overlap_rival overlap_margin overlap_own shared_to_author shared_bot
-            shared_people new_words""",
-        Aspect.CROWD: "people window_seconds",
-        Aspect.OPEN_QUESTION: "open_question",
+        Aspect.CROWD: "people window_seconds window_speakers window_named",
+        Aspect.OPEN_QUESTION: "open_question open_asks",
     }.items()
     for name in names.split()
 }
+OF_BEGINNING: Mapping[str, Aspect] = {
+    "last_": Aspect.BOT_ASKED,
+    "rival_": Aspect.SPEAKERS,
+    "alike_": Aspect.OVERLAP,
+    "thread_": Aspect.OVERLAP,
+    "rare_": Aspect.OVERLAP,
+    "shared_": Aspect.OVERLAP,
+    "new_words": Aspect.OVERLAP,
+}
+
+
+def _aspect_of(name: str) -> Aspect:
+    found = (aspect for beginning, aspect in OF_BEGINNING.items() if name.startswith(beginning))
+    return OF_NAME[name] if name in OF_NAME else next(found, Aspect.WORDING)
+
+
+ASPECT_OF: Mapping[str, Aspect] = {name: _aspect_of(name) for name in (*feature_names(), "words_score")}
 
 
 def in_words(moved: Mapping[Aspect, float], features: Features) -> str:
     """The three aspects that moved the estimate most, either way: "a, b, and c". Some have no words where they lack."""
     strongest_first = sorted(moved, key=lambda aspect: -abs(moved[aspect]))
-    clauses = filter(None, (WORDS[aspect](features) for aspect in strongest_first))
-    *first, last = islice(clauses, SHOWN)
-    return f"{', '.join(first)}, and {last}"
+    *first, last = islice(_clauses(strongest_first, moved, features), SHOWN)
+    return f"{', '.join(first)}, and {last}" if first else last
 
 
-def _spoken_to(features: Features) -> str:
+def _clauses(aspects: list[Aspect], moved: Mapping[Aspect, float], features: Features) -> Iterator[str]:
+    for aspect in aspects:
+        if words := WORDS[aspect](features, moved[aspect] > 0):
+            yield words
+
+
+def _spoken_to(features: Features, _speaks_for: bool) -> str:
     ago = features["to_author_ago"]
     if ago == NEVER:
         return "I had said nothing to you"
@@ -75,7 +98,7 @@ def _spoken_to(features: Features) -> str:
     return "I had answered you shortly before" if ago <= A_WHILE else "it was a while since I answered you"
 
 
-def _bot_spoke(features: Features) -> str:
+def _bot_spoke(features: Features, _speaks_for: bool) -> str:
     since = int(features["bot_ago"]) - 1
     if since >= MOST_MESSAGES - 1:
         return "I had not spoken lately"
@@ -84,52 +107,80 @@ def _bot_spoke(features: Features) -> str:
     return "one message had passed since I spoke" if since == 1 else f"{since} messages had passed since I spoke"
 
 
-def _partner(features: Features) -> str:
+def _partner(features: Features, _speaks_for: bool) -> str:
     partner = features["partner"]
     if partner == BOT:
         return "you were talking with me"
-    return "you were talking with nobody yet" if partner == NOBODY else "you were talking with somebody else"
+    return "you were talking with nobody in particular" if partner == NOBODY else "you were talking with somebody else"
 
 
-def _overlap(features: Features) -> str:
-    margin = features["overlap_margin"]
-    if margin == 0:
-        return "it took up no one's words in particular"
-    return "it took up my words" if margin > 0 else "it took up somebody else's words"
+def _answered(features: Features, speaks_for: bool) -> str:
+    if features["room_answered_of_6"]:
+        return "I was part of the talk" if speaks_for else "the talk had moved on"
+    return "the last messages were not to me"
 
 
-def _length(features: Features) -> str:
+def _speakers(features: Features, _speaks_for: bool) -> str:
+    previous = features["speaker_1"]
+    if previous == BOT:
+        return "nobody had spoken since I did"
+    return "somebody else had spoken last" if previous == OTHER else "you had spoken last yourself"
+
+
+def _overlap(features: Features, speaks_for: bool) -> str:
+    margin = features["thread_margin"]
+    if margin > 0 and speaks_for:
+        return "it took up words of mine"
+    if margin < 0 and not speaks_for:
+        return "it took up other people's words"
+    return "" if speaks_for or margin else "you changed the subject"
+
+
+def _length(features: Features, _speaks_for: bool) -> str:
     words = features["words"]
     if SHORT_WORDS < words < LONG_WORDS:
-        return "it was neither short nor long"
+        return ""
     return "it was short" if words <= SHORT_WORDS else "it was long"
 
 
-def _wording(features: Features) -> str:
-    known = {"says_thanks": "it said thanks", "starts_greeting": "it greeted", "says_everybody": "it spoke to anybody"}
-    return next((words for name, words in known.items() if features[name]), "")
+def _wording(features: Features, speaks_for: bool) -> str:
+    known = {
+        "talk_thanks": "it said thanks",
+        "starts_greeting": "it greeted",
+        "talk_laugh": "it laughed",
+        "talk_room": "it spoke to anybody",
+        "lead_make": "it asked for something",
+    }
+    wanted = {"lead_make"} if speaks_for else known.keys() - {"lead_make"}
+    found = next((words for name, words in known.items() if name in wanted and features[name]), "")
+    return found or ("it was worded like something for me" if speaks_for else "it was worded like talk among people")
 
 
-def _either(name: str, yes: str, no: str) -> Callable[[Features], str]:
-    return lambda features: yes if features[name] > 0 else no
+def _question(features: Features, _speaks_for: bool) -> str:
+    asks = features["asks"] or features["talk_ask"] or features["lead_verb"] or features["lead_can_you"]
+    return "you asked a question" if asks else "it was no question"
 
 
-WORDS: Mapping[Aspect, Callable[[Features], str]] = {
+def _either(name: str, yes: str, no: str) -> Callable[[Features, bool], str]:
+    return lambda features, _speaks_for: yes if features[name] > 0 else no
+
+
+WORDS: Mapping[Aspect, Callable[[Features, bool], str]] = {
     Aspect.SPOKEN_TO: _spoken_to,
-    Aspect.BOT_ASKED: _either("to_author_asks", "I had asked you something", "I had asked you nothing"),
+    Aspect.BOT_ASKED: _either("bot_asks", "I had asked something", "I had asked nothing"),
     Aspect.BOT_SPOKE: _bot_spoke,
     Aspect.PARTNER: _partner,
+    Aspect.ANSWERED: _answered,
     Aspect.OWN_WORDS: _either("own_in_window", "you had spoken shortly before", "you had not spoken lately"),
+    Aspect.SPEAKERS: _speakers,
     Aspect.NAMES_OTHERS: _either("names_others", "you named somebody else", "you named nobody else"),
     Aspect.NAMES_BOT: _either("names_bot", "you called me by name", ""),
-    Aspect.QUESTION: _either("asks", "you asked a question", "it was no question"),
+    Aspect.QUESTION: _question,
     Aspect.WORDING: _wording,
     Aspect.LENGTH: _length,
     Aspect.OVERLAP: _overlap,
-    Aspect.CROWD: lambda features: (
+    Aspect.CROWD: lambda features, _speaks_for: (
         "few people were talking" if features["people"] <= QUIET_PEOPLE else "many people were talking"
     ),
-    Aspect.OPEN_QUESTION: _either(
-        "open_question", "somebody else's question was open", "nobody else's question was open"
-    ),
+    Aspect.OPEN_QUESTION: _either("open_asks", "somebody else's question was open", "nobody else's question was open"),
 }

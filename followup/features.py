@@ -1,22 +1,24 @@
 """What the model is told of a message: numbers that say how it stands to the bot, and to whoever else is talking.
 
 One function, for the running bot and for training alike. Everything comes from the channel's conversation: the last
-12 messages, the bot's last 3 and the author's last 2 (300 messages back at most), and the engagement.
+12 messages, the bot's last 3 and the author's last 2 (300 messages back at most), and the engagement. What a text alone
+tells is read once for each message (state/wording.py), and so is whom it names (state/names.py).
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 
 from conversation import ChannelConversation
 from state.engagement import RECENT, Engagement, Mark, Standing
 from state.message import MessageRecord
-from state.wording import Wording, words_of
+from state.names import called_by_name, named_in
+from state.wording import TALK, Wording, words_of
 
 Features = Mapping[str, float]
 """Name to value, always the same names in the same order. What there is not has a value beyond all others."""
@@ -26,13 +28,15 @@ WINDOW = 12
 REACH = 300
 BOT_MESSAGES = 3
 OWN_MESSAGES = 2
+NONE: frozenset[int] = frozenset()
+NOTHING: frozenset[str] = frozenset()
 NEVER = 999.0
 NEVER_SECONDS = 9_999.0
 MOST_SECONDS = 1_800.0
 MOST_MESSAGES = 60.0
+BURST_SECONDS = 20.0
 FADING = 0.88  # how much less the message before counts in a pair's score
-SAYS = """thanks you me pointing everybody request denial report modal laughter opinion article preposition
-    question""".split()
+SAYS = "you me pointing everybody request denial report modal opinion article preposition question".split()
 STARTS = "question asking yes_no going_on greeting hedge request me".split()
 OTHER, NOBODY, BOT = 0.0, 1.0, 2.0  # with whom somebody was talking
 
@@ -51,6 +55,7 @@ class Scene:
     others: frozenset[int]
     bot_messages: Sequence[MessageRecord]
     own_messages: Sequence[MessageRecord]
+    people: Sequence[tuple[int, int]]
 
     @property
     def author(self) -> int:
@@ -77,6 +82,11 @@ def features(message: MessageRecord, conversation: ChannelConversation, bot_user
         **_of_names(scene),
         **_of_words(message.wording),
         **_of_overlap(scene),
+        **_of_answers(scene),
+        **_of_pattern(scene),
+        **_of_phrases(scene),
+        **_of_last_words(scene),
+        **_of_people(scene),
     }
 
 
@@ -89,10 +99,10 @@ def feature_names() -> list[str]:
 def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Scene:
     earlier, engagement = conversation.before(message, REACH), conversation.engagement_at(message)
     window = earlier[: -WINDOW - 1 : -1]
-    names = {**conversation.names, message.author_id: message.author}
     spoke = engagement.bot_spoke
     is_in_reach = spoke is not None and engagement.number - spoke.number <= REACH
-    by_name = {name.casefold(): who for who, name in names.items()}
+    named = conversation.named
+    others = message.named | called_by_name(message, conversation.names, conversation.called)
     return Scene(
         message=message,
         bot=bot_user_id,
@@ -100,24 +110,17 @@ def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id:
         standing=engagement.standing(message.author_id),
         window=window,
         speakers=[past.author_id for past in window],
-        targets=[_targets(past, by_name) for past in window],
-        others=_targets(message, by_name) - {bot_user_id},
+        targets=[named.get(past.message_id, NONE) for past in window],
+        others=others - {bot_user_id},
         bot_messages=_newest_by(bot_user_id, BOT_MESSAGES, earlier) if is_in_reach else [],
         own_messages=_newest_by(message.author_id, OWN_MESSAGES, earlier),
+        people=[(p, w) for p, w in named_in(message.wording.tokens, conversation.called) if w != message.author_id],
     )
 
 
 def _newest_by(author_id: int, count: int, earlier: Sequence[MessageRecord]) -> list[MessageRecord]:
     """So many messages of one author, the newest first."""
     return list(islice((past for past in reversed(earlier) if past.author_id == author_id), count))
-
-
-def _targets(message: MessageRecord, by_name: Mapping[str, int]) -> frozenset[int]:
-    """Whom it is addressed to, or calls by name."""
-    if not message.calls:
-        return message.named
-    called = {by_name[name] for name in message.calls if name in by_name}
-    return message.named | called - {message.author_id}
 
 
 def _of_turns(scene: Scene) -> Features:
@@ -298,10 +301,8 @@ def _of_words(wording: Wording) -> Features:
         "capitals": wording.capitals / length,
         "asks": wording.asks,
         "ends_asking": wording.ends_asking,
-        "exclaims": wording.exclaims,
         "has_link": wording.has_link,
         "commas": wording.commas,
-        "colons": wording.colons,
         "is_command": wording.is_command,
         **{"says_" + cue: cue in cues for cue in SAYS},
         **{"starts_" + cue: cue in first for cue in STARTS},
@@ -309,29 +310,255 @@ def _of_words(wording: Wording) -> Features:
 
 
 def _of_overlap(scene: Scene) -> Features:
-    """Words that the message shares with others; a rare one counts the less the more of the window have it."""
+    """Words that the message shares with the bot's, and how many of its rare ones are new."""
     words, rare = scene.message.wording.words, scene.message.wording.rare
-    spread = Counter(chain.from_iterable(rare & past.wording.rare for past in scene.window))
-
-    def weight(past: MessageRecord) -> float:
-        if rare.isdisjoint(past.wording.rare):
-            return 0.0
-        return sum(1 / (1 + spread[word]) for word in rare & past.wording.rare)
-
-    def shared(past: MessageRecord) -> int:
-        return len(words & past.wording.words)
-
-    people = [m for m, s in zip(scene.window, scene.speakers, strict=True) if s not in (scene.author, scene.bot)]
-    to_author = [m for m in scene.bot_messages if scene.author in m.addressed]
-    with_bot, with_rival = max(map(weight, scene.bot_messages), default=0), max(map(weight, people), default=0)
+    to_author = [len(words & m.wording.words) for m in scene.bot_messages if scene.author in m.addressed]
+    known = frozenset().union(*(past.wording.rare for past in scene.window)) if rare else NOTHING
     return {
-        "overlap_bot": with_bot,
-        "overlap_rival": with_rival,
-        "overlap_margin": with_bot - with_rival,
-        "overlap_own": max(map(weight, scene.own_messages), default=0),
-        "shared_to_author": max(map(shared, to_author), default=-1),
-        "shared_bot": shared(scene.bot_messages[0]) if scene.bot_messages else -1,
-        "shared_people": max(map(shared, people), default=-1),
+        "shared_to_author": max(to_author, default=-1),
+        "shared_bot": len(words & scene.bot_messages[0].wording.words) if scene.bot_messages else -1,
         "rare_words": len(rare),
-        "new_words": len(rare - spread.keys()),
+        "new_words": len(rare - known),
     }
+
+
+def _of_answers(scene: Scene) -> Features:
+    """What became of the author's and the room's earlier messages."""
+    standing = scene.standing
+    answered, since, taken_up, alone = _room(scene)
+    trail = standing.trail & (1 << min(standing.said, 8)) - 1
+    return {
+        "own_said": min(standing.said, 30),
+        "own_answered": min(standing.answered, 20),
+        "own_answered_share": standing.answered / standing.said if standing.said else -1,
+        "own_answered_of_3": (trail & 7).bit_count(),
+        "own_last_answered": trail & 1 if standing.said else -1,
+        "own_left_alone": min(standing.said, (trail & -trail).bit_length() - 1 if trail else 8),
+        "own_calls": min(standing.calls, 5),
+        "room_answered_of_6": answered,
+        "room_left_alone": since,
+        "taken_up": taken_up,
+        "left_alone_since_bot": alone,
+    }
+
+
+def _room(scene: Scene) -> tuple[int, int, int, int]:
+    """Of the last 6 messages of people the bot answered so many; how many it left alone since the newest of those;
+    whether whom it answered last called it since (2), spoke (1), or was silent (0; -1: there is none); and how many
+    messages of people stand behind its last words."""
+    pending: set[int] = set()
+    answered = seen = 0
+    since = alone = taken_up = -1
+    spoken: set[int] = set()
+    calling: set[int] = set()
+    for message, speaker, targets in zip(scene.window, scene.speakers, scene.targets, strict=True):
+        if speaker == scene.bot:
+            pending |= message.addressed
+            if taken_up < 0:
+                alone = seen
+                taken_up = 2 if calling & message.addressed else int(bool(spoken & message.addressed))
+            continue
+        spoken.add(speaker)
+        if scene.bot in targets:
+            calling.add(speaker)
+        if speaker in pending:
+            pending.discard(speaker)
+            answered += seen < 6
+            since = seen if since < 0 else since
+        seen += 1
+    return answered, since if since >= 0 else WINDOW, taken_up, alone if alone >= 0 else WINDOW
+
+
+def _of_pattern(scene: Scene) -> Features:
+    """Who spoke, one by one, and how quickly."""
+    speakers, window, author, bot = scene.speakers, scene.window, scene.author, scene.bot
+    now = scene.now.timestamp()
+    last = [
+        -1
+        if place >= len(speakers)
+        else BOT
+        if speakers[place] == bot
+        else NOBODY
+        if speakers[place] == author
+        else OTHER
+        for place in range(5)
+    ]
+    run = burst = 0
+    is_run = True
+    for past, speaker in zip(window, speakers, strict=True):
+        if speaker != author:
+            is_run = False
+            continue
+        ago = now - past.timestamp.timestamp()
+        run += is_run
+        burst += ago <= BURST_SECONDS
+    previous = next((place for place, speaker in enumerate(speakers) if speaker not in (author, bot)), -1)
+    own = next((place for place, speaker in enumerate(speakers) if speaker == author), -1)
+    return {
+        **{f"speaker_{place}": who for place, who in enumerate(last, 1)},
+        "run": run,
+        "burst": burst,
+        "own_ago": own + 1,
+        "other_ago": previous + 1,
+        "other_seconds": min(now - window[previous].timestamp.timestamp(), MOST_SECONDS)
+        if previous >= 0
+        else NEVER_SECONDS,
+        "previous_seconds": min(now - window[0].timestamp.timestamp(), MOST_SECONDS) if window else NEVER_SECONDS,
+        "window_named": sum(map(bool, scene.targets)) / len(window) if window else -1,
+        "window_speakers": len(set(speakers)),
+    }
+
+
+SAYS_TALK = [("talk_" + name, name) for name in TALK]
+LEADS = (
+    "ask make verb vary thats you yes no thanks can_you i_ask please i you_social about report bot lookat room".split()
+)
+STARTS_TALK = [("lead_" + name, name) for name in LEADS]
+
+
+def _of_phrases(scene: Scene) -> Features:
+    """Classes of words and phrases in several languages, names among them."""
+    wording, content = scene.message.wording, scene.message.content
+    talk, lead, tokens = wording.talk, wording.lead, wording.tokens
+    return {
+        **{key: name in talk for key, name in SAYS_TALK},
+        **{key: name in lead for key, name in STARTS_TALK},
+        "names_person": len(scene.people),
+        "names_person_last": any(place == len(tokens) - 1 for place, _ in scene.people),
+        "names_bot_anywhere": scene.engagement.bot_name.casefold() in wording.words,
+        "has_number": any(map(str.isdigit, content)),
+        "has_quote": content.startswith(">") or '"' in content or "“" in content,
+        "repeats_marks": "??" in content or "!!" in content,
+        "non_ascii": not content.isascii(),
+    }
+
+
+def _of_last_words(scene: Scene) -> Features:
+    """What the bot's last words asked for, and whether this fits as the answer."""
+    latest = scene.bot_messages[0] if scene.bot_messages else None
+    if latest is None:
+        return dict.fromkeys(LAST_WORDS, -1)
+    wording, mine = latest.wording, scene.message.wording
+    question = latest.content.rpartition("?")[0].rpartition(".")[2] if wording.asks else ""
+    asked = set(question.casefold().split()) if question else set()
+    lead = mine.lead | mine.first
+    return {
+        "last_asks_at_end": wording.ends_asking,
+        "last_asks_offer": not asked.isdisjoint(
+            ("want", "shall", "should", "soll", "willst", "möchtest", "quieres", "veux", "vuoi")
+        ),
+        "last_asks_what": not asked.isdisjoint(
+            ("what", "which", "how", "where", "when", "who", "was", "welche", "wie", "wo")
+        ),
+        "last_asks_author": wording.asks and scene.author in latest.addressed,
+        "last_unsure": "not sure" in latest.content or "don't know" in latest.content or "can't" in latest.content,
+        "last_fits": bool(question) and (mine.count <= 4 or "yes" in lead or "no" in lead),
+        "last_shares_question": len(asked & mine.words),
+        "last_lines": latest.content.count("\n"),
+    }
+
+
+LAST_WORDS = """last_asks_at_end last_asks_offer last_asks_what last_asks_author last_unsure last_fits
+    last_shares_question last_lines""".split()
+
+
+def _of_people(scene: Scene) -> Features:
+    """What the last other person said, and how this goes with it, beside what the bot said."""
+    author, bot, mine = scene.author, scene.bot, scene.message
+    place = next((p for p, speaker in enumerate(scene.speakers) if speaker not in (author, bot)), -1)
+    rival = scene.window[place] if place >= 0 else None
+    latest = scene.bot_messages[0] if scene.bot_messages else None
+    to_author = next((m for m in scene.bot_messages if author in m.addressed), None)
+    own = scene.own_messages[0] if scene.own_messages else None
+    grams = mine.grams
+    with_bot = _alike(grams, latest)
+    with_rival = _alike(grams, rival)
+    asked = next((m for m in scene.window if m.message_id == latest.reply_to_id), None) if latest else None
+    return {
+        "rival_asks": rival.wording.asks if rival else -1,
+        "rival_asks_ask": bool(rival.wording.lead & {"ask", "verb", "you_social"}) if rival else -1,
+        "rival_words": rival.wording.count if rival else -1,
+        "rival_to_author": author in scene.targets[place] if rival else -1,
+        "rival_to_bot": bot in scene.targets[place] if rival else -1,
+        "rival_after_bot": latest is not None and rival is not None and rival.timestamp >= latest.timestamp,
+        "rival_laughs": "laugh" in rival.wording.talk if rival else -1,
+        "alike_bot": with_bot,
+        "alike_rival": with_rival,
+        "alike_margin": with_bot - with_rival,
+        "alike_to_author": _alike(grams, to_author),
+        "alike_own": _alike(grams, own),
+        "alike_asked": _alike(grams, asked),
+        **_of_threads(scene),
+    }
+
+
+def _of_threads(scene: Scene) -> Features:
+    """How the message goes with what the bot is part of, and with the talk that is not the bot's."""
+    is_bots = _is_bots(scene)
+    grams, rare = scene.message.grams, scene.message.wording.rare
+    with_bot: set[str] = set()
+    without: set[str] = set()
+    rare_with: set[str] = set()
+    rare_without: set[str] = set()
+    for message, own in zip(scene.window, is_bots, strict=True):
+        (with_bot if own else without).update(grams & message.grams)
+        if rare:
+            (rare_with if own else rare_without).update(rare & message.wording.rare)
+    count = max(len(grams), 1)
+    bot, people = len(with_bot) / count, len(without) / count
+    return {
+        "thread_bot": bot,
+        "thread_people": people,
+        "thread_margin": bot - people,
+        "thread_new": 1 - len(with_bot | without) / count,
+        "rare_bot": len(rare_with),
+        "rare_people": len(rare_without),
+        "rare_only_bot": len(rare_with - rare_without),
+        "open_asks": _open_ask(scene, is_bots),
+        "previous_is_bots": is_bots[0] if is_bots else -1,
+    }
+
+
+def _is_bots(scene: Scene) -> list[bool]:
+    """Of each message of the window: whether the bot said it or answered it, or it was said to the bot by mention."""
+    pending: set[int] = set()
+    found = []
+    for message, speaker, targets in zip(scene.window, scene.speakers, scene.targets, strict=True):
+        if speaker == scene.bot:
+            pending |= message.addressed
+            found.append(True)
+        else:
+            found.append(speaker in pending or scene.bot in targets)
+            pending.discard(speaker)
+    return found
+
+
+def _open_ask(scene: Scene, is_bots: Sequence[bool]) -> int:
+    """How far back somebody else asked what the bot did not answer; -1: nobody did."""
+    for place, (message, speaker) in enumerate(zip(scene.window, scene.speakers, strict=True)):
+        wording = message.wording
+        if not is_bots[place] and speaker != scene.author and (wording.asks or not wording.lead.isdisjoint(ASKING)):
+            return place + 1
+    return -1
+
+
+ASKING = frozenset({"ask", "verb", "you_social", "can_you", "i_ask"})
+
+
+def before_it(found: Features) -> str:
+    """Who spoke right before, as a letter: the bot to the author, to another, or the bot earlier to the author, the
+    author, or another person."""
+    if found["to_author_ago"] == 1:
+        return "a"
+    if found["speaker_1"] == BOT:
+        return "b"
+    if found["is_due"]:
+        return "c"
+    return "d" if found["speaker_1"] == NOBODY else "e"
+
+
+def _alike(grams: frozenset[str], past: MessageRecord | None) -> float:
+    """The share of a message's runs of letters that another has too."""
+    if past is None or not grams:
+        return -1
+    return len(grams & past.grams) / len(grams)

@@ -1,14 +1,17 @@
-"""The trained model of one question, "was this said to me?": its file, and how it is walked.
+"""The trained model of two questions: was this said to me, and would an attentive person in my place answer it?
 
-The file is JSON: a head that says what it was trained on and how it scored, the features it expects in their order, the
-calibration, the thresholds of the operating points, and the nodes of all trees. evals/train.py writes it.
+Both were learnt from IRC and from rooms as on Discord; the decision is by both. The file is JSON: a head that says
+what it was trained on, the features it expects in their order, the operating points, the calibrations, and for each
+question the weights of the message's own words and the trees. evals/train.py writes it.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import math
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,12 +22,17 @@ import numpy.typing as npt
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
+from conversation import ChannelConversation
 from followup.evidence import ASPECT_OF, Aspect, in_words
-from followup.features import Features, feature_names
+from followup.features import Features, before_it, feature_names, features
+from followup.text_features import SIZE, groups
+from state.message import MessageRecord
 
 MODEL_FILE = Path(__file__).with_name("model.json")
-FORMAT = 1
-MAX_DEPTH = 64
+FORMAT = 2
+MAX_LEAVES = 64  # of a tree: a bit each
+ALL_LEAVES = np.uint64(2**64 - 1)
+WORDS = "words_score"  # the feature that the weights of the words give
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Floats = npt.NDArray[np.float64]
@@ -32,11 +40,18 @@ Places = npt.NDArray[np.intp]
 
 
 class Eagerness(StrEnum):
-    """The operating points: how sure the bot must be that a message was said to it."""
+    """The operating points: how sure the bot must be that a message was said to it and wants an answer."""
 
     QUIET = "quiet"
     BALANCED = "balanced"
     EAGER = "eager"
+
+
+class Question(StrEnum):
+    """What is estimated. SAID: whether it was said to the bot; WANTS: whether it wants the bot's answer."""
+
+    SAID = "said"
+    WANTS = "wants"
 
 
 class ModelFileError(ValueError):
@@ -59,19 +74,48 @@ class Nodes(BaseModel):
     value: list[FiniteFloat]
 
 
-class ModelFile(BaseModel):
-    """The file. roots: the places of the trees' first nodes. digest: of all the rest."""
+class Estimator(BaseModel):
+    """What answers one question. words: the weights of hashed words, 1 byte each, as base64 of zlib; scale: of one
+    step of theirs; bias: what they start from. roots: the places of the trees' first nodes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    format: Literal[1]
-    about: dict[str, Any]
-    features: list[str]
-    slope: FiniteFloat
-    intercept: FiniteFloat
-    thresholds: dict[Eagerness, Share]
+    words: str
+    scale: FiniteFloat
+    bias: FiniteFloat
     roots: list[int] = Field(min_length=1)
     nodes: Nodes
+
+
+class Calibration(BaseModel):
+    """How the sums of both questions become a probability: the logistic function of their weighted sum and a bias."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    said: FiniteFloat
+    wants: FiniteFloat
+    bias: FiniteFloat
+
+    def probability(self, said: float, wants: float) -> float:
+        # The logistic function, written so that no sum is too large for it.
+        return (1 + math.tanh((self.said * said + self.wants * wants + self.bias) / 2)) / 2
+
+
+class ModelFile(BaseModel):
+    """The file. said: whether it was said to the bot, answer: whether the bot answers. certain: from this probability
+    on an agent that may decline is not asked whether it wants to. digest: of all the rest.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal[2]
+    about: dict[str, Any]
+    features: list[str]
+    thresholds: dict[Eagerness, Share]
+    certain: Share
+    said: Calibration
+    answer: Calibration
+    estimators: dict[Question, Estimator]
     digest: str
 
     def digest_of_rest(self) -> str:
@@ -81,51 +125,72 @@ class ModelFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """probability: that the message was said to the bot, calibrated; evidence: what moved it most, in words."""
+    """probability: that the bot is to answer; said: that it was said to the bot at all; both calibrated. evidence: what
+    moved it most, in words."""
 
     probability: float
+    said: float
     evidence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """All trees side by side. sums: (nodes, 1 + aspects): a node's value, and how far each aspect moved it so far.
+    """All trees of both questions side by side, found out without walking them (Lucchese et al., QuickScorer, 2015).
 
-    A node's place in roots and children is twice its number, feature and threshold stand there twice: behind a node at
-    2n, children has first the one below and then the one above.
+    A node whose feature lies above its threshold rules out the leaves below it: its mask has their bits unset, and the
+    lowest bit that all such masks of a tree leave is the leaf. feature, threshold, masks: of all inner nodes, tree by
+    tree; starts: each tree's first of them; first_leaves: each tree's first leaf. sums: (leaves, 2 + aspects): what a
+    leaf adds to each question, and how far each aspect moved both.
     """
 
-    roots: Places
-    depth: int
     feature: Places
     threshold: Floats
-    children: Places
+    masks: npt.NDArray[np.uint64]
+    starts: Places
+    first_leaves: Places
     sums: Floats
 
     def sum(self, values: Floats) -> list[float]:
-        """The sums of the leaves that these values of the features lead to, one of each tree."""
-        at = self.roots
-        for _ in range(self.depth):
-            at = self.children.take(at + (values.take(self.feature.take(at)) > self.threshold.take(at)))
-        total: list[float] = self.sums.take(at // 2, axis=0).sum(axis=0).tolist()
+        """What the leaves that these values of the features lead to add up to."""
+        above = values.take(self.feature) > self.threshold
+        left = np.bitwise_and.reduceat(np.where(above, self.masks, ALL_LEAVES), self.starts)
+        lowest = (left & (~left + np.uint64(1))).astype(np.float64)
+        leaves = np.frexp(lowest)[1] - 1 + self.first_leaves
+        total: list[float] = self.sums.take(leaves, axis=0).sum(axis=0).tolist()
         return total
 
 
 @dataclass(frozen=True, slots=True)
 class FollowupModel:
-    """Boosted trees over the features; their sum, calibrated, is a probability."""
+    """words: (places, questions): weights of the hashed words; biases: what they start from."""
 
     about: Mapping[str, Any]
     thresholds: Mapping[Eagerness, float]
+    certain: float
+    words: npt.NDArray[np.float32]
+    biases: Sequence[float]
     trees: Trees
-    slope: float
-    intercept: float
+    said: Calibration
+    answer: Calibration
 
-    def estimate(self, features: Features) -> Estimate:
-        margin, *moved = self.trees.sum(np.array(list(features.values()), dtype=np.float64))
-        # The logistic function, written so that no margin is too large for it.
-        probability = (1 + math.tanh((self.slope * margin + self.intercept) / 2)) / 2
-        return Estimate(probability, in_words(dict(zip(Aspect, moved, strict=True)), features))
+    def estimate(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Estimate:
+        """The estimate of a message, whether it is recorded in the conversation already or not."""
+        found = features(message, conversation, bot_user_id)
+        values = np.array([*found.values(), *self.scores_of_words(message, found)], dtype=np.float64)
+        said, wants, *moved = self.trees.sum(values)
+        return Estimate(
+            probability=self.answer.probability(said, wants),
+            said=self.said.probability(said, wants),
+            evidence=in_words(dict(zip(Aspect, moved, strict=True)), found),
+        )
+
+    def scores_of_words(self, message: MessageRecord, found: Features) -> list[float]:
+        """What the message's own words say of each question."""
+        total = np.array(self.biases)
+        for places, weight in groups(message.wording, message.content, before_it(found)):
+            total += weight * self.words.take(places, axis=0).sum(axis=0)
+        scores: list[float] = total.tolist()
+        return scores
 
 
 def load_model(path: Path = MODEL_FILE) -> FollowupModel:
@@ -143,55 +208,134 @@ def load_model(path: Path = MODEL_FILE) -> FollowupModel:
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"])) or "the whole"
         raise ModelFileError(f"{path.name} is damaged: {where}: {error.errors()[0]['msg']}.") from None
-    return _built(file, path.name)
+    return build(file, path.name)
 
 
-def _built(file: ModelFile, name: str) -> FollowupModel:
+def build(file: ModelFile, name: str = "the model") -> FollowupModel:
+    """The model of a file. Raises ModelFileError where that is damaged or of other features."""
     if file.digest != file.digest_of_rest():
         raise ModelFileError(f"{name} is damaged: its digest is not that of its content.")
-    if file.thresholds.keys() != set(Eagerness):
-        raise ModelFileError(f"{name} lacks the threshold of an operating point.")
+    if file.thresholds.keys() != set(Eagerness) or file.estimators.keys() != set(Question):
+        raise ModelFileError(f"{name} lacks the threshold of an operating point, or a question.")
     if file.features != feature_names():
         raise ModelFileError(f"{name} was trained with other features than this version's.")
-    if problem := _problem(file):
+    estimators = [file.estimators[question] for question in Question]
+    if problem := next(filter(None, (_problem(e.nodes, e.roots, len(file.features)) for e in estimators)), None):
         raise ModelFileError(f"{name} is damaged: {problem}.")
-    trees = _trees(file)
-    if trees.depth > MAX_DEPTH:
-        raise ModelFileError(f"{name} is damaged: a tree is {trees.depth} nodes deep, where {MAX_DEPTH} is the most.")
-    return FollowupModel(file.about, file.thresholds, trees, file.slope, file.intercept)
+    return FollowupModel(
+        about=file.about,
+        thresholds=file.thresholds,
+        certain=file.certain,
+        words=np.stack([_weights(estimator, name) for estimator in estimators], axis=1),
+        biases=[estimator.bias for estimator in estimators],
+        trees=_trees(estimators, (file.answer.said, file.answer.wants), file.features),
+        said=file.said,
+        answer=file.answer,
+    )
 
 
-def _problem(file: ModelFile) -> str | None:
-    """Why the trees cannot be walked, if so."""
-    nodes, count = file.nodes, len(file.nodes.feature)
+def packed(weights: npt.NDArray[np.float64]) -> tuple[str, float]:
+    """Weights of hashed words as the file has them, and the scale of their steps."""
+    scale = float(np.abs(weights).max()) / 127 or 1.0
+    steps = np.round(weights / scale).astype(np.int8)
+    return base64.b64encode(zlib.compress(steps.tobytes(), 9)).decode(), scale
+
+
+def _weights(estimator: Estimator, name: str) -> npt.NDArray[np.float32]:
+    try:
+        steps = np.frombuffer(zlib.decompress(base64.b64decode(estimator.words)), dtype=np.int8)
+    except (ValueError, zlib.error):
+        raise ModelFileError(f"{name} is damaged: the weights of its words cannot be read.") from None
+    if len(steps) != SIZE:
+        raise ModelFileError(f"{name} is damaged: it has weights for {len(steps)} hashed words, and not for {SIZE}.")
+    return steps.astype(np.float32) * np.float32(estimator.scale)
+
+
+def _problem(nodes: Nodes, roots: Sequence[int], features_count: int) -> str | None:
+    """Why trees cannot be used, if so."""
+    count = len(nodes.feature)
     if any(len(column) != count for column in (nodes.threshold, nodes.below, nodes.above, nodes.value)):
         return "its nodes' fields differ in length"
-    if not all(0 <= feature < len(file.features) for feature in nodes.feature):
+    if not all(0 <= feature <= features_count for feature in nodes.feature):  # the last is that of the words
         return "a node asks for a feature there is not"
-    if not all(0 <= root < count for root in file.roots):
+    if not all(0 <= root < count for root in roots):
         return "a tree begins where no node is"
     for place, children in enumerate(zip(nodes.below, nodes.above, strict=True)):
         is_leaf = children == (place, place)
         if not is_leaf and not all(place < child < count for child in children):
             return f"node {place} leads nowhere"
+    if any(len(_leaves(nodes, root, MAX_LEAVES + 1)) > MAX_LEAVES for root in roots):
+        return f"a tree has more than {MAX_LEAVES} leaves"
     return None
 
 
-def _trees(file: ModelFile) -> Trees:
-    nodes = file.nodes
-    depths = [0] * len(nodes.feature)
-    sums = [[value] + [0.0] * len(Aspect) for value in nodes.value]
-    for place, feature in enumerate(nodes.feature):
-        aspect = ASPECT_OF[file.features[feature]]
-        for child in {nodes.below[place], nodes.above[place]} - {place}:
-            depths[child] = depths[place] + 1
-            sums[child][1:] = sums[place][1:]
-            sums[child][1 + aspect] += nodes.value[child] - nodes.value[place]
+def _leaves(nodes: Nodes, root: int, most: int) -> list[int]:
+    """A tree's leaves from below to above, so many at most."""
+    found: list[int] = []
+    waiting = [root]
+    while waiting and len(found) < most:
+        place = waiting.pop()
+        if nodes.below[place] == place:
+            found.append(place)
+        else:
+            waiting += (nodes.above[place], nodes.below[place])
+    return found
+
+
+def _trees(estimators: Sequence[Estimator], shares: Sequence[float], names: Sequence[str]) -> Trees:
+    """shares: how much each question counts in the decision, and so in what moved it."""
+    feature: list[int] = []
+    threshold: list[float] = []
+    masks: list[int] = []
+    starts: list[int] = []
+    first_leaves: list[int] = []
+    sums: list[list[float]] = []
+    for number, (estimator, share) in enumerate(zip(estimators, shares, strict=True)):
+        nodes, words = estimator.nodes, len(names) + number
+        moved = _moved(nodes, names)
+        for root in estimator.roots:
+            starts.append(len(feature))
+            first_leaves.append(len(sums))
+            leaves = _leaves(nodes, root, MAX_LEAVES)
+            place_of = {leaf: place for place, leaf in enumerate(leaves)}
+            inner = _inner(nodes, root) or [root]
+            for place in inner:
+                is_leaf = nodes.below[place] == place  # a tree of one leaf has a node that rules nothing out
+                ruled_out = sum(1 << place_of[leaf] for leaf in _leaves(nodes, nodes.below[place], MAX_LEAVES))
+                feature.append(words if nodes.feature[place] == len(names) else nodes.feature[place])
+                threshold.append(math.inf if is_leaf else nodes.threshold[place])
+                masks.append(int(ALL_LEAVES) & ~ruled_out)
+            for leaf in leaves:
+                own = [0.0] * len(estimators)
+                own[number] = nodes.value[leaf]
+                sums.append([*own, *(share * aspect for aspect in moved[leaf])])
     return Trees(
-        roots=2 * np.array(file.roots, dtype=np.intp),
-        depth=max(depths),
-        feature=np.array(nodes.feature, dtype=np.intp).repeat(2),
-        threshold=np.array(nodes.threshold).repeat(2),
-        children=2 * np.array([nodes.below, nodes.above], dtype=np.intp).T.ravel(),
+        feature=np.array(feature, dtype=np.intp),
+        threshold=np.array(threshold),
+        masks=np.array(masks, dtype=np.uint64),
+        starts=np.array(starts, dtype=np.intp),
+        first_leaves=np.array(first_leaves, dtype=np.intp),
         sums=np.array(sums),
     )
+
+
+def _inner(nodes: Nodes, root: int) -> list[int]:
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        place = waiting.pop()
+        if nodes.below[place] != place:
+            found.append(place)
+            waiting += (nodes.above[place], nodes.below[place])
+    return found
+
+
+def _moved(nodes: Nodes, names: Sequence[str]) -> list[list[float]]:
+    """How far each aspect moved the sum on the way to each node."""
+    moved = [[0.0] * len(Aspect) for _ in nodes.feature]
+    for place, feature in enumerate(nodes.feature):
+        aspect = ASPECT_OF[names[feature] if feature < len(names) else WORDS]
+        for child in {nodes.below[place], nodes.above[place]} - {place}:
+            moved[child] = moved[place].copy()
+            moved[child][aspect] += nodes.value[child] - nodes.value[place]
+    return moved

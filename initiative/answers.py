@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from state.cancel import clauses, plain
-from state.message import MessageRecord, called_by_name
+from state.message import MessageRecord
+from state.names import called_by_name
 
 MAX_SETTLING_LENGTH = 200  # characters: whoever writes more goes on telling
 SETTLING = re.compile(

@@ -11,6 +11,7 @@ from state.stopping import Stop, read_stop
 
 RECENT = timedelta(minutes=5)
 MAX_PEOPLE = 200
+TRAIL = 0xFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class Standing:
     """How one person stands with the bot; each mark is the newest of its kind, None where there was none.
 
     spoke: their words; spoken_to: the bot's to them; addressed: somebody else's to them. bot_messages: how many the
-    bot had said when they spoke. told_off: they told the bot to keep out.
+    bot had said when they spoke. told_off: they told the bot to keep out. said: how many messages; answered: how many
+    of them the bot answered; trail: which of the last 8, a bit each, the newest lowest; calls: how many called the bot.
     """
 
     spoke: Mark | None = None
@@ -34,6 +36,10 @@ class Standing:
     addressed: Mark | None = None
     bot_messages: int = 0
     told_off: bool = False
+    said: int = 0
+    answered: int = 0
+    trail: int = 0
+    calls: int = 0
 
     @property
     def due_since(self) -> Mark | None:
@@ -53,6 +59,11 @@ class Standing:
     def last_heard(self) -> int:
         """The number of the newest message that has to do with them."""
         return max((mark.number for mark in (self.spoke, self.spoken_to, self.addressed) if mark), default=-1)
+
+    def after_answer(self, mark: Mark) -> Standing:
+        """Once the bot has spoken to them."""
+        is_first = self.said > 0 and not self.trail & 1
+        return replace(self, spoken_to=mark, answered=self.answered + is_first, trail=self.trail | (self.said > 0))
 
 
 STRANGER = Standing()
@@ -85,7 +96,7 @@ class Engagement:
 
     def _after_bot(self, message: MessageRecord, mark: Mark) -> Engagement:
         spoken_to = message.addressees or ({self.last_author} if self.last_author is not None else set())
-        answered = {who: replace(self.standing(who), spoken_to=mark) for who in spoken_to}
+        answered = {who: self.standing(who).after_answer(mark) for who in spoken_to}
         return replace(
             self,
             number=self.number + 1,
@@ -106,7 +117,15 @@ class Engagement:
         standing = self.standing(author)
         is_calling_back = self.bot in message.addressed or bool(message.calls_bot)
         told_off = self.is_telling_off(message, called) or (standing.told_off and not is_calling_back)
-        people[author] = replace(standing, spoke=mark, bot_messages=self.bot_messages, told_off=told_off)
+        people[author] = replace(
+            standing,
+            spoke=mark,
+            bot_messages=self.bot_messages,
+            told_off=told_off,
+            said=standing.said + 1,
+            trail=standing.trail << 1 & TRAIL,
+            calls=standing.calls + is_calling_back,
+        )
         return replace(self, number=self.number + 1, people=_newest(people), last_author=author)
 
     def is_telling_off(self, message: MessageRecord, called: Collection[int] = ()) -> bool:

@@ -1,9 +1,9 @@
-"""What was said: one message in a channel, free of any Discord type, and whom it calls by name."""
+"""What was said: one message in a channel, free of any Discord type."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -14,6 +14,7 @@ from state.wording import Wording, read
 MENTION = re.compile(r"<@!?(\d{1,20})>")
 GREETING = re.compile(r"\s*(?:(?:hey|hi|hello|yo|ok|okay|so|and|but)[\s,]+)?", re.IGNORECASE)
 CALL_FIRST = re.compile(r"@?([^,:\n]{1,40})[,:]")
+MAX_GRAMS = 400
 END_MARKS = " \t\n.?!"
 
 Source = tuple[Literal["message", "person", "channel"], int]
@@ -74,6 +75,12 @@ class MessageRecord:
     def wording(self) -> Wording:
         """How it is worded, read once."""
         return read(self.content)
+
+    @cached_property
+    def grams(self) -> frozenset[str]:
+        """All runs of 4 characters in its words, of the first 60 words."""
+        text = " ".join(self.wording.tokens)[:MAX_GRAMS]
+        return frozenset(text[i : i + 4] for i in range(len(text) - 3))
 
     @cached_property
     def calls(self) -> frozenset[str]:
@@ -145,11 +152,3 @@ def without_call(content: str, user_id: int, name: str) -> str:
     rest = re.sub(rf"<@!?{user_id}>[,:]?", "", content).strip()
     call = re.match(rf"(?:(?:hey|hi|ok|okay)[\s,]+)?@?{re.escape(name)}(?:[,:]\s*|\s+)", rest, re.IGNORECASE)
     return rest[call.end() :] if call else rest
-
-
-def called_by_name(message: MessageRecord, names: Mapping[int, str]) -> frozenset[int]:
-    """Whom of these it calls without a mention. The author does not count."""
-    if not message.calls:
-        return frozenset()
-    called = (who for who, name in names.items() if name.casefold() in message.calls)
-    return frozenset(who for who in called if who != message.author_id)

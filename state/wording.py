@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
 CUES: Mapping[str, str] = {
     "question": "what why how when where which who whose whom what's why's how's where's who's whats hows wheres",
@@ -52,6 +54,24 @@ NO_CUES: frozenset[str] = frozenset()
 TOO_COMMON = frozenset(COMMON.split()) | CUES_OF.keys()
 
 
+def _read_talk(text: str) -> dict[str, frozenset[str]]:
+    """The classes of each word or phrase of the file, in which a line "[name] word word_word ..." is a class."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for line in text.splitlines():
+        if line.startswith("["):
+            name, _, words = line[1:].partition("]")
+            for word in words.split():
+                found[word.replace("_", " ")].add(name)
+    return {word: frozenset(names) for word, names in found.items()}
+
+
+TALK_OF: Mapping[str, frozenset[str]] = _read_talk(Path(__file__).with_name("talk.txt").read_text(encoding="utf-8"))
+TALK: Sequence[str] = sorted({name for names in TALK_OF.values() for name in names})
+_FILLING, _ASKING = frozenset("ok so and but wait laugh agree".split()), frozenset("ask verb make".split())
+FILLERS = frozenset(w for w, names in TALK_OF.items() if names & _FILLING and not names & _ASKING)
+"""Words with which a message may begin before it says what it wants."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
     """What a text is made of.
@@ -66,6 +86,9 @@ class Wording:
     rare: frozenset[str]
     cues: frozenset[str]
     first: frozenset[str]
+    tokens: Sequence[str]
+    talk: frozenset[str]
+    lead: frozenset[str]
     asks: bool
     ends_asking: bool
     exclaims: bool
@@ -83,6 +106,10 @@ def read(text: str) -> Wording:
     words = WORD.findall(_folded(plain))
     known = words[:MAX_WORDS]
     found = [CUES_OF[word] for word in known if word in CUES_OF]
+    pairs = map(" ".join, pairwise(known))
+    talk = [TALK_OF[piece] for piece in (*known, *pairs) if piece in TALK_OF]
+    start = next((place for place, word in enumerate(known) if word not in FILLERS), 0)
+    beginnings = (*known[start : start + 1], " ".join(known[start : start + 2]))
     return Wording(
         words=frozenset(known),
         count=len(words),
@@ -90,6 +117,9 @@ def read(text: str) -> Wording:
         rare=frozenset(word for word in known if len(word) >= RARE_LENGTH and word not in TOO_COMMON),
         cues=NO_CUES.union(*found),
         first=CUES_OF.get(known[0], NO_CUES) if known else NO_CUES,
+        tokens=known,
+        talk=NO_CUES.union(*talk),
+        lead=NO_CUES.union(*(TALK_OF[piece] for piece in beginnings if piece in TALK_OF)),
         asks="?" in plain,
         ends_asking=stripped.endswith("?"),
         exclaims="!" in plain,

@@ -28,7 +28,7 @@ def damaged(path: Path) -> None:
 
 
 def altered(path: Path) -> None:
-    path.write_bytes(MODEL_FILE.read_bytes().replace(b'"intercept":', b'"intercept":1', 1))
+    path.write_bytes(MODEL_FILE.read_bytes().replace(b'"bias":', b'"bias":1', 1))
 
 
 @pytest.mark.parametrize(

@@ -276,3 +276,46 @@ def test_a_trimmed_message_stays_in_what_the_model_was_told(clock: FakeClock) ->
     manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(*conversation.untold())])
     assert first not in conversation.messages
     assert "the first" in model_reads(conversation.llm_history)
+
+
+# To whom each message is
+
+
+def test_to_whom_a_message_is_is_kept_with_it(manager: ConversationManager) -> None:
+    messages = [
+        said(BEN, "hi"),
+        said(ANNA, "ben are you coming"),
+        said(CLEO, f"<@{ANNA}> and you?"),
+        said(BEN, "no", reply_to_id=7, reply_to_author_id=CLEO),
+        said(BEN, "ben is late"),
+    ]
+    conversation = manager.start(CHANNEL, messages)
+    assert [conversation.named[m.message_id] for m in messages] == [set(), {BEN}, {ANNA}, {CLEO}, set()]
+    assert conversation.engagement.standing(BEN).addressed
+
+
+def test_a_reply_that_came_without_its_message_is_to_that_messages_author(manager: ConversationManager) -> None:
+    conversation = manager.start(CHANNEL, [asked := said(BEN, "hi"), reply := said(ANNA, reply_to_id=asked.message_id)])
+    assert conversation.named[reply.message_id] == {BEN}
+
+
+def test_whoever_is_renamed_is_called_by_the_new_name(manager: ConversationManager) -> None:
+    conversation = manager.start(CHANNEL, [said(BEN, "hi"), said(BEN, "hi", author="Maximilian")])
+    for text in ("maximilian are you coming", "max, Maximilian"):
+        conversation.add(message := said(ANNA, text))
+        assert conversation.named[message.message_id] == {BEN}
+
+
+def test_an_edit_can_change_to_whom_a_message_is(manager: ConversationManager) -> None:
+    conversation = manager.start(CHANNEL, [said(BEN, "hi"), message := said(ANNA, "ben are you coming")])
+    conversation.revise(replace(message, content="are you coming"))
+    assert conversation.named[message.message_id] == set()
+
+
+def test_names_and_targets_go_with_the_messages(manager: ConversationManager) -> None:
+    conversation = manager.start(CHANNEL, [said(BEN, "hi"), *(said(ANNA, "ben hi") for _ in range(10))])
+    conversation.trim(8, 10_000)
+    assert conversation.called == {"anna": ANNA}
+    assert conversation.named.keys() == {m.message_id for m in conversation.messages}
+    conversation.forget(ANNA)
+    assert (conversation.called, conversation.named) == ({}, {})

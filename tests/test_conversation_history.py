@@ -156,7 +156,7 @@ def test_a_conversation_built_from_its_messages_knows_how_the_bot_stands() -> No
         bot_spoke=Mark(1, after(5)),
         bot=BOT,
         bot_name="Parley",
-        people={ANNA: Standing(spoke=Mark(0, NOON), spoken_to=Mark(1, after(5)))},
+        people={ANNA: Standing(spoke=Mark(0, NOON), spoken_to=Mark(1, after(5)), said=1, answered=1, trail=1)},
         last_author=ANNA,
     )
 

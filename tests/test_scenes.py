@@ -19,18 +19,19 @@ from conversation import ChannelConversation, MessageRecord
 from decider import Decision, Reason, ResponseDecider, TrainedFollowup
 from followup.model import Eagerness, FollowupModel, load_model
 from tests.support.clock import NOON
-from tests.support.people import BOT, CHANNEL, NAMES, said
+from tests.support.people import BOT, CHANNEL, NAMES, replied, said
 
 FILE = Path(__file__).with_name("scenes.txt")
 PEOPLE = {name: author_id for author_id, name in NAMES.items()} | {"Finn": 16, "Gia": 17}
 PAUSE_SECONDS = 8
 
 TITLE = re.compile(r"# (?P<title>\S.*)")
+AT_MOST = re.compile(r"at most (?P<most>\d) answered")
 POINTS = re.compile(r"at (?P<points>\w+(?:, \w+)*)")
 PAUSE = re.compile(r"\[(?P<seconds>\d{1,3})s\]")
 SPOKEN = re.compile(
     r"(?P<speaker>\w+)(?: (?P<arrow>[>^]) ?(?P<to>\w+(?:, \w+)*))?: (?P<text>\S.*?)"
-    r"(?:  => (?P<answer>silent|answers) (?P<reason>\w+))?"
+    r"(?:  => (?P<fault>fault )?(?P<answer>silent|answers)(?: (?P<reason>\w+))?)?"
 )
 AT = re.compile(r"@(?P<role>&?)(?P<name>\w+)")
 
@@ -41,17 +42,23 @@ class SceneError(ValueError):
 
 @dataclass(frozen=True)
 class Line:
-    """One message of a scene. number: its line in the file; expected: whether and why it is answered, None: open."""
+    """One message of a scene. number: its line in the file; expected: whether and why it is answered, None: open.
+
+    is_fault: what is expected does not come today. is_counted: whether it counts where only so many may be answered.
+    """
 
     number: int
     message: MessageRecord
-    expected: tuple[bool, Reason] | None = None
+    expected: tuple[bool, Reason | None] | None = None
+    is_fault: bool = False
+    is_counted: bool = False
 
 
 @dataclass
 class Scene:
     title: str
     points: tuple[Eagerness, ...] = (Eagerness.BALANCED,)
+    most: int | None = None
     lines: list[Line] = field(default_factory=list)
     now: datetime = NOON
     is_paused: bool = True
@@ -73,8 +80,11 @@ class Scene:
         message = self._message(spoken)
         if spoken["answer"] and message.is_bot:
             raise SceneError("the bot decides nothing about its own words")
-        expected = (spoken["answer"] == "answers", Reason(spoken["reason"])) if spoken["answer"] else None
-        self.lines.append(Line(number, message, expected))
+        reason = Reason(spoken["reason"]) if spoken["reason"] else None
+        expected = (spoken["answer"] == "answers", reason) if spoken["answer"] else None
+        has_begun = any(line.message.is_bot for line in self.lines)
+        is_counted = self.most is not None and has_begun and not message.is_bot and expected is None
+        self.lines.append(Line(number, message, expected, spoken["fault"] is not None, is_counted))
         self.is_paused = False
 
     def _message(self, spoken: re.Match[str]) -> MessageRecord:
@@ -130,6 +140,8 @@ def _read(scenes: list[Scene], number: int, line: str) -> None:
         scenes.append(Scene(title["title"]))
     elif not scenes:
         raise SceneError("a scene begins with its title")
+    elif (most := AT_MOST.fullmatch(line)) and not scenes[-1].lines:
+        scenes[-1].most = int(most["most"])
     elif (points := POINTS.fullmatch(line)) and not scenes[-1].lines:
         scenes[-1].points = tuple(map(Eagerness, points["points"].split(", ")))
     elif pause := PAUSE.fullmatch(line):
@@ -146,25 +158,41 @@ def model() -> FollowupModel:
 
 
 async def decide(lines: Sequence[Line], decider: ResponseDecider) -> list[tuple[Line, Decision]]:
-    """The decision on each line of which one is expected, taken when it has just been recorded."""
+    """The decision on each line of which one is expected or that counts, taken when it has just been recorded.
+
+    Where a line that counts is answered, so the bot does, for that changes how the talk goes on.
+    """
     conversation = ChannelConversation(CHANNEL, NOON, NOON)
     decided = []
     for line in lines:
         conversation.add(line.message)
-        if line.expected:
-            decided.append((line, await decider.should_respond(line.message, conversation, BOT)))
+        if line.expected or line.is_counted:
+            decision = await decider.should_respond(line.message, conversation, BOT)
+            decided.append((line, decision))
+            if line.is_counted and decision.respond:
+                conversation.add(replied(line.message.author_id, "Sounds good to me.", line.message.timestamp))
     return decided
 
 
-def complaints(decided: Sequence[tuple[Line, Decision]]) -> Iterator[str]:
+def complaints(scene: Scene, decided: Sequence[tuple[Line, Decision]]) -> Iterator[str]:
     for line, decision in decided:
-        if tuple(decision) != line.expected:
-            respond, reason = line.expected or (None, None)
-            yield (
-                f"line {line.number}, {line.message.author}: {line.message.content!r}: expected "
-                f"{'answers' if respond else 'silent'} {reason}, came {'answers' if decision.respond else 'silent'} "
-                f"{decision.reason} (score {decision.score:.2f}; {decision.evidence or 'a rule'})"
-            )
+        respond, reason = line.expected or (decision.respond, None)
+        is_as_expected = (decision.respond, decision.reason) == (respond, reason or decision.reason)
+        if line.is_fault and is_as_expected:
+            yield f"no fault any more: {_told(line, decision)}"
+        elif not (line.is_fault or is_as_expected):
+            yield f"expected {'answers' if respond else 'silent'} {reason or ''}, came {_told(line, decision)}"
+    answered = [(line, decision) for line, decision in decided if line.is_counted and decision.respond]
+    if scene.most is not None and len(answered) > scene.most:
+        yield f"at most {scene.most} were to be answered, came:"
+        yield from (_told(line, decision) for line, decision in answered)
+
+
+def _told(line: Line, decision: Decision) -> str:
+    return (
+        f"{'answers' if decision.respond else 'silent'} {decision.reason} in line {line.number}, "
+        f"{line.message.author}: {line.message.content!r} (score {decision.score:.2f}; {decision.evidence or 'a rule'})"
+    )
 
 
 SCENES = parse(FILE.read_text(encoding="utf-8"))
@@ -176,14 +204,14 @@ SCENES = parse(FILE.read_text(encoding="utf-8"))
 )
 async def test_the_scene_goes_as_expected(scene: Scene, point: Eagerness) -> None:
     decider = ResponseDecider(followup=TrainedFollowup(model(), point))
-    wrong = list(complaints(await decide(scene.lines, decider)))
+    wrong = list(complaints(scene, await decide(scene.lines, decider)))
     assert not wrong, "\n".join([f"{scene.title}, at {point}:", *wrong])
 
 
 def test_there_are_enough_scenes_and_each_expects_something_under_its_own_name() -> None:
     assert len(SCENES) >= 110
     assert len({scene.title for scene in SCENES}) == len(SCENES)
-    assert [scene.title for scene in SCENES if not any(line.expected for line in scene.lines)] == []
+    assert [scene.title for scene in SCENES if not any(line.expected or line.is_counted for line in scene.lines)] == []
 
 
 def test_two_to_six_people_talk_in_each_scene() -> None:
@@ -200,9 +228,38 @@ def test_a_scene_is_read_as_it_is_written() -> None:
     assert (reply.reply_to_id, reply.timestamp) == (hi.message_id, NOON + timedelta(seconds=PAUSE_SECONDS + 20))
 
 
+def test_lines_that_count_are_those_behind_the_bots_first_words_of_which_nothing_is_expected() -> None:
+    text = "# a title\nat most 2 answered\nBen: yo\nAnna: @Parley hi\nParley > Anna: Hi.\nBen: so\nAnna: no  => silent"
+    (scene,) = parse(text)
+    assert scene.most == 2
+    assert [line.message.content for line in scene.lines if line.is_counted] == ["so"]
+    assert [line.expected for line in scene.lines if line.expected] == [(False, None)]
+
+
+def test_too_many_answers_and_wrong_ones_are_told() -> None:
+    (scene,) = parse(
+        "# a title\nat most 1 answered\nAnna: hi\nParley > Anna: Hi.\nBen: so\nBen: now\nBen: well  => silent"
+    )
+    yes, no = Decision(True, Reason.FOLLOWUP), Decision(False, Reason.NO_TRIGGER)
+    counted, other = [line for line in scene.lines if line.is_counted], scene.lines[-1]
+    assert list(complaints(scene, [(counted[0], yes), (counted[1], no), (other, no)])) == []
+    wrong = "\n".join(complaints(scene, [*((line, yes) for line in counted), (other, yes)]))
+    assert [f"{word!r}" in wrong for word in ("so", "now", "well")] == [True, True, True]
+    assert "expected silent" in wrong
+    assert "at most 1 were to be answered" in wrong
+
+
+def test_a_fault_is_told_once_it_is_none() -> None:
+    (scene,) = parse("# a title\nAnna: hi\nBen: so  => fault silent")
+    for decision, count in ((Decision(True, Reason.FOLLOWUP), 0), (Decision(False, Reason.NO_TRIGGER), 1)):
+        assert len(list(complaints(scene, [(scene.lines[-1], decision)]))) == count
+
+
 @pytest.mark.parametrize(
     "line",
     [
+        "at most many answered",
+        "Anna: hi  => silence",
         "Anna says hi",
         "Zoe: hi",
         "Anna: hi @Zoe",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conversation import MessageRecord
 from followup.features import BOT as WITH_BOT
-from followup.features import NEVER, NEVER_SECONDS, NOBODY, OTHER, feature_names
+from followup.features import NEVER, NEVER_SECONDS, NOBODY, OTHER, before_it, feature_names
 from tests.support.clock import NOON
 from tests.support.followups import after, look_at
 from tests.support.people import ANNA, BEN, BOT, CLEO, replied, said
@@ -76,8 +76,9 @@ def test_any_text_and_any_order_of_speakers_gives_finite_numbers(
 
 
 def test_who_was_called_by_name_before_they_spoke_is_the_same_recorded_or_not() -> None:
-    found = look_at(said(ANNA, "me?", after(20)), said(BEN, "Anna, lunch?"))
+    found = look_at(said(ANNA, "me?", after(20)), said(ANNA, "hi"), said(BEN, "Anna, lunch?"))
     assert found["rival_to_own"] == 1
+    assert look_at(said(ANNA, "me?", after(20)), said(BEN, "Anna, lunch?"))["rival_to_own"] == NEVER
 
 
 # Whom the bot spoke to
@@ -101,7 +102,7 @@ def test_a_conversation_without_the_bots_words_says_so() -> None:
     assert {found[name] for name in ("to_author_ago", "bot_to_others_ago", "bot_to_own", "own_to_bot")} == {NEVER}
     assert {found[name] for name in ("to_author_seconds", "bot_seconds")} == {NEVER_SECONDS}
     assert {found[name] for name in ("to_author_asks", "bot_words", "bot_asks", "shared_bot")} == {-1}
-    assert not any(found[name] for name in ("is_due", "names_bot", "names_bot_first", "bot_in_window", "overlap_bot"))
+    assert not any(found[name] for name in ("is_due", "names_bot", "names_bot_first", "bot_in_window"))
 
 
 @pytest.mark.parametrize("content", [", you?", "you see,", "you: see", "and you?"])
@@ -197,19 +198,11 @@ def test_others_are_named_by_mention_or_by_call(content: str, others: int, is_fi
 def test_words_of_the_bots_count_against_those_of_others() -> None:
     rivals = said(BEN, "my garden needs water", after(12))
     takes_up_bot = look_at(said(ANNA, "my laptop has another kernel", after(20)), *ANSWERED, rivals)
-    assert takes_up_bot["overlap_bot"] > 0 == takes_up_bot["overlap_rival"]
-    assert takes_up_bot["overlap_margin"] > 0
+    assert takes_up_bot["rare_bot"] > 0 == takes_up_bot["rare_people"]
+    assert takes_up_bot["thread_margin"] > 0
     takes_up_ben = look_at(said(ANNA, "water the garden today", after(20)), *ANSWERED, rivals)
-    assert takes_up_ben["overlap_rival"] > 0 == takes_up_ben["overlap_bot"]
-    assert takes_up_ben["overlap_margin"] < 0
-    takes_up_own = look_at(said(ANNA, "gardening", after(20)), *ANSWERED, said(ANNA, "gardening", after(12)))
-    assert takes_up_own["overlap_own"] > 0 == takes_up_own["overlap_margin"]
-
-
-def test_a_word_that_everybody_uses_counts_less() -> None:
-    message = said(ANNA, "the laptop", after(30))
-    everybodys = [said(BEN, "laptop", after(15 + i)) for i in range(5)]
-    assert 0 < look_at(message, *ANSWERED, *everybodys)["overlap_bot"] < look_at(message, *ANSWERED)["overlap_bot"]
+    assert takes_up_ben["rare_people"] > 0 == takes_up_ben["rare_bot"]
+    assert takes_up_ben["thread_margin"] < 0
 
 
 # How far it looks
@@ -224,16 +217,16 @@ def test_the_window_is_of_twelve_messages() -> None:
     assert (beyond["bot_in_window"], beyond["partner"], beyond["bot_to_own"]) == (0, NOBODY, NEVER)
     assert beyond["is_due"]
     rivals = said(BEN, "cold water", after(12))
-    assert look_at(message, asked, answer, rivals, *words_of_others(WINDOW - 1))["overlap_rival"] > 0
-    assert look_at(message, asked, answer, rivals, *words_of_others(WINDOW))["overlap_rival"] == 0
+    assert look_at(message, asked, answer, rivals, *words_of_others(WINDOW - 1))["rare_people"] > 0
+    assert look_at(message, asked, answer, rivals, *words_of_others(WINDOW))["rare_people"] == 0
 
 
 def test_the_bots_words_are_found_up_to_three_hundred_messages_back() -> None:
     message = said(ANNA, "an old laptop", after(30))
     within = look_at(message, *ANSWERED, *words_of_others(REACH - 1))
     beyond = look_at(message, *ANSWERED, *words_of_others(REACH))
-    assert (within["to_author_ago"], within["overlap_bot"] > 0, within["bot_words"] > 0) == (REACH, True, True)
-    assert (beyond["overlap_bot"], beyond["bot_words"], beyond["to_author_words"]) == (0, -1, -1)
+    assert (within["to_author_ago"], within["bot_words"] > 0) == (REACH, True)
+    assert (beyond["bot_words"], beyond["to_author_words"]) == (-1, -1)
     assert beyond["to_author_ago"] == REACH
     assert look_at(message, *ANSWERED, *words_of_others(REACH + 50))["to_author_ago"] == REACH
 
@@ -241,8 +234,8 @@ def test_the_bots_words_are_found_up_to_three_hundred_messages_back() -> None:
 def test_only_the_last_three_messages_of_the_bot_are_read() -> None:
     message = said(ANNA, "an old laptop", after(30))
     two, three = ([replied(BEN, "Hello.", after(11)) for _ in range(count)] for count in (2, 3))
-    assert look_at(message, *ANSWERED, *two)["overlap_bot"] > 0
-    assert look_at(message, *ANSWERED, *three)["overlap_bot"] == 0
+    assert look_at(message, *ANSWERED, *two)["to_author_words"] > 0
+    assert look_at(message, *ANSWERED, *three)["to_author_words"] == -1
 
 
 # The channel
@@ -269,3 +262,189 @@ def test_people_count_who_spoke_within_five_minutes() -> None:
 def test_a_question_to_nobody_in_particular_is_open(later: list[MessageRecord], ago: int) -> None:
     asked, answer = ANSWERED[1:]
     assert look_at(said(ANNA, "zsh is fine", after(30)), asked, answer, *later)["open_question"] == ago
+
+
+# What became of earlier messages
+
+
+def test_how_many_of_the_authors_messages_were_answered() -> None:
+    found = look_at(said(ANNA, "an old one", after(20)), *ANSWERED)
+    assert (found["own_said"], found["own_answered"], found["own_answered_share"]) == (1, 1, 1)
+    later = [said(ANNA, "no", after(12)), said(ANNA, "hm", after(13))]
+    found = look_at(said(ANNA, "an old one", after(20)), *ANSWERED, *later)
+    assert (found["own_said"], found["own_answered_of_3"], found["own_last_answered"]) == (3, 1, 0)
+    assert found["own_left_alone"] == 2
+    stranger = look_at(said(CLEO, "an old one", after(20)), *ANSWERED)
+    assert (stranger["own_said"], stranger["own_answered_share"], stranger["own_last_answered"]) == (0, -1, -1)
+    assert stranger["own_left_alone"] == 0
+
+
+def test_how_much_of_the_room_was_answered() -> None:
+    asked, answer = ANSWERED[1:]
+    found = look_at(said(CLEO, "hi", after(30)), asked, answer, *words_of_others(2))
+    assert (found["room_answered_of_6"], found["room_left_alone"], found["left_alone_since_bot"]) == (1, 2, 2)
+    found = look_at(said(CLEO, "hi", after(30)), asked, answer, *words_of_others(6))
+    assert (found["room_answered_of_6"], found["room_left_alone"]) == (0, 6)
+
+
+@pytest.mark.parametrize(
+    ("later", "taken_up"),
+    [
+        ([], 0),
+        (words_of_others(1), 0),
+        ([said(ANNA, "an old one", after(12))], 1),
+    ],
+)
+def test_whether_the_bots_last_words_were_taken_up(later: list[MessageRecord], taken_up: int) -> None:
+    assert look_at(said(CLEO, "hi", after(20)), *ANSWERED, *later)["taken_up"] == taken_up
+    assert look_at(said(CLEO, "hi", after(20)), *later)["taken_up"] == -1
+
+
+# Who spoke, and how quickly
+
+
+def test_the_last_five_speakers_are_told_apart() -> None:
+    found = look_at(said(ANNA, "hi", after(20)), *ANSWERED, said(ANNA, "hm", after(15)))
+    assert [found[f"speaker_{place}"] for place in range(1, 6)] == [NOBODY, WITH_BOT, NOBODY, OTHER, -1]
+
+
+def test_a_run_is_unbroken_and_a_burst_is_quick() -> None:
+    own = [
+        said(ANNA, "one", NOON),
+        said(BEN, "hm", after(14)),
+        said(ANNA, "two", after(15)),
+        said(ANNA, "3", after(16)),
+    ]
+    found = look_at(said(ANNA, "four", after(30)), *own)
+    assert (found["run"], found["burst"], found["own_ago"], found["other_ago"]) == (2, 2, 1, 3)
+    assert (found["other_seconds"], found["previous_seconds"]) == (16, 14)
+    assert found["window_speakers"] == 2
+
+
+# Phrases, and people without a sign
+
+
+def test_words_and_phrases_of_a_class_count_anywhere_and_at_the_start() -> None:
+    found = look_at(said(ANNA, "ok can you make it shorter", after(20)), *ANSWERED)
+    assert found["talk_can_you"]
+    assert found["talk_make"]
+    assert found["talk_vary"]
+    assert found["lead_can_you"]
+    assert not (found["lead_make"])
+    assert not (found["talk_room"])
+    assert not (found["talk_thanks"])
+
+
+@pytest.mark.parametrize(
+    ("content", "people", "is_last"),
+    [
+        ("tell ben about it", 1, False),
+        ("tell that to ben", 1, True),
+        ("tell anna about it", 0, False),
+        ("hi", 0, False),
+    ],
+)
+def test_people_are_named_without_a_sign(content: str, people: int, is_last: bool) -> None:
+    found = look_at(said(ANNA, content, after(20)), *ANSWERED)
+    assert (found["names_person"], bool(found["names_person_last"])) == (people, is_last)
+
+
+@pytest.mark.parametrize(
+    ("content", "feature"),
+    [
+        ("the parley bot is odd", "names_bot_anywhere"),
+        ("at 5", "has_number"),
+        ('she said "hi"', "has_quote"),
+        ("> hi", "has_quote"),
+        ("what??", "repeats_marks"),
+        ("schön", "non_ascii"),
+    ],
+)
+def test_other_marks_of_a_text(content: str, feature: str) -> None:
+    assert look_at(said(ANNA, content, after(20)), *ANSWERED)[feature]
+    assert not look_at(said(ANNA, "hello", after(20)), *ANSWERED)[feature]
+
+
+# The bot's last words
+
+
+def test_what_the_bots_last_words_asked_for() -> None:
+    asked = replied(ANNA, "I am not sure. What do you need it for?\nShall I ask?", after(10))
+    found = look_at(said(ANNA, "yes", after(20)), said(ANNA), asked)
+    assert found["last_asks_at_end"]
+    assert found["last_asks_author"]
+    assert found["last_unsure"]
+    assert found["last_asks_offer"]
+    assert (found["last_fits"], found["last_lines"]) == (True, 1)
+    told = look_at(said(ANNA, "yes", after(20)), said(ANNA), replied(ANNA, "It is green.", after(10)))
+    assert not any(told[name] for name in ("last_asks_at_end", "last_asks_author", "last_fits", "last_asks_offer"))
+    assert {look_at(said(ANNA))[name] for name in ("last_fits", "last_lines", "last_unsure")} == {-1}
+
+
+def test_what_fits_as_an_answer_is_short_or_a_yes() -> None:
+    asked = [said(ANNA), replied(ANNA, "Do you want a window seat?", after(10))]
+    fits = {
+        text: bool(look_at(said(ANNA, text, after(20)), *asked)["last_fits"])
+        for text in ("by the aisle", "yes but only on the way there", "we had soup and then went home early")
+    }
+    assert list(fits.values()) == [True, True, False]
+    assert look_at(said(ANNA, "a window if you have one", after(20)), *asked)["last_shares_question"] == 3
+
+
+# What others said
+
+
+def test_the_last_words_of_another_person() -> None:
+    found = look_at(said(ANNA, "hi", after(20)), *ANSWERED, said(BEN, f"<@{ANNA}> lol are you there?", after(12)))
+    assert found["rival_asks"]
+    assert found["rival_asks_ask"]
+    assert found["rival_laughs"]
+    assert found["rival_after_bot"]
+    assert (found["rival_to_author"], found["rival_to_bot"]) == (True, False)
+    before = look_at(said(ANNA, "hi", after(20)), *ANSWERED)
+    assert (before["rival_words"], bool(before["rival_after_bot"])) == (2, False)
+    assert look_at(said(ANNA, "hi"))["rival_asks"] == -1
+
+
+def test_letters_in_common_show_whose_words_are_taken_up() -> None:
+    rivals = said(BEN, "my garden needs watering", after(12))
+    bots = look_at(said(ANNA, "which laptops", after(20)), *ANSWERED, rivals)
+    assert bots["alike_bot"] > 0.5 > bots["alike_rival"]
+    theirs = look_at(said(ANNA, "water gardens", after(20)), *ANSWERED, rivals)
+    assert theirs["alike_margin"] < 0 < theirs["alike_rival"]
+    assert look_at(said(ANNA, "hi", after(20)), *ANSWERED)["alike_bot"] == -1  # too short to tell
+
+
+def test_what_the_bot_is_part_of_is_a_thread_and_all_else_another() -> None:
+    lunch = [said(BEN, "we could have noodles for lunch", after(12)), said(CLEO, "noodles again", after(14))]
+    bots = look_at(said(ANNA, "kernel of the laptop", after(20)), *ANSWERED, *lunch)
+    theirs = look_at(said(ANNA, "lunch with noodles", after(20)), *ANSWERED, *lunch)
+    assert bots["thread_margin"] > 0 > theirs["thread_margin"]
+    assert (bots["rare_only_bot"], theirs["rare_people"]) == (2, 2)
+    assert look_at(said(ANNA, "zebra", after(20)), *ANSWERED)["thread_new"] == 1
+    assert (bots["previous_is_bots"], look_at(said(ANNA, "hi", after(20)), *ANSWERED)["previous_is_bots"]) == (0, 1)
+
+
+def test_what_somebody_else_asked_stays_open_until_the_bot_answers_it() -> None:
+    question = said(BEN, "where is the station", after(12))
+    assert look_at(said(ANNA, "hm", after(20)), *ANSWERED, question)["open_asks"] == 1
+    assert (
+        look_at(said(ANNA, "hm", after(20)), *ANSWERED, question, replied(BEN, "There.", after(13)))["open_asks"] == -1
+    )
+
+
+# Who spoke right before
+
+
+@pytest.mark.parametrize(
+    ("later", "letter"),
+    [
+        ([], "a"),
+        ([replied(BEN, "hi", after(12))], "b"),
+        ([said(BEN, "hm", after(12))], "c"),
+        ([said(ANNA, "hm", after(12))], "d"),
+        ([said(ANNA, "hm", after(12)), said(BEN, "hm", after(13))], "e"),
+    ],
+)
+def test_who_spoke_right_before_is_a_letter(later: list[MessageRecord], letter: str) -> None:
+    assert before_it(look_at(said(ANNA, "hi", after(20)), *ANSWERED, *later)) == letter

@@ -217,3 +217,46 @@ def test_ids_that_are_only_written_push_nobody_out() -> None:
     stands = Engagement().after(said(ANNA)).after(replied(ANNA)).after(said(ANNA, "not you"))
     crowd = " ".join(f"<@{number}>" for number in range(1_000, 1_300))
     assert stands.after(said(BEN, crowd, mentioned=frozenset())).standing(ANNA).told_off
+
+
+# How often the bot answered whom
+
+
+def heard(engagement: Engagement, who: int = ANNA) -> tuple[int, int, str]:
+    """How many messages, how many answered, and which of them, the newest last."""
+    standing = engagement.standing(who)
+    return standing.said, standing.answered, f"{standing.trail:0{min(standing.said, 8)}b}"
+
+
+def test_each_message_is_answered_once_at_most() -> None:
+    engagement = engaged(said(ANNA), replied(ANNA), replied(ANNA))
+    assert heard(engagement) == (1, 1, "1")
+    assert heard(engaged(said(ANNA), said(ANNA), replied(ANNA), before=engagement)) == (3, 2, "101")
+
+
+def test_others_messages_are_not_answered_with_it() -> None:
+    engagement = engaged(said(ANNA), said(BEN), replied(ANNA), said(BEN))
+    assert (heard(engagement), heard(engagement, BEN)) == ((1, 1, "1"), (2, 0, "00"))
+
+
+def test_whom_the_bot_addressed_before_they_spoke_was_not_answered() -> None:
+    engagement = engaged(said(BEN), replied(ANNA))
+    assert (engagement.standing(ANNA).answered, engagement.standing(ANNA).trail) == (0, 0)
+    assert heard(engaged(said(ANNA), before=engagement)) == (1, 0, "0")
+
+
+def test_which_of_the_last_eight_were_answered_is_kept() -> None:
+    engagement = engaged(said(ANNA), replied(ANNA), *(said(ANNA) for _ in range(7)))
+    assert heard(engagement) == (8, 1, "10000000")
+    assert heard(engaged(said(ANNA), replied(ANNA), before=engagement)) == (9, 2, "00000001")
+    assert engaged(*(said(ANNA) for _ in range(1_000)), replied(ANNA)).standing(ANNA).trail == 1
+
+
+def test_calls_are_counted_by_mention_reply_and_name() -> None:
+    before = engaged(said(ANNA, f"<@{BOT}> hi"), replied(ANNA))
+    calls = (
+        said(ANNA, f"<@{BOT}> hi"),
+        said(ANNA, "no", reply_to_id=5, reply_to_author_id=BOT),
+        said(ANNA, "parley there?", calls_bot="parley"),
+    )
+    assert engaged(*calls, said(ANNA, "hm"), said(BEN, f"<@{BOT}>"), before=before).standing(ANNA).calls == 3

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.wording import CUES, MAX_WORDS, Wording, read, words_of
+from state.wording import CUES, MAX_WORDS, TALK_OF, Wording, read, words_of
 
 
 @pytest.mark.parametrize(
@@ -119,3 +119,50 @@ def test_any_text_can_be_read(text: str) -> None:
     assert wording.first <= wording.cues
     assert wording.capitals <= len(text)
     assert wording.asks or not wording.ends_asking
+
+
+# Closed classes in several languages
+
+
+@pytest.mark.parametrize(
+    ("text", "talk"),
+    [
+        ("Gracias, genial", {"thanks", "ok"}),
+        ("Kannst du helfen", {"can_you", "verb", "you"}),
+        ("what about K2", {"about", "ask"}),
+        ("anyone up for lunch", {"room"}),
+        ("хорошо, спасибо", {"thanks"}),
+        ("zebra crossing", set()),
+        ("", set()),
+    ],
+)
+def test_words_and_pairs_of_words_are_of_classes(text: str, talk: set[str]) -> None:
+    assert read(text).talk == talk
+
+
+@pytest.mark.parametrize(
+    ("text", "lead"),
+    [
+        ("make it shorter", {"make"}),
+        ("ok so make it shorter", {"make"}),
+        ("lol can you make it shorter", {"can_you", "verb"}),
+        ("what about K2", {"about", "ask"}),
+        ("we make it shorter", {"we"}),
+        ("ok", {"ok", "yes"}),
+        ("zebra, make it", set()),
+        ("", set()),
+    ],
+)
+def test_the_lead_is_what_a_message_begins_with_behind_what_only_fills(text: str, lead: set[str]) -> None:
+    assert read(text).lead == lead
+
+
+def test_tokens_are_the_first_words_in_their_order() -> None:
+    assert read("One, TWO <@12> three").tokens == ["one", "two", "three"]
+    assert len(read("word " * 500).tokens) == MAX_WORDS
+
+
+def test_every_word_and_pair_of_the_classes_can_be_read() -> None:
+    """What is never found would stand there as if it counted."""
+    assert [piece for piece, names in TALK_OF.items() if not names <= read(piece).talk] == []
+    assert [piece for piece in TALK_OF if len(read(piece).tokens) > 2] == []

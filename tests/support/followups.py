@@ -29,6 +29,7 @@ class FixedTier:
     doubt: tuple[float, float] = (0.4, 0.6)
     gate: tuple[float, float] = (0.3, 0.8)
     limited_gate: float = 0.5
+    open_from: float = 0.4
 
     def __call__(self, _message: MessageRecord, _conversation: ChannelConversation, _bot_user_id: int, /) -> Decision:
         return Decision(self.score >= 0.5, Reason.FOLLOWUP, tier=2, score=self.score, evidence="it was told so")

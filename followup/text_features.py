@@ -1,0 +1,47 @@
+"""The message's own words, as places in a table of weights: hashed words, pairs, beginnings, ends and runs of letters.
+
+Where the bot, the author or somebody else spoke right before, the same words mean different things: they are hashed a
+second time together with that. No text can be read back from the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from math import sqrt
+from zlib import crc32
+
+from state.wording import Wording
+
+BITS = 17
+SIZE = 1 << BITS
+MASK = SIZE - 1
+MAX_WORDS = 40
+MAX_BYTES = 100
+RUNS = (3, 4)  # bytes
+WEIGHT = 2.0  # of each group, shared by its members
+
+Group = tuple[list[int], float]
+"""Places in the table, each once, and what each of them counts."""
+
+
+def groups(wording: Wording, content: str, before: str) -> Iterator[Group]:
+    """What a message consists of. before: who spoke right before, a letter."""
+    words = wording.tokens[:MAX_WORDS]
+    marks = [mark for mark in "?!" if mark in content]
+    count = f"n {min(len(words), 8)}"
+    ends = [f"f {words[0]}", f"f {' '.join(words[:2])}", f"f {' '.join(words[:3])}", f"l {words[-1]}"] if words else []
+    yield _group((*words, *marks, *map(" ".join, pairwise(words)), *ends, count))
+    yield _runs(f" {content.casefold()} ".encode()[:MAX_BYTES])
+    yield _group(f"{before} {piece}" for piece in ("", *words[:12], *ends[:2], count))
+
+
+def _group(pieces: Iterable[str]) -> Group:
+    places = {crc32(piece.encode()) & MASK for piece in pieces}
+    return list(places), WEIGHT / sqrt(len(places) or 1)
+
+
+def _runs(text: bytes) -> Group:
+    end = len(text)
+    places = {crc32(text[start : start + run], run) & MASK for run in RUNS for start in range(end - run + 1)}
+    return list(places), WEIGHT / sqrt(len(places) or 1)
