@@ -233,11 +233,11 @@ class TrainedFollowup:
     def __call__(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, /) -> Decision:
         estimate = self.model.estimate(message, conversation, bot_user_id)
         score = estimate.probability
+        if score >= self.model.thresholds[Eagerness.EAGER]:
+            score = self._on_probation(score, message, conversation, bot_user_id)
         standing = conversation.engagement_at(message).standing(message.author_id)
         if standing.is_addressed_by_others or names_others(message, conversation, bot_user_id):
             score *= ADDRESSED_SHARE
-        if score >= self.model.thresholds[Eagerness.EAGER]:
-            score = self._on_probation(score, message, conversation, bot_user_id)
         respond = score >= self.model.thresholds[self.eagerness]
         reason = Reason.FOLLOWUP if respond else Reason.NO_TRIGGER
         return Decision(respond, reason, tier=2, score=score, evidence=estimate.evidence)

@@ -142,7 +142,9 @@ async def test_what_is_addressed_to_another_person_is_not_answered(
 async def test_who_calls_another_person_by_name_is_left_alone(text: str, make: Callable[[], ResponseDecider]) -> None:
     """No rule says so, but the second tier; document 003's scenarios, which "and you?" would be one of, wait for it."""
     message, earlier = said(ANNA, text), [said(BEN), said(ANNA), replied(ANNA)]
-    assert tuple(await decide(message, earlier, make())) == (False, "no_trigger")
+    decision = await decide(message, earlier, make())
+    assert tuple(decision) == (False, "no_trigger")
+    assert decision.score < 0.2
     assert make().rule(message, talk(*earlier), BOT) is None
 
 
@@ -161,7 +163,7 @@ async def test_naming_oneself_is_naming_nobody(make: Callable[[], ResponseDecide
         ("look at this, ben.", True),
         ("look at this ben", True),
         ("look, @Ben !?", True),
-        ("I like Ben a lot", False),
+        ("I like Ben", False),
         ("Benno, look", False),
         ("so, look", False),
         ("Anna, look", False),

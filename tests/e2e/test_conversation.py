@@ -59,19 +59,20 @@ async def test_a_second_person_joins_and_the_model_knows_what_was_said(scene: Sc
     assert "Ben: what about Osaka?" in scene.told()
 
 
-async def test_two_people_who_talk_to_each_other_are_left_alone(scene: Scene) -> None:
-    pg = scene.pg
-    await scene.ask("Ada", "hello")
-    talk = [
-        scene.say("Ben", f"<@{pg.person('Chloe')}> lunch at noon?"),
-        scene.say("Chloe", f"<@{pg.person('Ben')}> yes, let us take the new place"),
-        scene.say("Ben", f"<@{pg.person('Chloe')}> good, at the corner then"),
-    ]
-    for message in talk:
-        assert not (await scene.decision(message)).respond
-    await scene.ask("Chloe", "are you there?")
-    assert len(scene.said()) == len(scene.stub.requests) == 2
-    assert "good, at the corner then" in scene.told()
+async def test_two_people_who_talk_to_each_other_are_left_alone(stub: StubModel) -> None:
+    async with open_scene(stub, decline=False) as scene:
+        pg = scene.pg
+        await scene.ask("Ada", "hello")
+        talk = [
+            scene.say("Ben", f"<@{pg.person('Chloe')}> lunch at noon?"),
+            scene.say("Chloe", "yes, let us take the new place"),
+            scene.say("Ben", "good, at the corner then"),
+        ]
+        for message in talk:
+            assert not (await scene.decision(message)).respond
+        await scene.ask("Chloe", "are you there?")
+        assert len(scene.said()) == len(scene.stub.requests) == 2
+        assert "Ben: good, at the corner then" in scene.told()
 
 
 async def test_talk_without_the_bot_is_left_alone(scene: Scene) -> None:

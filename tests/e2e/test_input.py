@@ -8,8 +8,8 @@ import pytest
 
 from decider import Reason
 from playground.model import File
-from tests.support.scene import Scene
-from tests.support.stub_model import Reply
+from tests.support.scene import Scene, open_scene
+from tests.support.stub_model import Reply, StubModel
 from tests.support.unusual import said_in_thread
 
 PNG = File("cat.png", "image/png", b"\x89PNG\r\n\x1a\n not a real one")
@@ -88,10 +88,11 @@ async def test_a_forwarded_message_is_told(scene: Scene) -> None:
     assert "[forwarded] the train leaves at nine" in scene.told()
 
 
-async def test_a_forward_of_the_bots_words_is_no_reply_to_it(scene: Scene) -> None:
-    await scene.ask("Ada", "hello")
-    forward = scene.say("Ben", snapshot="You said: hello")
-    assert (await scene.decision(forward)).reason is not Reason.EXPLICIT_TRIGGER
+async def test_a_forward_of_the_bots_words_is_no_reply_to_it(stub: StubModel) -> None:
+    async with open_scene(stub, decline=False) as scene:
+        await scene.ask("Ada", "hello")
+        forward = scene.say("Ben", snapshot="You said: hello")
+        assert (await scene.decision(forward)).reason is Reason.NO_TRIGGER
 
 
 async def test_embeds_are_told_in_words(scene: Scene) -> None:
