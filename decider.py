@@ -17,6 +17,8 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from conversation import ChannelConversation, Unwelcome
+from followup.evidence import WITH_SOMEBODY
+from followup.features import talking_with
 from followup.model import Eagerness, FollowupModel, load_model
 from followup.probation import passed_over, pending, without
 from state.engagement import RECENT, Engagement
@@ -122,7 +124,7 @@ class Decision:
     """Respond or not, and why. tier: 1 explicit, 2 follow-up, 3 judge, 0 none of them. score: how sure, 0 to 1.
 
     agent: in words, which agent was chosen to answer and why; empty as long as none was. may_decline: the agent that is
-    to answer decides.
+    to answer decides. partner: with whom the author was talking, where the evidence speaks of somebody.
     """
 
     respond: bool
@@ -132,6 +134,7 @@ class Decision:
     evidence: str = ""
     agent: str = ""
     may_decline: bool = False
+    partner: int | None = None
 
     def __iter__(self) -> Iterator[bool | str]:
         yield self.respond
@@ -152,7 +155,10 @@ class Decision:
         """One line for people."""
         words = IN_WORDS[self.reason][0 if self.respond else 1]
         score = f": {self.score:.2f}" if self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) else ""
-        evidence = f" ({self.evidence}{score})" if self.evidence else ""
+        told = self.evidence
+        if self.partner is not None:
+            told = told.replace(WITH_SOMEBODY, f"you were talking with <@{self.partner}>, I think")
+        evidence = f" ({told}{score})" if told else ""
         undeclined = ", and my model did not decline" if self.respond and self.may_decline else ""
         agent = f"; {self.agent}" if self.agent else ""
         return f"{self._outcome}: {words}{evidence}{undeclined}{agent}"
@@ -240,7 +246,9 @@ class TrainedFollowup:
             score *= ADDRESSED_SHARE
         respond = score >= self.model.thresholds[self.eagerness]
         reason = Reason.FOLLOWUP if respond else Reason.NO_TRIGGER
-        return Decision(respond, reason, tier=2, score=score, evidence=estimate.evidence)
+        is_with_somebody = WITH_SOMEBODY in estimate.evidence
+        partner = talking_with(message, conversation, bot_user_id) if is_with_somebody else None
+        return Decision(respond, reason, tier=2, score=score, evidence=estimate.evidence, partner=partner)
 
     def _on_probation(
         self, score: float, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int

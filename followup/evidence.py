@@ -10,6 +10,7 @@ from followup.features import BOT, MOST_MESSAGES, NEVER, NOBODY, OTHER, Features
 
 SHOWN = 3
 QUIET_PEOPLE = 4
+WITH_SOMEBODY = "you were talking with somebody else"
 SHORT_WORDS, LONG_WORDS = 5, 20
 JUST_NOW, A_WHILE = 6, 12  # messages
 
@@ -111,7 +112,7 @@ def _partner(features: Features, _speaks_for: bool) -> str:
     partner = features["partner"]
     if partner == BOT:
         return "you were talking with me"
-    return "you were talking with nobody in particular" if partner == NOBODY else "you were talking with somebody else"
+    return "you were talking with nobody in particular" if partner == NOBODY else WITH_SOMEBODY
 
 
 def _answered(features: Features, speaks_for: bool) -> str:

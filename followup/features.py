@@ -198,6 +198,17 @@ def _partner(last: Mapping[str, float]) -> float:
     return BOT if with_bot < with_rival else OTHER
 
 
+def talking_with(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> int | None:
+    """Whom the author spoke to last, or who last spoke to them; None: nobody, lately, or the bot. As `partner` has it."""
+    for past in reversed(conversation.before(message, WINDOW)):
+        targets = conversation.named.get(past.message_id, NONE)
+        if past.author_id == message.author_id and targets:
+            return min(targets - {bot_user_id}, default=None)
+        if message.author_id in targets:
+            return past.author_id if past.author_id != bot_user_id else None
+    return None
+
+
 def _compared(scores: Mapping[int, float], scene: Scene) -> Features:
     """The bot's pair with the author against the author's pairs with everybody else."""
     with_bot = scores.get(scene.bot, 0.0)

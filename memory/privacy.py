@@ -146,7 +146,7 @@ class Privacy:
     async def forget_person(self, user_id: int, at: int) -> None:
         self._mark(None, user_id, at)
         self._learning.forgotten(None, user_id, through=at)
-        self._decisions.drop(lambda entry: entry.author_id == user_id)
+        self._decisions.drop(lambda entry: user_id in (entry.author_id, entry.decision.partner))
         for channel_id in self._keeper.channels:
             self._forget(channel_id, user_id)
         self._take_back(("person", user_id))

@@ -24,6 +24,7 @@ from decider import (
     Verdict,
     looks_like_followup,
 )
+from followup.evidence import WITH_SOMEBODY
 from followup.model import Eagerness
 from state.engagement import Mark, Standing
 from state.names import called_by_name
@@ -624,6 +625,13 @@ def test_a_decision_explains_itself_in_one_line() -> None:
     assert Decision(False, Reason.NO_TRIGGER).in_words() == "silent: I did not take it as said to me"
     guess = Decision(True, Reason.FOLLOWUP, tier=2, score=0.875, evidence="you asked")
     assert guess.in_words() == "answered: I took it as said to me (you asked: 0.88)"
+
+
+def test_a_decision_says_with_whom_somebody_was_talking() -> None:
+    silent = Decision(False, Reason.NO_TRIGGER, evidence=f"it was short, and {WITH_SOMEBODY}", score=0.1, partner=BEN)
+    line = f"silent: I did not take it as said to me (it was short, and you were talking with <@{BEN}>, I think: 0.10)"
+    assert silent.in_words() == line
+    assert "<@" not in replace(silent, partner=None).in_words()
 
 
 def test_a_decision_says_which_agent_was_chosen() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from conversation import MessageRecord
 from followup.features import BOT as WITH_BOT
-from followup.features import NEVER, NEVER_SECONDS, NOBODY, OTHER, before_it, feature_names
+from followup.features import NEVER, NEVER_SECONDS, NOBODY, OTHER, before_it, feature_names, talking_with
 from tests.support.clock import NOON
-from tests.support.followups import after, look_at
+from tests.support.followups import after, look_at, talk
 from tests.support.people import ANNA, BEN, BOT, CLEO, replied, said
 
 ANSWERED = [
@@ -134,6 +134,22 @@ def test_nothing_before_it_is_nothing() -> None:
 )
 def test_the_partner_is_who_exchanged_words_with_the_author_last(later: list[MessageRecord], partner: float) -> None:
     assert look_at(said(ANNA, "sure", after(20)), *ANSWERED, *later)["partner"] == partner
+
+
+@pytest.mark.parametrize(
+    ("later", "partner"),
+    [
+        ([], None),
+        ([said(BEN, f"<@{ANNA}> lunch?")], BEN),
+        ([said(ANNA, f"<@{CLEO}> lunch?"), said(BEN, "yes")], CLEO),
+        ([said(BEN, f"<@{ANNA}> lunch?"), replied(ANNA, "At noon.")], None),
+        ([said(BEN, f"<@{ANNA}> lunch?"), *words_of_others(WINDOW)], None),
+    ],
+)
+def test_with_whom_somebody_was_talking(later: list[MessageRecord], partner: int | None) -> None:
+    message = said(ANNA, "sure", after(20))
+    assert talking_with(message, talk(*ANSWERED, *later), BOT) == partner
+    assert (look_at(message, *ANSWERED, *later)["partner"] == OTHER) == (partner is not None)
 
 
 def test_who_talks_with_nobody_has_no_partner() -> None:

@@ -11,7 +11,7 @@ import pytest
 from bot import Parley, create_bot
 from config import Settings
 from conversation import MessageRecord
-from decider import FollowupRules
+from decider import Decision, FollowupRules, Reason
 from delivery.backlog import id_at
 from memory.privacy import Forgotten
 from state.optout import SOMEBODY, UNREAD
@@ -130,6 +130,14 @@ async def test_a_person_is_forgotten_everywhere_and_others_are_not(life: Life) -
         assert life.recorded(channel) == ["a word"]
     assert not on_disk(life.folder, SECRET)
     assert on_disk(life.folder, "a word")
+
+
+async def test_with_whom_somebody_was_talking_is_forgotten(life: Life) -> None:
+    for number, partner in enumerate((ANNA, CLEO)):
+        life.bot.decisions.add(number, CHANNEL, BEN, Decision(False, Reason.NO_TRIGGER, partner=partner))
+    await life.privacy.forget_person(ANNA, now("").message_id)
+    assert life.bot.decisions.find(0) is None
+    assert life.bot.decisions.find(1) is not None
 
 
 async def test_a_channel_is_forgotten_and_others_are_not(life: Life) -> None:
