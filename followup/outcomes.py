@@ -10,6 +10,7 @@ MISSED_SECONDS = 60.0
 TOLD_OFF_SECONDS = 300.0
 ANSWER_SECONDS = 86_400.0
 MAX_KEPT = 10_000
+ANSWERED_KEPT = 8
 
 K = TypeVar("K")
 
@@ -40,7 +41,8 @@ class Outcomes:
 
     def __init__(self) -> None:
         self._silences: _Recent[tuple[int, int]] = _Recent(MISSED_SECONDS)
-        self._answered: _Recent[int] = _Recent(TOLD_OFF_SECONDS)
+        # One that is declined must not hide what was answered before it.
+        self._answered: _Recent[int] = _Recent(TOLD_OFF_SECONDS, of_each=ANSWERED_KEPT)
         self._questions: _Recent[int] = _Recent(ANSWER_SECONDS)
 
     def __len__(self) -> int:
@@ -93,34 +95,40 @@ class Outcomes:
 
 
 class _Recent(Generic[K]):
-    """The newest message for each key, for so many seconds. Where there are too many, the oldest make room."""
+    """The newest messages for each key, for so many seconds. Where there are too many, the oldest make room.
 
-    def __init__(self, seconds: float) -> None:
+    of_each: how many for each key; all but the newest only count once that is dropped.
+    """
+
+    def __init__(self, seconds: float, *, of_each: int = 1) -> None:
         self._seconds = seconds
-        self._items: dict[K, tuple[float, int]] = {}
+        self._of_each = of_each
+        self._items: dict[K, tuple[tuple[float, int], ...]] = {}
 
     def __len__(self) -> int:
         return len(self._items)
 
     def put(self, key: K, message_id: int, at: float) -> None:
         # The judge can have decided on an older message after the newer one was.
-        self._items[key] = max(self._items.pop(key, (at, message_id)), (at, message_id))
+        self._items[key] = tuple(sorted({*self._items.pop(key, ()), (at, message_id)})[-self._of_each :])
         if len(self._items) > MAX_KEPT:
             del self._items[next(iter(self._items))]
 
     def get(self, key: K, at: float) -> int | None:
-        since, message_id = self._items.get(key, (at, None))
+        if key not in self._items:
+            return None
+        since, message_id = self._items[key][-1]
         return message_id if 0 <= at - since <= self._seconds else None
 
     def drop(self, key: K) -> None:
         self._items.pop(key, None)
 
     def drop_value(self, key: K, message_id: int) -> None:
-        if self._items.get(key, (0.0, None))[1] == message_id:
-            del self._items[key]
+        if left := tuple(item for item in self._items.pop(key, ()) if item[1] != message_id):
+            self._items[key] = left
 
     def sweep(self, now: float) -> None:
-        self._items = {key: item for key, item in self._items.items() if now - item[0] <= self._seconds}
+        self._items = {key: items for key, items in self._items.items() if now - items[-1][0] <= self._seconds}
 
 
 def _mark(message_id: int | None, outcome: Outcome, at: float) -> Mark | None:

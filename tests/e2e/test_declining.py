@@ -180,6 +180,16 @@ async def test_a_decline_is_no_answer_to_its_author_and_a_cap_is_told_to_nobody_
         assert not scene.journal.find("cap_reached")
 
 
+async def test_what_was_declined_does_not_hide_the_unprompted_answer_that_is_told_off_behind_it(scene: Scene) -> None:
+    answered = await asked(scene, Reply("By train."))
+    await asked(scene, SILENT, who="Chloe")
+    await scene.decision(scene.mention("Chloe", "shut up"))
+    assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.UNWELCOME
+    await scene.bot.decision_log.flush()
+    rows = {entry.message_id: entry for entry in DecisionFile(scene.folder / FILE_NAME).read()}
+    assert rows[answered.id].outcome == "told_off"
+
+
 async def test_a_declined_message_is_a_silence_in_the_decision_log(scene: Scene) -> None:
     message = await asked(scene, SILENT)
     await scene.ask("Ben", "I meant you")

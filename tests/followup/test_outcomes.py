@@ -95,3 +95,15 @@ def test_what_is_not_answered_after_all_is_not_told_off(outcomes: Outcomes) -> N
     assert outcomes.told_off(CHANNEL, AT)
     outcomes.unanswered(CHANNEL, QUESTION)
     assert outcomes.told_off(CHANNEL, AT) is None
+
+
+def test_what_is_not_answered_after_all_hides_nothing_that_was_answered_before() -> None:
+    outcomes = Outcomes()
+    for message_id in (1, 2, 3):
+        outcomes.answering(CHANNEL, message_id, float(message_id))
+    outcomes.unanswered(CHANNEL, 2)
+    outcomes.unanswered(CHANNEL, 3)
+    assert outcomes.told_off(CHANNEL, 10.0) == Mark(1, Outcome.TOLD_OFF, 10.0)
+    outcomes.unanswered(CHANNEL, 1)
+    assert outcomes.told_off(CHANNEL, 10.0) is None
+    assert len(outcomes) == 0
