@@ -106,7 +106,7 @@ from state.message import Source
 from state.optout import OptOut
 from state.store import StoreError, WrongKeyError
 from turns.answering import Answering
-from turns.bursts import Bursts
+from turns.bursts import STOPPED, Bursts
 from turns.intake import Intake
 from turns.lanes import Turns
 from turns.ledger import Ledger
@@ -504,14 +504,19 @@ class Parley(discord.Client):
 
     def _turn_ended(self, questions: Sequence[Question], silence: Decision | None) -> None:
         """Of messages that the agent might have declined it is known only now whether they are answered."""
-        open_until_now = [question for question in questions if question.may_decline]
         if silence is None:
-            self._answered(open_until_now)
-            return
-        for question in open_until_now:
+            self._answered(question for question in questions if question.may_decline)
+        else:
+            self._silence(questions, silence)
+
+    def _silence(self, questions: Iterable[Question], silence: Decision) -> None:
+        """These were to be answered, and are not."""
+        for question in questions:
             message, channel_id = question.message, question.channel_id
             noted = self.decisions.find(message.message_id)
             before = noted.decision if noted else silence
+            if noted and not before.respond:
+                continue  # somebody's stop has ended it
             decision = replace(before, respond=False, reason=silence.reason, evidence=silence.evidence)
             self.decisions.add(message.message_id, channel_id, message.author_id, decision)
             if question.burst in (None, message.message_id):  # what was said in one go was counted once
@@ -643,6 +648,7 @@ class Parley(discord.Client):
         if stopped is None:
             return None
         self.bursts.stop(stopped.questions)
+        self._silence(stopped.silently, STOPPED)  # before anybody asks which answer was told off
         self._record(conversation, replace(record, tells_off=stopped.tells_off))
         if stopped.tells_off and stopped.is_unprompted:
             self.conversations.follow(channel_id, Unwelcome.TOLD_OFF)

@@ -149,7 +149,8 @@ class Turns:
 
         running = list(filter(is_unwanted, lane.turn.questions)) if lane.turn else []
         ended = running if lane.turn and lane.turn.stop(running) else []
-        waiting = list(filter(is_unwanted, [*lane.waiting, *heard_out]))
+        queued = list(filter(is_unwanted, lane.waiting))
+        waiting = [*queued, *filter(is_unwanted, heard_out)]
         self._ledger.dropped(channel_id, ended)
         self._drop_waiting(channel_id, lane, waiting)
         told = {question.message.author_id for question in ended}
@@ -158,7 +159,10 @@ class Turns:
             self.announce(question, STOPPED)
         if not (ended or waiting):
             return None
-        return Stopped(stop, [*ended, *waiting], is_unprompted=is_unprompted and bool(ended))
+        silently = [q for q in queued if q.is_unprompted]
+        if lane.turn and lane.turn.ends_silently:
+            silently += ended
+        return Stopped(stop, [*ended, *waiting], is_unprompted=is_unprompted and bool(ended), silently=silently)
 
     def _read_stop(self, message: MessageRecord, channel_id: int) -> Stop | None:
         """What calls off of this message, unless that is said to somebody else."""

@@ -101,11 +101,15 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """What somebody's stop ended: the answers to these questions. is_unprompted: as of the turn that it ended."""
+    """What somebody's stop ended: the answers to these questions. is_unprompted: as of the turn that it ended.
+
+    silently: those of them of whose end nobody is told anything.
+    """
 
     stop: Stop
     questions: Sequence[Question]
     is_unprompted: bool = False
+    silently: Sequence[Question] = ()
 
     @property
     def tells_off(self) -> bool:
@@ -175,6 +179,12 @@ class Turn:
         """Whether the bot speaks although nobody had called it; where it may decline, not before something is shown."""
         is_heard = bool(self.text.strip()) or not self.may_decline
         return is_heard and all(question.is_unprompted for question in self.questions)
+
+    @property
+    def ends_silently(self) -> bool:
+        """Whether those who stopped it, or their part in it, are told nothing of that and have read nothing of it."""
+        is_unheard = not (self.text.strip() or self.adopted)
+        return is_unheard and (self.cancel is None or all(question.is_unprompted for question in self.questions))
 
     def stop(self, unwanted: Collection[Question]) -> bool:
         """Ends it if it answers these alone; others that were asked with them are still answered."""

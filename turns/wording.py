@@ -53,6 +53,8 @@ def silence_of(turn: Turn, outcome: Outcome | Cancel) -> Decision | None:
     """
     if isinstance(outcome, Declined):
         return Decision(False, Reason.DECLINED, evidence=_in_brief(outcome.why))
+    if outcome is Cancel.STOPPED and turn.ends_silently:
+        return SILENCES[outcome]
     if not turn.may_decline or turn.text.strip():
         return None
     if isinstance(outcome, Failure):
@@ -69,8 +71,7 @@ def final_text(turn: Turn, outcome: Outcome | Cancel) -> str:
             sentence = _sentence(turn, outcome.kind)
             return _with_note(outcome.text, sentence) if sentence else outcome.text
         case Cancel.STOPPED:
-            is_unheard = turn.is_unprompted and not turn.text.strip()
-            return "" if is_unheard else _with_note(turn.text, STOPPED)
+            return _with_note(turn.text, STOPPED)
         case Cancel.SHUTDOWN:
             return _with_note(turn.text, RESTARTING)
         case Cancel.OVER_BUDGET:

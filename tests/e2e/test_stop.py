@@ -101,6 +101,43 @@ async def test_anybody_ends_what_nobody_had_asked_for_and_following_ends_there(s
     assert (await scene.decision(scene.say("Chloe", "and Kyoto?"))).reason is Reason.UNWELCOME
 
 
+async def test_what_ends_before_anything_of_it_is_shown_was_not_answered(scene: Scene) -> None:
+    await scene.ask("Ben", "what is the weather in Tokyo?")
+    scene.stub.replies.append(Reply("Too late.", before=asyncio.Event()))
+    question = scene.say("Ben", "and what about Osaka?")
+    decision = await scene.decision(question)
+    assert decision.is_unprompted
+    assert not decision.may_decline
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    scene.say("Ben", "never mind")
+    assert await scene.outcome(question) == "stopped"
+    assert scene.decisions[question.id][-1].in_words() == "silent: I was told to stop"
+    assert len(scene.said()) == 1
+
+
+async def test_what_waits_and_nobody_had_asked_for_was_not_answered(scene: Scene) -> None:
+    question = await _unprompted(scene)
+    waiting = scene.say("Ada", "what about Kyoto?")
+    assert (await scene.decision(waiting)).is_unprompted
+    scene.say("Ada", "never mind")
+    await scene.until(lambda: len(scene.decisions[waiting.id]) == 2)
+    assert scene.decisions[waiting.id][-1].reason is Reason.STOP
+    scene.say("Ben", "stop")
+    await scene.outcome(question)
+    assert len(scene.decisions[waiting.id]) == 2
+
+
+async def test_who_stops_what_nobody_sees_ends_no_following(scene: Scene) -> None:
+    await scene.ask("Ben", "what is the weather in Tokyo?")
+    scene.stub.replies.append(Reply("Too late.", before=asyncio.Event()))
+    question = scene.say("Chloe", "and what about Osaka?")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    scene.say("Chloe", "stop")
+    assert await scene.outcome(question) == "stopped"
+    assert (await scene.decision(scene.say("Ben", "and Kyoto?"))).reason is not Reason.UNWELCOME
+    assert (await scene.decision(scene.say("Chloe", "and Kyoto?"))).reason is Reason.TOLD_OFF
+
+
 @pytest.mark.parametrize("words", ["stop it ben", "Ben, stop", "<@{ben}> stop"])
 async def test_a_stop_said_to_a_person_ends_nothing(scene: Scene, words: str) -> None:
     await scene.decision(scene.say("Ben", "look at me"))
