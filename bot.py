@@ -104,6 +104,7 @@ from state.awaiting import ConversationStateManager, ProcessingResult
 from state.limits import Cap, Limits, Refusal
 from state.message import Source
 from state.optout import OptOut
+from state.stopping import Stop, read_stop
 from state.store import StoreError, WrongKeyError
 from turns.answering import Answering
 from turns.bursts import STOPPED, Bursts
@@ -547,10 +548,18 @@ class Parley(discord.Client):
         before = conversation.find(message.id) if conversation else None
         listens = self.initiative.listens(channel_id)
         if conversation or listens or self.keeper.may_hold(channel_id, message.id):
-            self._follow_edit(channel_id, self.privacy.readable(self._read(message)), before)
+            record = self.privacy.readable(self._read(message))
+            self._follow_edit(channel_id, self._as_stop(record, before), before)
         # A link that is unfurled, or a pin, is no edit; of words that are not here it is not known whether they differ.
         if message.edited_at and (before is None or before.content != content):
             self._take_back(("message", message.id))
+
+    def _as_stop(self, record: MessageRecord, before: MessageRecord | None) -> MessageRecord:
+        """An edited message, which goes on telling the bot to keep out where it did and still says so."""
+        if before is None or not before.tells_off:
+            return record
+        says_so = read_stop(record.content, record.calls_bot or self._me()[0]) is Stop.KEEP_OUT
+        return replace(record, tells_off=says_so or record.content == before.content)
 
     def _follow_edit(self, channel_id: int, record: MessageRecord, before: MessageRecord | None) -> None:
         self.catch_up.changed(channel_id)

@@ -127,6 +127,18 @@ async def test_stop_calls_off_what_waits_and_tells_the_bot_to_keep_out(scene: Sc
     assert not scene.stub.requests
 
 
+@pytest.mark.parametrize(("words", "is_told_off"), [("stop!", True), ("sorry, go on", False)])
+async def test_a_stop_that_is_edited_still_tells_the_bot_to_keep_out_where_it_still_says_so(
+    scene: Scene, words: str, is_told_off: bool
+) -> None:
+    await say(scene, "Ada", to_bot(scene, "find me a train"))
+    stop = await say(scene, "Ada", "stop")
+    await scene.edit(stop, words)
+    conversation = scene.bot.conversations.get(scene.pg.channel("general"))
+    assert conversation
+    assert conversation.engagement.standing(scene.pg.person("Ada")).told_off == is_told_off
+
+
 async def test_only_whoever_manages_messages_calls_off_what_waits_of_others(scene: Scene) -> None:
     scene.pg.allow(scene.pg.channel("general"), "manage_messages", member=scene.pg.person("Chloe"))
     question = await say(scene, "Ada", to_bot(scene, "find me a train"))
