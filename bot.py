@@ -652,8 +652,11 @@ class Parley(discord.Client):
         """Ends the answers that a message calls off, and records it; None where it ends none, and nothing happened."""
         channel_id = conversation.channel_id
         heard_out = self.bursts.heard_out(channel_id)
-        manages = bool(heard_out or self.turns.is_busy(channel_id)) and _manages_messages(message)
-        stopped = self.turns.stop(record, channel_id, manages=manages, heard_out=heard_out)
+        if not (heard_out or self.turns.is_busy(channel_id)):
+            return None
+        # Whoever does not want to be read may call an answer off all the same: no word of that is kept.
+        said = self._read(message) if self.privacy.is_opted_out(record.author_id) else record
+        stopped = self.turns.stop(said, channel_id, manages=_manages_messages(message), heard_out=heard_out)
         if stopped is None:
             return None
         self.bursts.stop(stopped.questions)

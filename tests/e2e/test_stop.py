@@ -55,6 +55,21 @@ async def test_whoever_is_answered_ends_it_and_is_left_alone_until_they_mention_
     assert (await scene.decision(scene.say("Ben", "what about three?"))).respond
 
 
+async def test_whoever_does_not_want_to_be_read_ends_what_is_answered_to_them(scene: Scene) -> None:
+    await scene.ask("Ben", "hello")
+    await scene.bot.privacy.opt_out(scene.pg.person("Ben"), at=scene.said()[-1].id)
+    _slow(scene)
+    question = scene.mention("Ben", "count")
+    await _begun(scene, question)
+    stop = scene.say("Ben", "stop")
+    assert await scene.outcome(question) == "stopped"
+    conversation = scene.bot.conversations.get(scene.pg.channel("general"))
+    assert conversation
+    recorded = conversation.find(stop.id)
+    assert recorded
+    assert (recorded.content, recorded.tells_off) == ("", True)
+
+
 async def test_a_never_mind_ends_it_and_its_author_may_go_on(scene: Scene) -> None:
     _slow(scene)
     question = scene.mention("Ben", "count")
