@@ -366,6 +366,7 @@ class Parley(discord.Client):
     def _set_up_life(self, settings: Settings, layers: ChannelLayers) -> None:
         self.catch_up = CatchUp(
             seconds=settings.catch_up_seconds,
+            burst_seconds=settings.burst_seconds,
             backlog=Backlog(self, settings.channels, lambda message: self.privacy.unquoted(self._read(message))),
             conversations=self.conversations,
             turns=self.turns,
@@ -438,9 +439,9 @@ class Parley(discord.Client):
         if not is_said_by_people(message) or not self._is_new(message.id):
             return
         channel_id, me = message.channel.id, self._me()[1]
-        is_active = self.conversations.get(channel_id) is not None
+        conversation = self.conversations.get(channel_id)
         listens = self.initiative.listens(channel_id)
-        if not (is_active or listens or may_address(message, me, self._names(message.guild))):
+        if not (conversation or listens or may_address(message, me, self._names(message.guild))):
             # Nearly every message of every channel ends here.
             self.decisions.add_ignored(message.id, channel_id, message.author.id, NOTHING)
             if log.is_enabled_for(logging.DEBUG):
@@ -452,7 +453,9 @@ class Parley(discord.Client):
             return  # it is taken up after a restart, and was said before somebody had it forgotten
         if listens:
             self.initiative.heard(channel_id, record)
-        question = self._question(message, record, starts_conversation=not is_active)
+        # One that an earlier process had begun with this message, and heard out, begins with it still.
+        starts_conversation = conversation is None or message.id <= conversation.since
+        question = self._question(message, record, starts_conversation=starts_conversation)
         decision = await self._decide(message, record, question)
         if decision is None:
             return  # it goes its way with what it goes on from

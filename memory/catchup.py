@@ -33,7 +33,8 @@ MARGIN_CONNECTED = timedelta(seconds=75)
 
 
 class CatchUp:
-    """seconds: how old what is still taken up may be. take: a message goes the normal way.
+    """seconds: how old what is still taken up may be. burst_seconds: for how long somebody may be heard out, whose
+    messages are in no store as long. take: a message goes the normal way.
 
     gone: told of messages that were deleted meanwhile, with their channel.
     """
@@ -42,6 +43,7 @@ class CatchUp:
         self,
         *,
         seconds: float,
+        burst_seconds: float = 0,
         backlog: Backlog,
         conversations: ConversationManager,
         turns: Turns,
@@ -52,6 +54,7 @@ class CatchUp:
         clock: Callable[[], datetime],
     ) -> None:
         self._age = timedelta(seconds=seconds)
+        self._burst = timedelta(seconds=burst_seconds)
         self._backlog = backlog
         self._conversations = conversations
         self._turns = turns
@@ -129,7 +132,7 @@ class CatchUp:
             try:
                 for seconds in RETRY_SECONDS:
                     self._is_unread = False
-                    await self._run(MARGIN_CONNECTED if self._has_run else MARGIN)
+                    await self._run((MARGIN_CONNECTED if self._has_run else MARGIN) + self._burst)
                     if not self._is_unread:
                         break
                     await asyncio.sleep(seconds)

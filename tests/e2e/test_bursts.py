@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from decider import Reason
+from memory.life import ALIVE
 from playground.model import Message
+from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, open_stage
 from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import Reply, StubModel
@@ -192,6 +194,31 @@ async def test_what_waits_when_it_is_killed_is_answered_in_the_next_life(stage: 
     async with life(stage, burst_seconds=LONG):
         await stage.answer_to(question)
         assert "find me a train" in stage.told()
+
+
+async def test_killed_while_it_waits_what_begins_a_conversation_begins_it_in_the_next_life(stage: Scene) -> None:
+    async with life(stage, burst_seconds=LONG):
+        await say(stage, "Ben", "the blue cats are 7 years old")
+        question = await say(stage, "Ada", to_bot(stage, "how old are they"))
+        await kill(stage)
+    async with life(stage, burst_seconds=LONG):
+        await stage.answer_to(question)
+        assert "the blue cats are 7 years old" in stage.told()
+
+
+async def test_who_is_heard_out_for_long_is_found_again_after_a_kill(stub: StubModel, tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage:
+        async with life(stage, burst_seconds=LONG):
+            await stage.ask("Ben", "hello?")
+            clock.advance(LONG)
+            question = await say(stage, "Ada", to_bot(stage, "find me a train"))
+            clock.advance(LONG / 2)
+            assert stage.bot.catch_up.beat()
+            stage.bot.keeper.touch_process(ALIVE)
+            await kill(stage)
+        async with life(stage, burst_seconds=LONG):
+            await stage.answer_to(question)
 
 
 async def test_a_question_edited_before_the_first_token_is_asked_anew_and_answered_once(scene: Scene) -> None:
