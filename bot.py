@@ -573,7 +573,7 @@ class Parley(discord.Client):
         if was_offered or is_told_otherwise or is_reworded:
             self.keeper.purge(channel_id)
         if is_reworded:
-            self.turns.reworded(channel_id, record.message_id)
+            self.turns.reworded(channel_id, record)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
         self._messages_gone(payload.channel_id, {payload.message_id})

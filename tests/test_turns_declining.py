@@ -13,11 +13,11 @@ from decider import Reason
 from delivery.post import Posted
 from tests.support.clock import NOON
 from tests.support.fake_agent import Script
-from tests.support.people import ANNA, BEN, CHANNEL, said
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, said
 from tests.support.turns_bench import Bench, running
 from tests.support.virtual_time import until
 from turns.ledger import Unfinished
-from turns.turn import Turn
+from turns.turn import MAX_REWORDED, Turn
 from turns.wording import SENTENCES, STOPPED
 
 pytestmark = pytest.mark.virtual_time
@@ -126,6 +126,41 @@ async def test_a_stop_before_the_first_word_is_answered_by_silence(bench: Bench)
     gate.set()
     await bench.idle()
     assert bench.wire.texts == ["the answer"]
+
+
+def call(bench: Bench, message: MessageRecord) -> None:
+    """Its author edits it so that it mentions the bot."""
+    edited = replace(message, content=f"<@{BOT}> {message.content}")
+    bench.conversations.revise(CHANNEL, edited)
+    bench.turns.reworded(CHANNEL, edited)
+
+
+async def test_who_calls_the_bot_by_an_edit_is_not_left_to_the_agent(bench: Bench) -> None:
+    bench.script(Script(gate=asyncio.Event()))
+    first = doubtful(bench)
+    await until(lambda: bench.agent.requests)
+    second = doubtful(bench, BEN)
+    call(bench, first)
+    call(bench, second)
+    assert not any(question.may_decline for question in bench.ledger.of(CHANNEL).questions)
+    await bench.idle()
+    assert [request.may_decline for request in bench.agent.requests] == [True, False, False]
+    assert bench.wire.texts == ["the answer", "the answer"]
+
+
+async def test_who_calls_the_bot_when_it_is_not_asked_anew_any_more_is_not_declined(bench: Bench) -> None:
+    gates = [asyncio.Event() for _ in range(MAX_REWORDED + 1)]
+    bench.script(*(Script(declines="", gate=gate) for gate in gates))
+    message = doubtful(bench)
+    for number in range(MAX_REWORDED):
+        await until(lambda: len(bench.agent.requests) == number + 1)  # noqa: B023 - awaited at once
+        bench.turns.reworded(CHANNEL, message)
+    await until(lambda: len(bench.agent.requests) == MAX_REWORDED + 1)
+    call(bench, message)
+    gates[-1].set()
+    await bench.idle()
+    assert bench.wire.texts == ["the answer"]
+    assert not silences(bench)
 
 
 async def test_a_shutdown_and_a_budget_that_is_spent_are_told_to_nobody_who_did_not_call(bench: Bench) -> None:

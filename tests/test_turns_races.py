@@ -181,8 +181,9 @@ def test_what_was_deleted_stays_known_as_deleted_after_another_answer() -> None:
 
 
 def reword(bench: Bench, message: MessageRecord, text: str) -> None:
-    bench.conversations.revise(CHANNEL, replace(message, content=text))
-    bench.turns.reworded(CHANNEL, message.message_id)
+    edited = replace(message, content=text)
+    bench.conversations.revise(CHANNEL, edited)
+    bench.turns.reworded(CHANNEL, edited)
 
 
 async def test_a_question_edited_before_anything_is_shown_is_asked_anew(bench: Bench) -> None:

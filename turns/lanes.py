@@ -13,9 +13,9 @@ from itertools import takewhile
 
 import structlog
 
-from agents.gateway import Answer, Failure, FailureKind, Outcome
+from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from conversation import ChannelConversation, ConversationManager, MessageRecord
-from decider import Decision, addresses_others, names_others
+from decider import Decision, addresses_others, is_explicit_trigger, names_others
 from delivery.post import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
 from delivery.prompts import Prompts, card_of
 from delivery.split import closed, split
@@ -172,11 +172,23 @@ class Turns:
             return None
         return read_stop(message.content, message.calls_bot or name)
 
-    def reworded(self, channel_id: int, message_id: int) -> None:
-        """A message was edited. If it is being answered, and nothing of that is shown yet, the turn is asked anew."""
-        lane = self._lanes.get(channel_id)
-        if lane and lane.turn:
-            lane.turn.ask_anew(message_id)
+    def reworded(self, channel_id: int, message: MessageRecord) -> None:
+        """A message was edited. If it is being answered, and nothing of that is shown yet, the turn is asked anew.
+
+        Where it calls the bot by now, that may not be declined.
+        """
+        if (lane := self._lanes.get(channel_id)) is None:
+            return
+        if is_explicit_trigger(message, self._bot()[1]):
+            for questions in (lane.waiting, lane.turn.questions if lane.turn else []):
+                questions[:] = [self._called(q) if q.message.message_id == message.message_id else q for q in questions]
+        if lane.turn:
+            lane.turn.ask_anew(message.message_id)
+
+    def _called(self, question: Question) -> Question:
+        called = replace(question, is_unprompted=False, may_decline=False)
+        self._ledger.revised(called)
+        return called
 
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
@@ -313,9 +325,12 @@ class Turns:
         if self._cut_off or conversation is None:
             return Cancel.SHUTDOWN if self._cut_off else Cancel.WITHDRAWN
         while turn.by_miniapp or self._has_budget():
-            if outcome := await self._attempt(turn, conversation, post):
+            outcome = await self._attempt(turn, conversation, post)
+            # Who called the bot by an edit while it was asked, behind a tool or too often to be asked anew.
+            is_called_since = isinstance(outcome, Declined) and not turn.may_decline
+            if outcome and not (is_called_since and turn.request and turn.request.may_decline):
                 return outcome
-            self._account(turn, None)
+            self._account(turn, outcome)
             turn.request, turn.is_reworded = None, False
         return Cancel.OVER_BUDGET
 

@@ -65,6 +65,13 @@ class Ledger:
         unfinished = self.of(question.channel_id)
         self._set(question.channel_id, replace(unfinished, questions=(*unfinished.questions, question)))
 
+    def revised(self, question: Question) -> None:
+        """What is known of an accepted question has changed."""
+        unfinished = self.of(question.channel_id)
+        message_id = question.message.message_id
+        questions = tuple(question if q.message.message_id == message_id else q for q in unfinished.questions)
+        self._set(question.channel_id, replace(unfinished, questions=questions))
+
     def begun(self, channel_id: int, questions: Sequence[Question]) -> None:
         """A turn begins with these."""
         turn = Begun(tuple(q.message.message_id for q in questions))

@@ -151,6 +151,15 @@ async def test_what_is_edited_while_it_is_asked_is_asked_anew_and_may_be_decline
     assert len(scene.said()) == 1
 
 
+async def test_what_is_edited_to_mention_the_bot_while_it_is_asked_is_not_declined(scene: Scene) -> None:
+    scene.stub.replies.append(Reply("[silent]", gate=asyncio.Event(), chunk=4))
+    message = scene.say("Ben", DOUBTFUL)
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    await scene.edit(message, f"<@{scene.pg.bot_id}> {DOUBTFUL}")
+    await scene.answer_to(message)
+    assert "You were not mentioned" not in scene.told()
+
+
 async def test_after_a_decline_the_same_person_has_to_be_likelier_meant_and_others_not(scene: Scene) -> None:
     await asked(scene, SILENT)
     assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.NO_TRIGGER
