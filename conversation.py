@@ -51,6 +51,7 @@ MAX_REMOTE = 2_000  # messages of which it is known that they are another agent'
 MAX_JOINED = 100  # what was said before hardly matters to a decision, and takes 7 us a message to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
 MAX_TAKEN_BACK = 20_000  # the same of all channels, by their ids alone
+NO_DECLINES = Declines()
 
 
 def _known_states(states: Any) -> Any:
@@ -73,7 +74,7 @@ class StoredConversation:
     """What its messages do not tell of a conversation.
 
     since: no message that belongs to it has a lower id; those put in front of it have. own: ids of what the model said.
-    remote, states, unwelcome: as of ChannelConversation.
+    remote, states, unwelcome, declines: as of ChannelConversation.
     """
 
     started_at: AwareDatetime
@@ -85,6 +86,7 @@ class StoredConversation:
     remote: dict[int, str] = field(default_factory=dict)
     states: Annotated[dict[str, AgentState], BeforeValidator(_known_states)] = field(default_factory=dict)
     unwelcome: Unwelcome | None = None
+    declines: Declines = NO_DECLINES
 
     def to_json(self) -> bytes:
         head = STORED.dump_python(self, mode="json", exclude={"llm_history"})
@@ -138,7 +140,7 @@ class ChannelConversation:
     left: set[str] = field(default_factory=set)
     waits: bool = False
     unwelcome: Unwelcome | None = None
-    declines: Declines = field(default_factory=Declines)
+    declines: Declines = NO_DECLINES
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
@@ -273,6 +275,7 @@ class ChannelConversation:
         self._unsay(theirs | told_of)
         self._change(changes | dict.fromkeys(theirs | told_of))
         self.take_back([("person", author_id)])
+        self.declines = self.declines.forget(author_id)
         self._replay(self.messages)
 
     def _leave(self, agents: Iterable[str]) -> None:
@@ -364,6 +367,7 @@ class ChannelConversation:
             remote=dict(self.remote),
             states=dict(self.states),
             unwelcome=self.unwelcome,
+            declines=self.declines,
         )
 
     def _keep(self, messages: list[MessageRecord]) -> None:
@@ -458,11 +462,13 @@ class ConversationManager:
         """The agent declined a turn with messages of these people."""
         if conversation := self.get(channel_id):
             conversation.declines = conversation.declines.after(authors, self._clock())
+            self._on_change(channel_id)
 
     def record_call(self, channel_id: int, author_id: int) -> None:
         """This person mentioned the bot or replied to it."""
-        if conversation := self.get(channel_id):
+        if (conversation := self.get(channel_id)) and conversation.declines != NO_DECLINES:
             conversation.declines = conversation.declines.called(author_id)
+            self._on_change(channel_id)
 
     def revise(self, channel_id: int, message: MessageRecord) -> bool:
         """Follows an edit of a recorded message. Returns whether anything changed."""
@@ -568,6 +574,7 @@ class ConversationManager:
             remote=dict(stored.remote),
             states=dict(stored.states),
             unwelcome=stored.unwelcome,
+            declines=stored.declines,
             waits=any(map(waits_for, stored.llm_history)),
         )
         if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):

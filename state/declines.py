@@ -24,11 +24,12 @@ class Declines:
     def limit(self, author_id: int, now: datetime) -> bool:
         """Whether a message of this person's has to be likelier meant for the bot than others for it to be asked."""
         declined = self.at.get(author_id)
-        return self.in_a_row >= IN_A_ROW or (declined is not None and now - declined < PERSON)
+        # What is said before, by a clock that was set back, is not limited for as long as that.
+        return self.in_a_row >= IN_A_ROW or (declined is not None and abs(now - declined) < PERSON)
 
     def after(self, authors: Collection[int], now: datetime) -> Declines:
         """Once a turn with messages of these people was declined."""
-        recent = {who: at for who, at in self.at.items() if now - at < PERSON and who not in authors}
+        recent = {who: at for who, at in self.at.items() if abs(now - at) < PERSON and who not in authors}
         newest = [*recent.items(), *((who, now) for who in authors)][-MAX_PEOPLE:]
         return Declines(self.in_a_row + 1, dict(newest))
 
@@ -39,3 +40,7 @@ class Declines:
     def called(self, author_id: int) -> Declines:
         """Once this person has mentioned the bot or replied to it."""
         return Declines(0, {who: at for who, at in self.at.items() if who != author_id})
+
+    def forget(self, author_id: int) -> Declines:
+        """Without what is known of this person."""
+        return replace(self, at={who: at for who, at in self.at.items() if who != author_id})

@@ -119,6 +119,7 @@ def a_long_one(process: Process) -> ChannelConversation:
     process.manager.forget_messages(CHANNEL, {secret.message_id})
     process.manager.record_message(CHANNEL, said(BEN, "and?", process.clock.now))
     process.manager.follow(CHANNEL, Unwelcome.DISLIKED)
+    process.manager.record_declined(CHANNEL, {BEN})
     return conversation
 
 
@@ -130,6 +131,8 @@ def test_a_conversation_goes_on_as_if_nothing_had_happened(process: Process) -> 
     assert after.untold() == [m for m in before.untold() if m in after.messages]
     assert (after.own, after.told_through) == (before.own, before.told_through)
     assert after.unwelcome is before.unwelcome is Unwelcome.DISLIKED
+    assert after.declines == before.declines
+    assert before.declines.in_a_row == 1
     assert (after.started_at, after.last_activity) == (before.started_at, before.last_activity)
     assert (after.participants, after.names) == ({ANNA, BEN}, {ANNA: "Anna", BEN: "Ben"})
     assert after.engagement == ChannelConversation(CHANNEL, NOON, NOON, messages=before.messages[2:]).engagement
@@ -536,3 +539,12 @@ def test_what_was_stored_does_not_change_with_the_conversation(process: Process)
     process.manager.record_bot_response(CHANNEL, [*turn(asked), *turn(said(BEN))])
     process.manager.forget_author(CHANNEL, ANNA)
     assert stored.to_json() == text
+
+
+def test_of_whoever_is_forgotten_no_decline_is_kept(process: Process) -> None:
+    process.start(said(ANNA))
+    process.manager.record_declined(CHANNEL, {ANNA, BEN})
+    process.manager.forget_author(CHANNEL, ANNA)
+    stored = process.manager.stored(CHANNEL)
+    assert stored
+    assert stored.declines.at.keys() == {BEN}

@@ -223,6 +223,23 @@ async def test_the_judge_is_asked_instead_where_it_is_on(stub: StubModel) -> Non
         assert len(stub.requests) == 1
 
 
+async def test_three_declines_in_a_row_count_in_the_next_life_too(stub: StubModel, tmp_path: Path) -> None:
+    async with open_stage(stub, tmp_path / "state") as stage:
+        for name in ("Dan", "Eve"):
+            stage.pg.add_person(name)
+        async with life(stage):
+            await stage.ask("Ada", "how do I get to Tokyo?")
+            for who in ("Ben", "Chloe", "Dan"):
+                await asked(stage, SILENT, who=who)
+            await kill(stage)
+        async with life(stage):
+            assert (await stage.decision(stage.say("Eve", DOUBTFUL))).reason is Reason.NO_TRIGGER
+            await stage.ask("Ada", "are you there?")
+            await kill(stage)
+        async with life(stage):
+            assert last_decision(stage, await asked(stage, SILENT, who="Eve")).reason is Reason.DECLINED
+
+
 @pytest.mark.parametrize("then", [SILENT, Reply("By train, then.")])
 async def test_killed_while_it_is_asked_it_may_decline_in_the_next_life(
     stub: StubModel, tmp_path: Path, then: Reply

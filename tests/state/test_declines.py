@@ -22,6 +22,12 @@ def test_a_decline_limits_its_author_for_a_while_and_nobody_else() -> None:
     assert not declines.limit(CLEO, NOON)
 
 
+def test_a_clock_that_is_set_back_limits_nobody_for_longer() -> None:
+    declines = Declines().after([ANNA], NOON)
+    assert not declines.limit(ANNA, NOON - PERSON)
+    assert declines.after([BEN], NOON - PERSON).at.keys() == {BEN}
+
+
 def test_several_in_a_row_limit_everybody_until_somebody_calls() -> None:
     later = NOON + 100 * PERSON
     assert not in_a_row(IN_A_ROW - 1).limit(CLEO, later)
@@ -47,3 +53,9 @@ def test_what_is_kept_is_bounded_and_ages() -> None:
         declines = declines.after([author], NOON)
     assert len(declines.at) == MAX_PEOPLE
     assert declines.after([ANNA], NOON + PERSON).at.keys() == {ANNA}
+
+
+def test_of_whoever_is_forgotten_nothing_is_known_and_the_row_goes_on() -> None:
+    declines = in_a_row(IN_A_ROW).forget(BEN)
+    assert not declines.at
+    assert declines.limit(CLEO, NOON)
