@@ -259,6 +259,16 @@ async def test_what_is_edited_meanwhile_is_decided_as_it_stands() -> None:
     assert await room.over() == [(1.25, [f"<@{BEN}> find me a train"], Reason.NAMES_OTHERS)]
 
 
+async def test_what_is_edited_behind_others_words_is_decided_as_what_was_said_last() -> None:
+    tier = Told()
+    room = Room(tier)
+    message = await room.say(ANNA, "the early trian is a train")
+    await room.say(BEN, "oh well")
+    room.conversations.revise(CHANNEL, replace(message, content="the early train"))
+    assert (await room.over())[-1] == (1.25, ["the early train"], Reason.FOLLOWUP)
+    assert tier.shown[-1] == ("the early train", ["oh well", "the early train"])
+
+
 async def test_where_nobody_is_waited_for_any_more_all_go_their_way() -> None:
     room = Room()
     await room.say(ANNA, LISBON)
@@ -291,6 +301,39 @@ class OnceAsked:
         if verdict is None:
             raise JudgeError("it is busy")
         return verdict
+
+
+async def test_what_is_called_off_as_soon_as_it_is_over_gets_no_answer() -> None:
+    room = Room()
+    await room.say(ANNA, LISBON)
+    for burst in [*room.bursts._open.values()]:
+        room.bursts._end(burst)
+    room.bursts.stop(room.bursts.heard_out(CHANNEL))
+    assert await room.over() == [(0, [LISBON], Reason.STOP)]
+
+
+async def test_what_is_called_off_while_a_judge_reads_its_edit_gets_no_answer() -> None:
+    async def judge(message: MessageRecord, conversation: ChannelConversation) -> Verdict:
+        assert message in conversation.messages
+        await asyncio.sleep(1)
+        return Verdict(True)
+
+    room = Room(FixedTier(score=0.5), judge)
+    message = await room.say(ANNA, "find me a train")
+    await asyncio.sleep(1)
+    room.conversations.revise(CHANNEL, replace(message, content="find me a bus"))
+    await asyncio.sleep(1.5)
+    await room.say(ANNA, "<@1> to Lisbon")
+    assert [question.message.content for question in room.bursts.heard_out(CHANNEL)] == [
+        "<@1> to Lisbon",
+        "find me a train",
+    ]
+    room.bursts.stop(room.bursts.heard_out(CHANNEL)[1:])
+    assert await room.over() == [
+        (3.25, ["find me a bus"], Reason.STOP),
+        (3.75, ["<@1> to Lisbon"], Reason.EXPLICIT_TRIGGER),
+    ]
+    assert not room.bursts.heard_out(CHANNEL)
 
 
 async def test_a_judge_that_cannot_be_asked_again_changes_nothing() -> None:

@@ -64,6 +64,7 @@ class Bursts:
         self._decider = decider
         self._bot = bot
         self._open: dict[tuple[int, int], _Burst] = {}
+        self._over: list[_Burst] = []  # which have not gone their way yet
 
     def __len__(self) -> int:
         return len(self._open)
@@ -99,7 +100,7 @@ class Bursts:
         """The decision on messages of one person, as if they were one that was said last."""
         messages, me = [question.as_kept.message for question in questions], self._bot()[1]
         utterance = as_one(messages, me)
-        if len(messages) > 1:
+        if conversation.messages[-1:] != messages:  # several, or others have spoken since
             conversation = conversation.joined(messages, utterance)
         return await self._decider.should_respond(utterance, conversation, me)
 
@@ -126,7 +127,10 @@ class Bursts:
         with self._conversations.hold(question.channel_id):
             self._arm(burst, PAUSE_SHARE * self._seconds)
             await burst.over
-            return await self._settled(burst)
+            try:
+                return await self._settled(burst)
+            finally:
+                self._over.remove(burst)
 
     async def _settled(self, burst: _Burst) -> list[tuple[Question, Decision]]:
         """What was edited or deleted while it waited is decided as it stands now."""
@@ -138,19 +142,24 @@ class Bursts:
         decision = burst.decision
         if left and decision.respond and _words(left) != _words(burst.questions):
             decision = await self._decided(left, conversation)
+            if burst.decision is STOPPED:  # while a judge was asked
+                decision = STOPPED
         return [(question, DELETED) for question in gone] + [(question, decision) for question in left]
 
     def heard_out(self, channel_id: int) -> list[Question]:
         """What waits in a channel for its author to pause."""
-        bursts = [burst for (channel, _), burst in self._open.items() if channel == channel_id]
+        bursts = [burst for burst in self._waiting() if burst.questions[0].channel_id == channel_id]
         return [replace(q, is_unprompted=burst.decision.is_unprompted) for burst in bursts for q in burst.questions]
 
     def stop(self, questions: Iterable[Question]) -> None:
         """These were called off: what waits of them needs no answer."""
         called_off = {question.message.message_id for question in questions}
-        for burst in [b for b in self._open.values() if b.questions[0].message.message_id in called_off]:
+        for burst in [b for b in self._waiting() if b.questions[0].message.message_id in called_off]:
             burst.decision = STOPPED
             self._end(burst)
+
+    def _waiting(self) -> list[_Burst]:
+        return [*self._open.values(), *self._over]
 
     def typing(self, channel_id: int, author_id: int) -> None:
         """Somebody is typing: if they have an open burst, they are heard for as long as it may take."""
@@ -167,8 +176,9 @@ class Bursts:
         """From now on nothing joins it."""
         if burst.timer:
             burst.timer.cancel()
-        self._open.pop(_key(burst.questions[0]), None)
         if not burst.over.done():
+            del self._open[_key(burst.questions[0])]
+            self._over.append(burst)
             burst.over.set_result(None)
 
     async def end(self) -> None:
