@@ -719,9 +719,13 @@ class Parley(discord.Client):
             self._unfollow(answered, Unwelcome.TOLD_OFF)
 
     def _unfollow(self, mark: Mark | None, unwelcome: Unwelcome) -> None:
-        """Follows no longer where an answer was not welcome, if nobody had called the bot or been asked by it."""
+        """Follows no longer where an answer was not welcome, if nobody had called the bot or been asked by it.
+
+        What becomes of an earlier conversation's is no word on this one.
+        """
         answered = self.decisions.find(mark.message_id) if mark else None
-        if answered and answered.decision.is_unprompted:
+        conversation = self.conversations.get(answered.channel_id) if answered else None
+        if answered and conversation and answered.message_id >= conversation.since and answered.decision.is_unprompted:
             self.conversations.follow(answered.channel_id, unwelcome)
 
     def _permit(self, message: discord.Message, record: MessageRecord, decision: Decision) -> Decision:

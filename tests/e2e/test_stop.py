@@ -211,3 +211,12 @@ async def test_an_answer_that_was_asked_for_may_be_disliked_and_following_goes_o
     scene.pg.react(answer, scene.pg.person("Ada"), "👎")
     await heard
     assert (await scene.decision(scene.say("Chloe", "and what about Osaka?"))).respond
+
+
+async def test_what_becomes_of_an_answer_of_an_earlier_conversation_ends_no_following_in_this_one(scene: Scene) -> None:
+    await scene.ask("Ben", "what is the weather in Tokyo?")
+    answer = await scene.answer_to(scene.say("Chloe", "and what about Osaka?"))
+    scene.bot.conversations.end(scene.pg.channel("general"))
+    await scene.ask("Ben", "what is the weather in Rome?")
+    await scene.delete(answer)
+    assert (await scene.decision(scene.say("Ben", "and what about Milan?"))).respond
