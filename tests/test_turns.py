@@ -181,6 +181,23 @@ async def test_stop_takes_ones_waiting_questions_along_and_nobody_elses(bench: B
     assert bench.wire.texts == [STOPPED, "the answer"]
 
 
+async def test_whose_part_in_a_turn_ends_before_its_first_word_is_told_nothing_of_that(bench: Bench) -> None:
+    gate = await running(bench)
+    bench.ask(BEN, "two")
+    bench.ask(ANNA, "three")
+    bench.script(Script(gate=asyncio.Event()))
+    gate.set()
+    await until(lambda: len(bench.agent.requests) == 2)
+    stopped = bench.turns.stop(said(ANNA, "never mind"), CHANNEL)
+    assert stopped
+    assert [question.message.content for question in stopped.silently] == ["three"]
+    stopped = bench.turns.stop(said(BEN, "never mind"), CHANNEL)
+    assert stopped
+    assert not stopped.silently
+    await bench.idle()
+    assert bench.wire.texts == ["the answer", STOPPED]
+
+
 async def test_where_nothing_is_asked_stop_is_a_word_like_any_other(bench: Bench) -> None:
     assert not bench.turns.stop(said(ANNA, "stop"), CHANNEL)
     await running(bench)
@@ -203,6 +220,7 @@ async def test_whoever_manages_messages_ends_all_that_runs_and_waits(bench: Benc
     stopped = bench.turns.stop(said(CLEO, "that's enough"), CHANNEL, manages=True)
     assert stopped
     assert (stopped.tells_off, stopped.in_words(CLEO)) == (True, "I ended the answers to Anna and Ben")
+    assert [question.message.content for question in stopped.silently] == ["two", "three"]
     await bench.idle()
     await until(lambda: len(bench.wire.texts) == 2)
     assert sorted(bench.wire.texts) == [STOPPED, f"The beginning\n\n-# {STOPPED}"]

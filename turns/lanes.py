@@ -159,7 +159,7 @@ class Turns:
             self.announce(question, STOPPED)
         if not (ended or waiting):
             return None
-        silently = [q for q in queued if q.is_unprompted]
+        silently = [q for q in queued if q is not newest.get(q.message.author_id)]
         if lane.turn and lane.turn.ends_silently:
             silently += ended
         return Stopped(stop, [*ended, *waiting], is_unprompted=is_unprompted and bool(ended), silently=silently)
