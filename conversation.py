@@ -33,7 +33,7 @@ from llm_history import (
 )
 from state.agent_state import GENERAL, AgentState, read_agent_state
 from state.declines import Declines
-from state.engagement import Engagement
+from state.engagement import Engagement, Standing
 from state.message import MessageRecord, Source
 from state.names import add_to, called_by_name, index_of
 
@@ -114,6 +114,7 @@ class ChannelConversation:
     who spoke; called: whom which word calls; named: by a message's id, to whom it is by mention, reply or name. waits:
     whether a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn
     began.
+    told_off: who told the bot to keep out in messages that are trimmed.
     unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
     """
 
@@ -139,6 +140,7 @@ class ChannelConversation:
     states: dict[str, AgentState] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
     waits: bool = False
+    told_off: frozenset[int] = frozenset()
     unwelcome: Unwelcome | None = None
     declines: Declines = NO_DECLINES
 
@@ -276,6 +278,7 @@ class ChannelConversation:
         self._change(changes | dict.fromkeys(theirs | told_of))
         self.take_back([("person", author_id)])
         self.declines = self.declines.forget(author_id)
+        self.told_off -= {author_id}
         self._replay(self.messages)
 
     def _leave(self, agents: Iterable[str]) -> None:
@@ -335,7 +338,12 @@ class ChannelConversation:
             if kept and (len(kept) >= max_messages * 3 // 4 or size > max_characters * 3 // 4):
                 break
             kept.append(message)
+        told_off = {who for who, person in self.engagement.people.items() if person.told_off}
         self._keep(kept[::-1])
+        if told_off:
+            left = ChannelConversation(self.channel_id, self.started_at, self.last_activity, [*self.messages])
+            told_off = {who for who in told_off if not left.engagement.standing(who).told_off}
+        self.told_off = frozenset(told_off)
 
     def current(self, llm_history: History) -> History:
         """What the model was told and said in the turn that runs, less what was deleted or edited while it spoke."""
@@ -379,9 +387,16 @@ class ChannelConversation:
         self.named = {m.message_id: self.named.get(m.message_id, frozenset()) for m in messages}
         self.participants = set(self.names)
 
+    def _engagement_of_trimmed(self) -> Engagement:
+        """What is still known of messages that are trimmed."""
+        if not self.told_off:
+            return Engagement()
+        people = {who: Standing(told_off=True) for who in self.told_off}
+        return Engagement(bot=self.engagement.bot, bot_name=self.engagement.bot_name, people=people)
+
     def _replay(self, messages: Sequence[MessageRecord]) -> None:
         self.messages, self.size, self.named = [], 0, {}
-        self.engagement = self.engagement_before = Engagement()
+        self.engagement = self.engagement_before = self._engagement_of_trimmed()
         for message in messages:
             self._append(message)
 

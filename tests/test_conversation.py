@@ -266,6 +266,26 @@ def test_forgetting_a_person_leaves_the_others(manager: ConversationManager) -> 
     assert model_reads(conversation.llm_history) == "Ben: two\n"
 
 
+def test_whoever_told_the_bot_off_long_ago_is_left_alone_whatever_is_edited_since(clock: FakeClock) -> None:
+    manager = ConversationManager(60, clock=clock, max_messages=8)
+    conversation = manager.start(CHANNEL, [said(ANNA, f"<@{BOT}> hi"), replied(ANNA)])
+    for author in (BEN, CLEO):
+        manager.record_message(CHANNEL, said(author, "shut up", tells_off=True))
+    manager.record_message(CHANNEL, said(CLEO, f"<@{BOT}> sorry"))
+    for number in range(20):
+        newest = said(ANNA, f"number {number}")
+        manager.record_message(CHANNEL, newest)
+    manager.revise(CHANNEL, replace(newest, content="edited"))
+    assert [who for who in (ANNA, BEN, CLEO) if conversation.engagement.standing(who).told_off] == [BEN]
+    manager.record_message(CHANNEL, said(BEN, f"<@{BOT}> sorry"))
+    manager.revise(CHANNEL, newest)
+    assert not conversation.engagement.standing(BEN).told_off
+    manager.record_message(CHANNEL, said(BEN, "shut up", tells_off=True))
+    conversation.trim(1, 10_000)
+    manager.forget_author(CHANNEL, BEN)
+    assert not conversation.engagement.standing(BEN).told_off
+
+
 def test_a_trimmed_message_stays_in_what_the_model_was_told(clock: FakeClock) -> None:
     """Only deletion takes words out of the history; the record's cap is about memory."""
     manager = ConversationManager(60, clock=clock, max_messages=2)
