@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from state.message import MessageRecord
+from state.stopping import KNOWN
 from state.wording import TALK_OF, TOO_COMMON, Wording, words_of
 
 SHORTEST = 3  # letters of a name that is one without a comma
@@ -27,7 +28,8 @@ def keys_of(name: str) -> Sequence[str]:
     if len(first) < SHORTEST:
         return ()
     whole = [first, *(word for word in words if len(word) > SHORTENED)]
-    beginnings = [first[:length] for length in range(SHORTENED, len(first))]
+    # "mind your own business" names no Mindy, "forget it" no forgetful_fred.
+    beginnings = [first[:length] for length in range(SHORTENED, len(first)) if first[:length] not in KNOWN]
     return tuple(key for key in dict.fromkeys((*whole, *beginnings)) if not _is_common(key))
 
 

@@ -50,6 +50,14 @@ def test_a_name_of_several_words_is_called_by_its_first_or_a_long_one() -> None:
         assert called_by_name(said(CLEO, text), names) == who
 
 
+def test_a_stop_names_nobody_whose_name_begins_like_it() -> None:
+    names = {BEN: "Mindy", DAN: "forgetful_fred", EVE: "hushpuppy", ANNA: "Fred"}
+    for text in ("mind your own business", "forget it", "hush", "hush!"):
+        assert called_by_name(said(CLEO, text), names) == frozenset()
+    assert called_by_name(said(CLEO, "mindy are you there"), names) == {BEN}
+    assert called_by_name(said(CLEO, "fred are you there"), names) == {ANNA}
+
+
 def test_numbers_at_the_end_of_a_name_need_not_be_written() -> None:
     for text in ("benny hi", "benny77 hi", "hi benny"):
         assert called(text, {BEN: "benny77"}) == {"benny77"}
