@@ -19,34 +19,39 @@ MAX_WORDS, MAX_LENGTH = 8, 100
 KEEP_OUT: Mapping[str, str] = {
     "en": r"""
         stop( (it|that|this|talking|speaking|answering|replying|responding|butting in|interrupting))?
-        stop (answering|replying|responding|talking)( to)? (me|us|everyone|everybody)
-        shut (up|it)|shut your mouth|zip it|stfu|shush|hush|sh|shh|be (quiet|silent)|pipe down
+        stop (answering|replying|responding|talking)( to)? (me|us|everyone|everybody|everything)
+        shut (up|it)|shut the (fuck|hell) up|shut your mouth|(quiet|silence) please
+        zip it|stfu|shush|hush|sh|shh|be (quiet|silent)|pipe down
         that's enough|that is enough|enough already|knock it off|cut it out|quit it|give it a rest
         not now|not you|go away|butt out|stay out( of (this|it))?|leave (us|me) alone|mind your own business
         ((i|we) )?((i'm|we're|am|are|was|were) )?not (talking|speaking|asking)( to)? you
         ((i|we) )?(wasn't|weren't|aren't) (talking|speaking|asking)( to)? you
         ((i|we) )?(didn't|did not) ask( you)?|(nobody|noone|no one|who) asked( you)?""",
     "de": r"""
-        (halt|halt's) (die klappe|den mund|dein maul|maul)|klappe zu|schnauze
-        (hör|hört|hoer|hoert)( (jetzt|mal|doch|endlich))* auf( damit)?
-        (sei|seid) (still|ruhig|leise|ruhe)|stopp|halt|schluss( damit| jetzt)|das reicht|es reicht|jetzt reicht's
+        (halt|halt's) (die klappe|die fresse|den mund|dein maul|maul|fresse)|klappe zu|schnauze
+        (hör|hört|hoer|hoert)( (jetzt|mal|doch|endlich))* auf( damit| zu (reden|antworten|schreiben))?|aufhören
+        (sei|seid) (still|ruhig|leise|ruhe)|(still|ruhig|leise) sein|stopp|halt
+        schluss( damit| jetzt)|das reicht|es reicht|jetzt reicht's
         nicht jetzt|jetzt nicht|nicht du|du nicht|dich (meinte|meine) ich nicht|ich rede nicht mit dir
         dich hat (keiner|niemand) gefragt|lass (mich|uns) in ruhe|halt dich (da )?raus|misch dich nicht ein
         lass (das|es)( sein)?""",
     "fr": r"""
-        (arrête|arrêtez)( ça)?|(tais toi|taisez vous)|(ferme|fermez) la|la ferme|ta gueule|chut|ça suffit
+        (arrête|arrêtez)( ça| de (parler|répondre))?|(tais toi|taisez vous)|(ferme|fermez) la|la ferme
+        (ferme )?ta gueule|chut|ça suffit
         pas maintenant|pas toi|je (ne )?te parle pas|on (ne )?t'a pas sonné|personne (ne )?t'a (rien )?demandé
         (laisse|fiche) (moi|nous) (tranquille|la paix)|occupe toi de tes (affaires|oignons)""",
     "es": r"""
         para|para ya|párate|basta( ya)?|ya basta|(cállate|cállese)( la boca)?|es suficiente|ya es suficiente
         ahora no|no ahora|tú no|no te hablo a ti|no hablo contigo|nadie te (ha )?(preguntó|preguntado)
+        cierra (la boca|el pico)|(deja|para) de (hablar|responder)|no te (pregunté|he preguntado)
         (déjame|déjanos) en paz|no te metas""",
     "it": r"""
-        basta così|smettila|smetti|piantala|finiscila|(stai |sta )?(zitto|zitta)|taci|fermati|chiudi il becco
+        basta così|smettila|smetti|piantala|finiscila|(stai |sta )?(zitto|zitta)|taci|fermati|chiudi (il becco|la bocca)
         non ora|non adesso|ora no|adesso no|non tu|tu no|non (parlo|stavo parlando) con te|nessuno ti ha chiesto
         (lasciami|lasciaci) in pace|fatti i fatti tuoi""",
     "pt": r"""
-        para com isso|pare( com isso)?|chega( disso)?|já chega|cala te|cale se|cala( a)? boca|(fica|fique) quieto
+        para com isso|pare( com isso)?|(para|pare) de (falar|responder)
+        chega( disso)?|já chega|cala te|cale se|cala( a)? boca|(fica|fique) quieto
         agora não|não (você|tu)|você não|não (é|era) (com|para) você|não estou falando com você|não falei com você
         (ninguém|quem) (te )?perguntou|me deixa em paz|deixa me em paz|não se meta""",
     "nl": r"""
@@ -69,22 +74,22 @@ KEEP_OUT: Mapping[str, str] = {
         (ole|olkaa) hiljaa|hiljaa|turpa kiinni|suu kiinni|lopeta|riittää jo|nyt riittää|ei nyt|et sinä
         en puhu sinulle|kukaan ei kysynyt( sinulta)?|jätä (minut|meidät) rauhaan""",
     "cs": r"""
-        (buď|buďte) (ticho|zticha)|drž hubu|zmlkni|přestaň( s tím)?|nech toho|to stačí|už dost|dost už|teď ne|ne teď
-        ty ne|ne ty|s tebou nemluvím|nikdo se tě neptal|nech (mě|nás) (být|na pokoji)""",
+        (buď|buďte) (ticho|zticha)|drž hubu|zmlkni|mlč|sklapni|přestaň( s tím)?|nech toho|to stačí|už dost|dost už
+        teď ne|ne teď|ty ne|ne ty|s tebou nemluvím|nikdo se tě neptal|nech (mě|nás) (být|na pokoji)""",
     "tr": r"""
-        kapa çeneni|çeneni kapa|kes sesini|sesini kes|kes şunu|sus|dur|yeter|şimdi değil|sen değil|sana sormadım
-        sana soran olmadı|(beni|bizi) rahat bırak|sen karışma""",
+        kapa çeneni|çeneni kapa|kes sesini|sesini kes|kes şunu|(sus|dur) (artık|lütfen)|yeter|şimdi değil|sen değil
+        sana sormadım|sana soran olmadı|(beni|bizi) rahat bırak|sen karışma""",
     "ru": r"""
-        хватит|замолчи|помолчи|заткнись|перестань|прекрати|стоп|довольно|остановись|тихо|не сейчас|не ты|не тебе
-        я не (тебе|с тобой)|тебя никто не спрашивал|никто тебя не спрашивал|отстань|отвали
+        хватит|замолчи|помолчи|заткнись|закрой рот|перестань|прекрати|стоп|довольно|остановись|тихо|не сейчас|не ты
+        не тебе|я не (тебе|с тобой)|тебя никто не спрашивал|никто тебя не спрашивал|отстань|отвали
         (оставь|оставьте) (меня|нас) в покое""",
     "uk": r"""
-        досить|замовкни|помовчи|перестань|припини|зупинись|тихо|не зараз|не ти|не тобі|я не тобі
+        досить|замовкни|помовчи|стули пельку|перестань|припини|зупинись|тихо|не зараз|не ти|не тобі|я не тобі
         тебе ніхто не питав|відчепись|(залиш|дай) (мене|мені|нас|нам) (у |в )?(спокої|спокій)""",
     "ja": r"""
-        やめて|やめてください|やめてくれ|やめろ|だまれ|黙れ|黙って|黙ってて|黙ってください|静かにして|静かにしてください
+        やめて|もうやめて|やめてください|やめてくれ|やめろ|だまれ|黙れ|黙って|黙ってて|黙ってください|黙っててください|静かにして|静かにしてください
         うるさい|ストップ|今じゃない|今はいい|あなたじゃない|君じゃない|お前じゃない""",
-    "zh": "闭嘴|閉嘴|住口|别说了|別說了|停下|够了|夠了|不是你|别吵了|別吵了",
+    "zh": "闭嘴|閉嘴|闭嘴吧|请闭嘴|請閉嘴|别说话|別說話|住口|别说了|別說了|停下|够了|夠了|不是你|别吵了|別吵了",
 }
 CALL_OFF: Mapping[str, str] = {
     "en": "cancel( (it|that|this))?|(nevermind|never mind)( that| it)?|nvm|forget (it|that)|abort|scrap that",
@@ -107,7 +112,7 @@ CALL_OFF: Mapping[str, str] = {
     "zh": "取消|算了|没事了|沒事了",
 }
 COURTESY = """
-    please pls plz bot robot now man dude bro ok okay hey no nah oh just and thanks thank thx sorry
+    please pls plz bot robot now already man dude bro ok okay hey no nah oh just and thanks thank thx sorry
     bitte mal jetzt doch endlich nun ach mann danke na stp svp maintenant merci por favor favore ya oye gracias
     ora dai grazie per agora já nu even aub alsjeblieft dank proszę już snälla tack nå kiitos jo nyt prosím lütfen
     artık пожалуйста уже ну всё будь ласка вже お願い もう 请 請
@@ -132,17 +137,18 @@ def read_stop(text: str, bot_name: str = "") -> Stop | None:
     """What a text is that does nothing but call off its reader: "stop", "shut up, Parley", "ok never mind"."""
     if len(text) > MAX_LENGTH or LAUGHING.search(text):
         return None
-    words = words_of(text)
+    words = words_of(_composed(text))
     if len(words) > MAX_WORDS:
         return None
     said = _folded(" ".join(words))
-    if not set(said.split()) - KNOWN <= {_folded(word) for word in words_of(bot_name)}:
+    own = {_folded(word) for word in words_of(_composed(bot_name))}
+    if not set(said.split()) - KNOWN <= own:
         return None  # so it is with nearly every message
     requests = ASKED_TO.match(said)
     if ("?" in text or "？" in text) and not requests and said not in RHETORICAL:
         return None
     rest = said[requests.end() :].split() if requests else said.split()
-    around = AROUND | {_folded(word) for word in words_of(bot_name)}
+    around = AROUND | own
     for end in (0, -1):
         while len(rest) > 1 and rest[end] in around and not _stop_in(rest):
             rest.pop(end)
@@ -155,7 +161,7 @@ def stops_person(text: str, names: Iterable[str]) -> bool:
     if not 2 <= len(words) <= MAX_WORDS:
         return False
     ends = {words[end].strip(MARKS).casefold(): words[:-1] if end else words[1:] for end in (0, -1)}
-    named = {name.casefold() for name in names} & ends.keys()
+    named = ({name.casefold() for name in names} & ends.keys()) - AROUND  # "stop please", with somebody named Please
     return any(read_stop(" ".join(ends[name])) for name in named)
 
 
@@ -164,6 +170,11 @@ def _stop_in(words: list[str]) -> Stop | None:
     if not ANY_STOP.fullmatch(said):
         return None
     return Stop.CALL_OFF if CALLING_OFF.fullmatch(said) else Stop.KEEP_OUT
+
+
+def _composed(text: str) -> str:
+    """Each letter in one piece, with its accents: else a word ends at its first accent."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text).replace("İ", "i")
 
 
 def _folded(text: str) -> str:

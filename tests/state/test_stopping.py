@@ -43,6 +43,11 @@ def test_a_person_may_be_meant_by_it(text: str, is_said_to_ben: bool) -> None:
     assert stops_person(text, ["Anna", "Ben"]) is is_said_to_ben
 
 
+def test_somebody_whose_name_is_a_courtesy_takes_no_stop() -> None:
+    assert not stops_person("stop please", ["Please", "Now"])
+    assert not stops_person("shut up now", ["Please", "Now"])
+
+
 def test_the_bots_name_may_be_of_several_words_or_none() -> None:
     assert read_stop("Robo Cat, shut up", "Robo Cat") is Stop.KEEP_OUT
     assert read_stop("Robo Cat, shut up", "Parley") is None
