@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from state.remarks import bare_remark
 from state.stopping import Stop, read_stop
-from state.wording import TOO_COMMON, words_of
+from state.wording import TALK_OF, TOO_COMMON, words_of
 
 REACH = 80  # characters from either end of a text in which a name that calls begins
 SHORT = 3  # names of so few letters are taken for words
@@ -26,6 +26,8 @@ COMMON_NAMES = frozenset(
     coach teacher master mister buster tiger eagle hawk raven shadow ghost spirit magic mystery justice victory liberty
     """.split()
 )
+
+COMMON_WORDS = COMMON_NAMES | TOO_COMMON | TALK_OF.keys()
 
 FLAGS = re.VERBOSE | re.IGNORECASE
 GREETINGS = r"""(?:hey|hi|hiya|hello|yo|oi|hallo|moin|servus|salut|bonjour|coucou|hola|buenas|ciao|olá|hoi|hej|hei
@@ -48,7 +50,8 @@ ASKS = re.compile(
     |(?:ben|kun|kan|heb|weet|wil|vind|denk)\ (?:je|jij)\b
     |(?:jesteś|możesz|wiesz|umiesz)\b|(?:är|er|kan|vet|ved|vil|vill|har|tror|tycker|synes)\ du\b
     |(?:oletko|voitko|tiedätkö|osaatko)\b|(?:jsi|můžeš|víš|umíš)\b|(?:ты|можешь|знаешь|ти|можеш|знаєш)\b
-    |(?:who|when|where|which|was|wer|wie|wo|wann|warum|wieso|welche[rs]?
+    |was\ (?:ist|sind|war|wird|wäre|kann|soll|muss|heißt|bedeutet|kostet|gibt|macht|passiert|läuft|geht|weiß|für)\b
+    |(?:who|when|where|which|wer|wie|wo|wann|warum|wieso|welche[rs]?
         |pourquoi|comment|quand|où|qui|quel|quelle|combien|qué
         |cómo|cuándo|dónde|quién|cuál|cosa|perché|quando|dove|chi|quale|come|onde|quem|qual|como|wat|wie|waar|waarom|hoe|co|kto
         |gdzie|kiedy|dlaczego|jak|ile|czy|vad|hva|hvad|vem|hvem|när|når|varför|hvorfor|hur|hvordan|mitä|miksi|miten|kuka
@@ -96,7 +99,7 @@ NOT_GOVERNING = frozenset("doing going feeling morning evening something anythin
 
 QUOTED = re.compile(
     r"""^>>>\s(?s:.*)|^>\s[^\n]*$|```(?s:.*?)```|`[^`\n]{1,300}`|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»
-    |„[^“”\n]{1,300}[“”]|<a?:\w{2,32}:\d{1,20}>""",
+    |„[^“”\n]{1,300}[“”]|<a?:\w{2,32}:\d{1,20}>|:\w{2,32}:|https?://\S+""",
     re.MULTILINE | re.VERBOSE,
 )
 GREETING = re.compile(rf"(?:{FILLERS}[\s,]+)?{GREETINGS}", FLAGS)
@@ -106,6 +109,7 @@ YES_NO = re.compile(r"(?:is|are|was|were|does|do|did|can|will)\ (?:it|that|this|
 SECOND_PERSON = re.compile(r"\b(?:you|u|your|du|tu|tú|você|je|jij|ty|ты|ти)\b", re.IGNORECASE)
 SENTENCE = re.compile(r"[.!?\n]+\s+|\n")
 BETWEEN = re.compile(r"\A(?:[\s.!?-]|[^\w\s\x00-\x7f])*")  # marks and emoji
+UNSPACED = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 NOTHING_SAID = re.compile(r"[\W_]*")
 CALLING_WORDS = frozenset(
     """hey hi hello yo ok okay no yes yeah well so please stop why what how really sorry help nice wait listen look come
@@ -126,7 +130,7 @@ def _read_name(name: str) -> _Name | None:
     words = words_of(name)
     if not words:
         return None
-    is_common = all(len(word) <= SHORT or word in COMMON_NAMES or word in TOO_COMMON for word in words)
+    is_common = all(len(word) <= SHORT or word in COMMON_WORDS for word in words)
     said = r"[\W_]{0,3}".join(map(re.escape, words))
     lead = rf"\s*(?P<lead>(?:{FILLERS}[\s,]+){{0,2}}(?P<greeting>{GREETINGS}[\s,!]+)?(?:{FILLERS}[\s,]+)?)"
     start = rf"{lead}@?{said}(?!\w|['’-]\w|\.\w)(?P<mark>\s*[,:、，：])?(?P<rest>.*)"
@@ -153,7 +157,7 @@ def called_as(text: str, names: tuple[str, ...]) -> str:
     """The first of these names by which the text calls who bears it; empty where it does not."""
     if not may_call(text, names):
         return ""
-    said = QUOTED.sub(" ", text).strip()
+    said = QUOTED.sub(" ", text).strip().lstrip("¿¡")
     return next((name for name in names if (read := _read_name(name)) and _calls(said, name, read)), "")
 
 
@@ -187,7 +191,10 @@ def _calls_at_end(text: str, read: _Name) -> bool:
     said = SENTENCE.split(last[: found.start()])[-1].strip().casefold()
     if found["mark"].strip():
         segment = re.split(r"[,:、，]", said)[-1].split()
-        return len(segment) > 1 or set(segment) <= CALLING_WORDS
+        # "thoughts, parley?", and a sentence in a language without spaces.
+        is_question = "?" in found[0] and ASKS.match(f"{said}?") is not None
+        is_question = is_question or ("？" in found[0] and UNSPACED.search(said) is not None)
+        return len(segment) > 1 or set(segment) <= CALLING_WORDS or is_question
     if read.is_common or not said:
         return False
     return GREETING.fullmatch(said) is not None or _asks_whoever_comes_last(said, is_question="?" in found[0])
