@@ -34,6 +34,8 @@ MAX_LEAVES = 64  # of a tree: a bit each
 ALL_LEAVES = np.uint64(2**64 - 1)
 WORDS = "words_score"  # the feature that the weights of the words give
 
+MAX_FIELD = 80  # characters of a field's name that are told
+
 Share = Annotated[float, Field(ge=0, le=1)]
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -206,7 +208,7 @@ def load_model(path: Path = MODEL_FILE) -> FollowupModel:
     try:
         file = ModelFile.model_validate(raw)
     except ValidationError as error:
-        where = ".".join(map(str, error.errors()[0]["loc"])) or "the whole"
+        where = " ".join(".".join(map(str, error.errors()[0]["loc"])).split())[:MAX_FIELD] or "the whole"
         raise ModelFileError(f"{path.name} is damaged: {where}: {error.errors()[0]['msg']}.") from None
     return build(file, path.name)
 
@@ -217,18 +219,26 @@ def build(file: ModelFile, name: str = "the model") -> FollowupModel:
         raise ModelFileError(f"{name} is damaged: its digest is not that of its content.")
     if file.thresholds.keys() != set(Eagerness) or file.estimators.keys() != set(Question):
         raise ModelFileError(f"{name} lacks the threshold of an operating point, or a question.")
+    points = [file.thresholds[point] for point in reversed(Eagerness)]
+    if [*points, file.certain] != sorted([*points, file.certain]):
+        raise ModelFileError(f"{name} is damaged: a quieter operating point has a lower threshold.")
     if file.features != feature_names():
         raise ModelFileError(f"{name} was trained with other features than this version's.")
     estimators = [file.estimators[question] for question in Question]
     if problem := next(filter(None, (_problem(e.nodes, e.roots, len(file.features)) for e in estimators)), None):
         raise ModelFileError(f"{name} is damaged: {problem}.")
+    words = np.stack([_weights(estimator, name) for estimator in estimators], axis=1)
+    trees = _trees(estimators, (file.answer.said, file.answer.wants), file.features)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite([np.abs(words).sum(), np.abs(trees.sums).sum()]).all():
+            raise ModelFileError(f"{name} is damaged: its weights are too large to be summed.")
     return FollowupModel(
         about=file.about,
         thresholds=file.thresholds,
         certain=file.certain,
-        words=np.stack([_weights(estimator, name) for estimator in estimators], axis=1),
+        words=words,
         biases=[estimator.bias for estimator in estimators],
-        trees=_trees(estimators, (file.answer.said, file.answer.wants), file.features),
+        trees=trees,
         said=file.said,
         answer=file.answer,
     )
@@ -242,13 +252,21 @@ def packed(weights: npt.NDArray[np.float64]) -> tuple[str, float]:
 
 
 def _weights(estimator: Estimator, name: str) -> npt.NDArray[np.float32]:
+    unpacker = zlib.decompressobj()
     try:
-        steps = np.frombuffer(zlib.decompress(base64.b64decode(estimator.words)), dtype=np.int8)
+        packed_steps = unpacker.decompress(base64.b64decode(estimator.words), SIZE + 1)  # there may be gigabytes more
     except (ValueError, zlib.error):
         raise ModelFileError(f"{name} is damaged: the weights of its words cannot be read.") from None
+    steps = np.frombuffer(packed_steps, dtype=np.int8)
+    if len(steps) <= SIZE and not unpacker.eof:
+        raise ModelFileError(f"{name} is damaged: the weights of its words cannot be read.")
     if len(steps) != SIZE:
-        raise ModelFileError(f"{name} is damaged: it has weights for {len(steps)} hashed words, and not for {SIZE}.")
-    return steps.astype(np.float32) * np.float32(estimator.scale)
+        more = " or more" if len(steps) > SIZE else ""
+        raise ModelFileError(
+            f"{name} is damaged: it has weights for {len(steps)}{more} hashed words, and not for {SIZE}."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        return steps.astype(np.float32) * np.float32(estimator.scale)
 
 
 def _problem(nodes: Nodes, roots: Sequence[int], features_count: int) -> str | None:

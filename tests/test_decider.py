@@ -498,7 +498,8 @@ async def test_another_bot_is_never_answered(text: str) -> None:
 def test_each_eagerness_has_its_threshold(threshold: float) -> None:
     message, conversation = said(ANNA, "green is fine", after(20)), talk(*JUST_ANSWERED)
     for eagerness in Eagerness:
-        model = a_model(thresholds={e: threshold if e is eagerness else 1 - threshold for e in Eagerness})
+        thresholds = {e: threshold if e is eagerness else 1 - threshold for e in Eagerness}
+        model = replace(a_model(), thresholds=thresholds)
         decision = TrainedFollowup(model, eagerness)(message, conversation, BOT)
         reason = Reason.FOLLOWUP if threshold == 0 else Reason.NO_TRIGGER
         assert (decision.respond, decision.reason, decision.tier) == (threshold == 0, reason, 2)

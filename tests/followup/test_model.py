@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -403,7 +404,41 @@ def test_words_whose_weights_cannot_be_read(path: Path, words: str) -> None:
 @pytest.mark.parametrize("size", [0, SIZE - 1, SIZE + 1])
 def test_words_of_another_table(path: Path, size: int) -> None:
     words = base64.b64encode(zlib.compress(bytes(size))).decode()
-    assert f"weights for {size} hashed words" in fault(written(path, raw(by_wants=an_estimator(words=words))))
+    more = " or more" if size > SIZE else ""
+    assert f"weights for {size}{more} hashed words" in fault(written(path, raw(by_wants=an_estimator(words=words))))
+
+
+def test_a_small_file_does_not_unpack_to_a_large_one(path: Path) -> None:
+    words = base64.b64encode(zlib.compress(bytes(200 * SIZE))).decode()
+    written(path, raw(by_wants=an_estimator(words=words)))
+    tracemalloc.start()
+    assert f"weights for {SIZE + 1} or more hashed words" in fault(path)
+    assert tracemalloc.get_traced_memory()[1] < 100 * SIZE
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("scale", "value"), [(1e300, 0.0), (1e38, 0.0), (1.0, 1e308)])
+def test_weights_of_which_no_sum_can_be_made(path: Path, scale: float, value: float) -> None:
+    words = base64.b64encode(zlib.compress(b"\x7f" * SIZE)).decode()
+    estimator = an_estimator(a_leaf(value), words=words, scale=scale, roots=[0, 0])
+    assert "too large to be summed" in fault(written(path, raw(by_said=estimator)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"thresholds": {Eagerness.QUIET: 0.0, Eagerness.BALANCED: 0.5, Eagerness.EAGER: 1.0}},
+        {"thresholds": {Eagerness.QUIET: 0.5, Eagerness.BALANCED: 0.6, Eagerness.EAGER: 0.1}},
+        {"certain": 0.1},
+    ],
+)
+def test_operating_points_in_the_wrong_order(path: Path, change: Raw) -> None:
+    assert "a quieter operating point" in fault(written(path, raw(**change)))
+
+
+def test_the_fault_is_one_short_sentence(path: Path) -> None:
+    assert len(fault(written(path, raw() | {"colour\n" * 1_000: "green"}))) < 200
+    assert "\n" not in fault(path)
 
 
 @pytest.mark.parametrize("question", Question)
