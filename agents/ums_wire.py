@@ -4,7 +4,8 @@
     POST {url}/conversations/{id}/chat  {"message": {"role": "user", "content": ...}} -> {"content": ...}
 
 or, where the answer's type is text/event-stream, events with the data {"delta": ...}, perhaps with [DONE] behind them.
-Where it may decline, "may_decline": true stands beside the message; it does by {"declined": true, "why": ...}, or 204.
+Where it may decline, "may_decline": true stands beside the message; it does by {"declined": true, "why": ...}, also as
+the first event, or by 204.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ class Remote:
             if response.status == 404:
                 raise GoneError(FailureKind.UNAVAILABLE, "does not know the conversation that it has just begun")
             _check(response)
+            if response.status == HTTPStatus.NO_CONTENT:  # whatever its type would be
+                raise SilenceError
             pieces = _deltas(response) if response.content_type == "text/event-stream" else _whole(response)
             async for piece in pieces:
                 yield halves.decode(piece.encode("utf-16-le", "surrogatepass"))
@@ -141,22 +144,29 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
 
 
 async def _deltas(response: ClientResponse) -> AsyncIterator[str]:
+    has_spoken = False
     async for data in event_data(_bounded(response)):
         if data.strip() == DONE:
             return
         event = _object(data)
         if "error" in event:
             raise _reported()
-        yield _text(event.get("delta", ""))  # an event without one is a heartbeat, or tells of something else
+        if not has_spoken:
+            _heed_decline(event)
+        delta = _text(event.get("delta", ""))  # an event without one is a heartbeat, or tells of something else
+        has_spoken |= bool(delta.strip())
+        yield delta
 
 
 async def _whole(response: ClientResponse) -> AsyncIterator[str]:
-    if response.status == HTTPStatus.NO_CONTENT:
-        raise SilenceError
     answer = _object(await _body(response))
+    _heed_decline(answer)
+    yield _text(answer.get("content"))
+
+
+def _heed_decline(answer: Mapping[str, Any]) -> None:
     if answer.get("declined") is True:
         raise SilenceError(answer.get("why") or "")
-    yield _text(answer.get("content"))
 
 
 def _check(response: ClientResponse) -> None:

@@ -707,6 +707,9 @@ async def test_an_error_event_is_raised() -> None:
         (Said([b'{"declined": true}']), ""),
         (Said([b'{"declined": true, "why": "they talk to Ben", "content": "hm"}']), "they talk to Ben"),
         (Said([b'{"declined": true, "why": 5}']), "5"),
+        (Said(status=204, type=STREAM), ""),
+        (Said([b'data: {"declined": true, "why": "they talk to Ben"}\n\n'], type=STREAM), "they talk to Ben"),
+        (Said([b"data: {}\n\n", b'data: {"delta": " "}\n\n', b'data: {"declined": true}\n\n'], type=STREAM), ""),
     ],
 )
 async def test_where_it_may_it_declines_and_where_it_was_called_that_is_no_answer(
@@ -714,11 +717,16 @@ async def test_where_it_may_it_declines_and_where_it_was_called_that_is_no_answe
 ) -> None:
     remote.answers.extend([said, said])
     outcome, shown = await respond(agent, replace(request(), may_decline=True))
-    assert (outcome, shown) == (Declined(why, state=FIRST), [])
+    assert (outcome, "".join(shown).strip()) == (Declined(why, state=FIRST), "")
     assert (await failure(agent)).kind is FailureKind.EMPTY
     assert [body.get("may_decline", "not said") for body in remote.chats] == [True, "not said"]
 
 
 async def test_words_are_an_answer_whatever_else_is_said(remote: RemoteAgent, agent: UMSAgent) -> None:
     remote.answers.append(Said([b'{"declined": false, "content": "Yes."}']))
+    assert (await answer(agent, replace(request(), may_decline=True))).text == "Yes."
+
+
+async def test_words_that_were_shown_stand_though_it_declines_behind_them(remote: RemoteAgent, agent: UMSAgent) -> None:
+    remote.answers.append(Said([delta_event("Yes."), b'data: {"declined": true}\n\n'], type=STREAM))
     assert (await answer(agent, replace(request(), may_decline=True))).text == "Yes."
