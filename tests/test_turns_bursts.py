@@ -15,7 +15,7 @@ from tests.support.clock import FakeClock
 from tests.support.followups import FixedTier
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, replied, said
 from tests.support.virtual_time import settle
-from turns.bursts import Bursts
+from turns.bursts import MAX_DECIDED_CHARACTERS, Bursts
 from turns.turn import Question
 
 pytestmark = pytest.mark.virtual_time
@@ -115,6 +115,32 @@ async def test_a_question_mark_ends_what_began_with_a_mention() -> None:
     await room.say(ANNA, "<@1> hey")
     await room.say(ANNA, "what is the time?")
     assert room.went == [(0, ["<@1> hey", "what is the time?"], Reason.EXPLICIT_TRIGGER)]
+
+
+async def test_of_long_messages_only_the_newest_words_are_decided_on() -> None:
+    lengths = list[int]()
+
+    class Reader(FixedTier):
+        def __call__(self, message: MessageRecord, conversation: ChannelConversation, me: int, /) -> Decision:
+            lengths.append(len(message.content))
+            return FixedTier.__call__(self, message, conversation, me)
+
+    room = Room(Reader())
+    for number in range(20):
+        await room.say(ANNA, f"{number} " + "word " * 700)
+    await room.over()
+    assert len(lengths) == 20
+    assert max(lengths) <= MAX_DECIDED_CHARACTERS
+    assert sum(len(words) for _, words, _ in room.went) == 20
+
+
+async def test_a_call_before_long_messages_counts_on() -> None:
+    room = Room(FixedTier(score=0.1))
+    await room.say(ANNA, LISBON)
+    await room.say(ANNA, "word " * 800)
+    await room.say(ANNA, "word " * 800)
+    [(_, words, reason)] = await room.over()
+    assert (len(words), reason) == (3, Reason.EXPLICIT_TRIGGER)
 
 
 async def test_what_is_left_alone_does_not_wait() -> None:

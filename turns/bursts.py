@@ -24,6 +24,7 @@ from state.message import MENTION, as_one
 from turns.turn import Question
 
 PAUSE_SHARE = 0.5  # of BURST_SECONDS: whoever says nothing for so long has paused
+MAX_DECIDED_CHARACTERS = 4_000  # of a burst; whom its earlier messages mention counts all the same
 QUESTION_MARKS = ("?", "？", "؟")
 STOPPED = Decision(False, Reason.STOP)
 DELETED = Decision(False, Reason.DELETED)
@@ -100,6 +101,8 @@ class Bursts:
         """The decision on messages of one person, as if they were one that was said last."""
         messages, me = [question.as_kept.message for question in questions], self._bot()[1]
         utterance = as_one(messages, me)
+        if len(messages) > 1:
+            utterance = replace(utterance, content=_newest_words(messages))
         if conversation.messages[-1:] != messages:  # several, or others have spoken since
             conversation = conversation.joined(messages, utterance)
         return await self._decider.should_respond(utterance, conversation, me)
@@ -198,6 +201,18 @@ class Bursts:
 
 def _key(question: Question) -> tuple[int, int]:
     return question.channel_id, question.message.author_id
+
+
+def _newest_words(messages: Sequence[MessageRecord]) -> str:
+    """What was said last, and at least the newest message: each one that joins is decided with all before it."""
+    kept = len(messages[-1].content)
+    newest = [messages[-1].content]
+    for message in reversed(messages[:-1]):
+        kept += len(message.content)
+        if kept > MAX_DECIDED_CHARACTERS:
+            break
+        newest.append(message.content)
+    return "\n".join(reversed(newest))
 
 
 def _words(questions: Sequence[Question]) -> list[tuple[str, frozenset[int]]]:
