@@ -111,6 +111,8 @@ def estimates(left_out: LeftOut) -> tuple[list[tuple[float, bool]], list[tuple[f
 
 
 def average_precision(pairs: Sequence[tuple[float, bool]]) -> float:
+    if {wanted for _, wanted in pairs} != {True, False}:
+        raise ExampleError("The rooms have no open message that is for the bot, or none that is not.")
     scores, wanted = zip(*pairs, strict=True)
     return float(average_precision_score(wanted, scores))
 

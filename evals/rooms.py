@@ -72,6 +72,9 @@ class Room(Strict):
 
     @model_validator(mode="after")
     def _refers_to_what_is_there(self) -> Self:
+        known = {"", "bot", BOT_NAME.casefold(), *(name.strip().casefold() for name in self.people)}
+        if len(known) != len(self.people) + 3:
+            raise ValueError(f"people: two have one name, or one has none, or that of the bot (BOT, {BOT_NAME})")
         for index, line in enumerate(self.messages):
             if not line.is_bot and (line.speaker not in self.people or line.answer is None):
                 raise ValueError(f"message {index}: its author is none of the people, or it has no answer label")
@@ -92,10 +95,15 @@ class Room(Strict):
     def _id_of_name(self) -> dict[str, int]:
         return {BOT_NAME.casefold(): BOT, **{name.casefold(): self.ids[name] for name in self.people}}
 
+    def _mention(self, at: re.Match[str]) -> str:
+        # To a regular expression "İ" is an "i", which it is not when it is folded.
+        found = self._id_of_name.get(at[1].casefold())
+        return at[0] if found is None else f"<@{found}>"
+
     def record(self, index: int) -> MessageRecord:
         """The message as the bot would have it."""
         line = self.messages[index]
-        content = self._names.sub(lambda at: f"<@{self._id_of_name[at[1].casefold()]}>", line.text)
+        content = self._names.sub(self._mention, line.text)
         answered = None if line.reply_to is None else self.messages[line.reply_to]
         return MessageRecord(
             author=BOT_NAME if line.is_bot else line.speaker,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evals import measure_rooms
+from evals.examples import ExampleError
 from evals.free_run import Counts
 from evals.measure_rooms import (
     SIMPLE_RULES,
@@ -74,6 +75,12 @@ def test_average_precision_and_calibration_error() -> None:
     # Ten of which each was thought as likely as not: eight were.
     assert calibration_error([(0.5, True)] * 8 + [(0.5, False)] * 2) == pytest.approx(0.3)
     assert calibration_error([(0.5, True), (0.05, True)]) == pytest.approx((0.5 + 0.95) / 2)
+
+
+@pytest.mark.parametrize("pairs", [[], [(0.9, True)], [(0.9, False), (0.1, False)]])
+def test_of_rooms_with_nothing_to_tell_apart_that_is_said(pairs: list[tuple[float, bool]]) -> None:
+    with pytest.raises(ExampleError, match="no open message"):
+        average_precision(pairs)
 
 
 def test_free_runs_of_several_files_are_counted_together() -> None:

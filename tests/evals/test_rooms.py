@@ -94,6 +94,19 @@ def test_a_room_that_refers_to_what_is_not_there_is_broken(message: Line, fault:
 # Messages
 
 
+@pytest.mark.parametrize("name", ["BOT", "parley", "anna", "Anna", "", " "])
+def test_people_have_names_of_their_own(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "rooms.jsonl"
+    path.write_bytes(orjson.dumps(a_room(says(0, "Anna", "hi"), people=["Anna", name])))
+    with pytest.raises(ExampleError, match="people: two have one name"):
+        read_rooms(path)
+
+
+def test_a_letter_that_folds_to_two_is_in_nobodys_name() -> None:
+    room = Room.model_validate(a_room(says(0, "Anna", "@ALİ and @ALI"), people=["Anna", "Ali"]))
+    assert room.record(0).content == f"@ALİ and <@{room.ids['Ali']}>"
+
+
 def test_mentions_become_ids_and_names_without_a_sign_stay_words() -> None:
     room = room_of(says(3, "Cleo", "@PARLEY and @Ann and @ben, ask Anna"), people=["Ann", "Anna", "Ben", "Cleo"])
     record = room.record(0)
