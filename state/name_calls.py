@@ -98,8 +98,8 @@ GOVERNING = re.compile(
 NOT_GOVERNING = frozenset("doing going feeling morning evening something anything nothing everything".split())
 
 QUOTED = re.compile(
-    r"""^>>>\s(?s:.*)|^>\s[^\n]*$|```(?s:.*?)```|`[^`\n]{1,300}`|"[^"\n]{1,300}"|“[^”\n]{1,300}”|«[^»\n]{1,300}»
-    |„[^“”\n]{1,300}[“”]|<a?:\w{2,32}:\d{1,20}>|:\w{2,32}:|https?://\S+""",
+    r"""^>>>\s(?s:.*)|^>\s[^\n]*$|```(?s:.*?)```|`[^`\n]{1,300}`|"[^"\n]{1,300}"|“[^“”\n]{1,300}”|«[^«»\n]{1,300}»
+    |„[^„“”\n]{1,300}[“”]|<a?:\w{2,32}:\d{1,20}>|:\w{2,32}:|https?://\S+""",
     re.MULTILINE | re.VERBOSE,
 )
 GREETING = re.compile(rf"(?:{FILLERS}[\s,]+)?{GREETINGS}", FLAGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -78,6 +79,16 @@ def test_of_a_long_text_only_its_ends_are_looked_at() -> None:
 @pytest.mark.parametrize("piece", ["parley ", "parley, ", "hey ", "so ", "«", '"', "`", "> ", "what parley? "])
 def test_hostile_texts_take_no_time(piece: str) -> None:
     called_as("parley" + piece * (4_000 // len(piece)) + "parley", ("Parley",))
+
+
+@pytest.mark.parametrize("piece", ["„", "“", "«", "„a“"])
+def test_quotes_that_are_never_closed_take_no_time(piece: str) -> None:
+    text, spent = piece * (4_000 // len(piece)) + " parley", []
+    for _ in range(5):
+        began = thread_time()
+        called_as(text, ("Parley",))
+        spent.append(thread_time() - began)
+    assert min(spent) < 0.004
 
 
 @given(st.text(max_size=120), st.text(max_size=40))
