@@ -36,6 +36,12 @@ def reason_in(message: ModelMessage) -> str | None:
     return next((str(given.get("why") or "") for given in calls), None)
 
 
+def only_declines(message: ModelMessage) -> bool:
+    """Whether the model calls the tool, and no other."""
+    called = message.tool_calls if isinstance(message, ModelResponse) else []
+    return bool(called) and all(call.tool_name == STAY_SILENT.name for call in called)
+
+
 def may_become_silent(beginning: str) -> bool:
     """Whether what was said so far is the token, or can still become it."""
     if len(beginning) > MAX_OPENING:

@@ -35,7 +35,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import AbstractToolset
 
 from agents.asking import ASKING, Suspended, find, words_in
-from agents.declining import STAY_SILENT, reason_in
+from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome, Place
 from agents.history import as_text, followed, kept, sent
 from agents.models import SETTINGS
@@ -54,6 +54,7 @@ TOTAL_SECONDS = 180.0
 MAX_CALLS = 20  # of tools, in one answer
 MAX_OUTPUT_CHARACTERS = 64_000  # of one answer: its thoughts and what it calls tools with included
 MAX_REQUESTS = 8  # of one answer: each call of a tool takes one more
+MAX_REFUSED = 1  # how often a model that was called is told that it cannot decline
 MAX_NAME_CHARACTERS = 100
 
 KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
@@ -196,6 +197,8 @@ class GeneralAgent:
         """
         if run.may_decline and not run.text.strip() and (why := reason_in(run.messages[-1])) is not None:
             return Declined(why, run.tokens)
+        if not run.text.strip() and sum(map(only_declines, run.made)) > MAX_REFUSED:
+            raise UnexpectedModelBehavior(f"The model {self._model.model_name} stays silent, though it may not.")
         self._tell_stage(request, run)
         deferred = await self._use_tools(run)
         if deferred is None:

@@ -75,6 +75,13 @@ async def test_where_it_was_called_the_tool_is_refused_and_it_answers() -> None:
     assert REFUSED in str(talker.sent[-1])
 
 
+async def test_one_that_was_called_and_declines_again_and_again_is_not_asked_for_ever() -> None:
+    talker = Talker(*[[SILENT]] * 10)
+    outcome, shown = await respond(talker, may_decline=False)
+    assert isinstance(outcome, Failure)
+    assert (outcome.kind, shown, len(talker.sent)) == (FailureKind.EMPTY, [], 2)
+
+
 async def test_behind_words_that_were_shown_the_tool_is_refused_too() -> None:
     outcome, _ = await respond(Talker(["Well.", SILENT], ["Let us go."]))
     assert isinstance(outcome, Answer)
