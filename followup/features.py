@@ -199,7 +199,7 @@ def _partner(last: Mapping[str, float]) -> float:
 
 
 def talking_with(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> int | None:
-    """Whom the author spoke to last, or who last spoke to them; None: nobody, lately, or the bot. As `partner` has it."""
+    """Whom the author spoke to last, or who last spoke to them, as `partner` has it; None: nobody, or the bot."""
     for past in reversed(conversation.before(message, WINDOW)):
         targets = conversation.named.get(past.message_id, NONE)
         if past.author_id == message.author_id and targets:
