@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: run test lint format bench kill week picture eval train train-incompleteness clean
+.PHONY: run test lint format bench kill week picture settings eval train train-incompleteness clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/python bot.py
@@ -34,6 +34,10 @@ week: .venv/dev.stamp
 # README's picture, by the test that replays its conversation. Needs chromium and chromedriver.
 picture: .venv/dev.stamp
 	PICTURE=docs/playground.png $(BIN)/python -m pytest -q tests/e2e/test_picture.py
+
+# docs/settings.md, .env.example and README's table, from the fields of `Settings` in config.py.
+settings: .venv/run.stamp
+	$(BIN)/python -m docs.settings
 
 # Where the labelled rooms, decisions and replies are, which are no part of this repository.
 ROOMS ?= ../shared/rooms

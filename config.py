@@ -7,7 +7,7 @@ import os
 import re
 from datetime import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -24,95 +24,233 @@ class SettingError(ValueError):
     """A setting that cannot work. Its text is one sentence for the owner: variable, value, remedy."""
 
 
+def setting(default: Any, meaning: str, use: str = "", *, example: object = None, **limits: Any) -> Any:
+    """A field of Settings.
+
+    meaning: what it does, for docs/settings.md and .env.example. use: what works, as the end of the sentence "use ..."
+    that the owner reads when a value does not; made from type and limits where it is left out. example: for
+    .env.example, where the default is none.
+    """
+    return Field(
+        default, description=meaning, examples=[example] if example else None, json_schema_extra={"use": use}, **limits
+    )
+
+
 class Settings(BaseSettings):
     """What the owner of the bot can choose. Each field is the environment variable of the same name.
 
-    A field's description completes the sentence "use ..." that the owner reads when the value is wrong.
+    `make settings` writes docs/settings.md, .env.example and the table in README from it.
     """
 
     model_config = SettingsConfigDict(env_ignore_empty=True, extra="ignore", frozen=True, populate_by_name=True)
 
-    discord_token: SecretStr | None = Field(
+    discord_token: SecretStr | None = setting(
         None,
+        "The bot's token, from Discord's developer portal (also DISCORD_BOT_TOKEN); unset: the playground.",
+        "the bot's token, or leave it out for the playground",
         validation_alias=AliasChoices("DISCORD_TOKEN", "DISCORD_BOT_TOKEN"),
-        description="the bot's token, or leave it out for the playground",
     )
-    discord_api_base: str | None = Field(
-        None, description="an https:// (or loopback http://) address ending in /api/v10, such as https://host/api/v10"
+    discord_api_base: str | None = setting(
+        None,
+        "Another server that speaks Discord's protocol; set with DISCORD_GATEWAY_URL, or not at all; unset: Discord.",
+        "an https:// (or loopback http://) address ending in /api/v10, such as https://host/api/v10",
+        example="https://host.example/api/v10",
     )
-    discord_gateway_url: str | None = Field(
-        None, description="a wss:// (or loopback ws://) address, such as wss://gateway.host/"
+    discord_gateway_url: str | None = setting(
+        None,
+        "That server's gateway.",
+        "a wss:// (or loopback ws://) address, such as wss://gateway.host/",
+        example="wss://gateway.host.example/",
     )
-    model: str = Field(
-        "demo", description="provider:name, several separated by commas as fallbacks, or demo, such as openai:gpt-5"
+    channels: Annotated[frozenset[PositiveInt], NoDecode] = setting(
+        frozenset(),
+        "The ids of the channels it may speak in; empty: all it can see.",
+        "channel ids separated by commas, or leave it empty for all channels",
     )
-    judge_model: str | None = Field(None, description="provider:name, or leave it out to use MODEL")
-    conversation_timeout_seconds: float = Field(
-        120, gt=0, le=86_400, description="a number of seconds above 0 and up to 86400, such as 120"
+
+    model: str = setting(
+        "demo",
+        "Who answers; several names are fallbacks. openai: is OpenAI's Responses API, openai-chat: is chat "
+        "completions, which compatible servers speak as well (set OPENAI_BASE_URL), anthropic: is Anthropic; "
+        "demo: the demo model.",
+        "provider:name, several separated by commas as fallbacks, or demo, such as openai:gpt-5",
+        example="openai:gpt-5-mini",
     )
-    followup_window_seconds: float = Field(
-        60, ge=0, le=86_400, description="a number of seconds from 0 to 86400, such as 60"
+    judge_model: str | None = setting(
+        None,
+        "The fast model that is asked in doubtful cases, with USE_LLM_JUDGE.",
+        "provider:name, or leave it out to use MODEL",
     )
-    burst_seconds: float = Field(2.5, ge=0, le=60, description="a number of seconds from 0 to 60, such as 2.5")
-    followup_eagerness: Literal["quiet", "balanced", "eager"] = Field(
-        "balanced", description="quiet, balanced or eager"
+    coordinator_model: str | None = setting(
+        None,
+        "The fast model that picks among several agents.",
+        "provider:name, or leave it out to use JUDGE_MODEL",
     )
-    name_calls: bool = Field(True, description="true or false")
-    awaiting_ttl_seconds: float = Field(
-        120, gt=0, le=3_600, description="a number of seconds above 0 and up to 3600, such as 120"
+    rewrite_model: str | None = setting(
+        None,
+        'A fast model that completes "And tomorrow?" where the rules cannot.',
+        "provider:name, or leave it out for none",
     )
-    soft_context_ttl_seconds: float = Field(
-        300, gt=0, le=86_400, description="a number of seconds above 0 and up to 86400, such as 300"
+    instructions: str = setting(
+        "",
+        "Persona, language, house rules; added to the bot's own instructions.",
+        "at most 20,000 characters of text",
+        max_length=20_000,
     )
-    cache_ttl_seconds: float = Field(
-        600, gt=0, le=86_400, description="a number of seconds above 0 and up to 86400, such as 600"
+    openai_state: Literal["off", "response", "conversation"] = setting(
+        "off",
+        "Whether, and how, OpenAI remembers conversations, which then are not sent again; for one openai: model.",
     )
-    rewrite_model: str | None = Field(None, description="provider:name, or leave it out for none")
-    nominatim_url: str | None = Field(
-        None, description="an https:// address such as https://nominatim.openstreetmap.org, or leave it out"
+
+    conversation_timeout_seconds: float = setting(
+        120, "A conversation is over after so long without any message.", gt=0, le=86_400
     )
-    agents: Path | None = Field(None, description="the path of a TOML file with [[agent]] tables, or leave it out")
-    mcp_config: Path | None = Field(None, description="the path of an mcp.json, or leave it out")
-    coordinator_model: str | None = Field(None, description="provider:name, or leave it out to use JUDGE_MODEL")
-    openai_state: Literal["off", "response", "conversation"] = Field("off", description="off, response or conversation")
-    gpa_keep_turns: int = Field(5, ge=0, le=100, description="a whole number from 0 to 100, such as 5")
-    shared_context: bool = Field(False, description="true or false")
-    use_llm_judge: bool = Field(False, description="true or false")
-    decline: bool = Field(True, description="on or off")
-    instructions: str = Field("", max_length=20_000, description="at most 20,000 characters of text")
-    channels: Annotated[frozenset[PositiveInt], NoDecode] = Field(
-        frozenset(), description="channel ids separated by commas, or leave it empty for all channels"
+    name_calls: bool = setting(
+        True,
+        "Whether its name or nickname, at the start or the end of a message, calls it as a mention does "
+        '("Parley are you there?"; not "Parley is nice"); a name that is a common word needs its comma.',
     )
-    turns_per_user_minute: int = Field(20, ge=1, description="a whole number from 1, such as 20")
-    daily_tokens: int | None = Field(None, ge=1, description="a whole number from 1, or leave it empty for no cap")
-    state_dir: Path = Field(Path(".parley"), description="a folder, such as .parley")
-    decision_log: Literal["on", "off", "content"] = Field(
-        "on", description="on, off, or content (on, and the text of messages is kept too)"
+    followup_eagerness: Literal["quiet", "balanced", "eager"] = setting(
+        "balanced", "How sure it must be that a message without a mention was said to it."
     )
-    redis_url: SecretStr | None = Field(None, description="a redis:// or rediss:// address, or leave it out")
-    state_key: SecretStr | None = Field(
-        None, description="one or two keys made by cryptography's Fernet.generate_key(), separated by a comma"
+    followup_window_seconds: float = setting(
+        60, "How long after the bot spoke, in a quiet channel, anybody's short question counts.", ge=0, le=86_400
     )
-    retention_days: int = Field(30, ge=1, le=36_500, description="a whole number of days from 1 to 36500, such as 30")
-    catch_up_seconds: float = Field(
-        300, ge=0, le=86_400, description="a number of seconds from 0 to 86400, such as 300"
+    burst_seconds: float = setting(
+        2.5,
+        "How long somebody who writes several short messages is heard out, at most, before they are answered; "
+        "0: not at all.",
+        ge=0,
+        le=60,
     )
-    offer_timeout_seconds: float = Field(
-        600, ge=10, le=86_400, description="a number of seconds from 10 to 86400, such as 600"
+    decline: bool = setting(
+        True,
+        "Whether the agent is asked about doubtful messages, and may decline; not with the demo model.",
+        "on or off",
     )
-    offer_cooldown_seconds: float = Field(
-        1_800, ge=10, le=604_800, description="a number of seconds from 10 to 604800, such as 1800"
+    use_llm_judge: bool = setting(False, "Whether the judge is asked in doubtful cases.")
+
+    awaiting_ttl_seconds: float = setting(
+        120,
+        "How long a question of the bot's stays open; typing, a form and an answer beside the point extend that.",
+        gt=0,
+        le=3_600,
     )
-    offers_per_day: int = Field(3, ge=0, le=100, description="a whole number from 0 to 100, such as 3")
-    offer_quiet_hours: Annotated[QuietHours | None, NoDecode] = Field(
-        None, description="hours such as 22-8, or 22:30-07:00 Europe/Berlin, or leave it out for none"
+    soft_context_ttl_seconds: float = setting(
+        300, "How long what was last done in a channel goes with its messages.", gt=0, le=86_400
     )
-    port: int | None = Field(
-        None, ge=0, le=65_535, description="a port from 0 to 65535, 0 for any free one, or leave it empty for no HTTP"
+    cache_ttl_seconds: float = setting(
+        600,
+        "How long what is known of an idle channel is kept, and how far a question's time can be extended.",
+        gt=0,
+        le=86_400,
     )
-    playground_host: str = Field("127.0.0.1", description="an address of this machine, such as 127.0.0.1")
-    playground_port: int = Field(8321, ge=0, le=65_535, description="a port from 0 to 65535, 0 for any free one")
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="debug, info, warning or error")
+    nominatim_url: str | None = setting(
+        None,
+        "Where the trip planner looks up venues; unset: a small sample.",
+        "an https:// address such as https://nominatim.openstreetmap.org, or leave it out",
+        example="https://nominatim.openstreetmap.org",
+    )
+
+    agents: Path | None = setting(
+        None,
+        "A file with agents beside the general one.",
+        "the path of a TOML file with [[agent]] tables, or leave it out",
+        example="agents.toml",
+    )
+    mcp_config: Path | None = setting(
+        None,
+        "A file with MCP servers that lend the agent tools.",
+        "the path of an mcp.json, or leave it out",
+        example="mcp.json",
+    )
+    gpa_keep_turns: int = setting(
+        5,
+        "Of how many turns the general agent is given back what its tools were asked and answered.",
+        ge=0,
+        le=100,
+    )
+    shared_context: bool = setting(
+        False,
+        "Whether each of several agents is told whom, which place and which link people mentioned last.",
+    )
+
+    offer_timeout_seconds: float = setting(
+        600,
+        "How long an offer stands when nobody takes notice of it, and how long after a talk with the bot none is made.",
+        ge=10,
+        le=86_400,
+    )
+    offer_cooldown_seconds: float = setting(
+        1_800,
+        "For how much longer no offer is made in the channel after that; it doubles with each offer in a row that is "
+        "ignored or declined, up to a week.",
+        ge=10,
+        le=604_800,
+    )
+    offers_per_day: int = setting(3, "Offers in a channel in any 24 hours; 0: none anywhere.", ge=0, le=100)
+    offer_quiet_hours: Annotated[QuietHours | None, NoDecode] = setting(
+        None,
+        "When no offers are made; in UTC where no time zone is named.",
+        "hours such as 22-8, or 22:30-07:00 Europe/Berlin, or leave it out for none",
+    )
+
+    turns_per_user_minute: int = setting(20, "Answers to one person a minute.", ge=1)
+    daily_tokens: int | None = setting(
+        None,
+        "Tokens of all model calls per day (UTC), the judge's too.",
+        "a whole number from 1, or leave it empty for no cap",
+        ge=1,
+    )
+
+    state_dir: Path = setting(
+        Path(".parley"),
+        "The folder for what is kept on disk, for one process at a time; files of others in it are left alone. "
+        "The playground uses the folder playground in it, no Redis and no STATE_KEY.",
+        "a folder, such as .parley",
+    )
+    redis_url: SecretStr | None = setting(
+        None,
+        "Keeps all but the decision log in Redis instead of STATE_DIR.",
+        "a redis:// or rediss:// address, or leave it out",
+    )
+    state_key: SecretStr | None = setting(
+        None,
+        "Encrypts what is kept, all but the decision log. To change it, list the new one and the old one for one "
+        "start, at which all is written anew.",
+        "one or two keys made by cryptography's Fernet.generate_key(), separated by a comma",
+    )
+    retention_days: int = setting(30, "What was said longer ago is deleted.", ge=1, le=36_500)
+    catch_up_seconds: float = setting(
+        300,
+        "How far back questions that were missed or not finished are answered after a restart; 0: none.",
+        ge=0,
+        le=86_400,
+    )
+    decision_log: Literal["on", "off", "content"] = setting(
+        "on",
+        "Whether decisions are logged; content: the text of messages too.",
+        "on, off, or content (on, and the text of messages is kept too)",
+    )
+
+    port: int | None = setting(
+        None,
+        "GET /healthz on all interfaces; unset: no HTTP.",
+        "a port from 0 to 65535, 0 for any free one, or leave it empty for no HTTP",
+        ge=0,
+        le=65_535,
+    )
+    playground_host: str = setting(
+        "127.0.0.1",
+        "Where the playground listens.",
+        "an address of this machine, such as 127.0.0.1",
+    )
+    playground_port: int = setting(
+        8321, "On which port the playground listens.", "a port from 0 to 65535, 0 for any free one", ge=0, le=65_535
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = setting(
+        "info", "How much is logged; debug: also each message that starts no conversation."
+    )
 
     @field_validator("channels", mode="before")
     @classmethod
@@ -201,6 +339,22 @@ def load_settings() -> Settings:
         raise SettingError(_sentence(error)) from None
 
 
+def what_works(name: str) -> str:
+    """The values that a setting takes, in words that follow "use"."""
+    field = Settings.model_fields[name]
+    if isinstance(field.json_schema_extra, dict) and (use := field.json_schema_extra["use"]):
+        return str(use)
+    if field.annotation is bool:
+        return "true or false"
+    if choices := get_args(field.annotation):
+        return f"{', '.join(choices[:-1])} or {choices[-1]}"
+    limits = {key: getattr(limit, key) for limit in field.metadata for key in ("gt", "ge", "le") if hasattr(limit, key)}
+    low = f"above {limits['gt']} and up" if "gt" in limits else f"from {limits['ge']}"
+    high = f" to {limits['le']}" if "le" in limits else ""
+    number = "a number of seconds" if field.annotation is float else "a whole number"
+    return f"{number}{' of days' if name.endswith('_days') else ''} {low}{high}, such as {field.default}"
+
+
 def secrets_of(settings: Settings) -> frozenset[str]:
     """The values that must never be shown: the token, and every key in the environment by the providers' custom."""
     keys = {value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD"))}
@@ -245,9 +399,9 @@ def _sentence(error: ValidationError) -> str:
     if not first["loc"]:
         return first["msg"].removeprefix("Value error, ")
     variable = str(first["loc"][0]).upper()
-    field = Settings.model_fields["discord_token" if variable == "DISCORD_BOT_TOKEN" else variable.lower()]
-    shown = "" if "SecretStr" in str(field.annotation) else f" {_clip(first['input'])!r}"
-    return f"{variable}{shown} cannot be used: use {field.description}."
+    name = "discord_token" if variable == "DISCORD_BOT_TOKEN" else variable.lower()
+    shown = "" if "SecretStr" in str(Settings.model_fields[name].annotation) else f" {_clip(first['input'])!r}"
+    return f"{variable}{shown} cannot be used: use {what_works(name)}."
 
 
 def _clip(value: object) -> str:

@@ -1,0 +1,125 @@
+"""Writes docs/settings.md, .env.example and README's table of settings from `Settings`: `make settings`.
+
+Run it as `python -m docs.settings`. A test fails where the three are not what it writes.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import fill
+
+from config import Settings, what_works
+
+ROOT = Path(__file__).parent.parent
+IN_README = (
+    "discord_token",
+    "model",
+    "instructions",
+    "channels",
+    "followup_eagerness",
+    "name_calls",
+    "mcp_config",
+    "daily_tokens",
+    "retention_days",
+    "state_key",
+)
+TABLE = re.compile(r"(?<=<!-- by make settings -->\n).*?(?=<!-- end -->)", re.DOTALL)
+# The first setting of each section, its heading, and what stands below that on the page.
+SECTIONS = {
+    "discord_token": ("Discord", "How to get a token: [invite it](../README.md#invite-it-to-your-server)."),
+    "model": (
+        "Models",
+        "The providers' own variables (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY`, ...) count too.",
+    ),
+    "conversation_timeout_seconds": ("When it speaks", "More: [when it speaks](deciding.md)."),
+    "awaiting_ttl_seconds": ("Its questions, and mini-apps", "More: [how it asks](prompts-and-mini-apps.md)."),
+    "agents": (
+        "Agents and tools",
+        "More: [what the agent can do](agents-and-tools.md). Paths are relative to the working directory.",
+    ),
+    "offer_timeout_seconds": ("Offers", "More: [how it offers](offers.md)."),
+    "turns_per_user_minute": ("Caps", "More: [what the caps do](deciding.md#what-the-caps-do)."),
+    "state_dir": (
+        "What is kept",
+        "More: [what outlives a restart](reliability.md), [privacy](privacy.md), [the decision log](decision-log.md). "
+        "A `STATE_KEY` is made by\n\n"
+        '    .venv/bin/python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"',
+    ),
+    "port": ("The process", "More: [where it runs](deploy.md)."),
+}
+PROVIDERS = "# The providers' own variables.\n#OPENAI_API_KEY=\n#OPENAI_BASE_URL=\n#ANTHROPIC_API_KEY=\n"
+
+
+def written() -> dict[Path, str]:
+    """Each file, and what stands in it."""
+    readme = ROOT / "README.md"
+    table = f"\n{_table(IN_README, with_values=False)}\n"
+    return {
+        ROOT / "docs" / "settings.md": _page(),
+        ROOT / ".env.example": _example(),
+        readme: TABLE.sub(lambda _: table, readme.read_text(encoding="utf-8")),
+    }
+
+
+def _page() -> str:
+    parts = [
+        "# What can be set?\n\n"
+        "What stands below, by variables of the environment, or of `.env` in the working directory (copy\n"
+        "`.env.example`). All are optional, and empty counts as unset. A value that cannot work ends the start with\n"
+        "one sentence that says what would. `make settings` writes this page from `Settings` in `config.py`.\n"
+    ]
+    for names in _sections():
+        title, text = SECTIONS[names[0]]
+        parts.append(f"\n## {title}\n\n{text}\n\n{_table(names, with_values=True)}")
+    return "".join(parts)
+
+
+def _table(names: tuple[str, ...], *, with_values: bool) -> str:
+    heads = ["variable", "default", "meaning", *(["values"] if with_values else [])]
+    rows = [heads, ["---"] * len(heads)]
+    for name in names:
+        default = _default(name)
+        row = [f"`{name.upper()}`", default and f"`{default}`", Settings.model_fields[name].description or ""]
+        rows.append([*row, what_works(name)] if with_values else row)
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _example() -> str:
+    parts = [
+        "# Copy to .env and fill in what you need. Everything is optional: without DISCORD_TOKEN the playground\n"
+        "# starts, without MODEL the demo model answers. `make settings` writes this file.\n"
+    ]
+    for names in _sections():
+        parts.append(f"\n# {SECTIONS[names[0]][0]}\n")
+        for name in names:
+            field = Settings.model_fields[name]
+            told = f"{field.description} Use {what_works(name)}."
+            comment = fill(told, 118, initial_indent="# ", subsequent_indent="# ")
+            parts.append(f"\n{comment}\n#{name.upper()}={field.examples[0] if field.examples else _default(name)}\n")
+        if "model" in names:
+            parts.append(f"\n{PROVIDERS}")
+    return "".join(parts)
+
+
+def _sections() -> list[tuple[str, ...]]:
+    """The names of the settings, in the order of `Settings`, section by section."""
+    sections: list[list[str]] = []
+    for name in Settings.model_fields:
+        if name in SECTIONS:
+            sections.append([])
+        sections[-1].append(name)
+    return [tuple(names) for names in sections]
+
+
+def _default(name: str) -> str:
+    """As it is written in the environment."""
+    default = Settings.model_fields[name].default
+    if isinstance(default, bool):
+        return what_works(name).split(" or ")[0 if default else 1]
+    return "" if default in (None, frozenset()) else str(default)
+
+
+if __name__ == "__main__":
+    for path, text in written().items():
+        path.write_text(text, encoding="utf-8")
