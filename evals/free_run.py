@@ -15,7 +15,7 @@ STEPS = (
     0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.18, 0.22, 0.26, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65,
     0.7, 0.75, 0.8, 0.85, 0.9, 0.95,
 )  # fmt: skip
-# What the points promise, with room for rooms of others: see README.
+# What the points promise, with room for rooms of others: see docs/measurements.md.
 BUTTS_IN = {Eagerness.QUIET: 0.032, Eagerness.BALANCED: 0.09}
 DEAF = 0.092
 CERTAIN_BUTTS_IN = 0.005

@@ -1,6 +1,6 @@
 """`make eval`: the decider on the development examples, at each operating point and beside simple rules.
 
-Prints the table of README. Exits with 1 below the floor, and with 0 where the examples are not there.
+Prints the table of docs/measurements.md. Exits with 1 below the floor, and with 0 where the examples are not there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""README and docs/: what is generated is up to date, and what they point to is there."""
+"""README and docs/: what is generated is up to date, and what they point to and name is there."""
 
 from __future__ import annotations
 
+import re
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,27 @@ import pytest
 from config import Settings, load_settings
 
 ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([^)]+))?\)")
+NOT_OURS = re.compile(r"(RAILWAY|OPENAI|ANTHROPIC)_\w+|DISCORD_BOT_TOKEN")
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    text = page.read_text(encoding="utf-8")
+    return re.sub(r"^(    [^\n]*|```.*?^```)$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def quoted(page: Path, form: str) -> list[str]:
+    """What stands in backticks and has this form."""
+    return [found for found in re.findall(r"`([^`\n]+)`", prose(page)) if re.fullmatch(form, found)]
+
+
+def anchors(page: Path) -> Iterator[str]:
+    """The anchors that GitHub gives to the headings."""
+    for heading in re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def test_the_settings_pages_are_what_make_settings_writes() -> None:
@@ -19,11 +42,50 @@ def test_the_settings_pages_are_what_make_settings_writes() -> None:
 
 def test_the_example_names_every_setting_and_works_uncommented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (ROOT / ".env.example").read_text(encoding="utf-8").splitlines()
-    values = dict(
-        line.removeprefix("#").split("=", 1) for line in lines if line.startswith("#") and line[1:2].isupper()
-    )
+    values = dict(line.removeprefix("#").split("=", 1) for line in lines if re.match("#[A-Z_]+=", line))
     assert {name.lower() for name in values} >= set(Settings.model_fields)
     monkeypatch.chdir(tmp_path)
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     assert load_settings().model == values["MODEL"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    for path, anchor in LINK.findall(prose(page)):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_files_settings_and_commands_that_a_page_names_are_there(page: Path) -> None:
+    for path in quoted(page, r"\w[\w/]*/[\w.]+\.\w+"):
+        assert (ROOT / path).exists(), path
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for variable in quoted(page, r"[A-Z]+(_[A-Z]+)*(=\S*)?"):
+        name = variable.partition("=")[0]
+        known = name.lower() in Settings.model_fields or NOT_OURS.fullmatch(name) or f"\n{name} ?=" in makefile
+        assert known, name
+    text = page.read_text(encoding="utf-8")
+    for module in re.findall(r"python -m ([\w.]+)", text):
+        path = ROOT / module.replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").exists(), module
+    for target in re.findall(r"(?:^ {4}|`)make ([\w-]+)", text, re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+@pytest.mark.parametrize("name", ["deciding.md", "troubleshooting.md"])
+def test_the_reasons_and_log_events_that_a_page_names_are_the_codes(name: str) -> None:
+    rooms = [room.parent for room in ROOT.glob("*/__init__.py") if room.parent.name != "tests"]
+    files = [*ROOT.glob("*.py"), *(path for room in rooms for path in room.rglob("*.py"))]
+    code = "".join(path.read_text(encoding="utf-8") for path in files)
+    named = quoted(ROOT / "docs" / name, "[a-z]+(_[a-z]+)+")
+    assert named
+    assert [event for event in named if f'"{event}"' not in code and f"def {event}(" not in code] == []
+
+
+def test_readme_leads_to_every_page_and_is_read_in_three_minutes() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert [page.name for page in PAGES[1:] if f"(docs/{page.name})" not in text] == []
+    assert len(text.splitlines()) <= 150

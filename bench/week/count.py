@@ -1,6 +1,6 @@
 """Counts what the bot did in the week against what it may do: from the records alone, by the script's own truth.
 
-The rules are those of the README's part on offers; nothing here asks the bot, or uses its code.
+The rules are those of docs/offers.md; nothing here asks the bot, or uses its code.
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ def test_a_missing_package_is_named(write: Write, monkeypatch: pytest.MonkeyPatc
     assert fault(write(one({"command": "x"}))) == f"The MCP file FILE {told}"
 
 
-def test_the_command_that_installs_it_is_the_readmes() -> None:
-    assert f"`{INSTALL}`" in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+def test_the_command_that_installs_it_stands_in_the_docs() -> None:
+    assert f"`{INSTALL}`" in (Path(__file__).parents[2] / "docs" / "agents-and-tools.md").read_text(encoding="utf-8")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
