@@ -142,7 +142,7 @@ class GeneralAgent:
                 log.info("openai_state_lost", detail=outcome.detail)
                 # A run that is under way goes on without: it has ids of what is forgotten in it.
                 run.settings = SETTINGS if run.made else await self._settings(request, None)
-                run.send_all(sent(request.history, request.place.bot_name))
+                run.send_all(sent(request.history))
                 outcome = await self._attempt(request, run)
             # Better an answer without what the model does not take than none.
             while isinstance(outcome, Failure) and outcome.kind is FailureKind.REJECTED:
@@ -289,7 +289,7 @@ class GeneralAgent:
     async def _begin(self, request: AgentRequest, show: Callable[[str], None]) -> Run:
         memory = None if request.is_private else self._server_state
         known = memory.known(request.history) if memory else None
-        before = [] if known else sent(request.history, request.place.bot_name)
+        before = [] if known else sent(request.history)
         messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(prompt_of(request)))])]
         return Run(
             show,
@@ -307,7 +307,7 @@ class GeneralAgent:
     ) -> Run:
         """The run goes on behind its own prompt; what was said since comes with the results."""
         asked = suspended.asked(request.asked)
-        before = sent(request.history[:position], request.place.bot_name)
+        before = sent(request.history[:position])
         since = "".join(as_text(message, request.place.bot_name) for message in request.history[position + 1 :])
         return Run(
             show,

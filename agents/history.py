@@ -14,13 +14,8 @@ from pydantic_ai.messages import ImageUrl, ModelMessage, ModelRequest, ModelResp
 from agents.asking import settled
 from agents.gateway import AgentRequest
 from agents.prompt import flat, prompt_of
-from agents.tool_use import given_back, has_tool_use
+from agents.tool_use import given_back
 from llm_history import indented
-
-# The providers' clients take 0.1 to 0.2 ms for each message of a request. So the newest turns are sent as the model
-# knows turns, what was before as text; rarely, as a provider then has nothing of the history in its cache.
-UNFOLDED_TURNS = 2
-FOLDED_AT_ONCE = 30
 
 
 def kept(request: AgentRequest, said: ModelResponse) -> list[ModelMessage]:
@@ -34,31 +29,13 @@ def kept(request: AgentRequest, said: ModelResponse) -> list[ModelMessage]:
     return [*before, prompt, said]
 
 
-def sent(history: Sequence[ModelMessage], bot_name: str) -> list[ModelMessage]:
-    """The history as it is sent.
-
-    Its beginning stays the same from turn to turn, but where older turns are folded, or their tool use was pruned: what
-    a provider has cached stays good.
-    """
-    border = _border(history)
-    older = "".join(as_text(message, bot_name) for message in history[:border])
-    newer = [part for message in history[border:] for part in (*given_back(message), flattened(message))]
-    if older and isinstance(newer[0], ModelRequest):
-        newer[0] = replace(newer[0], parts=[UserPromptPart(content=older), *newer[0].parts])
-        newer[0] = _joined(newer[0])
-    return newer
-
-
-def _border(history: Sequence[ModelMessage]) -> int:
-    """Where the turns begin that are sent as such: those that used tools are, as long as that is kept."""
-    starts = [i for i, m in enumerate(history) if any(isinstance(p, UserPromptPart) for p in m.parts)]
-    used = next((i for i, m in enumerate(history) if has_tool_use(m)), len(history))
-    foldable = min(len(starts) - UNFOLDED_TURNS, sum(start < used for start in starts) - (used < len(history)))
-    folded = max(0, foldable) // FOLDED_AT_ONCE * FOLDED_AT_ONCE
-    return starts[folded] if folded else 0
+def sent(history: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The history as it is sent: turn by turn, so that its beginning stays what a provider has in its cache."""
+    return [part for message in history for part in (*given_back(message), flattened(message))]
 
 
 def as_text(message: ModelMessage, bot_name: str) -> str:
+    """A message of the history as a line of text."""
     if isinstance(message, ModelRequest):
         return (
             "".join(str(flat(p.content, images=False)) for p in message.parts if isinstance(p, UserPromptPart)) + "\n"
@@ -88,10 +65,3 @@ def followed(messages: Sequence[ModelMessage], request: ModelRequest) -> list[Mo
 def has_images(message: ModelMessage) -> bool:
     prompts = (part for part in message.parts if isinstance(part, UserPromptPart))
     return any(isinstance(item, ImageUrl) for part in prompts for item in part.content)
-
-
-def _joined(message: ModelRequest) -> ModelRequest:
-    """With its prompts in one: some models' templates insist that the roles take turns."""
-    prompts = [part for part in message.parts if isinstance(part, UserPromptPart)]
-    content = [item for part in prompts for item in ([part.content] if isinstance(part.content, str) else part.content)]
-    return replace(message, parts=[UserPromptPart(content=flat(content))])

@@ -10,6 +10,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.settings import ModelSettings
 
 from agents.demo import demo_model
+from agents.plain_client import send_as_is
 
 DEMO = "demo"
 # The clients' own default is 2; one retry keeps the person who waits from waiting long.
@@ -36,7 +37,7 @@ def _build_one(variable: str, name: str) -> Model:
     try:
         if name.endswith(":"):
             raise UserError("no model named")
-        return _forgetful(name) if RESPONSES.match(name) else infer_model(name)
+        model = _forgetful(name) if RESPONSES.match(name) else infer_model(name)
     except (UserError, ValueError) as error:
         if key := re.search(r"`([A-Z0-9_]+_KEY)`", str(error)):
             raise UnusableModelError(f"{variable} {name!r} cannot be used without its key: set {key[1]}.") from None
@@ -48,6 +49,8 @@ def _build_one(variable: str, name: str) -> Model:
             f"{variable} {name!r} cannot be used: its provider's package is not installed; "
             "use an openai:, openai-chat: or anthropic: model, or install pydantic-ai-slim with that provider."
         ) from None
+    send_as_is(getattr(model, "client", None))
+    return model
 
 
 def _forgetful(name: str) -> Model:

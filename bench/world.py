@@ -51,12 +51,12 @@ class World:
                 await asyncio.sleep(0)
         return {"last": str(message_id)}
 
-    def _stand_more_than(self, count: int) -> bool:
-        return len(self._loopback.messages(self._channels[0])) > count
+    def _stand_more_than(self, channel: int, count: int) -> bool:
+        return len(self._loopback.messages(channel)) > count
 
-    async def ask(self, count: int) -> dict[str, Any]:
+    async def ask(self, count: int, channel: int) -> dict[str, Any]:
         """Ada asks, the bot answers, again and again. Gives the seconds from each mention to the model's request."""
-        channel = self._channels[0]
+        channel = self._channels[channel]
         seconds = []
         for _ in range(count):
             self._asked.clear()
@@ -65,7 +65,7 @@ class World:
             self._loopback.post(channel, self._ada, f"<@{self._loopback.bot_id}> is it so?")
             await self._asked.wait()
             seconds.append(self._asked_at - started)
-            await self._loopback.wait_for(partial(self._stand_more_than, before + 1))
+            await self._loopback.wait_for(partial(self._stand_more_than, channel, before + 1))
             await asyncio.sleep(PAUSE_SECONDS)
         return {"seconds": seconds}
 

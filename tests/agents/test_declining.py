@@ -104,7 +104,7 @@ async def test_the_prompt_of_an_answered_turn_stays_as_it_was_sent() -> None:
     talker = Talker(["Yes."])
     outcome, _ = await respond(talker)
     assert isinstance(outcome, Answer)
-    assert [m.parts[0].content for m in sent(outcome.history, "Parley")[:1]] == [  # type: ignore[union-attr]
+    assert [m.parts[0].content for m in sent(outcome.history)[:1]] == [  # type: ignore[union-attr]
         talker.sent[0][0].parts[0].content  # type: ignore[union-attr]
     ]
 

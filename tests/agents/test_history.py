@@ -1,15 +1,13 @@
-"""How a long history is sent: older turns as text, the newest ones as turns, the beginning always the same."""
+"""How a long history is sent: turn by turn, the beginning always the same. And what never leaves, or is cut."""
 
 from __future__ import annotations
 
-import pytest
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import FunctionModel
 
 from agents.demo import demo_model
 from agents.gateway import AgentRequest, Answer, Place
 from agents.general import GeneralAgent
-from agents.history import FOLDED_AT_ONCE, UNFOLDED_TURNS
 from agents.models import build_model
 from agents.run import MAX_ANSWER_CHARACTERS
 from tests.support.clock import NOON
@@ -39,34 +37,19 @@ async def sent(stub: StubModel, turns: int) -> list[str]:
     return texts(body)[1:]
 
 
-FOLDED = UNFOLDED_TURNS + FOLDED_AT_ONCE
+async def test_a_long_history_is_sent_turn_by_turn(stub: StubModel) -> None:
+    *turns, new = await sent(stub, 100)
+    assert len(turns) == 200
+    for n, (asked, answered) in enumerate(zip(turns[::2], turns[1::2], strict=True)):
+        assert f"question {n}\n" in asked
+        assert answered == f"answer {n}\nParley: no"
+    assert "and now?" in new
 
 
-@pytest.mark.parametrize("turns", [1, 3, FOLDED - 1, FOLDED, FOLDED + 1, 2 * FOLDED, 100])
-async def test_few_messages_are_sent_however_long_the_history_is(stub: StubModel, turns: int) -> None:
-    messages = await sent(stub, turns)
-    assert len(messages) <= 2 * (UNFOLDED_TURNS + FOLDED_AT_ONCE - 1) + 1
-    everything = "".join(messages)
-    for n in range(turns):
-        assert f"question {n}\n" in everything
-        assert f"answer {n}\n" in everything
-
-
-async def test_what_was_said_stands_in_its_order_and_marked(stub: StubModel) -> None:
-    first = (await sent(stub, FOLDED))[0]
-    assert first.index("question 0") < first.index("Parley (you): answer 0\n    Parley: no") < first.index("question 1")
-
-
-async def test_the_beginning_stays_the_same_until_more_is_folded(stub: StubModel) -> None:
-    for turns in range(1, FOLDED - 1):
+async def test_the_beginning_stays_the_same(stub: StubModel) -> None:
+    for turns in (1, 2, 31, 99):
         before, after = await sent(stub, turns), await sent(stub, turns + 1)
         assert before[:-1] == after[: len(before) - 1]
-
-
-async def test_the_text_only_grows_at_its_end(stub: StubModel) -> None:
-    shorter = (await sent(stub, FOLDED))[0]
-    longer = (await sent(stub, FOLDED + FOLDED_AT_ONCE))[0]
-    assert longer.startswith(shorter.rpartition("[image]")[0])
 
 
 async def test_one_huge_delta_is_cut_like_many_small_ones() -> None:
@@ -92,10 +75,9 @@ async def test_half_characters_do_not_leave(stub: StubModel) -> None:
     assert outcome.text.encode()
 
 
-async def test_the_demo_model_remembers_what_was_folded() -> None:
+async def test_the_demo_model_remembers_what_was_said() -> None:
     question = said(ANNA, "what did I say?")
-    history = long_history(FOLDED + 1)
-    request = AgentRequest(history, [question], [question], PLACE, NOON)
+    request = AgentRequest(long_history(40), [question], [question], PLACE, NOON)
     outcome = await GeneralAgent(demo_model()).respond(request, lambda _: None)
     assert isinstance(outcome, Answer)
-    assert f"question {FOLDED}" in outcome.text
+    assert "question 39" in outcome.text

@@ -1,0 +1,108 @@
+"""agents/plain_client.py: what is sent is what the provider's own client sends, without its walk over each message."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+from aiohttp import web
+from anthropic import AsyncAnthropic
+from openai import AsyncAzureOpenAI, AsyncOpenAI
+from pydantic_ai import ToolDefinition
+from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import (
+    ImageUrl,
+    InstructionPart,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.settings import ModelSettings
+
+from agents.models import SETTINGS, build_model
+from agents.plain_client import send_as_is
+
+MESSAGES: list[ModelMessage] = [
+    ModelRequest(parts=[UserPromptPart(content="Grüße, \u2028 what is this? 🎈")]),
+    ModelResponse(parts=[TextPart("Let me look."), ToolCallPart("look", '{"at": "it"}', "call_1")]),
+    ModelRequest(parts=[ToolReturnPart("look", {"seen": [1.5, None, True]}, "call_1")]),
+    ModelResponse(parts=[TextPart("A balloon.")]),
+    ModelRequest(parts=[UserPromptPart(content=["And this?", ImageUrl("https://cdn.example/a.png")])]),
+]
+SCHEMA = {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
+PARAMETERS = ModelRequestParameters(
+    function_tools=[ToolDefinition(name="look", description="Looks.", parameters_json_schema=SCHEMA)],
+    instruction_parts=[InstructionPart("Be kind.")],
+)
+WITH_A_BODY: ModelSettings = {**SETTINGS, "extra_body": {"mine": 1}}
+
+
+@pytest.fixture
+async def bodies(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[bytes]]:
+    """What arrives at a server that refuses all of it."""
+    arrived: list[bytes] = []
+
+    async def refuse(request: web.Request) -> web.Response:
+        arrived.append(f"{sorted(request.headers.items())}\n".encode() + await request.read())
+        return web.json_response({"error": {"message": "no"}}, status=400)
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", refuse)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    for provider in ("OPENAI", "ANTHROPIC"):
+        monkeypatch.setenv(f"{provider}_BASE_URL", url)
+        monkeypatch.setenv(f"{provider}_API_KEY", "sk-nobodys")
+    yield arrived
+    await runner.cleanup()
+
+
+@pytest.mark.parametrize("name", ["openai-chat:gpt-5", "openai:gpt-5", "anthropic:claude-of-tomorrow"])
+@pytest.mark.parametrize("parameters", [PARAMETERS, ModelRequestParameters()], ids=["tools", "no tools"])
+@pytest.mark.parametrize("settings", [SETTINGS, ModelSettings(), WITH_A_BODY], ids=["retries", "plain", "extra body"])
+async def test_what_is_sent_is_the_same_to_the_byte(
+    bodies: list[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    parameters: ModelRequestParameters,
+    settings: ModelSettings,
+) -> None:
+    async def ask() -> None:
+        async with build_model("MODEL", name) as model:
+            with suppress(ModelHTTPError):
+                await model_request(model, MESSAGES, model_settings=settings, model_request_parameters=parameters)
+
+    await ask()
+    monkeypatch.setattr("agents.models.send_as_is", lambda _client: None)
+    await ask()
+    ours, theirs = bodies
+    assert ours == theirs
+    assert "🎈" in ours.decode()
+
+
+@pytest.mark.parametrize("kind", [AsyncOpenAI, AsyncAnthropic])
+async def test_a_copy_with_other_options_sends_so_too(kind: type[AsyncOpenAI] | type[AsyncAnthropic]) -> None:
+    client = kind(api_key="sk-nobodys", max_retries=0)
+    send_as_is(client)
+    assert isinstance(client, kind)
+    copy = client.with_options(max_retries=1)
+    assert type(copy) is type(client)
+    assert copy.max_retries == 1
+    await client.close()
+
+
+async def test_other_clients_stay_as_they_are() -> None:
+    client = AsyncAzureOpenAI(api_key="k", azure_endpoint="https://example.org", api_version="1")
+    send_as_is(client)
+    assert type(client) is AsyncAzureOpenAI
+    send_as_is(None)
+    await client.close()
