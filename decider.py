@@ -31,8 +31,8 @@ from state.wording import read
 JUDGE_DEADLINE_SECONDS = 3.0
 QUIET_CHANNEL_PEOPLE = 4
 MAX_REMARKS = 5
-ADDRESSED_SHARE = 0.5  # of the score is left where somebody else has just spoken to the author by name, or is named
-PASSED_OVER_SHARE = 0.85  # of the score is left for each unprompted answer that nobody took up
+ADDRESSED_SHARE = 0.3  # of the score is left where somebody else has just spoken to the author by name, or is named
+PASSED_OVER_SHARE = 0.9  # of the score is left for each unprompted answer that nobody took up
 SHORT_QUESTION_WORDS = 10
 CONTINUATION = re.compile(r"(and|also|what about|how about|why|but)\b", re.IGNORECASE)
 
@@ -253,7 +253,8 @@ class TrainedFollowup:
     def _on_probation(
         self, score: float, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int
     ) -> float:
-        """The score, lowered by unprompted answers that nobody took up, and raised by none that went to others."""
+        """The score, lowered by unprompted answers that nobody took up, and raised by none that went to others: it is
+        at most what it would be without those answers and what they answered."""
         answers = pending(message, conversation, bot_user_id)
         to_others = [answer for answer in answers if message.author_id not in answer.addressees]
         if to_others:

@@ -32,7 +32,6 @@ STRIPPED_WEIGHT = 0.3
 NOISY_WEIGHT = 0.4
 NOISE = ((0.05, 0.2), (0.3, 0.08))  # how often the bot is made to butt in, and to be deaf, in a noisy room
 EXPLICIT_WEIGHT = 0.3
-NEGATIVES = 0.25  # of what was said to others on IRC so much is enough
 QUIET_NEGATIVES = 0.25
 QUIET_WEIGHT = 0.3
 UNNAMED = 0.8  # how often a name in front is left out in a quiet room
@@ -115,8 +114,8 @@ def of_irc(example: Example) -> Iterator[Row]:
     kind = {"said": example.is_directed, "wants": example.is_directed, "group": example.log, "is_room": False}
     if example.is_directed and not (is_explicit and chance.random() > EXPLICIT_WEIGHT):
         yield _row(message, conversation, **kind, weight=EXPLICIT_WEIGHT if is_explicit else 1.0)
-    elif not example.is_directed and chance.random() < NEGATIVES:
-        yield _row(message, conversation, **kind, weight=1 / NEGATIVES)
+    elif not example.is_directed:
+        yield _row(message, conversation, **kind)
     if example.is_directed or chance.random() < QUIET_NEGATIVES:
         message, conversation = _quiet(example, chance)
         if any(m.is_bot for m in conversation.messages) and not is_explicit_trigger(message, BOT):

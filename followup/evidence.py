@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum, auto
 from itertools import islice
 
@@ -34,6 +34,8 @@ class Aspect(IntEnum):
     CROWD = auto()
     OPEN_QUESTION = auto()
 
+
+ASPECTS = tuple(Aspect)
 
 OF_NAME: Mapping[str, Aspect] = {
     name: aspect
@@ -77,14 +79,16 @@ def _aspect_of(name: str) -> Aspect:
 ASPECT_OF: Mapping[str, Aspect] = {name: _aspect_of(name) for name in (*feature_names(), "words_score")}
 
 
-def in_words(moved: Mapping[Aspect, float], features: Features) -> str:
-    """The three aspects that moved the estimate most, either way: "a, b, and c". Some have no words where they lack."""
-    strongest_first = sorted(moved, key=lambda aspect: -abs(moved[aspect]))
+def in_words(moved: Sequence[float], features: Features) -> str:
+    """The three aspects that moved the estimate most, either way: "a, b, and c". Some have no words where they lack.
+
+    moved: how far, in the order of Aspect."""
+    strongest_first = sorted(ASPECTS, key=lambda aspect: -abs(moved[aspect]))
     *first, last = islice(_clauses(strongest_first, moved, features), SHOWN)
     return f"{', '.join(first)}, and {last}" if first else last
 
 
-def _clauses(aspects: list[Aspect], moved: Mapping[Aspect, float], features: Features) -> Iterator[str]:
+def _clauses(aspects: list[Aspect], moved: Sequence[float], features: Features) -> Iterator[str]:
     for aspect in aspects:
         if words := WORDS[aspect](features, moved[aspect] > 0):
             yield words

@@ -36,8 +36,31 @@ MOST_SECONDS = 1_800.0
 MOST_MESSAGES = 60.0
 BURST_SECONDS = 20.0
 FADING = 0.88  # how much less the message before counts in a pair's score
-SAYS = "you me pointing everybody request denial report modal opinion article preposition question".split()
-STARTS = "question asking yes_no going_on greeting hedge request me".split()
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """A feature for each of some classes of words: its name, and all of them unset."""
+
+    name_of: Mapping[str, str]
+    unset: Features
+
+    def of(self, classes: frozenset[str]) -> Features:
+        return {**self.unset, **{self.name_of[one]: True for one in classes if one in self.name_of}}
+
+
+def _flags(prefix: str, classes: str) -> Flags:
+    name_of = {one: f"{prefix}_{one}" for one in classes.split()}
+    return Flags(name_of, dict.fromkeys(name_of.values(), False))
+
+
+SAYS = _flags("says", "you me pointing everybody request denial report modal opinion article preposition question")
+STARTS = _flags("starts", "question asking yes_no going_on greeting hedge request me")
+SAYS_TALK = _flags("talk", " ".join(TALK))
+STARTS_TALK = _flags(
+    "lead",
+    "ask make verb vary thats you yes no thanks can_you i_ask please i you_social about report bot lookat room",
+)
 OTHER, NOBODY, BOT = 0.0, 1.0, 2.0  # with whom somebody was talking
 
 
@@ -315,8 +338,8 @@ def _of_words(wording: Wording) -> Features:
         "has_link": wording.has_link,
         "commas": wording.commas,
         "is_command": wording.is_command,
-        **{"says_" + cue: cue in cues for cue in SAYS},
-        **{"starts_" + cue: cue in first for cue in STARTS},
+        **SAYS.of(cues),
+        **STARTS.of(first),
     }
 
 
@@ -420,20 +443,13 @@ def _of_pattern(scene: Scene) -> Features:
     }
 
 
-SAYS_TALK = [("talk_" + name, name) for name in TALK]
-LEADS = (
-    "ask make verb vary thats you yes no thanks can_you i_ask please i you_social about report bot lookat room".split()
-)
-STARTS_TALK = [("lead_" + name, name) for name in LEADS]
-
-
 def _of_phrases(scene: Scene) -> Features:
     """Classes of words and phrases in several languages, names among them."""
     wording, content = scene.message.wording, scene.message.content
     talk, lead, tokens = wording.talk, wording.lead, wording.tokens
     return {
-        **{key: name in talk for key, name in SAYS_TALK},
-        **{key: name in lead for key, name in STARTS_TALK},
+        **SAYS_TALK.of(talk),
+        **STARTS_TALK.of(lead),
         "names_person": len(scene.people),
         "names_person_last": any(place == len(tokens) - 1 for place, _ in scene.people),
         "names_bot_anywhere": scene.engagement.bot_name.casefold() in wording.words,

@@ -29,9 +29,10 @@ from followup.text_features import SIZE, groups
 from state.message import MessageRecord
 
 MODEL_FILE = Path(__file__).with_name("model.json")
-FORMAT = 2
-MAX_LEAVES = 64  # of a tree: a bit each
-ALL_LEAVES = np.uint64(2**64 - 1)
+FORMAT = 3
+LEVELS = 6  # of a tree
+LEAVES = 1 << LEVELS
+BIT_OF_LEVEL = np.array([1 << level for level in range(LEVELS)], np.uint8)
 WORDS = "words_score"  # the feature that the weights of the words give
 
 MAX_FIELD = 80  # characters of a field's name that are told
@@ -60,33 +61,33 @@ class ModelFileError(ValueError):
     """The model file cannot be used; the text says why."""
 
 
-class Nodes(BaseModel):
-    """The nodes of all trees, field by field; a node's place is the same in each. What follows a node stands behind it.
+class Forest(BaseModel):
+    """Trees that ask the same question of a message on each level, LEVELS of them (oblivious trees, as CatBoost grows
+    them): which of a tree's leaves a message comes to is a number of LEVELS bits, and all trees are walked at once.
 
-    A message goes to `below` where its `feature` is at most `threshold`, else to `above`; a leaf leads to itself.
-    value: what the sum would be if the tree ended there.
+    feature, threshold: tree by tree, level by level; a bit is set where the feature lies above the threshold, the first
+    level's is the lowest. leaves: what each leaf adds, float32; weights: the share of what was trained on
+    that came to each, float16; both little-endian, as base64 of zlib.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    feature: list[int]
+    feature: list[int] = Field(min_length=1)
     threshold: list[FiniteFloat]
-    below: list[int]
-    above: list[int]
-    value: list[FiniteFloat]
+    leaves: str
+    weights: str
 
 
 class Estimator(BaseModel):
     """What answers one question. words: the weights of hashed words, 1 byte each, as base64 of zlib; scale: of one
-    step of theirs; bias: what they start from. roots: the places of the trees' first nodes."""
+    step of theirs; bias: what they start from."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     words: str
     scale: FiniteFloat
     bias: FiniteFloat
-    roots: list[int] = Field(min_length=1)
-    nodes: Nodes
+    trees: Forest
 
 
 class Calibration(BaseModel):
@@ -110,7 +111,7 @@ class ModelFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    format: Literal[2]
+    format: Literal[3]
     about: dict[str, Any]
     features: list[str]
     thresholds: dict[Eagerness, Share]
@@ -137,28 +138,19 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """All trees of both questions side by side, found out without walking them (Lucchese et al., QuickScorer, 2015).
-
-    A node whose feature lies above its threshold rules out the leaves below it: its mask has their bits unset, and the
-    lowest bit that all such masks of a tree leave is the leaf. feature, threshold, masks: of all inner nodes, tree by
-    tree; starts: each tree's first of them; first_leaves: each tree's first leaf. sums: (leaves, 2 + aspects): what a
-    leaf adds to each question, and how far each aspect moved both.
-    """
+    """All trees of both questions. feature, threshold: level by level, of each tree; first_leaves: each tree's first.
+    sums: (leaves, 2 + aspects): what a leaf adds to each question, and how far each aspect moved both."""
 
     feature: Places
     threshold: Floats
-    masks: npt.NDArray[np.uint64]
-    starts: Places
     first_leaves: Places
-    sums: Floats
+    sums: npt.NDArray[np.float32]
 
     def sum(self, values: Floats) -> list[float]:
         """What the leaves that these values of the features lead to add up to."""
-        above = values.take(self.feature) > self.threshold
-        left = np.bitwise_and.reduceat(np.where(above, self.masks, ALL_LEAVES), self.starts)
-        lowest = (left & (~left + np.uint64(1))).astype(np.float64)
-        leaves = np.frexp(lowest)[1] - 1 + self.first_leaves
-        total: list[float] = self.sums.take(leaves, axis=0).sum(axis=0).tolist()
+        is_above = (values.take(self.feature) > self.threshold).view(np.uint8).reshape(LEVELS, -1)
+        taken = self.sums.take(BIT_OF_LEVEL @ is_above + self.first_leaves, axis=0)
+        total: list[float] = (np.ones(len(taken), np.float32) @ taken).tolist()  # quicker than sum(axis=0)
         return total
 
 
@@ -183,15 +175,22 @@ class FollowupModel:
         return Estimate(
             probability=self.answer.probability(said, wants),
             said=self.said.probability(said, wants),
-            evidence=in_words(dict(zip(Aspect, moved, strict=True)), found),
+            evidence=in_words(moved, found),
         )
 
     def scores_of_words(self, message: MessageRecord, found: Features) -> list[float]:
         """What the message's own words say of each question."""
-        total = np.array(self.biases)
-        for places, weight in groups(message.wording, message.content, before_it(found)):
-            total += weight * self.words.take(places, axis=0).sum(axis=0)
-        scores: list[float] = total.tolist()
+        places: list[int] = []
+        starts, weights = [], []
+        for members, weight in groups(message.wording, message.content, before_it(found)):
+            if members:
+                starts.append(len(places))
+                weights.append(weight)
+                places += members
+        if not places:
+            return list(self.biases)
+        sums = np.add.reduceat(self.words.take(places, axis=0), starts)
+        scores: list[float] = (weights @ sums + self.biases).tolist()
         return scores
 
 
@@ -225,10 +224,8 @@ def build(file: ModelFile, name: str = "the model") -> FollowupModel:
     if file.features != feature_names():
         raise ModelFileError(f"{name} was trained with other features than this version's.")
     estimators = [file.estimators[question] for question in Question]
-    if problem := next(filter(None, (_problem(e.nodes, e.roots, len(file.features)) for e in estimators)), None):
-        raise ModelFileError(f"{name} is damaged: {problem}.")
     words = np.stack([_weights(estimator, name) for estimator in estimators], axis=1)
-    trees = _trees(estimators, (file.answer.said, file.answer.wants), file.features)
+    trees = _trees(estimators, (file.answer.said, file.answer.wants), file.features, name)
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite([np.abs(words).sum(), np.abs(trees.sums).sum()]).all():
             raise ModelFileError(f"{name} is damaged: its weights are too large to be summed.")
@@ -244,116 +241,91 @@ def build(file: ModelFile, name: str = "the model") -> FollowupModel:
     )
 
 
-def packed(weights: npt.NDArray[np.float64]) -> tuple[str, float]:
-    """Weights of hashed words as the file has them, and the scale of their steps."""
+def packed(values: npt.NDArray[Any]) -> str:
+    """An array as the file has it."""
+    return base64.b64encode(zlib.compress(values.tobytes(), 9)).decode()
+
+
+def steps_of(weights: Floats) -> tuple[npt.NDArray[np.int8], float]:
+    """Weights of hashed words in steps, and what a step comes to."""
     scale = float(np.abs(weights).max()) / 127 or 1.0
-    steps = np.round(weights / scale).astype(np.int8)
-    return base64.b64encode(zlib.compress(steps.tobytes(), 9)).decode(), scale
+    return np.round(weights / scale).astype(np.int8), scale
+
+
+def _unpacked(text: str, dtype: str, count: int, what: str) -> npt.NDArray[Any]:
+    """Raises ModelFileError where it is not an array of so many finite numbers. what: it is, for people."""
+    size = count * np.dtype(dtype).itemsize
+    unpacker = zlib.decompressobj()
+    try:
+        raw = unpacker.decompress(base64.b64decode(text), size + 1)  # there may be gigabytes more
+    except (ValueError, zlib.error):
+        raise ModelFileError(f"{what} cannot be read.") from None
+    if len(raw) <= size and not unpacker.eof:
+        raise ModelFileError(f"{what} cannot be read.")
+    if len(raw) != size:
+        raise ModelFileError(f"{what} are {'more' if len(raw) > size else 'fewer'} than {count}.")
+    values = np.frombuffer(raw, dtype=dtype)
+    if not np.isfinite(values).all():
+        raise ModelFileError(f"{what} are not all finite.")
+    return values
 
 
 def _weights(estimator: Estimator, name: str) -> npt.NDArray[np.float32]:
-    unpacker = zlib.decompressobj()
-    try:
-        packed_steps = unpacker.decompress(base64.b64decode(estimator.words), SIZE + 1)  # there may be gigabytes more
-    except (ValueError, zlib.error):
-        raise ModelFileError(f"{name} is damaged: the weights of its words cannot be read.") from None
-    steps = np.frombuffer(packed_steps, dtype=np.int8)
-    if len(steps) <= SIZE and not unpacker.eof:
-        raise ModelFileError(f"{name} is damaged: the weights of its words cannot be read.")
-    if len(steps) != SIZE:
-        more = " or more" if len(steps) > SIZE else ""
-        raise ModelFileError(
-            f"{name} is damaged: it has weights for {len(steps)}{more} hashed words, and not for {SIZE}."
-        )
+    steps = _unpacked(estimator.words, "i1", SIZE, f"{name} is damaged: the weights of its words")
     with np.errstate(over="ignore", invalid="ignore"):
         return steps.astype(np.float32) * np.float32(estimator.scale)
 
 
-def _problem(nodes: Nodes, roots: Sequence[int], features_count: int) -> str | None:
-    """Why trees cannot be used, if so."""
-    count = len(nodes.feature)
-    if any(len(column) != count for column in (nodes.threshold, nodes.below, nodes.above, nodes.value)):
-        return "its nodes' fields differ in length"
-    if not all(0 <= feature <= features_count for feature in nodes.feature):  # the last is that of the words
-        return "a node asks for a feature there is not"
-    if not all(0 <= root < count for root in roots):
-        return "a tree begins where no node is"
-    for place, children in enumerate(zip(nodes.below, nodes.above, strict=True)):
-        is_leaf = children == (place, place)
-        if not is_leaf and not all(place < child < count for child in children):
-            return f"node {place} leads nowhere"
-    if any(len(_leaves(nodes, root, MAX_LEAVES + 1)) > MAX_LEAVES for root in roots):
-        return f"a tree has more than {MAX_LEAVES} leaves"
-    return None
-
-
-def _leaves(nodes: Nodes, root: int, most: int) -> list[int]:
-    """A tree's leaves from below to above, so many at most."""
-    found: list[int] = []
-    waiting = [root]
-    while waiting and len(found) < most:
-        place = waiting.pop()
-        if nodes.below[place] == place:
-            found.append(place)
-        else:
-            waiting += (nodes.above[place], nodes.below[place])
-    return found
-
-
-def _trees(estimators: Sequence[Estimator], shares: Sequence[float], names: Sequence[str]) -> Trees:
-    """shares: how much each question counts in the decision, and so in what moved it."""
-    feature: list[int] = []
-    threshold: list[float] = []
-    masks: list[int] = []
-    starts: list[int] = []
-    first_leaves: list[int] = []
-    sums: list[list[float]] = []
+def _trees(estimators: Sequence[Estimator], shares: Sequence[float], names: Sequence[str], name: str) -> Trees:
+    """shares: how much each question counts in the decision, and so in what moved it. Raises ModelFileError."""
+    features, sums = [], []
     for number, (estimator, share) in enumerate(zip(estimators, shares, strict=True)):
-        nodes, words = estimator.nodes, len(names) + number
-        moved = _moved(nodes, names)
-        for root in estimator.roots:
-            starts.append(len(feature))
-            first_leaves.append(len(sums))
-            leaves = _leaves(nodes, root, MAX_LEAVES)
-            place_of = {leaf: place for place, leaf in enumerate(leaves)}
-            inner = _inner(nodes, root) or [root]
-            for place in inner:
-                is_leaf = nodes.below[place] == place  # a tree of one leaf has a node that rules nothing out
-                ruled_out = sum(1 << place_of[leaf] for leaf in _leaves(nodes, nodes.below[place], MAX_LEAVES))
-                feature.append(words if nodes.feature[place] == len(names) else nodes.feature[place])
-                threshold.append(math.inf if is_leaf else nodes.threshold[place])
-                masks.append(int(ALL_LEAVES) & ~ruled_out)
-            for leaf in leaves:
-                own = [0.0] * len(estimators)
-                own[number] = nodes.value[leaf]
-                sums.append([*own, *(share * aspect for aspect in moved[leaf])])
+        forest = estimator.trees
+        if len(forest.feature) % LEVELS or len(forest.threshold) != len(forest.feature):
+            raise ModelFileError(f"{name} is damaged: its trees have not {LEVELS} levels each.")
+        if min(forest.feature) < 0 or max(forest.feature) > len(names):  # the last is that of the words
+            raise ModelFileError(f"{name} is damaged: a tree asks for a feature there is not.")
+        feature = np.array(forest.feature, dtype=np.intp)
+        count = len(feature) // LEVELS
+        leaves, weights = (
+            _unpacked(text, kind, count * LEAVES, f"{name} is damaged: {what} of its trees").reshape(count, LEAVES)
+            for text, kind, what in ((forest.leaves, "<f4", "the leaves"), (forest.weights, "<f2", "the weights"))
+        )
+        if weights.min() < 0:
+            raise ModelFileError(f"{name} is damaged: less than nothing came to a leaf of its trees.")
+        aspects = np.array([ASPECT_OF[known] for known in (*names, WORDS)])[feature].reshape(count, LEVELS)
+        own = np.zeros((count, LEAVES, len(estimators)))
+        own[:, :, number] = leaves
+        sums.append(np.concatenate([own, share * _moved(leaves, weights, aspects)], axis=2).reshape(count * LEAVES, -1))
+        features.append(np.where(feature == len(names), len(names) + number, feature))
+    every = np.concatenate(sums).astype(np.float32)
     return Trees(
-        feature=np.array(feature, dtype=np.intp),
-        threshold=np.array(threshold),
-        masks=np.array(masks, dtype=np.uint64),
-        starts=np.array(starts, dtype=np.intp),
-        first_leaves=np.array(first_leaves, dtype=np.intp),
-        sums=np.array(sums),
+        feature=_by_level(np.concatenate(features)),
+        threshold=_by_level(np.concatenate([estimator.trees.threshold for estimator in estimators])),
+        first_leaves=np.arange(0, len(every), LEAVES),
+        sums=every,
     )
 
 
-def _inner(nodes: Nodes, root: int) -> list[int]:
-    found: list[int] = []
-    waiting = [root]
-    while waiting:
-        place = waiting.pop()
-        if nodes.below[place] != place:
-            found.append(place)
-            waiting += (nodes.above[place], nodes.below[place])
-    return found
+def _by_level(of_trees: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Of all trees first what stands at their first levels."""
+    return np.ascontiguousarray(of_trees.reshape(-1, LEVELS).T).ravel()
 
 
-def _moved(nodes: Nodes, names: Sequence[str]) -> list[list[float]]:
-    """How far each aspect moved the sum on the way to each node."""
-    moved = [[0.0] * len(Aspect) for _ in nodes.feature]
-    for place, feature in enumerate(nodes.feature):
-        aspect = ASPECT_OF[names[feature] if feature < len(names) else WORDS]
-        for child in {nodes.below[place], nodes.above[place]} - {place}:
-            moved[child] = moved[place].copy()
-            moved[child][aspect] += nodes.value[child] - nodes.value[place]
+def _moved(leaves: Floats, weights: Floats, aspects: Places) -> Floats:
+    """(trees, leaves, aspects): how far each aspect moved the sum on the way to each leaf.
+
+    What the sum would be if a tree ended above a level is the mean of the leaves below, as much came to each."""
+    count = len(leaves)
+    moved = np.zeros((count, LEAVES, len(Aspect)))
+    weights = weights.astype(float) + 1e-6  # a level that nothing came to has a mean, too
+    place = np.arange(LEAVES)
+    before = np.zeros((count, LEAVES))
+    for level in range(LEVELS + 1):
+        below = (count, LEAVES >> level, 1 << level)
+        means = (leaves * weights).reshape(below).sum(axis=1) / weights.reshape(below).sum(axis=1)
+        after = means[:, place & ((1 << level) - 1)]
+        if level:
+            moved[np.arange(count), :, aspects[:, level - 1]] += after - before
+        before = after
     return moved

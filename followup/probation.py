@@ -61,7 +61,10 @@ def _is_taken_up(
 
 
 def without(answers: Sequence[MessageRecord], conversation: ChannelConversation) -> ChannelConversation:
-    """The latest messages of the conversation as if the bot had not said this."""
-    gone = {answer.message_id for answer in answers}
+    """The latest messages of the conversation as if neither these answers nor what they answer had been said.
+
+    A question that stood there without its answer would look as if the bot had left it alone.
+    """
+    gone = {answer.message_id for answer in answers} | {answer.reply_to_id for answer in answers}
     messages = [m for m in conversation.messages[-KEPT:] if m.message_id not in gone]
     return ChannelConversation(conversation.channel_id, conversation.started_at, conversation.last_activity, messages)

@@ -80,7 +80,7 @@ class MessageRecord:
     def grams(self) -> frozenset[str]:
         """All runs of 4 characters in its words, of the first 60 words."""
         text = " ".join(self.wording.tokens)[:MAX_GRAMS]
-        return frozenset(text[i : i + 4] for i in range(len(text) - 3))
+        return frozenset([text[i : i + 4] for i in range(len(text) - 3)])
 
     @cached_property
     def calls(self) -> frozenset[str]:

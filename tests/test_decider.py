@@ -149,6 +149,14 @@ async def test_who_calls_another_person_by_name_is_left_alone(text: str, make: C
     assert make().rule(message, talk(*earlier), BOT) is None
 
 
+async def test_two_others_who_talk_to_each_other_do_not_talk_to_the_bot() -> None:
+    asked, answer = said(ANNA, f"<@{BOT}> which laptop is best?"), replied(ANNA, "What do you need it for?", after(5))
+    lunch = [said(BEN, f"<@{CLEO}> lunch today?", after(10)), said(CLEO, f"<@{BEN}> sure, when", after(20))]
+    decision = await decide(said(BEN, "at noon", after(30)), [asked, answer, *lunch], trained())
+    assert tuple(decision) == (False, "no_trigger")
+    assert decision.score < 0.2
+
+
 @pytest.mark.parametrize("make", [trained, by_rules])
 async def test_naming_oneself_is_naming_nobody(make: Callable[[], ResponseDecider]) -> None:
     earlier = [said(ANNA), replied(ANNA)]

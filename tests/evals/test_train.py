@@ -6,11 +6,10 @@ import random
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import lightgbm
 import numpy as np
 import pytest
+from catboost import CatBoost
 
 from decider import ResponseDecider, TrainedFollowup
 from evals import train
@@ -19,11 +18,12 @@ from evals.free_run import STEPS
 from evals.rooms import Room, decide, play, read_rooms
 from evals.rows import Row, of_rooms
 from evals.train import Data
-from followup.model import Eagerness, Estimator, FollowupModel, Question, load_model
+from followup.model import Eagerness, Estimator, FollowupModel, Forest, Question, load_model
 from tests.evals.examples import Line, example, past, write
 from tests.evals.rooms import a_room, generated, says
 
-LOGS, EXAMPLES, ROOMS, ROUNDS = 6, 120, 8, 10
+LOGS, EXAMPLES, ROOMS = 6, 120, 8
+QUICK = {question: {"iterations": 10, "learning_rate": 0.3} for question in Question}
 FILES = ("x", "y", "z")
 
 
@@ -49,14 +49,14 @@ def of_a_log(number: int, chance: random.Random) -> Line:
 
 @dataclass
 class Training:
-    """What came of one training. seen, boosters: for each estimator that was made, in order."""
+    """What came of one training. seen, grown, made: for each estimator, in order."""
 
     irc: Path
     files: list[Path]
     out: Path
     left_out: Path
     seen: list[tuple[Data, Question]] = field(default_factory=list)
-    boosters: list[lightgbm.Booster] = field(default_factory=list)
+    grown: list[CatBoost] = field(default_factory=list)
     made: list[Estimator] = field(default_factory=list)
 
     @property
@@ -73,11 +73,11 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Training:
     (folder / "data").mkdir()
     write(folder / "data" / "own.jsonl", *generated("own", 2))
     found = Training(irc, files, folder / "model.json", folder / "left out")
-    boost, estimate = lightgbm.train, train.trained
+    export, estimate = train.forest_of, train.trained
 
-    def noted_booster(*arguments: Any) -> lightgbm.Booster:
-        found.boosters.append(boost(*arguments))
-        return found.boosters[-1]
+    def noted_model(model: CatBoost) -> Forest:
+        found.grown.append(model)
+        return export(model)
 
     def noted(data: Data, question: Question) -> Estimator:
         found.seen.append((data, question))
@@ -85,10 +85,10 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Training:
         return found.made[-1]
 
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(train, "ROUNDS", dict.fromkeys(Question, ROUNDS))
-        monkeypatch.setitem(train.COMMON, "num_threads", 1)
+        monkeypatch.setattr(train, "PARAMETERS", QUICK)
+        monkeypatch.setitem(train.COMMON, "thread_count", 1)
         monkeypatch.setattr(train, "trained", noted)
-        monkeypatch.setattr(lightgbm, "train", noted_booster)
+        monkeypatch.setattr(train, "forest_of", noted_model)
         monkeypatch.setattr("evals.free_run.STEPS", STEPS[::8])
         monkeypatch.setattr(train, "__file__", str(folder / "train.py"))  # its own data lies beside it
         arguments = [str(irc), *map(str, files), "--out", str(found.out), "--left-out", str(found.left_out)]
@@ -127,14 +127,15 @@ def test_a_model_that_is_left_out_has_seen_nothing_of_its_file(training: Trainin
     assert seen == [*left_out, *[{*FILES, "own", "log"} for _ in Question], {"log"}]
 
 
-def test_the_trees_come_to_lightgbms_own_sums(training: Training) -> None:
-    """Its thresholds are written with seven digits: what lies right at one may go the other way."""
+def test_the_trees_come_to_catboosts_own_sums(training: Training) -> None:
+    """It takes values as float32: what lies right at a threshold may go the other way."""
     model, data = training.model, Data.of(rows_of(training.files))
     words = data.words @ model.words + np.array(model.biases)
     found = train.margins(model, data)
     for place, question in enumerate(Question):
-        booster = training.boosters[of_final(training, question)]
-        expected = np.asarray(booster.predict(np.column_stack([data.values, words[:, place]]), raw_score=True))
+        grown = training.grown[of_final(training, question)]
+        values = np.column_stack([data.values, words[:, place]])
+        expected = np.asarray(grown.predict(values, prediction_type="RawFormulaVal"))
         assert np.isclose(found[:, place], expected, atol=1e-4).mean() > 0.99
         assert len({*found[:, place].round(3)}) > 5
 
@@ -190,10 +191,10 @@ def test_what_there_was_to_learn_is_learnt(training: Training) -> None:
 def test_calibration_makes_shares_of_sums() -> None:
     """Sums twice as sure as they should be, of which the second question's say nothing."""
     chance = np.random.default_rng(1)
-    true = chance.normal(size=4_000)
-    wanted = (chance.random(4_000) < 1 / (1 + np.exp(-true))).astype(float)
+    true = chance.normal(size=40_000)
+    wanted = (chance.random(40_000) < 1 / (1 + np.exp(-true))).astype(float)
     rows = [Row([0.0], [], said=bool(w), wants=bool(w), group="x", is_judged=i % 4 > 0) for i, w in enumerate(wanted)]
-    sums = np.column_stack([2 * true, chance.normal(size=4_000)])
+    sums = np.column_stack([2 * true, chance.normal(size=40_000)])
     sums[::4] = 50  # these are not judged
     found = train.calibrated([sums], [Data.of(rows)])
     assert found.said.said == pytest.approx(0.5, abs=0.05)
@@ -216,8 +217,8 @@ def test_the_operating_points_stand_in_their_order(training: Training) -> None:
 
 
 def test_the_same_rows_give_the_same_estimator(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train, "ROUNDS", dict.fromkeys(Question, ROUNDS))
-    monkeypatch.setitem(train.COMMON, "num_threads", 1)
+    monkeypatch.setattr(train, "PARAMETERS", QUICK)
+    monkeypatch.setitem(train.COMMON, "thread_count", 1)
     place = of_final(training, Question.WANTS)
     assert train.trained(*training.seen[place]) == training.made[place]
 

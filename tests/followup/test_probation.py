@@ -97,10 +97,10 @@ def test_the_message_itself_is_no_reaction_to_it_whether_it_is_recorded_or_not()
         assert [m.content for m in pending(thanks, conversation, BOT)] == ["Have a coffee."]
 
 
-def test_without_it_the_conversation_is_as_if_the_bot_had_been_silent() -> None:
+def test_without_it_the_conversation_is_as_if_neither_it_nor_what_it_answers_had_been_said() -> None:
     conversation = talk(*START, NEXT)
     silent = without([GUESS], conversation)
-    assert [m.content for m in silent.messages] == [m.content for m in (ASKED, ANSWERED, GUESSED_AT, NEXT)]
+    assert [m.content for m in silent.messages] == [m.content for m in (ASKED, ANSWERED, NEXT)]
     assert silent.engagement.standing(BEN).spoken_to is None
     assert conversation.engagement.standing(BEN).spoken_to is not None
     assert GUESS in conversation.messages
