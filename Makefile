@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: run test lint format bench kill week picture settings eval train train-incompleteness clean
+.PHONY: run test lint format bench kill week picture settings eval train clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/python bot.py
@@ -58,10 +58,6 @@ $(LEFT_OUT)/irc.json: evals/train.py evals/rows.py evals/data/rooms.jsonl follow
 
 train: .venv/dev.stamp
 	$(TRAIN)
-
-# Prints the weights for state/incompleteness.py.
-train-incompleteness: .venv/dev.stamp
-	$(BIN)/python -m evals.train_incompleteness $(RESOLUTIONS)/incomplete.jsonl
 
 .venv/run.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -1,36 +1,59 @@
-"""A query that leaves something to the conversation, and the query that says it all.
+"""Incomplete queries: which messages leave something to the conversation, and what the surest of them ask in full.
 
-Whether a query is incomplete is told by `state/incompleteness.py`. Here are the few shapes that are sure enough to be
-completed; in all others the words stay as they were, since a wrong completion is worse than none. Every shape takes
-what it adds from what was said, word for word.
+A query is incomplete where it is nothing but a follow-up ("And tomorrow?", "why?") or where a word points back ("it",
+"there") at nothing in the query. Two shapes are completed, word for word from what was said: a time or place that takes
+the place of its like in the last question, and a pronoun after a question that did no more than name something. A wrong
+completion is worse than none, so all other words stay as they were.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from state.incompleteness import (
-    AUXILIARIES,
-    COMMANDS,
-    GRAMMAR,
-    QUESTION_WORDS,
-    RELATIONS,
-    VERBS,
-    is_incomplete,
-    without_mentions,
-)
+from state.wording import CUES, CUES_OF, NOT_WORDS, TOO_COMMON, words_of
 
 MAX_LENGTH = 300  # a longer query says enough itself; a longer one before it is none to build on
 MAX_STEPS = 3  # "and tomorrow?" after "and in Osaka?" after a question
-
+MAX_JOINED_WORDS = MAX_DEFINED_WORDS = 5
 END = " ?.!"
 SENTENCE_END = re.compile(r"(?<=[?.!])\s+")
+
+QUESTION_WORDS = frozenset(CUES["question"].split())
+AUXILIARIES = frozenset(f"{CUES['asking']} was were can't won't doesn't didn't wasn't couldn't wouldn't be".split())
+COMMANDS = frozenset("tell give find show get play explain describe compare list recommend suggest check make".split())
+VERBS = AUXILIARIES | frozenset("it's that's there's he's she's they're i'm i've i'd i'll we're you're let's".split())
+REQUESTING = re.compile(r"\b(?:please|(?:i|we) (?:need|want)|(?:i'd|i would) like|looking for)\b")
+CLOSING = re.compile(r"\b(?:that(?:'s| is| was| will be) (?:all|it|fine|everything)|that will do|no thank|goodbye)\b")
+
 JOINING = re.compile(r"(?:(?:ok|okay|and|but|so|then|or),? )*(?:(?:what|how) about |and |or )(.+)", re.IGNORECASE)
-TRAILING = re.compile(r"[ ,]+(?:then|instead|please|too|though)$", re.IGNORECASE)
-MAX_JOINED_WORDS = 5
+ABOUT = re.compile(r"(?:(?:ok|okay|and|but|so|yes|then|no),? ){0,3}(?:what|how) about\b(?! (?:i|you|we) \w)")
+BARE = re.compile(
+    r"(?:(?:and|but|so|ok|okay|no|then|exactly|please|really),? )*(?:"
+    r"(?:why|where|when|how|who|what|which)(?: (?:not|so|exactly|then|come|else|next|now|again|first|many|much|long))?"
+    r"|(?:anything|anyone|who|where|what) else|(?:what|how) do you mean|go on|continue|elaborate"
+    r"|(?:(?:can|could) you )?(?:(?:tell|show|give) me |say )?(?:some |a bit |a few )?more)(?: please)?"
+)
+TIMES = "week|weekend|month|year|morning|afternoon|evening|night|time|day|summer|winter|spring|fall|season"
+HERE = "channel|server|chat|group|room|thread|messages?|sentence|question|bot|emojis?"
+NOT_THERE = "".join(rf"(?<!\b{word} )" for word in "is are was were be been will if think".split())
+POINTER = re.compile(
+    r"\b(?:(?P<person>(?:s?he|they)(?:'\w+)?|him|his|hers?|them|theirs?|himself|herself|themselves)"
+    rf"|it(?:s|self|'\w+)?|(?:this|these|those)(?! (?:{TIMES}|{HERE})\b)"
+    rf"|(?<!^){NOT_THERE}there(?! (?:{'|'.join(VERBS)})\b)"
+    r"|(?:(?:does|did|do|is|was|about|of|for|with|like|to|explain|repeat)) that(?:'s)?"
+    r"|(?<=which )ones?(?= is| are|$)|(?<=the other )ones?)(?![\w'])"
+)
+NO_POINTER = re.compile(  # an "it" that stands for nothing
+    r"\bwhat (?:time|day|date|year) is it\b|\bit gets\b|\bdoes it (?:take|cost)\b"
+    r"|\b(?:is|was|will|would|isn't|can) it (?:be |ever |really |still |going to )*"
+    r"(?:rain\w*|snow\w*|true|possible|cold|hot|warm|sunny|humid)\b|\bit(?:'s| is| was) (?:rain|snow|freez)ing\b"
+    r"|\bit(?:'s| is| was| takes?| seems| costs?) (?:\w+ ){1,4}(?:to|that)\b"
+    r"|\b(?:is|was|isn't) it (?:\w+ ){1,3}(?:to|that|if)\b|\b(?:like|love|hate|mind) it (?:when|if|that)\b"
+)
+
 DAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 PART_OF_DAY = "(?:morning|afternoon|evening|night)"
 SEASON = (
@@ -44,81 +67,35 @@ TIME = re.compile(
     r"(?!\w|')",
     re.IGNORECASE,
 )
+TRAILING = re.compile(r"[ ,]+(?:then|instead|please|too|though)$", re.IGNORECASE)
 NO_TIME_FITS = re.compile(
     r"\b(?:when|what (?:time|day|date|year)|(?:today|tomorrow|tonight|yesterday)'s)\b", re.IGNORECASE
 )
 PAST_TIME = re.compile(r"\byesterday|\blast ", re.IGNORECASE)
 FUTURE_TIME = re.compile(r"\btomorrow|\btonight|\bnext |\bnow$", re.IGNORECASE)
-PAST = frozenset("was were did had wasn't weren't didn't hadn't".split())
+PAST = re.compile(r"\b(?:was|were|did|had)(?:n't)?\b", re.IGNORECASE)
 PRESENT = re.compile(
     r"(?:[\w-]+ ){0,2}?(?:is|are|am|will|can|could|would|should|do|does)\b|(?:what|how|where|who)'s\b"
     r"|(?:show|tell|give) me the\b",
     re.IGNORECASE,
 )
 NEGATION = re.compile(r"\b(?:no|not|never|nothing|nobody|without|dont|cannot|\w+n't)\b", re.IGNORECASE)
-PLACING = "in on at from to near".split()
-NOT_IN_PLACES = frozenset((*PLACING, "of", "for", "with", "and", "or", "that"))
-PLACED = re.compile(rf"({'|'.join(PLACING)}) (.+)", re.IGNORECASE)
+PLACED = re.compile(r"(in|on|at|from|to|near) (.+)", re.IGNORECASE)
+NOT_IN_PLACES = frozenset("in on at from to near of for with and or that".split())
 NAME = re.compile(r"[^\W\d_a-z][\w.&’-]*(?: (?:of |the |de |and (?=[A-Z]))?[^\W\d_a-z][\w.&’-]*)*")
-WORD = re.compile(r"[\w'’-]+")
-WISHING = re.compile(
-    r".*?\b(?:looking for|(?:i|we)(?:'d| would)? (?:want|need|like)(?: to (?:find|try|have|eat|see|get))?"
-    r"|(?:is|are) there|(?:can|could) you (?:find|recommend|suggest)(?: me)?|(?:find|show|give|get) me|find) ",
+PRONOUN = re.compile(
+    r"\b(?:(?P<person>s?he|him|(?P<his>his))|(?P<thing>it|(?P<its>its))|(?P<plural>they|them|(?P<their>their)))"
+    r"(?!['\w])",
     re.IGNORECASE,
 )
-
-CLAUSE_OPENINGS = frozenset("that which who and or".split())
-
-PRONOUNS: Mapping[str, str] = {
-    **dict.fromkeys(("he", "she", "him"), "person"),
-    **dict.fromkeys(("his",), "persons"),
-    **dict.fromkeys(("it",), "thing"),
-    **dict.fromkeys(("its",), "things"),
-    **dict.fromkeys(("they", "them"), "plural"),
-    **dict.fromkeys(("their",), "plurals"),
-}
 DEFINED = re.compile(
     r"(?:(?P<who>who(?: is| was|'s))|what(?: is| was|'s)|(?P<many>what (?:are|were))|tell me (?:more )?about)"
-    r" (?P<what>.+)",
+    r" (?P<what>(?:(?:an?|the) )?(?P<name>.+))",
     re.IGNORECASE,
 )
-SEVERAL = re.compile(r"[^sui]s$")
-NOT_NAMED = RELATIONS | frozenset("wrong happening funny needed available missing possible broken".split())
-MAX_DEFINED_WORDS = 5
-
-GIVEN: Mapping[str, re.Pattern[str]] = {
-    "when": re.compile(rf"{TIME.pattern}|\d|\b(?:before|after|during|while|since|until)\b", re.IGNORECASE),
-    "where": re.compile(rf"\b(?:{'|'.join(PLACING)}|here|there|into|by)\b", re.IGNORECASE),
-    "why": re.compile(r"\b(?:because|since|due)\b", re.IGNORECASE),
-    "how": re.compile(r"^(?!(?:did|does|do|can|will|should)\b)|\b(?:by|with|using)\b", re.IGNORECASE),
-}
-BARE_QUESTION = re.compile(r"(?:(?:and|but|so|ok|okay) )*(when|where|why|how)(?: exactly)?", re.IGNORECASE)
-DOING = frozenset("do does did will can should".split())
-CONFIRMED = re.compile(r"(?:yes|yeah|yep|correct|indeed)\b", re.IGNORECASE)
-
-BARE_RELATION = re.compile(
-    r".*\bthe ((?:[\w'-]+ )?[\w'-]+(?:(?:,| and|, and) (?!please)(?:[\w'-]+ )?[\w'-]+){0,2})(?=,? please|$)",
-    re.IGNORECASE,
-)
-SUBJECT = re.compile(
-    r"(?:^|(?<=[.!?:,] ))((?:the |The )?[^\W\d_a-z][\w&’'-]*(?: (?:of |the |and )?[^\W\d_a-z][\w&’'-]*)*)"
-    r" (?:is|are|was|were|has|serves|offers|costs)\b"
-)
-ATTRIBUTES = frozenset(
-    """address phone number postcode price range cost author writer director founder founders leader capital population
-    size height weight length location rating menu hours temperature ingredients member members symptoms""".split()
-)
-NOT_SUBJECTS = frozenset("it there this that these those they he she we you i here what which who their its".split())
-
-INDIFFERENT = re.compile(
-    r"(?:no,? )?(?:i )?(?:do not|don't|dont) (?:really )?care"
-    r"|(?P<any>any)(?P<rest>(?: is fine| will do)?)",
-    re.IGNORECASE,
-)
-ASKED_FOR = re.compile(
-    r"\b(?:what|which) ((?:[\w-]+ ){1,4}?)(?:you|i|we|would|do|does|did|are|is|were|can|could|should|will|appeals)\b"
-    r"|\bpreferences? (?:of|on|for|in|regarding|about|as to)(?: the| an?| what)? ((?:[\w-]+ ?){1,4})[?,.]",
-    re.IGNORECASE,
+NOT_NAMED = TOO_COMMON | frozenset(
+    """their his her its difference price address reason meaning name matter wrong happening funny missing possible
+    broken""".split()
 )
 
 
@@ -130,73 +107,84 @@ class Enrichment:
     incomplete: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
-    """What a query comes after: the last query, completed if it had to be, and our answer if that came last."""
-
-    query: str
-    answer: str
-
-
 def enrich(message: str, recent_messages: Sequence[Mapping[str, Any]]) -> Enrichment:
     """What a message asks in full.
 
-    recent_messages: {"role": "user" | "assistant", "content": str}, oldest first. A "topic" there announces the subject
-    of the conversation; other roles are passed over. Mentions are no words of the query.
+    recent_messages: {"role": "user" | "assistant", "content": str}, oldest first; other roles are passed over.
+    Mentions are no words of the query.
     """
-    if not is_incomplete(message, recent_messages):
+    if not recent_messages or not is_incomplete(message):
         return Enrichment(message, incomplete=False)
     return Enrichment(_complete(message, recent_messages, MAX_STEPS) or message, incomplete=True)
 
 
-def _complete(message: str, recent_messages: Sequence[Mapping[str, Any]], steps: int) -> str:
-    """The complete query, by the first shape that is sure, or ""."""
-    query = _words(message[: 4 * MAX_LENGTH])
-    if not 0 < len(query) <= MAX_LENGTH:
-        return ""
-    before = _before(recent_messages, steps)
-    return next((full for shape in SHAPES if (full := shape(query, before))), "")
+def is_incomplete(message: str) -> bool:
+    """Whether a message cannot be understood without what was said before it."""
+    query = _words(message[: 4 * MAX_LENGTH])[: 2 * MAX_LENGTH]
+    line = query.casefold().rstrip(END)
+    words = words_of(line)
+    if not words or CLOSING.search(line):
+        return False
+    joins = words[0] in ("and", "or", "also") and 1 < len(words) <= MAX_JOINED_WORDS
+    if joins and (VERBS | QUESTION_WORDS | {"i", "we", "you"}).isdisjoint(words):
+        return True
+    last = SENTENCE_END.split(line)[-1]
+    if ABOUT.match(last) or BARE.fullmatch(last):
+        return True
+    is_request = "?" in query or not COMMANDS.isdisjoint(words) or REQUESTING.search(line)
+    if not (is_request or words[0] in QUESTION_WORDS | AUXILIARIES) or NO_POINTER.search(line):
+        return False
+    meant = 0  # words of meaning in the sentence before: two may be what a pronoun stands for
+    for sentence in SENTENCE_END.split(query):
+        pointers = [] if meant > 1 else POINTER.finditer(sentence.casefold())
+        if any(not (found["person"] and NAME.search(sentence, 1, found.start())) for found in pointers):
+            return True
+        meant = len([word for word in words_of(sentence) if word not in TOO_COMMON])
+    return False
 
 
-def _before(recent_messages: Sequence[Mapping[str, Any]], steps: int) -> Before:
-    """What was said last. A query that only joined another is taken with it: "and in Osaka?"."""
-    at = len(recent_messages) - 1
-    while at >= 0 and recent_messages[at].get("role") != "user":
-        at -= 1
-    query = _content(recent_messages[at]) if at >= 0 else ""
-    query = _words(query) if len(query) <= MAX_LENGTH else ""
-    if steps > 1 and JOINING.fullmatch(query):
-        query = _complete(query, recent_messages[:at], steps - 1) or query
-    answer = recent_messages[-1] if recent_messages and recent_messages[-1].get("role") == "assistant" else {}
-    return Before(query, _content(answer)[:MAX_LENGTH])
+def _words(text: str) -> str:
+    """A text on one line, without mentions, apostrophes as typed."""
+    return " ".join(NOT_WORDS.sub(" ", text).split()).replace("’", "'")
 
 
 def _content(message: Mapping[str, Any]) -> str:
     return str(message.get("content") or "")
 
 
-def _words(text: str) -> str:
-    """A text on one line, without mentions, apostrophes as typed."""
-    return " ".join(without_mentions(text).split()).replace("’", "'")
+def _complete(message: str, recent_messages: Sequence[Mapping[str, Any]], steps: int) -> str:
+    """The complete query, by the first shape that is sure, or "".
 
-
-def _bare(text: str) -> str:
-    """Text without its closing marks."""
-    return text.rstrip(END)
-
-
-def joined(query: str, before: Before) -> str:
-    """ "And ...", "what about ..." with a time or a place: put where the last query had the like of it.
-
-    Not a bare name: nothing tells whether "Ben" is a place, or asks for another Apple.
+    A query before it that only joined another is taken with that: "and in Osaka?".
     """
-    match = JOINING.fullmatch(_bare(query))
-    if match is None:
+    query = _words(message[: 4 * MAX_LENGTH])
+    at = next((i for i, said in reversed([*enumerate(recent_messages)]) if said.get("role") == "user"), -1)
+    before = _content(recent_messages[at]) if at >= 0 else ""
+    if len(query) > MAX_LENGTH or not 0 < len(before) <= MAX_LENGTH:
+        return ""
+    before = _words(before)
+    if steps > 1 and JOINING.fullmatch(before):
+        before = _complete(before, recent_messages[:at], steps - 1) or before
+    latest = recent_messages[-1]
+    return _joined(query, before) or _pointed(
+        query, before, _content(latest) if latest.get("role") == "assistant" else ""
+    )
+
+
+def _joined(query: str, before: str) -> str:
+    """ "And ...", "what about ..." with a time or a place, put where the last query had the like of it.
+
+    Not a bare name: nothing tells whether "Ben" is a place, or asks for another Apple. What denies or forbids something
+    is not asked anew.
+    """
+    match = JOINING.fullmatch(query.rstrip(END))
+    base = SENTENCE_END.split(before)[-1]
+    words = base.casefold().split()
+    asks = base.endswith("?") or (words and words[0] in QUESTION_WORDS | AUXILIARIES | COMMANDS)
+    if match is None or len(words) < 3 or not asks or NEGATION.search(base):
         return ""
     part = TRAILING.sub("", match[1])
-    words = part.casefold().split()
-    base = _last_sentence(before)
-    if len(words) > MAX_JOINED_WORDS or not VERBS.union(QUESTION_WORDS).isdisjoint(words) or not _asks(base):
+    if len(part.split()) > MAX_JOINED_WORDS or not (VERBS | QUESTION_WORDS).isdisjoint(part.casefold().split()):
         return ""
     if TIME.fullmatch(part):
         return _with_time(part, base)
@@ -204,36 +192,16 @@ def joined(query: str, before: Before) -> str:
     return _with_place(placed, base) if placed else ""
 
 
-def _last_sentence(before: Before) -> str:
-    """The last sentence of the last query, or "" if it denies or forbids something: that is not asked anew."""
-    base = SENTENCE_END.split(before.query)[-1]
-    return "" if NEGATION.search(base) else base
-
-
-def _asks(text: str) -> bool:
-    words = text.casefold().split()
-    return len(words) > 2 and (
-        text.endswith("?") or words[0] in QUESTION_WORDS or words[0] in AUXILIARIES or words[0] in COMMANDS
-    )
-
-
 def _with_time(time: str, base: str) -> str:
     """A time takes the place of the one time that a query has, or stands at the end of one in the present tense."""
     found = list(TIME.finditer(base))
-    if len(found) > 1 or NO_TIME_FITS.search(base) or not _fits_tense(time, base):
+    unfit = FUTURE_TIME if PAST.search(base) else PAST_TIME
+    if len(found) > 1 or NO_TIME_FITS.search(base) or unfit.search(time):
         return ""
     if found:
         return base[: found[0].start()] + time + base[found[0].end() :]
-    if not PRESENT.match(base):
-        return ""
-    at = len(_bare(base))
-    return f"{base[:at]} {time}{base[at:]}"
-
-
-def _fits_tense(time: str, base: str) -> bool:
-    """Whether a query can ask for a time: "yesterday" if it asks what was, "tomorrow" if it does not."""
-    is_past = not PAST.isdisjoint(base.casefold().split())
-    return not (FUTURE_TIME if is_past else PAST_TIME).search(time)
+    end = len(base.rstrip(END))
+    return f"{base[:end]} {time}{base[end:]}" if PRESENT.match(base) else ""
 
 
 def _with_place(placed: re.Match[str], base: str) -> str:
@@ -241,137 +209,41 @@ def _with_place(placed: re.Match[str], base: str) -> str:
     found = list(re.finditer(rf"\b{placed[1]} ", base, re.IGNORECASE))
     if len(found) != 1:
         return ""
-    start = found[0].start()
     rest = base[found[0].end() :]
     time = TIME.search(rest)
-    stop = time.start() - 1 if time else len(_bare(rest))
-    replaced = rest[:stop]
+    replaced = rest[: time.start() - 1 if time else len(rest.rstrip(END))]
     words = replaced.casefold().split()
     if len(words) > MAX_JOINED_WORDS or not NOT_IN_PLACES.isdisjoint(words) or not _are_alike(replaced, placed[2]):
         return ""
-    return f"{base[:start]}{placed[1].lower()} {placed[2]}{rest[stop:]}"
+    return f"{base[: found[0].start()]}{placed[1].lower()} {placed[2]}{rest[len(replaced) :]}"
 
 
 def _are_alike(one: str, other: str) -> bool:
     """Whether two phrases may be of one kind: both names, or as many words of which none is one."""
     names = [NAME.fullmatch(phrase) is not None for phrase in (one, other)]
-    articles = [phrase.casefold().split()[:1] in (["a"], ["an"], ["the"]) for phrase in (one, other)]
+    articles = ["article" in CUES_OF.get(phrase.casefold().split(" ")[0], ()) for phrase in (one, other)]
     are_as_long = len(one.split()) == len(other.split())
     return names[0] == names[1] and articles[0] == articles[1] and (names[0] or are_as_long)
 
 
-def alike(query: str, before: Before) -> str:
-    """ "How about Korean food?" after a wish: the same wish with another kind of food."""
-    match = JOINING.fullmatch(_bare(query))
-    if match is None:
-        return ""
-    part = TRAILING.sub("", match[1])
-    kind, _, head = part.rpartition(" ")
-    if not kind or not GRAMMAR.isdisjoint(part.casefold().split()):
-        return ""
-    base = next((text for text in SENTENCE_END.split(before.query) if re.search(rf"\b{re.escape(head)}\b", text)), "")
-    wish = WISHING.match(base)
-    if wish is None:
-        return ""
-    wished = _bare(base[wish.end() :])
-    words = wished.split()
-    at = [index for index, word in enumerate(words) if word.casefold() == head.casefold()]
-    if len(at) != 1:
-        return ""
-    start = at[0]
-    while start and _modifies(words[start - 1], words[start - 2] if start > 1 else ""):
-        start -= 1
-    wished_now = " ".join((*words[:start], part, *words[at[0] + 1 :]))
-    return f"{query[: match.start(1)]}{wished_now}?"
+def _pointed(query: str, before: str, answer: str) -> str:
+    """A pronoun after a question that did nothing but name somebody or something: "What is jet lag?", "Is it bad?".
 
-
-def _modifies(word: str, before: str) -> bool:
-    """Whether a word before a noun goes with it: not so the verb in "that serves Thai food", "serving Thai food"."""
-    return word.casefold() not in GRAMMAR and not word.endswith("ing") and before.casefold() not in CLAUSE_OPENINGS
-
-
-def pointed(query: str, before: Before) -> str:
-    """A pronoun after a question that did nothing but name somebody or something: "What is jet lag?", "Is it bad?"."""
-    words = WORD.findall(query)
-    found = [word for word in words if word.casefold() in PRONOUNS]
-    if len(found) != 1:
-        return ""
-    kind = PRONOUNS[found[0].casefold()]
-    referent = _referent(kind.removesuffix("s"), before)
-    if not referent or referent.casefold() in query.casefold():
-        return ""
-    owned = referent + ("'" if referent.endswith("s") else "'s") if kind.endswith("s") else referent
-    return re.sub(rf"\b{found[0]}\b(?!')", lambda _: owned, query, count=1)
-
-
-def _referent(kind: str, before: Before) -> str:
-    """What the last query named, unless our answer went on to name other things in a second sentence."""
-    match = DEFINED.fullmatch(_bare(before.query))
-    if match is None or SENTENCE_END.search(before.answer.strip()):
-        return ""
-    words = match["what"].casefold().split()
-    if len(words) > MAX_DEFINED_WORDS or not _is_name(words):
-        return ""
-    is_plural = match["many"] is not None or SEVERAL.search(words[-1]) is not None
-    is_person = match["who"] is not None and (match["what"][0].isupper() or words[0] == "the")
-    fits = {"person": is_person, "plural": is_plural, "thing": match["who"] is None and not is_plural}
-    return match["what"] if fits[kind] else ""
-
-
-def _is_name(words: Sequence[str]) -> bool:
-    """Whether words are no more than a noun with what goes before it, and not "wrong" as in "what's wrong"."""
-    start = 1 if words[0] in ("a", "an", "the") else 0
-    return len(words) > start and GRAMMAR.isdisjoint(words[start:]) and NOT_NAMED.isdisjoint(words)
-
-
-def bare_question(query: str, before: Before) -> str:
-    """ "Where?" after "When did it open?", or after "Did it open?" that was answered with yes.
-
-    "Why?" after the former asks for the reason of our answer, and so is left. So is what the query gives already, and
-    what comes after "Is there ...".
+    Not where our answer went on to name other things in a second sentence.
     """
-    match = BARE_QUESTION.fullmatch(_bare(query))
-    base = _last_sentence(before)
-    if match is None or not base.endswith("?"):
+    found = list(PRONOUN.finditer(query))
+    defined = DEFINED.fullmatch(before.rstrip(END))
+    if len(found) != 1 or defined is None or SENTENCE_END.search(answer.strip()):
         return ""
-    asked = match[1].capitalize()
-    first, second, *_ = (base.casefold() + "  ").split(" ")
-    if second == "there" or GIVEN[asked.casefold()].search(base):
+    (pronoun,), named, words = found, defined["what"], defined["name"].casefold().split()
+    is_name = len(named.split()) <= MAX_DEFINED_WORDS and NOT_NAMED.isdisjoint(words)
+    if not is_name or named.casefold() in query.casefold():
         return ""
-    if {first, asked.casefold()} == {"when", "where"} and second in DOING:
-        return asked + base[len(first) :]
-    if first in AUXILIARIES and CONFIRMED.match(before.answer):
-        return f"{asked} {base[0].lower()}{base[1:]}"
-    return ""
-
-
-def bare_relation(query: str, before: Before) -> str:
-    """ "What is the address?" after an answer about one thing by name: "... of La Raza?"."""
-    match = BARE_RELATION.match(_bare(query))
-    if match is None or not all(
-        part.split()[-1].casefold() in ATTRIBUTES for part in re.split(r",? and |, ", match[1])
-    ):
+    is_plural = defined["many"] or re.search(r"[^sui]s$", words[-1])
+    is_person = defined["who"] and (named[0].isupper() or named.casefold().startswith("the "))
+    fits = {"person": is_person, "plural": is_plural, "thing": not (defined["who"] or is_plural)}
+    if not fits[next(kind for kind in fits if pronoun[kind])]:
         return ""
-    subjects = {found[1] for found in SUBJECT.finditer(before.answer)}
-    if len(subjects) != 1:
-        return ""
-    (subject,) = subjects
-    if subject.split()[0].casefold() in NOT_SUBJECTS or not ATTRIBUTES.isdisjoint(subject.casefold().split()):
-        return ""
-    return f"{query[: match.end(1)]} of {subject}{query[match.end(1) :]}"
-
-
-def indifferent(query: str, before: Before) -> str:
-    """ "I don't care" after a question of ours for one thing: "... about the area"."""
-    bare = _bare(query)
-    match = INDIFFERENT.fullmatch(bare)
-    asked = list(ASKED_FOR.finditer(before.answer)) if match else []
-    if match is None or len(asked) != 1:
-        return ""
-    thing, end = (asked[0][1] or asked[0][2]).strip(), query[len(bare) :]
-    if not QUESTION_WORDS.isdisjoint(thing.casefold().split()):
-        return ""
-    return f"{match['any']} {thing}{match['rest']}{end}" if match["any"] else f"{bare} about the {thing}{end}"
-
-
-SHAPES: Sequence[Callable[[str, Before], str]] = (joined, alike, pointed, bare_question, bare_relation, indifferent)
+    owns = pronoun["his"] or pronoun["its"] or pronoun["their"]
+    owned = (named + "'" if named.endswith("s") else f"{named}'s") if owns else named
+    return query[: pronoun.start()] + owned + query[pronoun.end() :]
