@@ -71,9 +71,6 @@ UNITS_OF_TIME = frozenset({"am", "pm", "o'clock", "oclock"})
 UNITS = UNITS_OF_TIME | {"dollars", "dollar", "bucks", "euros", "euro"}
 VALUING = COUNTING | UNITS | {"of"}
 
-ENDS = frozenset("last final end bottom penultimate antepenultimate".split())
-PLACE_WORDS = MIDDLE | PLACES.keys() | ENDS | {"one"}
-
 # Names.
 PHRASAL = frozenset("give go going get look looks work works do use".split())  # as in "give up", "go on"
 PARTICLES = frozenset("up down out off on in over away back".split())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state.choice_text import in_digits
 from state.prompts import Option
 from state.selection import MAX_LENGTH, choose
 from tests.support.phrases import labelled
@@ -24,6 +26,16 @@ def test_the_table_of_choices_holds() -> None:
         if chosen != (None if place == "none" else int(place) - 1):
             wrong.append((line, options, chosen))
     assert wrong == []
+
+
+def test_numbers_are_put_in_digits() -> None:
+    table = """twenty = 20, twenty five = 25, ninetyfive = 95, one hundred and two = 102, first = 1th, 2nd = 2th
+        twenty first = 21th, twentyfirst = 21th, one hundred twenty fifth = 125th, one hundredth = 100th, 007 = 7, ٢ = 2
+        the first one = the 1th one, 7 pm = 7:00 pm, one = one, one third = one 3th, two three = 2 3, 3d = 3d
+        two and three = 2 and 3, twenty ten = 20 10, twenty and five = 20 and 5, one hundred and some = 100 and some"""
+    for line in re.split(r", |\n *", table):
+        said, digits = line.split(" = ")
+        assert in_digits(said.split()) == digits.split()
 
 
 def test_no_options_are_never_chosen_from() -> None:
