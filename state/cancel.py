@@ -7,7 +7,7 @@ not among them, so that "cancel my reservation" stays the wish that it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from state.stopping import read_stop
@@ -131,22 +131,20 @@ def calls_off(reply: str) -> bool:
     if read_stop(reply):
         return True
     cut = clauses(plain(reply.translate(NODS)))
-    said = [clause.words for clause in cut]
     off = [ends(clause.words) and not _asks(clause) for clause in cut]
-    if not any(off) or _takes_back(said, off):
+    if not any(off):
         return False
-    return all(is_off or _says_nothing(said, i) for i, is_off in enumerate(off))
+    after = cut[len(off) - off[::-1].index(True) :]
+    if any(not TAKING_BACK.isdisjoint(clause.words.split()) for clause in after):  # "never mind, yes"
+        return False
+    return all(
+        is_off or _says_nothing(clause.words, at) for at, (clause, is_off) in enumerate(zip(cut, off, strict=True))
+    )
 
 
 def _asks(clause: Clause) -> bool:
     """Whether it asks and requests nothing: "should I cancel", "cancel?"; but "can you stop?" is a request."""
     return ASKING_WHETHER.search(clause.words) is not None or (clause.asks and not REQUESTING.search(clause.words))
-
-
-def _takes_back(said: Sequence[str], off: Sequence[bool]) -> bool:
-    """Whether a yes follows the calling off: "never mind, yes", "forget it, go ahead"."""
-    last = max(i for i, is_off in enumerate(off) if is_off)
-    return any(not TAKING_BACK.isdisjoint(words.split()) for words in said[last + 1 :])
 
 
 def ends(words: str) -> bool:
@@ -192,8 +190,7 @@ def _is_ending(words: list[str]) -> bool:
     return OTHER_WAYS.fullmatch(text) is not None
 
 
-def _says_nothing(said: Sequence[str], place: int) -> bool:
+def _says_nothing(words: str, place: int) -> bool:
     """Courtesy and hesitation; or a name, which stands alone before: "Robo, stop"."""
-    words = said[place]
     is_name = place == 0 and words.isalpha() and words not in CUES_OF
     return is_name or (BEFORE | AFTER).issuperset(words.split()) or REMARKS.fullmatch(words) is not None

@@ -48,8 +48,7 @@ def _numbers() -> dict[str, str]:
             said |= {ten + joint + _ONES[one]: f"{value}{one}", ten + joint + _ORDINALS[one]: f"{value}{one}th"}
     for (word, digits), joint in product(list(said.items()), (" ", " and ")):
         said[f"one hundred{joint}{word}"] = "1" + digits.zfill(2 if digits.isdecimal() else 4)
-    for before in ("", "one "):
-        said |= {f"{before}hundred": "100", f"{before}hundredth": "100th"}
+    said |= {"one hundred": "100", "one hundredth": "100th"}
     del said["one"]  # as often a pronoun
     return said
 

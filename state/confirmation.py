@@ -50,9 +50,10 @@ problem|worries|prob|issues?|objections?|complaints?|doubt|mistakes?|errors?))
     (?P<nothing>why not|if not|cant wait|cannot wait|not bad|as a matter of fact|if you (?:can|could|would|dont mind)\
 |if (?:its |thats )?(?:possible|okay|ok|fine))
 """)  # what it means as a whole is not what its words mean
-YES_WORD = re.compile(r"ya+h?|ye+(?:ah*|[ps]+|ap|h)?|yup+|yas+|yess?ir|aye|affirmative|agreed?")
-OK_WORD = re.compile(r"oka?y?|oke?y|okie|alright|sure|cool|nice")
-NO_WORD = re.compile(r"no+|nope?|nah+|naw|nay|negative|nada|disagree")
+ANSWER = re.compile(
+    r"(?P<yes>ya+h?|ye+(?:ah*|[ps]+|ap|h)?|yup+|yas+|yess?ir|aye|affirmative|agreed?)"
+    r"|(?P<ok>oka?y?|oke?y|okie|alright|sure|cool|nice)|(?P<no>no+|nope?|nah+|naw|nay|negative|nada|disagree)"
+)
 ALONE = (  # where nothing stands beside it
     dict.fromkeys(("y", "yh", "+1", "thumbsup"), Kind.YES)
     | dict.fromkeys(("n", "thumbsdown"), Kind.NO)
@@ -66,7 +67,8 @@ COURTESY = frozenset(
     """oh ooh um uh umm uhm ah aha hm hmm mm well hey hi haha ha lol please pls plz thanks thank you thx ty cheers so
     then dear sir man bro dude now honestly just very much again for your help asking a lot""".split()
 )
-AT_THE_ENDS = frozenset("oh um uh ah hmm hm well please pls plz thanks thx then lol haha hey".split())
+_ENDS = "oh|um|uh|ah|hmm|hm|well|please|pls|plz|thanks|thx|then|lol|haha|hey"
+AT_THE_ENDS = re.compile(rf"^(?:(?:{_ENDS}) )+|(?: (?:{_ENDS}))+$")
 
 CHANGING = one_of(r"""
     instead|rather|except|switch|replace|fix|rectify|redo|modify|changed? (?:my mind|it|that|this|the|my)
@@ -216,43 +218,27 @@ def confirm(reply: str, prompt: str = "") -> bool | None:
 def _kinds(reply: str, asked: str) -> Iterator[Kind]:
     """The kinds of the clauses. A word for yes or no that begins one is a clause of its own.
 
-    A "no" further on may only say which: "and no sugar". What a "but" adds to an answer limits it, said or unsaid; a
-    "though" at the end adds nothing.
+    Not where the rest speaks of it: "yes is what he said". A "no" further on may only say which: "and no sugar". What a
+    "but" adds to an answer limits it, said or unsaid; a "though" at the end adds nothing.
     """
-    is_first = True
-    for clause in clauses(IDIOM.sub(lambda idiom: MEANINGS[idiom.lastgroup or ""], plain(reply))):
-        words = clause.words.split()
-        has_reservation = words[0] in RESERVATIONS
-        is_unsaid = has_reservation and len(words) == 1 and words[0] != "though"
-        words = _without_courtesy(words[has_reservation:])
-        if _is_lead(words) and (lead := _kind_of_word(words[0])) and (is_first or lead is not Kind.NO):
+    cut = clauses(IDIOM.sub(lambda idiom: MEANINGS[idiom.lastgroup or ""], plain(reply)))
+    for at, clause in enumerate(cut):
+        first, _, rest = clause.words.partition(" ")
+        has_reservation = first in RESERVATIONS
+        is_unsaid = has_reservation and not rest and first != "though"
+        words = AT_THE_ENDS.sub("", rest if has_reservation else clause.words).split()
+        is_lead = len(words) > 1 and (words[1] not in ("is", "was", "means") or words[0] == "no")
+        lead = _answer(words[0]) if is_lead else None
+        if lead and (at == 0 or lead is not Kind.NO):
             yield lead
             words = words[1:]
-        is_first = False
         kind = _kind_of_question(" ".join(words)) if clause.asks else _kind(words, asked)
         yield Kind.LIMITS if is_unsaid or (has_reservation and kind in (Kind.OTHER, Kind.WISH)) else kind
 
 
-def _without_courtesy(words: list[str]) -> list[str]:
-    start, end = 0, len(words)
-    while start < end - 1 and words[start] in AT_THE_ENDS:
-        start += 1
-    while end > start + 1 and words[end - 1] in AT_THE_ENDS:
-        end -= 1
-    return words[start:end]
-
-
-def _is_lead(words: list[str]) -> bool:
-    """Whether words follow the first, and it is not what they speak of: "yes is what he said"."""
-    return len(words) > 1 and (words[1] not in ("is", "was", "means") or words[0] == "no")
-
-
-def _kind_of_word(word: str) -> Kind | None:
-    if YES_WORD.fullmatch(word):
-        return Kind.YES
-    if OK_WORD.fullmatch(word):
-        return Kind.OK
-    return Kind.NO if NO_WORD.fullmatch(word) else None
+def _answer(word: str) -> Kind | None:
+    found = ANSWER.fullmatch(word)
+    return Kind(found.lastgroup) if found and found.lastgroup else None
 
 
 def _kind_of_question(text: str) -> Kind:
@@ -265,29 +251,22 @@ def _kind_of_question(text: str) -> Kind:
 
 
 def _kind(words: list[str], asked: str) -> Kind:
-    """Emphasis does not count; after "actually" a yes or no does, and all else is a change."""
-    if len(words) < 2:
-        return _kind_of_one(words[0], asked) if words else Kind.NOTHING
-    if words[0] in EMPHATIC:
-        return _kind(words[1:], asked)
-    if words[0] == "actually":
-        kind = _kind(words[1:], asked)
-        return kind if kind in (Kind.YES, Kind.NO) else Kind.CHANGE
+    """Emphasis counts only alone; after "actually" a yes or no does, and all else is a change.
+
+    Some words answer alone that do not beside others: "right", but not "right answer".
+    """
+    first, *rest = words or [""]
+    if first in EMPHATIC:
+        return _kind(rest, asked) if rest else Kind.YES
+    if first == "actually":
+        kind = _kind(rest, asked) if rest else Kind.REVISES
+        return kind if kind in (Kind.YES, Kind.NO, Kind.REVISES) else Kind.CHANGE
+    if words and not rest and (kind_alone := ALONE.get(first) or _answer(first)):
+        return kind_alone
     if COURTESY.issuperset(words):
         return Kind.NOTHING
     text = " ".join(words)
     return _praise(text) or _stated(text, asked)
-
-
-def _kind_of_one(word: str, asked: str) -> Kind:
-    """Some words answer alone that do not beside others: "exactly", but not "exactly how much"."""
-    if word in EMPHATIC:
-        return Kind.YES
-    if word == "actually":
-        return Kind.REVISES
-    if kind := ALONE.get(word) or _kind_of_word(word) or _praise(word):
-        return kind
-    return Kind.NOTHING if word in COURTESY else _stated(word, asked)
 
 
 NO_PRAISE = (ASKING.match, UNSURE.search, DONE.fullmatch)  # though made of its words

@@ -84,18 +84,18 @@ def resolve(reply: str, ask: Ask, question: str = "", *, is_direct: bool = False
 
     An option comes before a cancel, since it may be called "Cancel", and so does a plain no: "nope" is both.
     """
+    is_off = calls_off(reply)
     match ask.awaiting_type:
         case AwaitingType.SELECTION:
-            found = _selection(reply, ask)
+            if (index := choose(reply, ask.options)) is not None:
+                return chosen(ask, index)
         case AwaitingType.CONFIRMATION:
-            found = _confirmation(reply, question)
-        case _ if calls_off(reply):
-            return CALLED_OFF
-        case AwaitingType.METADATA:
-            return _metadata(reply, ask, is_direct=is_direct)
-        case AwaitingType.INPUT:
-            return None if _starts_something_else(reply) or _puts_off(reply) else given(ask, reply)
-    return found or (CALLED_OFF if calls_off(reply) else None)
+            is_yes = confirm(reply, question)
+            if is_yes or (is_yes is False and (not is_off or "yes_no" in read(reply).first)):
+                return confirmed(is_yes)
+        case _ if not is_off:
+            return given(ask, reply) if _is_free_answer(reply, ask, is_direct=is_direct) else None
+    return CALLED_OFF if is_off else None
 
 
 def chosen(ask: Ask, index: int) -> Resolution:
@@ -111,30 +111,27 @@ def confirmed(is_yes: bool) -> Resolution:
 def given(ask: Ask, text: str) -> Resolution:
     """Free words: the input that was asked for, or a note of whichever kind they are."""
     content = text.strip()[:MAX_CONTENT]
+    if ask.awaiting_type is not AwaitingType.METADATA:
+        return Resolution(ResolutionType.INPUT, {"type": "input", "content": content})
+    kind, content = _kind_of_note(content) or (NOTE, content)
+    target = ask.context.get("target_item_id")
+    data = {"type": "metadata", "metadata_type": kind, "content": content, "target_item_id": target}
+    return Resolution(ResolutionType.METADATA, data)
+
+
+def _is_free_answer(reply: str, ask: Ask, *, is_direct: bool) -> bool:
+    """Whether free words answer: no question, command to another bot, bare thanks, laugh or emoji, nor nothing at all.
+
+    A note is one by its pattern, or any statement that is said to the bot directly. No input is what only asks to wait:
+    "brb ...", or nothing but "one sec", "hold on", "hm" and the like.
+    """
+    wording = read(reply)
+    starts_else = wording.asks or "question" in wording.first or wording.is_command or bare_remark(reply) is not None
+    if starts_else or not reply.strip():
+        return False
     if ask.awaiting_type is AwaitingType.METADATA:
-        return _noted(ask, *(_kind_of_note(content) or (NOTE, content)))
-    return Resolution(ResolutionType.INPUT, {"type": "input", "content": content})
-
-
-def _selection(reply: str, ask: Ask) -> Resolution | None:
-    index = choose(reply, ask.options)
-    return None if index is None else chosen(ask, index)
-
-
-def _confirmation(reply: str, question: str) -> Resolution | None:
-    is_yes = confirm(reply, question)
-    if is_yes is None or (not is_yes and calls_off(reply) and "yes_no" not in read(reply).first):
-        return None
-    return confirmed(is_yes)
-
-
-def _metadata(reply: str, ask: Ask, *, is_direct: bool) -> Resolution | None:
-    """A note by one of the patterns, at the start of a clause; in words said to the bot directly, any statement."""
-    if _starts_something_else(reply):
-        return None
-    if found := _kind_of_note(reply.strip()[:MAX_CONTENT]):
-        return _noted(ask, *found)
-    return given(ask, reply) if is_direct else None
+        return is_direct or _kind_of_note(reply.strip()[:MAX_CONTENT]) is not None
+    return PUTS_OFF.fullmatch("".join(f" {word}" for word in words_of(reply))) is None
 
 
 def _kind_of_note(text: str) -> tuple[str, str] | None:
@@ -159,25 +156,3 @@ def _is_talk(kind: str, words: Sequence[str]) -> bool:
         return first in NO_CONTENT
     is_time = kind == "vibe" and (not first[:1].isalpha() or first in NO_VIBE or words[-1] in NO_VIBE)
     return is_time or VERB.fullmatch(words[0]) is not None
-
-
-def _noted(ask: Ask, kind: str, content: str) -> Resolution:
-    data = {
-        "type": "metadata",
-        "metadata_type": kind,
-        "content": content,
-        "target_item_id": ask.context.get("target_item_id"),
-    }
-    return Resolution(ResolutionType.METADATA, data)
-
-
-def _starts_something_else(reply: str) -> bool:
-    """Nothing at all, a question, a command to another bot, a bare thanks, laugh or emoji: no free answer."""
-    wording = read(reply)
-    is_question = wording.asks or "question" in wording.first
-    return not reply.strip() or is_question or wording.is_command or bare_remark(reply) is not None
-
-
-def _puts_off(reply: str) -> bool:
-    """Whether a reply only asks to wait: "brb ...", or nothing but "one sec", "hold on", "hm" and the like."""
-    return PUTS_OFF.fullmatch("".join(f" {word}" for word in words_of(reply))) is not None
