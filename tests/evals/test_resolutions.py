@@ -105,11 +105,11 @@ def incomplete(utterance: str, history: Sequence[Mapping[str, str]] = WEATHER) -
 # Predictions
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_there_is_one_prediction_for_each_row_and_nothing_else(tmp_path: Path, task: str) -> None:
-    ended = run(task, write(tmp_path / "rows.jsonl", ROWS[task]))
-    assert (ended.returncode, ended.stderr) == (0, b"")
-    assert orjson.loads(ended.stdout) == MADE[task]
+def test_there_is_one_prediction_for_each_row_and_nothing_else(tmp_path: Path) -> None:
+    for task in TASKS:
+        ended = run(task, write(tmp_path / "rows.jsonl", ROWS[task]))
+        assert (ended.returncode, ended.stderr) == (0, b"")
+        assert orjson.loads(ended.stdout) == MADE[task]
 
 
 def test_a_task_may_have_a_suffix(tmp_path: Path) -> None:
@@ -117,13 +117,13 @@ def test_a_task_may_have_a_suffix(tmp_path: Path) -> None:
     assert orjson.loads(ended.stdout) == MADE["cancel"]
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_labels_change_nothing(tmp_path: Path, task: str) -> None:
+def test_labels_change_nothing(tmp_path: Path) -> None:
     labels = {"expected_index", "expected", "cancel", "incomplete", "rewrite", "kind", "style"}
-    bare = [{name: value for name, value in row.items() if name not in labels} for row in ROWS[task]]
-    wrong = [row | dict.fromkeys(labels, "nonsense") for row in bare]
-    for rows in (bare, wrong):
-        assert predict(read_rows(write(tmp_path / "rows.jsonl", rows), task)) == MADE[task]
+    for task in TASKS:
+        bare = [{name: value for name, value in row.items() if name not in labels} for row in ROWS[task]]
+        wrong = [row | dict.fromkeys(labels, "nonsense") for row in bare]
+        for rows in (bare, wrong):
+            assert predict(read_rows(write(tmp_path / "rows.jsonl", rows), task)) == MADE[task]
 
 
 def test_a_confirmation_is_read_with_its_prompt_and_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,32 +150,28 @@ def test_a_query_is_completed_from_the_whole_history(monkeypatch: pytest.MonkeyP
 # Faults
 
 
-@pytest.mark.parametrize(
-    ("task", "line", "said"),
-    [
-        ("cancel", b"{", b"line 3, field the whole line"),
-        ("cancel", b"[]", b"line 3, field the whole line"),
-        ("cancel", b'{"id": "x"}', b"line 3, field utterance"),
-        ("cancel", b'{"utterance": "stop"}', b"line 3, field id"),
-        ("cancel", b'{"id": "x", "utterance": null}', b"line 3, field utterance"),
-        ("selection", b'{"id": "x", "utterance": "2"}', b"line 3, field options"),
-        ("selection", b'{"id": "x", "utterance": "2", "options": [1]}', b"line 3, field options.0"),
-        ("confirmation", b'{"id": "x", "utterance": "2", "prompt": 5}', b"line 3, field prompt"),
-        ("incomplete", b'{"id": "x", "utterance": "2"}', b"line 3, field history"),
-        ("incomplete", b'{"id": "x", "utterance": "2", "history": [{"role": "user"}]}', b"field history.0.text"),
-        ("cancel", b"\xff", b"cannot be read"),
-    ],
+FAULTS: Sequence[tuple[str, bytes, bytes]] = (
+    ("cancel", b"{", b"line 3, field the whole line"),
+    ("cancel", b"[]", b"line 3, field the whole line"),
+    ("cancel", b'{"id": "x"}', b"line 3, field utterance"),
+    ("cancel", b'{"utterance": "stop"}', b"line 3, field id"),
+    ("cancel", b'{"id": "x", "utterance": null}', b"line 3, field utterance"),
+    ("selection", b'{"id": "x", "utterance": "2"}', b"line 3, field options"),
+    ("selection", b'{"id": "x", "utterance": "2", "options": [1]}', b"line 3, field options.0"),
+    ("confirmation", b'{"id": "x", "utterance": "2", "prompt": 5}', b"line 3, field prompt"),
+    ("incomplete", b'{"id": "x", "utterance": "2"}', b"line 3, field history"),
+    ("incomplete", b'{"id": "x", "utterance": "2", "history": [{"role": "user"}]}', b"field history.0.text"),
+    ("cancel", b"\xff", b"cannot be read"),
 )
-def test_a_fault_ends_it_with_exit_code_2_and_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any, task: str, line: bytes, said: bytes
-) -> None:
-    path = write(tmp_path / "rows.jsonl", ROWS[task][:1])
-    path.write_bytes(path.read_bytes() + b"\n" + line + b"\n")
-    monkeypatch.setattr(sys, "argv", ["resolutions", task, str(path)])
-    assert resolutions.main() == 2
-    out, err = capfdbinary.readouterr()
-    assert (out, err.count(b"\n")) == (b"", 1)
-    assert said in err
+
+
+def test_a_fault_ends_it_with_exit_code_2_and_one_sentence(tmp_path: Path) -> None:
+    for task, line, said in FAULTS:
+        path = write(tmp_path / "rows.jsonl", ROWS[task][:1])
+        path.write_bytes(path.read_bytes() + b"\n" + line + b"\n")
+        ended = run(task, path)
+        assert (ended.returncode, ended.stdout, ended.stderr.count(b"\n")) == (2, b"", 1)
+        assert said in ended.stderr
 
 
 def test_a_missing_file_and_an_unknown_task_end_it_with_exit_code_2(tmp_path: Path) -> None:
@@ -188,70 +184,54 @@ def test_a_missing_file_and_an_unknown_task_end_it_with_exit_code_2(tmp_path: Pa
 # The simple rules beside which the bot is shown
 
 
-@pytest.mark.parametrize(
-    ("utterance", "index"),
-    [
-        ("2", 1),
-        ("4", None),
-        ("0.", None),
-        ("the third", 2),
-        ("the fourth", None),
-        ("the last, please", 2),
-        ("let us meet at the red lion", 1),
-        ("a table for 2", None),
-    ],
-)
-def test_by_position_takes_a_number_alone_an_ordinal_or_a_whole_name(utterance: str, index: int | None) -> None:
-    assert by_position(selection(utterance)) == index
+def test_places_numbers_and_names_are_chosen_by_simple_rules() -> None:
+    """By position: a number alone, an ordinal or a whole name; by likeness: what is most alike."""
+    for utterance, index in {
+        "2": 1,
+        "4": None,
+        "0.": None,
+        "the third": 2,
+        "the fourth": None,
+        "the last, please": 2,
+        "let us meet at the red lion": 1,
+        "a table for 2": None,
+    }.items():
+        assert by_position(selection(utterance)) == index
+    for utterance, index in {"the old mill!": 2, "Lion": 1, "by the sea": None, "": None}.items():
+        assert by_likeness(selection(utterance)) == index
 
 
-@pytest.mark.parametrize(("utterance", "index"), [("the old mill!", 2), ("Lion", 1), ("by the sea", None), ("", None)])
-def test_by_likeness_takes_what_is_most_alike(utterance: str, index: int | None) -> None:
-    assert by_likeness(selection(utterance)) == index
-
-
-@pytest.mark.parametrize(
-    ("utterance", "exact", "first", "contains"),
-    [
+def test_yes_and_no_by_lists_of_words() -> None:
+    for utterance, by_exact, by_first, by_any in (
         ("Yes!", True, True, True),
         ("nope", False, False, False),
         ("yes but not now", None, True, True),
         ("I am not sure", None, None, True),
         ("never heard of it", None, False, False),
         ("", None, None, None),
-    ],
-)
-def test_yes_and_no_by_lists_of_words(
-    utterance: str, exact: bool | None, first: bool | None, contains: bool | None
-) -> None:
-    row = confirmation(utterance)
-    assert (by_exact_list(row), by_first_word(row), by_any_word(row)) == (exact, first, contains)
+    ):
+        row = confirmation(utterance)
+        assert (by_exact_list(row), by_first_word(row), by_any_word(row)) == (by_exact, by_first, by_any)
 
 
-@pytest.mark.parametrize(
-    ("utterance", "exact", "contains"),
-    [("Never mind.", True, True), ("cancel my table", False, True), ("unstoppable", False, False)],
-)
-def test_cancels_by_document_000s_set(utterance: str, exact: bool, contains: bool) -> None:
-    assert (by_exact_set(cancel(utterance)), by_containing(cancel(utterance))) == (exact, contains)
+def test_cancels_by_document_000s_set() -> None:
+    for utterance, exact, contains in (
+        ("Never mind.", True, True),
+        ("cancel my table", False, True),
+        ("unstoppable", False, False),
+    ):
+        assert (by_exact_set(cancel(utterance)), by_containing(cancel(utterance))) == (exact, contains)
 
 
-@pytest.mark.parametrize(
-    ("utterance", "spliced"),
-    [
-        ("And tomorrow?", "What's the weather in Tokyo tomorrow?"),
-        ("what about the day after tomorrow?", "What's the weather in Tokyo the day after tomorrow?"),
-        ("in Osaka", "What's the weather in Tokyo in Osaka"),
-    ],
-)
-def test_splicing_adds_to_what_the_user_said_before(utterance: str, spliced: str) -> None:
-    assert by_splicing(incomplete(utterance)) == {"incomplete": True, "rewrite": spliced}
-
-
-@pytest.mark.parametrize("history", [WEATHER, []])
-def test_splicing_leaves_a_long_query_and_a_first_one(history: list[dict[str, str]]) -> None:
-    row = incomplete("Who wrote it down?" if history else "And tomorrow?", history)
-    assert by_splicing(row) == unchanged(row) == {"incomplete": False, "rewrite": row.utterance}
+def test_splicing_adds_to_what_the_user_said_before_and_leaves_a_long_query_and_a_first_one() -> None:
+    for utterance, spliced in {
+        "And tomorrow?": "What's the weather in Tokyo tomorrow?",
+        "what about the day after tomorrow?": "What's the weather in Tokyo the day after tomorrow?",
+        "in Osaka": "What's the weather in Tokyo in Osaka",
+    }.items():
+        assert by_splicing(incomplete(utterance)) == {"incomplete": True, "rewrite": spliced}
+    for row in (incomplete("Who wrote it down?"), incomplete("And tomorrow?", [])):
+        assert by_splicing(row) == unchanged(row) == {"incomplete": False, "rewrite": row.utterance}
 
 
 # The tables
@@ -259,19 +239,16 @@ def test_splicing_leaves_a_long_query_and_a_first_one(history: list[dict[str, st
 TABLE = Table("cancel", "cancel", (Bound("precision", 0.9), Bound("false", at_most=0.1), Bound("recall")))
 
 
-@pytest.mark.parametrize(
-    ("figures", "said"),
-    [
-        ({"precision": 0.9, "false": 0.1, "recall": None}, ["recall is -, held to "]),
-        ({"precision": 0.9, "false": 0.1, "recall": 0.0}, []),
-        ({"precision": 0.89, "false": 0.1, "recall": 1.0}, ["precision is 89.0, held to >= 90.0"]),
-        ({"precision": None, "false": 0.2, "recall": 1.0}, ["precision is -, ", "false is 20.0, held to <= 10.0"]),
-    ],
-)
-def test_a_bound_that_is_not_held_is_told(figures: dict[str, float | None], said: list[str]) -> None:
-    told = broken(TABLE, figures)
-    assert len(told) == len(said)
-    assert all(part in sentence for part, sentence in zip(said, told, strict=True))
+def test_a_bound_that_is_not_held_is_told() -> None:
+    for precision, false, recall, said in (
+        (0.9, 0.1, None, ["recall is -, held to "]),
+        (0.9, 0.1, 0.0, []),
+        (0.89, 0.1, 1.0, ["precision is 89.0, held to >= 90.0"]),
+        (None, 0.2, 1.0, ["precision is -, ", "false is 20.0, held to <= 10.0"]),
+    ):
+        told = broken(TABLE, {"precision": precision, "false": false, "recall": recall})
+        assert len(told) == len(said)
+        assert all(part in sentence for part, sentence in zip(said, told, strict=True))
 
 
 def test_a_table_shows_each_rule_and_the_bounds_in_per_cent() -> None:
