@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from unittest.mock import patch
 
-import bot
+import wiring
 from agents.declining import STAY_SILENT
 from agents.prompt import MAY_DECLINE
 from bench.week.settling import Settling
@@ -234,7 +234,7 @@ def play(
     """What comes of the rooms, in an event loop of their own. seed: what lots are drawn by."""
     loop = ForwardedLoop()
     with (
-        patch.object(bot, "load_model", lambda: model),
+        patch.object(wiring, "load_model", lambda: model),
         TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         asyncio.Runner(loop_factory=lambda: loop) as runner,
     ):

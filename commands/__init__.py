@@ -11,7 +11,7 @@ import structlog
 from discord import app_commands
 
 from commands.answers import INCOMPLETE
-from commands.clicks import NOT_YOURS, TOO_LATE, Clicks
+from commands.clicks import CLICK_PATIENCE_SECONDS, NOT_YOURS, TOO_LATE, ClickEdge, Clicks
 from commands.offer_clicks import OfferClicks
 from commands.offers import Offers, OffersStatus, add_offers
 from commands.privacy import (
@@ -34,6 +34,7 @@ from decider import RecentDecisions
 
 __all__ = [
     "CHANNEL_FORGOTTEN",
+    "CLICK_PATIENCE_SECONDS",
     "EXPORTED",
     "FORGOTTEN",
     "INCOMPLETE",
@@ -47,6 +48,7 @@ __all__ = [
     "OUT_ALREADY",
     "TOO_LARGE",
     "TOO_LATE",
+    "ClickEdge",
     "Clicks",
     "Guide",
     "OfferClicks",

@@ -2,47 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import discord
 
 from agents.asking import APPROVAL
+from conversation import ConversationManager
 from delivery.card import Chosen, Click, Press, Written
 from delivery.clicks import read_click, settle, show_form, whisper
 from delivery.prompts import Prompts, ending_of, in_words, settled
+from delivery.reading import Reader
+from incoming import Incoming
+from initiative.offer import LABELS, Reply
+from memory.keeper import Keeper
 from state.awaiting import ConversationStateManager, ProcessingResult, Prompt, RouteTarget
 from state.prompts import Ask, AwaitingType, ResolutionType
 from state.resolution import CALLED_OFF, Resolution, chosen, confirmed, given
+from turns.admission import Admission
+from turns.message_handler import MessageHandler
 
 TOO_LATE = "That question is no longer open."
 NOT_YOURS = "That question was put to somebody else."
 DOES_NOT_FIT = "That does not answer this question."
 FORM_TITLES = {AwaitingType.INPUT: "Your answer", AwaitingType.METADATA: "Your note"}
+# Discord waits 3 s for the answer to a click.
+CLICK_PATIENCE_SECONDS = 1.5
 FORM_SECONDS = 120.0  # to write in; the prompt's bound holds all the same
 
 
-class Clicks:
-    """Clicks on the cards of prompts: each resolves its prompt as typed words would, and only once.
-
-    refuse: says why a click cannot be taken now, or None. submit: is given the interaction and what
-    it means, and ends the prompt. stored: waits, shortly, until that would survive a kill.
-    """
+class ClickEdge:
+    """Turns interactions into Incomings for the message handler."""
 
     def __init__(
         self,
-        states: ConversationStateManager,
-        prompts: Prompts,
-        *,
-        refuse: Callable[[discord.Interaction, Prompt], str | None],
-        submit: Callable[[discord.Interaction, ProcessingResult], None],
-        stored: Callable[[], Awaitable[None]],
+        reader: Reader,
+        conversations: ConversationManager,
+        admission: Admission,
+        handler: MessageHandler,
+        keeper: Keeper,
     ) -> None:
-        self._stored = stored
+        self._reader = reader
+        self._conversations = conversations
+        self._admission = admission
+        self._handler = handler
+        self._keeper = keeper
+
+    def refusal(self, interaction: discord.Interaction, *, costs_tokens: bool) -> str | None:
+        """Why a click cannot be taken now, in a sentence."""
+        return self._admission.refuses_click(self._incoming(interaction, ""), costs_tokens=costs_tokens)
+
+    async def resolve(self, interaction: discord.Interaction, meaning: ProcessingResult) -> None:
+        """Has what a click answers to a prompt queued, which ends the prompt."""
+        self._handler.resolve(self._incoming(interaction, meaning.query), meaning)
+        await self.stored()
+
+    async def accept(self, interaction: discord.Interaction) -> None:
+        """Has the offer taken up that was clicked."""
+        self._handler.accept(self._incoming(interaction, LABELS[Reply.YES]))
+        await self.stored()
+
+    async def stored(self) -> None:
+        """Waits, shortly, until what was clicked would survive a kill: a click cannot be read again after one.
+
+        Nobody is to see before that it counts.
+        """
+        await self._keeper.noted(CLICK_PATIENCE_SECONDS)
+
+    def _incoming(self, interaction: discord.Interaction, words: str) -> Incoming:
+        return self._reader.clicked(interaction, words, self._conversations.get(interaction.channel_id or 0))
+
+
+class Clicks:
+    """Clicks on the cards of prompts: each resolves its prompt as typed words would, and only once."""
+
+    def __init__(self, states: ConversationStateManager, prompts: Prompts, edge: ClickEdge) -> None:
         self._states = states
         self._prompts = prompts
-        self._refuse = refuse
-        self._submit = submit
+        self._edge = edge
 
     async def answer(self, interaction: discord.Interaction) -> None:
         """Answers an interaction if it is a click on a card."""
@@ -59,7 +95,7 @@ class Clicks:
             await show_form(interaction, prompt.id, FORM_TITLES[prompt.ask.awaiting_type], prompt.question)
         elif (resolution := resolution_of(click, prompt.ask)) is None:
             await whisper(interaction, DOES_NOT_FIT)
-        elif refusal := self._refuse(interaction, prompt):
+        elif refusal := self._edge.refusal(interaction, costs_tokens=prompt.miniapp_id is None):
             await whisper(interaction, _with_words(refusal, click))
         else:
             await self._resolve(interaction, prompt, resolution, click)
@@ -70,8 +106,7 @@ class Clicks:
         if resolution.type is ResolutionType.CANCEL:
             self._states.clear_prompt(prompt)
         else:
-            self._submit(interaction, _meaning(prompt, resolution, click))
-            await self._stored()  # before anybody sees that it counts: a click cannot be read again after a kill
+            await self._edge.resolve(interaction, _meaning(prompt, resolution, click))
         ending = ending_of(resolution.data, prompt.ask)
         card = interaction.message
         self._prompts.settle([prompt], ending, but=card.id if card else None)

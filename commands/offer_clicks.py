@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import discord
 
+from commands.clicks import ClickEdge
 from delivery.card import OfferClick
 from delivery.clicks import read_offer_click, settle, whisper
 from delivery.post import Posted
 from initiative.initiative import Initiative
 from initiative.offer import Offer, Reply
 from initiative.offers import Offers
+from turns.offer_turns import NEVER_HERE
 
 TOO_LATE = "That offer is no longer open."
 NOT_YOURS = "That offer was made to somebody else."
 ALL_RIGHT = "All right."
-NEVER_HERE = "Understood: I offer no more help in this channel. Whoever manages it can have me do so with /offers on."
 
 
 class OfferClicks:
-    """Each click answers its offer as typed words would, and only once.
+    """Each click answers its offer as typed words would, and only once."""
 
-    refuse: says why no answer can be begun now, or None. accept: has it taken up. stored: waits, shortly, until that
-    would survive a kill.
-    """
-
-    def __init__(
-        self,
-        initiative: Initiative,
-        offers: Offers,
-        *,
-        refuse: Callable[[discord.Interaction, Offer], str | None],
-        accept: Callable[[discord.Interaction], None],
-        stored: Callable[[], Awaitable[None]],
-    ) -> None:
+    def __init__(self, initiative: Initiative, offers: Offers, edge: ClickEdge) -> None:
         self._initiative = initiative
         self._offers = offers
-        self._refuse = refuse
-        self._accept = accept
-        self._stored = stored
+        self._edge = edge
 
     async def answer(self, interaction: discord.Interaction) -> bool:
         """Answers an interaction if it is a click below an offer. Returns whether it was one."""
@@ -67,17 +52,16 @@ class OfferClicks:
                 await whisper(interaction, ALL_RIGHT)
             case Reply.NOT_HERE:
                 self._initiative.switch_off(channel_id)
-                await self._stored()
+                await self._edge.stored()
                 await whisper(interaction, NEVER_HERE)
             case _:
                 await whisper(interaction, TOO_LATE)
 
     async def _take_up(self, interaction: discord.Interaction, offer: Offer) -> None:
-        if refusal := self._refuse(interaction, offer):
+        if refusal := self._edge.refusal(interaction, costs_tokens=offer.occasion.note is None):
             await whisper(interaction, refusal)
             return
-        self._accept(interaction)
-        await self._stored()  # before anybody sees that it counts: a click cannot be read again after a kill
+        await self._edge.accept(interaction)
         if not await settle(interaction, offer.taken_up):
             self._offers.settle(interaction.channel_id or 0, offer)
 

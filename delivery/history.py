@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import takewhile
 
 import aiohttp
 import discord
 import structlog
 
+from conversation import MessageRecord
 from delivery.discord_wire import UNREADABLE, find_channel
 from delivery.post import Posted
-from delivery.reading import SAID_BY_PEOPLE
+from delivery.reading import SAID_BY_PEOPLE, Reader, bot_of, is_persons
+from state.consent import Consent
 
 log = structlog.get_logger()
 
 # discord.py lets a RuntimeError through where it is being closed.
+HISTORY_MESSAGES = 20
+HISTORY_AGE = timedelta(hours=1)
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError, *UNREADABLE)
+
+
+class ChannelHistory:
+    """What was said in a channel shortly before a message, from the cache or, where that is thin, from Discord."""
+
+    def __init__(self, client: discord.Client, reader: Reader, consent: Consent) -> None:
+        self._client = client
+        self._reader = reader
+        self._consent = consent
+
+    async def before(self, guild_id: int, channel_id: int, asked: MessageRecord) -> list[MessageRecord]:
+        """The messages of people and of the bot, oldest first, as far as they may be told."""
+        earlier = await read_before(self._client, guild_id, channel_id, asked.message_id, HISTORY_MESSAGES)
+        me = bot_of(self._client)[1]
+        said = [
+            self._consent.tellable(channel_id, self._reader.record(m))
+            for m in earlier
+            if asked.timestamp - m.created_at < HISTORY_AGE
+            if (m.author.id == me and m.type in SAID_BY_PEOPLE) or is_persons(m)
+        ]
+        return [record for record in said if record]
 
 
 async def read_before(

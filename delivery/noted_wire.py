@@ -1,4 +1,4 @@
-"""A way into a channel that notes which question each of its messages answers."""
+"""Ways into channels that note which question each of our messages answers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import discord
 from delivery.card import Card
 from delivery.discord_wire import DiscordWire
 from delivery.post import Posted
+from delivery.reading import bot_of
 from followup.outcomes import Outcomes
 
 
@@ -28,3 +29,18 @@ class NotedWire(DiscordWire):
     async def delete(self, message_id: int) -> None:
         self._outcomes.retracted(message_id)
         await super().delete(message_id)
+
+
+class Wires:
+    """Who the bot is, and ways into channels."""
+
+    def __init__(self, client: discord.Client, outcomes: Outcomes) -> None:
+        self._client = client
+        self._outcomes = outcomes
+
+    def bot(self) -> tuple[str, int]:
+        """Its name and id."""
+        return bot_of(self._client)
+
+    def open(self, guild_id: int, channel_id: int) -> NotedWire:
+        return NotedWire(self._client, guild_id, channel_id, self._outcomes)

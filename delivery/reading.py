@@ -1,13 +1,15 @@
-"""The one place that reads a discord.Message: which ones count, and what a MessageRecord says of one."""
+"""The one place that reads a discord.Message: which ones count, and what an Incoming and a MessageRecord say of one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 
 import discord
 
-from conversation import MessageRecord
+from conversation import ChannelConversation, MessageRecord
+from incoming import Incoming
 from llm_history import REPLY_EXCERPT
 from state.name_calls import called_as, may_call
 
@@ -18,6 +20,76 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_EXTRA_CHARACTERS = 1_500
 MAX_NAME_CHARACTERS = 40
 MARKS = re.compile(r"[:()]")
+
+
+def bot_of(client: discord.Client) -> tuple[str, int]:
+    """The bot's name and id."""
+    return (client.user.name, client.user.id) if client.user else ("Parley", 0)
+
+
+class Reader:
+    """Reads messages and clicks. name_calls: whether the bot may be called by its names there."""
+
+    def __init__(self, client: discord.Client, *, name_calls: bool, clock: Callable[[], datetime]) -> None:
+        self._client = client
+        self._name_calls = name_calls
+        self._clock = clock
+
+    def may_concern_us(self, message: discord.Message) -> bool:
+        """Whether a message outside any conversation may mention the bot, call it by name or reply to it."""
+        return may_address(message, bot_of(self._client)[1], self._names(message.guild))
+
+    def record(self, message: discord.Message) -> MessageRecord:
+        return to_record(message, bot_of(self._client)[1], self._names(message.guild))
+
+    def incoming(self, message: discord.Message, conversation: ChannelConversation | None) -> Incoming:
+        name, bot_id = bot_of(self._client)
+        guild, channel, author = message.guild, message.channel, message.author
+        allowed, manages = discord.Permissions.all(), False
+        if isinstance(channel, discord.abc.GuildChannel):
+            if guild and guild.me:  # as far as the cache knows
+                allowed = channel.permissions_for(guild.me)
+            manages = isinstance(author, discord.Member) and channel.permissions_for(author).manage_messages
+        return Incoming(
+            to_record(message, bot_id, self._names(guild)),
+            conversation,
+            guild.id if guild else 0,
+            channel.id,
+            name,
+            bot_id,
+            self._clock(),
+            guild_name=guild.name if guild else "",
+            channel_name=getattr(channel, "name", ""),
+            may_send=allowed.send_messages,
+            may_react=allowed.add_reactions,
+            manages=manages,
+        )
+
+    def clicked(
+        self, interaction: discord.Interaction, words: str, conversation: ChannelConversation | None
+    ) -> Incoming:
+        """What somebody clicked, as if they had said it in reply to the card."""
+        name, bot_id = bot_of(self._client)
+        guild = interaction.guild
+        return Incoming(
+            clicked_record(interaction, words, bot_id),
+            conversation,
+            interaction.guild_id or 0,
+            interaction.channel_id or 0,
+            name,
+            bot_id,
+            self._clock(),
+            guild_name=guild.name if guild else "",
+            channel_name=getattr(interaction.channel, "name", ""),
+        )
+
+    def _names(self, guild: discord.Guild | None) -> tuple[str, ...]:
+        """By which the bot may be called there: as it is called now."""
+        user = self._client.user
+        if not (self._name_calls and user):
+            return ()
+        me = guild.me if guild else None
+        return (me.display_name, user.name) if me else (user.name,)
 
 
 def is_persons(message: discord.Message) -> bool:

@@ -14,9 +14,13 @@ from pydantic import AwareDatetime, TypeAdapter
 from conversation import ConversationManager, MessageRecord, StoredConversation
 from delivery.backlog import LIMIT, Backlog, Message, News, id_at
 from delivery.post import Posted
+from memory.documents import Encode
+from memory.holders import Edit, Forget, Holder, Holders
 from memory.keeper import Keeper
+from memory.layers import as_json
+from turns.gate import Gate
 from turns.lanes import Turns
-from turns.ledger import NOTHING, TAKEN_BACK, Ledger, Unfinished
+from turns.ledger import NOTHING, TAKEN_BACK, Unfinished
 from turns.turn import Question, Turn
 
 log = structlog.get_logger()
@@ -32,11 +36,11 @@ MARGIN = timedelta(seconds=10)
 MARGIN_CONNECTED = timedelta(seconds=75)
 
 
-class CatchUp:
-    """seconds: how old what is still taken up may be. burst_seconds: for how long somebody may be heard out, whose
-    messages are in no store as long. take: a message goes the normal way.
+class CatchUp(Holder):
+    """Recovery and catching up; keeps the conversations that rest until it is known whether somebody went on with them.
 
-    gone: told of messages that were deleted meanwhile, with their channel.
+    seconds: how old what is still taken up may be. burst_seconds: for how long somebody may be heard out, whose
+    messages are in no store as long. take: a message goes the normal way.
     """
 
     def __init__(
@@ -47,10 +51,10 @@ class CatchUp:
         backlog: Backlog,
         conversations: ConversationManager,
         turns: Turns,
-        ledger: Ledger,
         keeper: Keeper,
+        gate: Gate,
+        holders: Holders,
         take: Callable[[Message], Awaitable[None]],
-        gone: Callable[[int, set[int]], None],
         clock: Callable[[], datetime],
     ) -> None:
         self._age = timedelta(seconds=seconds)
@@ -58,20 +62,18 @@ class CatchUp:
         self._backlog = backlog
         self._conversations = conversations
         self._turns = turns
-        self._ledger = ledger
+        self._ledger = turns.ledger
         self._keeper = keeper
         self._take = take
-        self._gone = gone
+        self._gate = gate
+        self._holders = holders
         self._clock = clock
         self._dormant: dict[int, tuple[StoredConversation, list[MessageRecord]]] = {}
         self._began: dict[int, int] = {}  # the first message of each conversation from before
         self._left: set[int] = set()  # the channels with something unfinished from before
-        self._gates: dict[int, asyncio.Event] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._has_run = False
         self._is_unread = False
-        self._started = asyncio.Event()
-        self._started.set()
         self._running = asyncio.Lock()
         self._is_due = True
         self.alive_at: datetime | None = None
@@ -81,7 +83,7 @@ class CatchUp:
     def expect(self) -> None:
         """There may be something to take up: until run() knows, nothing that is new is taken."""
         self._is_due = True
-        self._started.clear()
+        self._gate.close()
 
     async def found(self, channel_id: int, stored: StoredConversation | None) -> None:
         """What is kept of a channel has been restored but for its conversation: that goes on unless it has expired."""
@@ -95,15 +97,23 @@ class CatchUp:
             # It has expired by now, but what was missed may belong to it.
             self._dormant[channel_id] = (stored, messages)
 
-    def changed(self, channel_id: int) -> None:
+    def revised(self, edit: Edit) -> bool:
+        self._changed(edit.channel_id)
+        return False
+
+    def forget(self, what: Forget) -> None:
+        for channel_id in what.channel_ids:
+            self._changed(channel_id)
+
+    def _changed(self, channel_id: int) -> None:
         """Something that was said there has gone or is edited: a conversation that rests does not come back with it."""
         if self._dormant.pop(channel_id, None):
             self._keeper.purge(channel_id)
 
-    def stored(self) -> Any:
-        return MOMENT.dump_python(self.alive_at, mode="json")
+    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
+        return as_json(MOMENT.dump_python(self.alive_at, mode="json"))
 
-    def restore(self, stored: Any) -> None:
+    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
         """When an earlier process was last known to see all. Raises ValueError for what is no moment."""
         self.alive_at = MOMENT.validate_python(stored)
 
@@ -115,16 +125,6 @@ class CatchUp:
             return False
         self.alive_at = self._clock()
         return True
-
-    async def turn_of(self, channel_id: int) -> None:
-        """Waits while older messages of this channel are taken up."""
-        await self._started.wait()
-        if gate := self._gates.get(channel_id):
-            await gate.wait()
-
-    def is_busy(self, channel_id: int) -> bool:
-        """Whether older messages of this channel are still to be taken up."""
-        return not self._started.is_set() or channel_id in self._gates
 
     async def run(self) -> None:
         """Finishes what was begun, and takes up what was missed. At the very first start there is neither."""
@@ -138,7 +138,7 @@ class CatchUp:
                     await asyncio.sleep(seconds)
             finally:
                 self._has_run, self._is_due = True, False
-                self._started.set()
+                self._gate.open()
                 self.beat()
                 for channel_id in self._dormant:
                     self._keeper.purge(channel_id)
@@ -152,9 +152,9 @@ class CatchUp:
         after = id_at(alive - margin) if self.alive_at else 0
         news = {n.channel_id: n for n in self._backlog.news(after)[:MAX_CHANNELS]} if after else {}
         left, self._left = self._left, set()
-        self._gates = {channel_id: asyncio.Event() for channel_id in left | news.keys()}
-        self._started.set()
-        await asyncio.gather(*(self._work_off(c, c in left, news.get(c), after) for c in self._gates))
+        channels = left | news.keys()
+        self._gate.open(but=channels)
+        await asyncio.gather(*(self._work_off(c, c in left, news.get(c), after) for c in channels))
 
     async def _work_off(self, channel_id: int, is_unfinished: bool, news: News | None, after: int) -> None:
         try:
@@ -167,7 +167,7 @@ class CatchUp:
             # The outermost edge of a channel: a bug in one must not take the others with it.
             log.exception("catch_up_broken", channel=channel_id)
         finally:
-            self._gates.pop(channel_id).set()
+            self._gate.open_channel(channel_id)
 
     # What was begun
 
@@ -190,7 +190,7 @@ class CatchUp:
             kept = replace(kept, turn=kept.turn and kept.turn.without_history)
         turn = self._turn(left, kept, messages)
         if gone:
-            self._gone(channel_id, gone)
+            self._holders.forget(Forget([channel_id], message_ids=frozenset(gone)))
         self._ledger.adopt(channel_id, kept if kept.questions or turn else NOTHING)
         if kept.questions:
             self._reopen(channel_id, kept)

@@ -32,6 +32,8 @@ ANY = 2**63  # above all ids of messages
 Take = Callable[[int], Encode | None]
 """(channel id, or 0 for the process) -> one layer as it stands; None: there is nothing to keep."""
 
+NOTHING: Mapping[str, Take] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -52,23 +54,31 @@ class Keeper:
         self,
         open_store: Callable[[str], Store],
         *,
-        channel: Mapping[str, Take],
-        process: Mapping[str, Take],
+        channel: Mapping[str, Take] = NOTHING,
+        process: Mapping[str, Take] = NOTHING,
         sealed_by: str = "",
         is_gone: Callable[[int, MessageRecord], bool] = lambda _channel_id, _record: False,
     ) -> None:
         self._sealed_by = sealed_by
         self._writer = Writer(lambda: bool(self._channels.failed or self._process.failed))
-        by_name = {layer: partial(_of_channel, take) for layer, take in channel.items()}
+        self._channel_layers = {layer: partial(_of_channel, take) for layer, take in channel.items()}
         process = {**process, SEALED_BY: lambda _: partial(orjson.dumps, sealed_by)}
-        once = {layer: partial(_of_process, take) for layer, take in process.items()}
-        self._channels = Documents(open_store("channels"), self._writer, by_name)
-        self._process = Documents(open_store("process"), self._writer, once)
+        self._process_layers = {layer: partial(_of_process, take) for layer, take in process.items()}
+        self._channels = Documents(open_store("channels"), self._writer, self._channel_layers)
+        self._process = Documents(open_store("process"), self._writer, self._process_layers)
         self._sessions = open_store("sessions")
         manager = SessionManager(Path("sessions"), store=self._sessions)
         self._transcript = Transcript(manager, self._writer.catch_breath)
         self.search = Search(self._newest_of, is_gone=is_gone)
         self._newest: dict[int, int] = {}  # the id of the newest message in each channel's transcript, as far as known
+
+    def register(self, layer: str, take: Take) -> None:
+        """Stores one more layer of each channel."""
+        self._channel_layers[layer] = partial(_of_channel, take)
+
+    def register_process(self, layer: str, take: Take) -> None:
+        """Stores one more layer of the process."""
+        self._process_layers[layer] = partial(_of_process, take)
 
     # From before
 

@@ -1,18 +1,17 @@
-"""What is done for the memory's sake from the start on: it is brought back, kept up to date, and old things go."""
+"""Restore, heartbeat and retention of stored state."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 
 from delivery.backlog import id_at
 from memory.catchup import CatchUp
+from memory.holders import ConversationHolder, Holders
 from memory.keeper import Keeper
-from memory.layers import ChannelLayers, restored
 from memory.privacy import Privacy
 
 log = structlog.get_logger()
@@ -23,17 +22,17 @@ EXPIRE_SECONDS = 86_400.0
 
 
 class Life:
-    """restores: how each layer of the process comes back, by its name. is_well: whether all that is said is heard now.
+    """Restore, heartbeat and retention.
 
-    retention: how long what was said is kept.
+    is_well: whether all that is said is heard now. retention: how long what was said is kept.
     """
 
     def __init__(
         self,
         *,
         keeper: Keeper,
-        channels: ChannelLayers,
-        restores: Mapping[str, Callable[[Any], None]],
+        holders: Holders,
+        conversations: ConversationHolder,
         catch_up: CatchUp,
         privacy: Privacy,
         is_well: Callable[[], bool],
@@ -41,8 +40,8 @@ class Life:
         clock: Callable[[], datetime],
     ) -> None:
         self._keeper = keeper
-        self._channels = channels
-        self._restores = restores
+        self._holders = holders
+        self._conversations = conversations
         self._catch_up = catch_up
         self._privacy = privacy
         self._is_well = is_well
@@ -56,10 +55,10 @@ class Life:
         kept = await self._keeper.load()
         for channel_id, guild_id in kept.transcripts.items():
             self._guilds.setdefault(guild_id, []).append(channel_id)
-        for layer, restore in self._restores.items():
-            restored(restore, kept.process.get(layer), layer=layer)
+        self._holders.restore_process(kept.process)
         for channel_id, layers in reversed(list(kept.channels.items())):  # the one used last comes last
-            await self._catch_up.found(channel_id, self._channels.restore(channel_id, layers))
+            self._holders.restore(channel_id, layers)
+            await self._catch_up.found(channel_id, self._conversations.restored.pop(channel_id, None))
 
     async def catch_up(self, guild_ids: set[int]) -> None:
         """Takes up what was missed. guild_ids: the servers where we are; of others nothing stays."""

@@ -8,6 +8,7 @@ knowingly: a response that is on its way while the last tokens go is taken, no o
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import Enum
@@ -147,6 +148,25 @@ class Limits:
             self._day, self.tokens_today = today, 0
             self._told_channels.clear()
         self._is_restored = False
+
+
+class Budget:
+    """The tokens of today, by the clock. on_spend: told whenever some were spent."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], datetime], on_spend: Callable[[], None]) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._on_spend = on_spend
+
+    def spend(self, tokens: int) -> None:
+        self._limits.spend(tokens, self._clock())
+        self._on_spend()
+
+    def has_budget(self, used: int = 0) -> bool:
+        return self._limits.has_budget(self._clock(), used)
+
+    def may_judge(self) -> bool:
+        return self._limits.may_judge(self._clock())
 
 
 def _is_over(used: int, cap: int | None, *, explicit: bool) -> bool:

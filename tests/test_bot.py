@@ -1,4 +1,4 @@
-"""bot.py: which second tier it takes."""
+"""bot.py and wiring.py: which second tier the bot takes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 import bot
+import wiring
 from config import Settings
 from decider import FollowupRules, TrainedFollowup
 from followup.model import MODEL_FILE, Eagerness, load_model
@@ -38,12 +39,13 @@ async def test_without_a_model_it_starts_warns_once_and_goes_by_rules(
     prepare: Callable[[Path], None], detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(path := tmp_path / "model.json")
-    monkeypatch.setattr(bot, "load_model", partial(load_model, path))
+    monkeypatch.setattr(wiring, "load_model", partial(load_model, path))
     with capture_logs() as logs:
         parley = a_bot(followup_window_seconds=33)
         earlier = talk(said(ANNA), replied(ANNA))
-        decisions = [await parley.decider.should_respond(said(ANNA, "green", after(5)), earlier, BOT) for _ in range(3)]
-    assert parley.decider._followup == FollowupRules(33)
+        decider, green = parley.parts.decider, said(ANNA, "green", after(5))
+        decisions = [await decider.should_respond(green, earlier, BOT) for _ in range(3)]
+    assert decider._followup == FollowupRules(33)
     assert [tuple(decision) for decision in decisions] == [(True, "answer_due")] * 3
     (warning,) = [entry for entry in logs if entry["event"] == "followup_model_unusable"]
     assert warning["log_level"] == "warning"
@@ -56,7 +58,7 @@ async def test_it_takes_the_model_at_the_eagerness_that_is_set(eagerness: Eagern
     with capture_logs() as logs:
         parley = a_bot(followup_eagerness=eagerness.value)
     assert not [entry for entry in logs if entry["event"] == "followup_model_unusable"]
-    tier = parley.decider._followup
+    tier = parley.parts.decider._followup
     assert isinstance(tier, TrainedFollowup)
     assert tier.eagerness is eagerness
 
@@ -69,7 +71,7 @@ async def test_of_many_bots_of_one_service_only_the_first_reads_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The service makes a bot anew where the first could not connect; the owner is warned once."""
-    monkeypatch.setattr(bot, "load_model", partial(load_model, tmp_path / "missing.json"))
+    monkeypatch.setattr(wiring, "load_model", partial(load_model, tmp_path / "missing.json"))
     made: list[object] = []
 
     async def serve(make_bot: Callable[[], object], _token: str, _port: int | None) -> int:

@@ -11,9 +11,12 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("bot", "evals", "bench"),
+    ("wiring",),
     ("service", "commands", "web", "playground", "memory"),
-    ("turns", "initiative"),
+    ("turns",),
+    ("initiative",),
     ("agents", "miniapps", "delivery"),
+    ("incoming",),
     ("decider",),
     ("followup",),
     ("conversation",),
@@ -23,8 +26,8 @@ FLOORS = (
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.
 ROOMS = {
-    "config": ("bot", "evals", "bench"),
-    "discord": ("bot", "bench", "service", "commands", "delivery"),
+    "config": ("bot", "wiring", "evals", "bench"),
+    "discord": ("bot", "wiring", "bench", "service", "commands", "delivery"),
     "pydantic_ai": ("agents", "conversation", "llm_history"),
 }
 FILES = sorted(

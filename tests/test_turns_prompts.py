@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import structlog
@@ -277,7 +278,7 @@ async def test_what_the_rules_leave_incomplete_the_rewriting_model_completes(sta
     assert any("Why is the sky blue?" in note for note in stage.agent.requests[-1].notes)
 
 
-async def test_without_budget_no_model_rewrites(stage: Stage) -> None:
+async def test_without_budget_no_model_rewrites(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     async def rewrite(message: Any, _before: Any) -> None:
@@ -285,7 +286,7 @@ async def test_without_budget_no_model_rewrites(stage: Stage) -> None:
         stage.has_budget = True
 
     stage.answering._rewrite = rewrite
-    stage.answering._has_budget = lambda: False
+    monkeypatch.setattr(stage.answering, "_budget", Mock(has_budget=lambda: False))
     stage.take_in("why?")
     await stage.idle()
     assert not asked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from typing import Protocol
 
 import structlog
 
@@ -30,12 +31,31 @@ Rewrite = Callable[[MessageRecord, Sequence[MessageRecord]], Awaitable[str | Non
 """(an incomplete query, what was said before it) -> what it means in full, or None."""
 
 
-class Answering:
-    """Has turns answered. team: the agents. load_history: what was said in a channel before a message, oldest first.
-    picked: told of each choice among several agents, with the turn's questions.
+class History(Protocol):
+    """What was said in channels."""
 
-    rewrite: completes what an incomplete query leaves out; None: that is left to the agent. has_budget: whether a model
-    may be asked. follow_up: told of what a mini-app wants to come back to, with the question that led to it.
+    async def before(self, guild_id: int, channel_id: int, asked: MessageRecord) -> Sequence[MessageRecord]:
+        """What was said shortly before a message, oldest first."""
+
+
+class Budget(Protocol):
+    """Today's tokens."""
+
+    def has_budget(self) -> bool: ...
+
+
+class AnswerRecords(Protocol):
+    """Is told who answers, and what a mini-app wants to come back to."""
+
+    def picked(self, questions: Sequence[Question], choice: Choice) -> None: ...
+
+    def follow_up(self, question: Question, follow_up: FollowUp) -> None: ...
+
+
+class Answering:
+    """Has turns answered. team: the agents. records: told which was chosen, and of mini-apps' follow-ups.
+
+    rewrite: completes what an incomplete query leaves out; None: that is left to the agent.
     """
 
     def __init__(
@@ -44,22 +64,20 @@ class Answering:
         team: Team,
         miniapps: MiniAppRouter,
         states: ConversationStateManager,
-        load_history: Callable[[Question], Awaitable[Sequence[MessageRecord]]],
-        has_budget: Callable[[], bool],
-        clock: Callable[[], datetime],
-        follow_up: Callable[[Question, FollowUp], None] = lambda _question, _follow_up: None,
-        picked: Callable[[Sequence[Question], Choice], None] = lambda _questions, _choice: None,
+        history: History,
+        budget: Budget,
+        records: AnswerRecords,
         rewrite: Rewrite | None = None,
+        clock: Callable[[], datetime],
     ) -> None:
         self._team = team
-        self._picked = picked
         self._miniapps = miniapps
         self._states = states
-        self._load_history = load_history
-        self._has_budget = has_budget
-        self._clock = clock
-        self._follow_up = follow_up
+        self._history = history
+        self._budget = budget
+        self._records = records
         self._rewrite = rewrite
+        self._clock = clock
 
     @property
     def picks(self) -> bool:
@@ -90,7 +108,7 @@ class Answering:
         choice = await self._team.pick(question, conversation, newest.place, earlier)
         turn.agent = choice.agent
         if choice.why is not Why.ONLY:
-            self._picked(turn.questions, choice)
+            self._records.picked(turn.questions, choice)
 
     async def _ask_remote(
         self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]
@@ -121,7 +139,7 @@ class Answering:
         if answer.soft_context:
             self._states.set_soft_context(question.channel_id, answer.soft_context, question.meaning.miniapp_id)
         if answer.follow_up:
-            self._follow_up(question, answer.follow_up)
+            self._records.follow_up(question, answer.follow_up)
 
     def interrupted(self, turn: Turn) -> Answer | None:
         """The answer as far as it came; None where no model was asked."""
@@ -202,7 +220,7 @@ class Answering:
             return
         try:
             async with asyncio.timeout(HISTORY_DEADLINE_SECONDS):
-                conversation.precede(await self._load_history(first))
+                conversation.precede(await self._history.before(first.guild_id, first.channel_id, first.message))
         except TimeoutError:
             log.info("history_late", channel=conversation.channel_id)
 
@@ -230,7 +248,7 @@ class Answering:
         if query != meaning.query:
             return query
         before = [m for m in conversation.messages if m.message_id < message.message_id][-RECENT_MESSAGES:]
-        return await self._rewrite(message, before) if self._rewrite and self._has_budget() else None
+        return await self._rewrite(message, before) if self._rewrite and self._budget.has_budget() else None
 
 
 def _asked(questions: Sequence[Question]) -> Asked:

@@ -70,6 +70,10 @@ class Bursts:
     def __len__(self) -> int:
         return len(self._open)
 
+    def begins(self, question: Question) -> Decision:
+        """The decision on a message outside any conversation."""
+        return self._decider.should_start_conversation(question.as_kept.message, self._bot()[1])
+
     async def decide(self, question: Question, conversation: ChannelConversation) -> Decision | None:
         """The decision on a recorded message; None where it joins its author's burst, and is decided with that."""
         burst = self._open.get(_key(question))

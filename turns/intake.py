@@ -42,8 +42,9 @@ class Intake:
         meaning = self._meaning(message, conversation)
         return meaning if meaning.prompt else None
 
-    def needs_model(self, message: MessageRecord, channel_id: int) -> bool:
+    def needs_model(self, question: Question) -> bool:
         """Whether a message that wants an answer is for the agent, and not for a mini-app."""
+        message, channel_id = question.as_kept.message, question.channel_id
         conversation = self._conversations.get(channel_id)
         meaning = self.resolves(message, conversation) if conversation else None
         if meaning:

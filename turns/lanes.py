@@ -7,9 +7,10 @@ has the agent answer them together, and sees to it that they end in exactly one 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from typing import Any, Protocol
 
 import structlog
 
@@ -35,6 +36,36 @@ FAREWELL_SECONDS = 4.0
 UNDELIVERED = f"undelivered_{Problem.UNREACHABLE}"
 
 
+class Discord(Protocol):
+    """Who the bot is, and ways into channels."""
+
+    def bot(self) -> tuple[str, int]:
+        """Its name and id."""
+
+    def open(self, guild_id: int, channel_id: int) -> Wire: ...
+
+
+class Budget(Protocol):
+    """Today's tokens."""
+
+    def spend(self, tokens: int) -> None: ...
+
+    def has_budget(self) -> bool: ...
+
+
+class TurnRecords(Protocol):
+    """Is told how turns go."""
+
+    async def stored(self) -> None:
+        """Waits until all that is unfinished would survive a kill."""
+
+    def said(self, question: Question, record: MessageRecord) -> None:
+        """A message of ours stands in the channel of the question that it answers."""
+
+    def ended(self, questions: Sequence[Question], silence: Decision | None) -> None:
+        """A turn has ended. silence: the decision by which nothing was said."""
+
+
 @dataclass(slots=True)
 class _Lane:
     """resumed: a turn that an earlier process began, to be made first."""
@@ -48,10 +79,8 @@ class _Lane:
 class Turns:
     """The turns of all channels; channels never wait for each other.
 
-    open_wire: (guild id, channel id) -> the way into a channel. bot: the bot's name and id. spend: told the tokens of
-    each turn; has_budget: whether another that costs any may begin. ledger: where what is unfinished is kept; settled:
-    waits until that is stored. keep: told of each message of ours that stands, with the question that it answers.
-    ended: told the questions of each turn, with the decision by which it was silent; None where it was not.
+    discord: ways into channels. budget: told the tokens of each turn. ledger: the questions that are unfinished.
+    records: told how turns end.
     """
 
     def __init__(
@@ -60,27 +89,19 @@ class Turns:
         conversations: ConversationManager,
         answering: Answering,
         prompts: Prompts,
-        open_wire: Callable[[int, int], Wire],
-        bot: Callable[[], tuple[str, int]],
-        spend: Callable[[int], None],
-        has_budget: Callable[[], bool],
+        discord: Discord,
+        budget: Budget,
         ledger: Ledger,
-        settled: Callable[[], Awaitable[object]],
-        keep: Callable[[Question, MessageRecord], None],
-        ended: Callable[[Sequence[Question], Decision | None], None],
+        records: TurnRecords,
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
-        self._ledger = ledger
-        self._settled = settled
-        self._keep = keep
-        self._ended = ended
+        self.ledger = ledger
+        self._records = records
         self._conversations = conversations
         self._answering = answering
         self._prompts = prompts
-        self._open_wire = open_wire
-        self._bot = bot
-        self._spend = spend
-        self._has_budget = has_budget
+        self._discord = discord
+        self._budget = budget
         self._edit_interval = edit_interval_seconds
         self._lanes: dict[int, _Lane] = {}
         self._notices: set[asyncio.Task[None]] = set()
@@ -92,7 +113,7 @@ class Turns:
 
     def submit(self, question: Question) -> None:
         """Queues a question; its turn comes as soon as the channel's running one ends."""
-        self._ledger.asked(question)
+        self.ledger.asked(question)
         self._lane(question.channel_id).waiting.append(question)
 
     def resume(self, channel_id: int, turn: Turn | None, waiting: Sequence[Question]) -> None:
@@ -123,7 +144,15 @@ class Turns:
 
     def announce(self, question: Question, text: str) -> None:
         """Answers with one line of ours, without a turn."""
-        task = asyncio.create_task(self._announce(question, text))
+        self._spawn(self._announce(question, text))
+
+    def react(self, question: Question, emoji: str) -> None:
+        """Reacts to a message, where the bot may not write."""
+        wire = self._discord.open(question.guild_id, question.channel_id)
+        self._spawn(wire.react(question.message.message_id, emoji))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._notices.add(task)
         task.add_done_callback(self._notices.discard)
 
@@ -151,7 +180,7 @@ class Turns:
         ended = running if lane.turn and lane.turn.stop(running) else []
         queued = list(filter(is_unwanted, lane.waiting))
         waiting = [*queued, *filter(is_unwanted, heard_out)]
-        self._ledger.dropped(channel_id, ended)
+        self.ledger.dropped(channel_id, ended)
         self._drop_waiting(channel_id, lane, waiting)
         told = {question.message.author_id for question in ended}
         newest = {q.message.author_id: q for q in waiting if not q.is_unprompted and q.message.author_id not in told}
@@ -166,7 +195,7 @@ class Turns:
 
     def _read_stop(self, message: MessageRecord, channel_id: int) -> Stop | None:
         """What calls off of this message, unless that is said to somebody else."""
-        name, me = self._bot()
+        name, me = self._discord.bot()
         conversation = self._conversations.get(channel_id)
         if addresses_others(message, me) or (conversation and names_others(message, conversation, me)):
             return None
@@ -179,7 +208,7 @@ class Turns:
         """
         if (lane := self._lanes.get(channel_id)) is None:
             return
-        if is_explicit_trigger(message, self._bot()[1]):
+        if is_explicit_trigger(message, self._discord.bot()[1]):
             for questions in (lane.waiting, lane.turn.questions if lane.turn else []):
                 questions[:] = [self._called(q) if q.message.message_id == message.message_id else q for q in questions]
         if lane.turn:
@@ -187,13 +216,13 @@ class Turns:
 
     def _called(self, question: Question) -> Question:
         called = replace(question, is_unprompted=False, may_decline=False)
-        self._ledger.revised(called)
+        self.ledger.revised(called)
         return called
 
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
         if (lane := self._lanes.get(channel_id)) is None:
-            self._ledger.withdrawn(channel_id, gone)
+            self.ledger.withdrawn(channel_id, gone)
             return
         self._drop_waiting(channel_id, lane, [q for q in lane.waiting if gone(q.message)])
         if lane.turn:
@@ -204,14 +233,14 @@ class Turns:
         # In place: the answer replies to the newest question that is still there.
         turn.questions[:] = [q for q in turn.questions if q not in gone]
         if turn.questions:
-            self._ledger.dropped(channel_id, gone)
+            self.ledger.dropped(channel_id, gone)
         else:
-            self._ledger.taken_back(channel_id)
+            self.ledger.taken_back(channel_id)
             turn.end(Cancel.WITHDRAWN)
 
     def _drop_waiting(self, channel_id: int, lane: _Lane, dropped: Sequence[Question]) -> None:
         lane.waiting = [q for q in lane.waiting if q not in dropped]
-        self._ledger.dropped(channel_id, dropped)
+        self.ledger.dropped(channel_id, dropped)
 
     async def drain(self, seconds: float) -> None:
         """Lets running turns finish for so long, then tells those cut off."""
@@ -233,7 +262,7 @@ class Turns:
         try:
             await post.finish(text)
             for record in post.standing if self._conversations.get(question.channel_id) else ():
-                self._keep(question, record)
+                self._records.said(question, record)
         except PostError as error:
             log.warning("notice_failed", channel=question.channel_id, problem=error.problem, detail=str(error))
 
@@ -251,7 +280,7 @@ class Turns:
         # Among several agents each utterance has its own.
         together = (_utterance if self._answering.picks else _together)(lane.waiting)
         lane.waiting = lane.waiting[len(together) :]
-        self._ledger.begun(channel_id, together)
+        self.ledger.begun(channel_id, together)
         return Turn(together)
 
     async def _make_safely(self, turn: Turn) -> None:
@@ -281,11 +310,11 @@ class Turns:
             silence = silence_of(turn, outcome)
             conclude = self._keep_silent if silence else self._conclude
             ended = await conclude(turn, newest, conversation, post, outcome)
-        self._ended(turn.questions, silence)
+        self._records.ended(turn.questions, silence)
         for record in () if turn.is_tainted else post.standing:
-            self._keep(newest, record)
+            self._records.said(newest, record)
         if ended != UNDELIVERED:
-            self._ledger.done(newest.channel_id)
+            self.ledger.done(newest.channel_id)
         log.info(
             "turn_ended",
             guild=newest.guild_id,
@@ -299,7 +328,7 @@ class Turns:
     def _open(self, question: Question, questions: Sequence[Question], turn: Turn | None = None) -> Post:
         def record(said: MessageRecord) -> None:
             if turn:
-                self._ledger.posted(question.channel_id, said.message_id)
+                self.ledger.posted(question.channel_id, said.message_id)
             by_model = not (question.by_miniapp or (turn and turn.is_remote))
             self._conversations.record_message(question.channel_id, said, by_model=by_model)
             conversation = self._conversations.get(question.channel_id)
@@ -307,10 +336,10 @@ class Turns:
                 conversation.asked(turn.agent, [said.message_id])
 
         return Post(
-            self._open_wire(question.guild_id, question.channel_id),
+            self._discord.open(question.guild_id, question.channel_id),
             question.message,
             reply_to=lambda: questions[-1].reply_to if questions else question.reply_to,
-            bot=self._bot(),
+            bot=self._discord.bot(),
             addressees=frozenset(who for q in questions for who in q.addressees),
             record=record,
             adopted=turn.adopted if turn else None,
@@ -319,12 +348,12 @@ class Turns:
         )
 
     async def _outcome(self, turn: Turn, conversation: ChannelConversation | None, post: Post) -> Outcome | Cancel:
-        await self._settled()
+        await self._records.stored()
         if turn.cancel:  # before it had begun
             return turn.cancel
         if self._cut_off or conversation is None:
             return Cancel.SHUTDOWN if self._cut_off else Cancel.WITHDRAWN
-        while turn.by_miniapp or self._has_budget():
+        while turn.by_miniapp or self._budget.has_budget():
             outcome = await self._attempt(turn, conversation, post)
             # Who called the bot by an edit while it was asked, behind a tool or too often to be asked anew.
             is_called_since = isinstance(outcome, Declined) and not turn.may_decline
@@ -353,7 +382,7 @@ class Turns:
     def _account(self, turn: Turn, outcome: Outcome | Cancel | None) -> int:
         told = outcome if isinstance(outcome, Outcome) else self._answering.interrupted(turn)
         tokens = told.tokens if told else 0
-        self._spend(tokens)
+        self._budget.spend(tokens)
         return tokens
 
     async def _conclude(
@@ -375,8 +404,8 @@ class Turns:
         state = self._state_of(turn, outcome)
         if isinstance(outcome, Answer):
             self._answering.note(newest, outcome)
-        self._ledger.ready(newest.channel_id, Ready(text, prompt.id if prompt else None, history, turn.agent, state))
-        await self._settled()
+        self.ledger.ready(newest.channel_id, Ready(text, prompt.id if prompt else None, history, turn.agent, state))
+        await self._records.stored()
         if problem := await self._finish(turn, newest, post, text, prompt):
             return f"undelivered_{problem}"
         outcome = Cancel.WITHDRAWN if turn.cancel is Cancel.WITHDRAWN else outcome
@@ -495,7 +524,7 @@ class Turns:
         log.error(
             "post_failed", channel=newest.channel_id, message=message_id, problem=error.problem, detail=str(error)
         )
-        wire = self._open_wire(newest.guild_id, newest.channel_id)
+        wire = self._discord.open(newest.guild_id, newest.channel_id)
         if error.problem in (Problem.REJECTED, Problem.UNREACHABLE):
             try:
                 # With the nonce of the answer: should that have arrived after all, this is not posted beside it.

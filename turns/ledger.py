@@ -122,6 +122,8 @@ class Ledger:
 
     def withdrawn(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone, in a channel where no turn is made."""
+        if channel_id not in self._channels:
+            return
         self.dropped(channel_id, [q for q in self.of(channel_id).questions if gone(q.message)])
         if not self.of(channel_id).begun:
             self.done(channel_id)

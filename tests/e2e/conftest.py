@@ -9,7 +9,7 @@ from typing import Any
 import discord
 import pytest
 
-import bot
+import wiring
 from followup.model import FollowupModel, ModelFileError
 from tests.support.followups import shipped_model
 from tests.support.scene import Scene, open_scene
@@ -42,7 +42,7 @@ async def scene(stub: StubModel) -> AsyncIterator[Scene]:
 @pytest.fixture(autouse=True)
 def model_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """To read it takes as long as all else that a bot is made of."""
-    monkeypatch.setattr(bot, "load_model", shipped_model)
+    monkeypatch.setattr(wiring, "load_model", shipped_model)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def rules_of_thumb(monkeypatch: pytest.MonkeyPatch) -> None:
     def load_model() -> FollowupModel:
         raise ModelFileError("the test took it away.")
 
-    monkeypatch.setattr(bot, "load_model", load_model)
+    monkeypatch.setattr(wiring, "load_model", load_model)
 
 
 @pytest.fixture

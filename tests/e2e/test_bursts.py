@@ -170,7 +170,7 @@ async def test_what_is_declined_together_is_given_back_to_its_author_as_the_one_
     async with life(stage, burst_seconds=LONG, turns_per_user_minute=2):
         ben, general = stage.pg.person("Ben"), stage.pg.channel("general")
         await stage.ask("Ada", "how do I get to Tokyo?")
-        stage.bot.limits.admit(ben, general, explicit=True, now=stage.bot._now())
+        stage.bot.parts.limits.admit(ben, general, explicit=True, now=stage.bot._now())
         stage.stub.replies.append(Reply("[silent]"))
         messages = [await say(stage, "Ben", text) for text in ("I would rather take the train", "or walk")]
         await stage.bot.bursts.end()

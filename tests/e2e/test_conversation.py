@@ -323,7 +323,7 @@ async def test_an_ignored_message_costs_nothing(
 
 
 async def test_it_speaks_only_in_the_channels_that_are_listed(scene: Scene) -> None:
-    scene.bot._channels = frozenset({scene.pg.channel("help")})
+    scene.bot.parts.handler._channels = frozenset({scene.pg.channel("help")})
     decision = await scene.decision(scene.mention("Ada", "hello"))
     assert (decision.respond, decision.reason) == (False, Reason.CHANNEL_NOT_LISTED)
     await scene.ask("Ada", "hello", channel="help")

@@ -56,7 +56,7 @@ async def test_a_decline_posts_nothing_and_shows_no_typing(scene: Scene) -> None
     decision = last_decision(scene, message)
     assert (decision.respond, decision.reason, decision.evidence) == (False, Reason.DECLINED, WHY)
     assert decision.in_words().endswith(f"({WHY})")
-    assert scene.bot.limits.tokens_today == ANSWER_TOKENS + 11
+    assert scene.bot.parts.limits.tokens_today == ANSWER_TOKENS + 11
     assert await scene.outcome(message) == "declined"
 
 
@@ -83,7 +83,7 @@ async def test_a_model_that_says_the_token_has_declined_whatever_it_goes_on_to_s
     assert len(scene.said()) == 1
     assert not scene.sent("POST", "/messages")
     assert last_decision(scene, message).reason is Reason.DECLINED
-    assert scene.bot.limits.tokens_today > ANSWER_TOKENS
+    assert scene.bot.parts.limits.tokens_today > ANSWER_TOKENS
 
 
 async def test_a_model_that_takes_no_tools_declines_by_the_token(scene: Scene) -> None:

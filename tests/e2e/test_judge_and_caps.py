@@ -29,22 +29,22 @@ async def test_the_judge_lets_it_answer(judged: Scene) -> None:
     await judged.answer_to(doubtful)
     decision = await judged.decision(doubtful)
     assert (decision.reason, decision.tier, decision.evidence) == (Reason.LLM_JUDGE, 3, "the stub says so")
-    assert judged.bot.limits.tokens_today == 2 * ANSWER_TOKENS + JUDGE_TOKENS
+    assert judged.bot.parts.limits.tokens_today == 2 * ANSWER_TOKENS + JUDGE_TOKENS
 
 
 async def test_the_judge_keeps_it_silent(judged: Scene) -> None:
     decision = await judged.decision(judged.say("Ben", DOUBTFUL))
     assert (decision.respond, decision.reason) == (False, Reason.LLM_JUDGE)
     assert len(judged.stub.judged) == 1
-    assert judged.bot.limits.tokens_today == ANSWER_TOKENS + JUDGE_TOKENS
+    assert judged.bot.parts.limits.tokens_today == ANSWER_TOKENS + JUDGE_TOKENS
     assert len(judged.said()) == 1
 
 
 async def test_a_judge_that_is_late_keeps_it_silent(judged: Scene) -> None:
-    judged.bot.decider._judge_deadline = 0.05
+    judged.bot.parts.decider._judge_deadline = 0.05
     judged.stub.judge_says = lambda _: Reply(status=500, before=asyncio.Event())
     assert (await judged.decision(judged.say("Ben", DOUBTFUL))).reason is Reason.JUDGE_LATE
-    assert judged.bot.limits.tokens_today > ANSWER_TOKENS
+    assert judged.bot.parts.limits.tokens_today > ANSWER_TOKENS
     await judged.ask("Ben", "and now?")
 
 

@@ -39,7 +39,7 @@ async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
         json.dumps({"mcpServers": {"books": {"command": sys.executable, "args": [str(SERVER), "books"]}}})
     )
     async with open_stage(stub, tmp_path / "state") as stage, life(stage, mcp_config=config):
-        await stage.bot.mcp.tried()
+        await stage.bot.parts.mcp.tried()
         yield stage
 
 
@@ -70,7 +70,7 @@ async def test_a_server_with_a_huge_tool_leaves_the_bot_its_voice(stub: StubMode
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"far": {"command": sys.executable, "args": ["-c", WIDE]}}}))
     async with open_stage(stub, tmp_path / "state") as stage, life(stage, mcp_config=config):
-        await stage.bot.mcp.tried()
+        await stage.bot.parts.mcp.tried()
         assert await ask(stage, "narrow", '{"text": "hello"}') == "hello"
     assert all(len(json.dumps(request)) < 200_000 for request in stub.requests)
 

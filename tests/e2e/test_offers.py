@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from commands.offer_clicks import ALL_RIGHT, NEVER_HERE, NOT_YOURS, TOO_LATE
+from commands.offer_clicks import ALL_RIGHT, NOT_YOURS, TOO_LATE
 from decider import Reason
 from playground.errors import ApiError
 from playground.model import Message
@@ -19,6 +19,7 @@ from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply, StubModel
+from turns.offer_turns import NEVER_HERE
 
 SILENT, EPHEMERAL = 1 << 12, 1 << 6
 QUESTION = "does anybody know how to renew a certificate with certbot?"
@@ -116,7 +117,7 @@ async def test_what_others_say_to_an_offer_does_not_count(scene: Scene) -> None:
     seen = scene.press("Chloe", card, "Yes, please")
     assert (await scene.pg.reply_to(seen)).content == NOT_YOURS
     assert not (await scene.decision(scene.say("Chloe", "<@1> yes please"))).respond
-    assert scene.bot.offers.is_open(scene.pg.channel("general"))
+    assert scene.bot.parts.offers.is_open(scene.pg.channel("general"))
 
 
 @pytest.mark.parametrize("how", ["click", "words"])
@@ -171,7 +172,7 @@ async def test_a_question_counts_as_answered_once_the_agent_has_not_declined_it(
     async with life(stage):
         await offers(stage, "on")
         await stage.ask("Ada", "hello")
-        channel = stage.bot.book.get(stage.pg.channel("general"))
+        channel = stage.bot.parts.book.get(stage.pg.channel("general"))
         assert channel
         stage.stub.replies.append(Reply("[silent]"))
         declined = stage.say("Ben", "does the library lend laptops to guests?")
@@ -237,7 +238,7 @@ async def test_an_offer_that_was_ignored_over_a_restart_goes(stage: Scene) -> No
 
 async def test_an_offer_that_was_left_behind_goes_with_the_first_click(scene: Scene) -> None:
     _, card = await offered(scene)
-    scene.bot.book.drop(card.channel_id)
+    scene.bot.parts.book.drop(card.channel_id)
     assert (await scene.pg.reply_to(scene.press("Ben", card, "Yes, please"))).content == TOO_LATE
     await gone(scene, card)
 
@@ -262,7 +263,7 @@ async def test_only_who_manages_the_channel_switches_offers(scene: Scene) -> Non
     scene.pg.allow(general, "manage_channels", member=scene.pg.person("Ben"))
     assert "no longer" in await offers(scene, "off", "Ben")
     assert not scene.bot.initiative.listens(general)
-    assert not len(scene.bot.book)
+    assert not len(scene.bot.parts.book)
 
 
 async def test_status_says_how_many_were_made_and_when_the_next_can_come(scene: Scene) -> None:
@@ -287,7 +288,7 @@ async def test_a_talk_with_the_bot_keeps_it_from_offering(scene: Scene) -> None:
 async def test_a_reaction_to_the_bot_counts_as_taking_notice(scene: Scene) -> None:
     _, card = await offered(scene)
     wait(scene, TIMEOUT - 10)
-    machine = scene.bot.book.open(card.channel_id).machine
+    machine = scene.bot.parts.book.open(card.channel_id).machine
     before = machine.last_interaction_at
     scene.pg.react(card, scene.pg.person("Chloe"), "👀")
     heard = scene.bot.wait_for("raw_reaction_add", timeout=5)
@@ -295,7 +296,7 @@ async def test_a_reaction_to_the_bot_counts_as_taking_notice(scene: Scene) -> No
     await heard
     assert machine.last_interaction_at == before + TIMEOUT - 10
     wait(scene, 20)
-    assert scene.bot.offers.is_open(card.channel_id)
+    assert scene.bot.parts.offers.is_open(card.channel_id)
 
 
 async def test_where_the_bot_may_not_write_nothing_is_offered(scene: Scene) -> None:
@@ -324,7 +325,7 @@ async def test_forget_takes_the_offer_and_the_question_with_it(scene: Scene) -> 
     await gone(scene, card)
     await scene.bot.keeper.settled()
     assert not on_disk(scene.folder, "certbot")
-    assert "certbot" not in str(scene.bot.book.open(card.channel_id))
+    assert "certbot" not in str(scene.bot.parts.book.open(card.channel_id))
 
 
 async def test_no_more_than_the_days_number_is_offered(scene: Scene) -> None:
@@ -353,7 +354,7 @@ async def test_a_mini_app_comes_back_to_what_it_did(scene: Scene) -> None:
     assert asked.reference
     assert asked.reference.message_id == card.id
     await scene.answer_to(scene.say("Ben", f"<@{scene.pg.bot_id}> great for families"))
-    assert "families" in str(scene.bot.miniapps.stored(card.channel_id))
+    assert "families" in str(scene.bot.parts.miniapps.stored(card.channel_id))
     wait(scene, TIMEOUT + 1)
     wait(scene, 86_400)
     assert len(scene.journal.find("offered")) == 1
@@ -379,7 +380,7 @@ async def test_the_judge_has_the_last_word(stage: Scene, can: bool) -> None:
 async def test_the_tour_leads_through_the_channel(scene: Scene) -> None:
     pg, general = scene.pg, scene.pg.channel("general")
     card = await pg.reply_to(pg.command(general, pg.person("Ben"), "tour"))
-    machine = scene.bot.book.open(general).machine
+    machine = scene.bot.parts.book.open(general).machine
     assert machine.visual_guidance_active
     assert machine.current_state is AgentStateV2.REACTIVE
     assert card.flags & EPHEMERAL
@@ -450,7 +451,7 @@ async def test_where_nothing_is_going_on_any_more_nothing_is_kept(stage: Scene) 
         for seconds in (TIMEOUT + 1, COOLDOWN):
             wait(stage, seconds)
         stage.bot.states.sweep()
-        assert not len(stage.bot.book)
+        assert not len(stage.bot.parts.book)
         await stage.bot.keeper.settled()
         assert not stage.bot.keeper.channels
 
@@ -469,10 +470,10 @@ async def test_an_offer_that_was_posted_just_before_a_kill_is_found_again(stage:
     async with life(stage):
         await offers(stage, "on")
         _, card = await offered(stage)
-        channel = stage.bot.book.open(card.channel_id)
+        channel = stage.bot.parts.book.open(card.channel_id)
         assert channel.offer
         channel.offer = replace(channel.offer, message_id=None)
-        stage.bot.book.changed(channel)
+        stage.bot.parts.book.changed(channel)
         await kill(stage)
     async with life(stage):
         wait(stage, 300)
@@ -484,7 +485,7 @@ async def test_an_offer_that_was_posted_just_before_a_kill_is_found_again(stage:
 async def test_what_the_budget_does_not_allow_is_not_offered(stage: Scene) -> None:
     async with life(stage, daily_tokens=100):
         await offers(stage, "on")
-        stage.bot.limits.spend(90, stage.bot._now())
+        stage.bot.parts.limits.spend(90, stage.bot._now())
         await unanswered(stage)
         wait(stage, 90)
         assert not stage.journal.find("offered")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from initiative.channel import StoredChannel
-from memory.layers import INITIATIVE
 from playground.model import Message
 from tests.e2e.test_offers import (
     COOLDOWN,
@@ -30,6 +29,7 @@ from tests.e2e.test_offers import (
 from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import texts
+from wiring import INITIATIVE
 
 __all__ = ["scene", "stage"]  # fixtures
 
@@ -52,7 +52,7 @@ async def pulses(scene: Scene, count: int = 3) -> None:
     """Timeouts pass, each with its pulse; what was begun by one has ended before the next."""
     for _ in range(count):
         wait(scene, TIMEOUT + 1)
-        await asyncio.gather(*scene.bot.offers._work)
+        await asyncio.gather(*scene.bot.parts.offers._work)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -60,7 +60,7 @@ async def test_a_document_that_cannot_be_used_keeps_the_bot_from_nothing(stage: 
     async with life(stage):
         await offers(stage, "on")
         _, card = await offered(stage)
-        stored = stage.bot.book.stored(card.channel_id)
+        stored = stage.bot.parts.book.stored(card.channel_id)
         assert stored
         kept = json.loads(stored.to_json())
         BAD[name](kept)
@@ -106,10 +106,10 @@ async def test_an_offer_from_before_a_kill_is_found_once_the_history_can_be_read
     async with life(stage):
         await offers(stage, "on")
         _, card = await offered(stage)
-        channel = stage.bot.book.open(card.channel_id)
+        channel = stage.bot.parts.book.open(card.channel_id)
         assert channel.offer
         channel.offer = replace(channel.offer, message_id=None)
-        stage.bot.book.changed(channel)
+        stage.bot.parts.book.changed(channel)
         await kill(stage)
     async with life(stage):
         stage.pg.faults.add("GET", "/messages", status=status, times=5)
@@ -135,7 +135,7 @@ async def test_words_that_were_edited_away_while_the_offer_was_posted_are_gone_f
     scene.pg.faults.add("POST", "/messages$", delay_event=gate)
     question = await unanswered(scene)
     wait(scene, 90)
-    await scene.until(lambda: scene.bot.offers.is_open(question.channel_id))
+    await scene.until(lambda: scene.bot.parts.offers.is_open(question.channel_id))
     await scene.bot.keeper.settled()
     await scene.edit(question, "does anybody know how to bake bread with yeast?")
     gate.set()
@@ -155,7 +155,7 @@ async def test_what_an_edited_question_quotes_is_not_kept(scene: Scene) -> None:
     await scene.edit(question, f"{QUESTION} I am on Debian")
     await scene.delete(first)
     await scene.bot.keeper.settled()
-    assert "xyzzy" not in str(scene.bot.book.open(question.channel_id))
+    assert "xyzzy" not in str(scene.bot.parts.book.open(question.channel_id))
     assert not on_disk(scene.folder, "xyzzy")
 
 
@@ -185,15 +185,15 @@ async def test_a_question_that_stands_as_it_did_is_still_offered_about(stage: Sc
         _, card = await offered(stage)
     async with life(stage):
         wait(stage, 5)
-        await asyncio.gather(*stage.bot.offers._work)
-        assert stage.bot.offers.is_open(card.channel_id)
+        await asyncio.gather(*stage.bot.parts.offers._work)
+        assert stage.bot.parts.offers.is_open(card.channel_id)
         wait(stage, COOLDOWN)
         await gone(stage, card)
         assert outcomes(stage) == ["ignored"]
 
 
 async def test_a_channel_that_was_left_does_not_take_its_successor_away(scene: Scene) -> None:
-    general, book = scene.pg.channel("general"), scene.bot.book
+    general, book = scene.pg.channel("general"), scene.bot.parts.book
     before = book.open(general)
     before.is_busy = True  # the judge thinks
     scene.bot.initiative.leave(general)

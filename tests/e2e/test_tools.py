@@ -217,7 +217,7 @@ async def test_what_is_taken_back_comes_back_with_no_restart(stage: Scene, when:
         if when == "while the model speaks":
             await taken_back(stage, said, how)
         spoken.set()
-        await stage.until(lambda: (turn := stage.bot.ledger.of(said.channel_id).turn) and turn.ready)
+        await stage.until(lambda: (turn := stage.bot.parts.ledger.of(said.channel_id).turn) and turn.ready)
         if when == "while the answer is posted":
             await stage.bot.keeper.settled()
             assert on_disk(stage.folder / "channels", "bluebell")
@@ -268,7 +268,7 @@ async def test_a_question_deleted_while_the_bot_is_away_comes_back_with_no_answe
             await stage.until(lambda: len(stub.requests) == 2)
             stage.pg.faults.add("POST", r"/messages$", delay_event=posted)
             stage.pg.faults.add("PATCH", r"/messages/\d+$", delay_event=posted)
-            await stage.until(lambda: (turn := stage.bot.ledger.of(asked.channel_id).turn) and turn.ready)
+            await stage.until(lambda: (turn := stage.bot.parts.ledger.of(asked.channel_id).turn) and turn.ready)
             await kill(stage)
         stage.pg.delete(secret)
         clock.advance(150)
@@ -416,9 +416,9 @@ async def test_what_a_run_keeps_goes_once_nobody_is_waited_for(scene: Scene) -> 
     question = scene.mention("Ben", "when is lunch?")
     await scene.answer_to(question)
     await scene.at_rest()
-    assert not scene.bot.conversations.let_go(scene.bot._is_waiting)
+    assert not scene.bot.conversations.let_go(scene.bot.parts.is_waiting)
     scene.bot.states.clear_awaiting(question.channel_id)
-    assert scene.bot.conversations.let_go(scene.bot._is_waiting) == [question.channel_id]
+    assert scene.bot.conversations.let_go(scene.bot.parts.is_waiting) == [question.channel_id]
     scene.bot.keeper.purge(question.channel_id)
     await scene.bot.keeper.settled()
     assert not on_disk(scene.folder / "channels", "bluebell")

@@ -156,7 +156,7 @@ async def test_a_click_is_stored_before_its_card_says_that_it_counts(scene: Scen
     disk = threading.Event()
     scene.bot.keeper._writer._queue(disk.wait)
     click = scene.press("Ada", card, "2.")
-    await scene.until(lambda: scene.bot.ledger.of(card.channel_id).questions or None)
+    await scene.until(lambda: scene.bot.parts.ledger.of(card.channel_id).questions or None)
     await asyncio.sleep(0)
     assert click.callback is None
     disk.set()
@@ -200,7 +200,7 @@ async def test_what_was_clicked_or_written_does_not_come_back_after_forget(scene
 
 async def test_a_flow_goes_on_when_the_days_tokens_are_spent(stub: StubModel) -> None:
     async with open_scene(stub, daily_tokens=10) as scene:
-        scene.bot.limits.spend(10, discord.utils.utcnow())
+        scene.bot.parts.limits.spend(10, discord.utils.utcnow())
         card = await asked_which(scene)
         scene.say("Ada", "2")
         await current(scene, card, "✓ Shake Shack (Shinjuku)")

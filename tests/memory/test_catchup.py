@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+import orjson
 import pytest
 from structlog.testing import capture_logs
 
@@ -15,10 +16,12 @@ from conversation import MessageRecord
 from delivery.backlog import Backlog, News, id_at
 from delivery.post import Posted
 from memory.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, MAX_CHANNELS, CatchUp
+from memory.holders import Forget, Holders
 from memory.keeper import Keeper
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench
+from turns.gate import Gate
 from turns.ledger import NOTHING, Begun, Unfinished
 
 SECONDS = 300.0
@@ -107,17 +110,21 @@ class Stage:
         self.taken: list[int] = []
         self.active: list[bool] = []
         self.gone: dict[int, set[int]] = {}
+        self.gate = Gate()
         self.catch_up = CatchUp(
             seconds=SECONDS,
             backlog=cast(Backlog, self.backlog),
             conversations=self.bench.conversations,
             turns=self.bench.turns,
-            ledger=self.bench.ledger,
             keeper=cast(Keeper, self.keeper),
+            gate=self.gate,
+            holders=cast(Holders, self),
             take=self._take,
-            gone=self.gone.__setitem__,
             clock=self.bench.clock,
         )
+
+    def forget(self, what: Forget) -> None:
+        self.gone |= {channel_id: set(what.message_ids or ()) for channel_id in what.channel_ids}
 
     async def _take(self, message: Any) -> None:
         self.taken.append(message.id)
@@ -188,7 +195,7 @@ async def test_a_channel_that_cannot_be_read_or_breaks_costs_the_others_nothing(
         await stage.run()
     assert stage.taken == [posted(2).id, posted(3).id]
     assert ("catch_up_broken", CHANNEL) in [(entry["event"], entry.get("channel")) for entry in logs]
-    assert not stage.catch_up.is_busy(CHANNEL)
+    assert not stage.gate.is_closed(CHANNEL)
 
 
 async def test_a_conversation_that_was_alive_then_goes_on_and_one_that_fell_silent_ends(stage: Stage) -> None:
@@ -282,7 +289,7 @@ async def test_what_is_too_old_is_dropped_and_logged(stage: Stage) -> None:
 
 
 async def waits(stage: Stage, channel_id: int) -> bool:
-    turn = asyncio.ensure_future(stage.catch_up.turn_of(channel_id))
+    turn = asyncio.ensure_future(stage.gate.wait(channel_id))
     for _ in range(5):
         await asyncio.sleep(0)
     is_waiting = not turn.done()
@@ -291,8 +298,8 @@ async def waits(stage: Stage, channel_id: int) -> bool:
 
 
 async def test_without_a_start_nobody_waits(stage: Stage) -> None:
-    await stage.catch_up.turn_of(CHANNEL)
-    assert not stage.catch_up.is_busy(CHANNEL)
+    await stage.gate.wait(CHANNEL)
+    assert not stage.gate.is_closed(CHANNEL)
 
 
 async def test_from_the_start_all_wait_and_then_those_whose_channels_are_read(stage: Stage) -> None:
@@ -317,13 +324,13 @@ async def test_two_runs_at_once_leave_nobody_waiting(stage: Stage) -> None:
     stage.backlog.channels = {CHANNEL: [posted(1)]}
     stage.catch_up.expect()
     runs = [asyncio.create_task(stage.run()) for _ in range(2)]
-    waiting = asyncio.create_task(stage.catch_up.turn_of(CHANNEL))
+    waiting = asyncio.create_task(stage.gate.wait(CHANNEL))
     assert await waits(stage, CHANNEL)
     stage.backlog.gate.set()
     await asyncio.gather(*runs)
     async with asyncio.timeout(1):
         await waiting
-    assert not stage.catch_up.is_busy(CHANNEL)
+    assert not stage.gate.is_closed(CHANNEL)
 
 
 async def test_a_run_that_is_cut_off_leaves_nobody_waiting(stage: Stage) -> None:
@@ -341,18 +348,20 @@ async def test_a_run_that_is_cut_off_leaves_nobody_waiting(stage: Stage) -> None
 
 async def test_it_is_alive_from_what_it_has_seen_and_not_before(stage: Stage) -> None:
     assert not stage.catch_up.beat()
-    assert stage.catch_up.stored() is None
+    assert stage.catch_up.snapshot(0) is None
     await stage.run(alive=None, now=20)
     assert stage.catch_up.alive_at == NOON + timedelta(seconds=20)
     stage.bench.clock.advance(5)
     assert stage.catch_up.beat()
     later = Stage().catch_up
-    later.restore(stage.catch_up.stored())
+    snapshot = stage.catch_up.snapshot(0)
+    assert snapshot
+    later.restore(0, orjson.loads(snapshot()))
     assert later.alive_at == NOON + timedelta(seconds=25)
 
 
 @pytest.mark.parametrize("nonsense", ["x", [], {}, "2026-03-02T12:00:00"])
 async def test_nonsense_is_refused(stage: Stage, nonsense: object) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - pydantic's own text
-        stage.catch_up.restore(nonsense)
+        stage.catch_up.restore(0, nonsense)
     assert stage.catch_up.alive_at is None

@@ -13,7 +13,7 @@ from config import Settings
 from conversation import MessageRecord
 from decider import Decision, FollowupRules, Reason
 from delivery.backlog import id_at
-from memory.privacy import Forgotten
+from state.consent import Forgotten
 from state.optout import SOMEBODY, UNREAD
 from tests.support.clock import NOON
 from tests.support.lives import on_disk
@@ -174,7 +174,7 @@ async def test_what_was_forgotten_before_a_restart_is_known_after_it(life: Life)
     await life.bot.close()
     later = Life(life.folder)
     await later.bot.life.restore()
-    assert later.privacy.is_forgotten(CHANNEL, old)
+    assert later.bot.parts.consent.is_forgotten(CHANNEL, old)
     assert later.privacy.is_opted_out(BEN)
     await later.privacy.opt_in(BEN)
     await later.bot.close()
@@ -203,12 +203,12 @@ async def test_a_disk_that_fails_is_told_and_memory_is_cleared_all_the_same(
 
 async def test_who_opted_out_is_not_read_and_not_quoted(life: Life) -> None:
     await life.privacy.opt_out(ANNA, 1)
-    theirs = life.privacy.readable(said(ANNA, SECRET))
+    theirs = life.bot.parts.consent.readable(said(ANNA, SECRET))
     assert (theirs.author, theirs.content, theirs.text) == (SOMEBODY, "", UNREAD)
     quote = said(BEN, "really?", NOON, reply_to_author="Anna", reply_to_author_id=ANNA, reply_to_text=SECRET)
-    for reading in (life.privacy.readable, life.privacy.unquoted):
+    for reading in (life.bot.parts.consent.readable, life.bot.parts.consent.unquoted):
         reply = reading(quote)
         assert (reply.content, reply.reply_to_author, reply.reply_to_text) == ("really?", "", "")
-    assert life.privacy.unquoted(said(ANNA, SECRET)).content == SECRET
+    assert life.bot.parts.consent.unquoted(said(ANNA, SECRET)).content == SECRET
     other = said(CLEO, "hm", reply_to_author="Ben", reply_to_author_id=BEN, reply_to_text="a word")
-    assert life.privacy.readable(other) == other
+    assert life.bot.parts.consent.readable(other) == other

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversation import MessageRecord
-from memory.privacy import Forgotten
 from memory.search import KEPT_SECONDS, MAX_CHARACTERS, MOST_CHANNELS, MOST_MESSAGES, Index, Search, expressions
 from memory.transcript import Transcript
 from memory.writer import Writer
 from state import SessionManager
+from state.consent import Forgotten
 from state.optout import redacted
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, replied, said

@@ -13,7 +13,7 @@ from agents.team import Team
 from conversation import ConversationManager, MessageRecord
 from decider import Decision
 from delivery.prompts import Prompts
-from miniapps.base import MiniApp
+from miniapps.base import FollowUp, MiniApp
 from miniapps.router import MiniAppRouter
 from state.awaiting import ConversationStateManager
 from tests.support.clock import FakeClock
@@ -51,32 +51,26 @@ class Bench:
         others = {"docs": self.docs} if has_docs else {}
         candidates = [Candidate(name, "Knows the handbook.") for name in others]
         picker = Picker(candidates, model=None, has_budget=lambda: False, spend=self.spent.append)
+        records = FakeRecords(self)
         self.picked: list[tuple[int, Choice]] = []
         self.answering = Answering(
             team=Team(self.agent, others, picker, bot_id=lambda: BOT),
-            picked=lambda questions, choice: self.picked.append((len(questions), choice)),
             miniapps=self.miniapps,
             states=self.states,
-            load_history=self._load_history,
-            has_budget=lambda: self.has_budget,
+            history=records,
+            budget=records,
+            records=records,
             clock=self.clock,
         )
         self.turns = Turns(
             conversations=self.conversations,
             answering=self.answering,
             prompts=self.prompts,
-            open_wire=self._open_wire,
-            bot=lambda: ("Parley", BOT),
-            spend=self.spent.append,
-            has_budget=lambda: self.has_budget,
+            discord=records,
+            budget=records,
             ledger=self.ledger,
-            settled=self._settled,
-            keep=lambda question, message: self.kept.append((question.message.message_id, message.content)),
-            ended=lambda questions, silence: self.ended.extend((q.message.message_id, silence) for q in questions),
+            records=records,
         )
-
-    async def _settled(self) -> None:
-        self.stored.append(self.ledger.of(CHANNEL))
 
     @property
     def wire(self) -> FakeWire:
@@ -118,10 +112,44 @@ class Bench:
         while tasks := [lane.task for lane in self.turns._lanes.values() if lane.task]:
             await asyncio.wait(tasks)
 
-    async def _load_history(self, question: Question) -> Sequence[MessageRecord]:
-        self.recalled.append(question.message.message_id)
-        await asyncio.sleep(self.history_takes)
-        return self.before
+
+class FakeRecords:
+    """All that turns ask of others, and tell them, noted at the bench."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def bot(self) -> tuple[str, int]:
+        return "Parley", BOT
+
+    def open(self, guild_id: int, channel_id: int) -> FakeWire:
+        return self._bench._open_wire(guild_id, channel_id)
+
+    def spend(self, tokens: int) -> None:
+        self._bench.spent.append(tokens)
+
+    def has_budget(self) -> bool:
+        return self._bench.has_budget
+
+    async def before(self, _guild_id: int, _channel_id: int, asked: MessageRecord) -> Sequence[MessageRecord]:
+        self._bench.recalled.append(asked.message_id)
+        await asyncio.sleep(self._bench.history_takes)
+        return self._bench.before
+
+    async def stored(self) -> None:
+        self._bench.stored.append(self._bench.ledger.of(CHANNEL))
+
+    def said(self, question: Question, record: MessageRecord) -> None:
+        self._bench.kept.append((question.message.message_id, record.content))
+
+    def ended(self, questions: Sequence[Question], silence: Decision | None) -> None:
+        self._bench.ended.extend((q.message.message_id, silence) for q in questions)
+
+    def picked(self, questions: Sequence[Question], choice: Choice) -> None:
+        self._bench.picked.append((len(questions), choice))
+
+    def follow_up(self, question: Question, follow_up: FollowUp) -> None:
+        """Nobody comes back to anything."""
 
 
 def answers(history: list[ModelMessage]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What offers are to the conversation of their channel, and how a Yes to one becomes a turn."""
+"""Offers in the conversation of their channel: what people reply to one, and the turn that a Yes becomes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from uuid import uuid4
 from conversation import ConversationManager, MessageRecord
 from decider import OFFER_ACCEPTED, Decision, Reason, RecentDecisions
 from delivery.post import Posted
+from initiative.initiative import Initiative
 from initiative.occasion import Note
-from initiative.offer import Offer
+from initiative.offer import Offer, Reply
+from initiative.offers import Offers
 from miniapps.base import FollowUp
 from state.awaiting import ProcessingResult, RouteTarget
 from turns.intake import Intake
 from turns.turn import Question
+
+NEVER_HERE = "Understood: I offer no more help in this channel. Whoever manages it can have me do so with /offers on."
 
 
 class OfferTurns:
@@ -82,6 +86,65 @@ class OfferTurns:
             question = replace(said, message=subject, card_id=None, starts_conversation=True, was_offered=True)
             self._intake.submit(question)
             self._decisions.add(subject.message_id, said.channel_id, subject.author_id, OFFER_ACCEPTED)
+
+
+class OfferReplies:
+    """Tells offers what happens in the channels, and carries out what people reply to them."""
+
+    def __init__(
+        self, initiative: Initiative, offers: Offers, turns: OfferTurns, clock: Callable[[], datetime]
+    ) -> None:
+        self._initiative = initiative
+        self._offers = offers
+        self._turns = turns
+        self._clock = clock
+
+    def listens(self, channel_id: int) -> bool:
+        """Whether offers are on in the channel, so that all that people say there is to be heard."""
+        return self._initiative.listens(channel_id)
+
+    def heard(self, channel_id: int, message: MessageRecord) -> None:
+        """A person's message, wherever it was said."""
+        if self._initiative.listens(channel_id):
+            self._initiative.heard(channel_id, message)
+
+    def reply_of(self, channel_id: int, message: MessageRecord) -> Reply | None:
+        """What a message replies to the channel's open offer."""
+        return self._offers.reply_of(channel_id, message)
+
+    def decline(self, channel_id: int, reply: Reply) -> str | None:
+        """Ends the offer, or, if that was the reply, all offers in the channel. Returns what is to be said to that."""
+        if reply is Reply.NOT_NOW:
+            self._offers.decline(channel_id)
+            return None
+        self._initiative.switch_off(channel_id)
+        return NEVER_HERE
+
+    def accept(self, said: Question) -> None:
+        """Has the channel's open offer answered. said: the Yes."""
+        if offer := self._offers.accept(said.channel_id):
+            self._turns.take_up(offer, said)
+            self._offers.settle(said.channel_id, offer)
+
+    def accept_by_click(self, said: Question) -> bool:
+        """As accept(), where the card itself is settled. Returns whether the Yes is part of the conversation."""
+        offer = self._offers.accept(said.channel_id)
+        if offer:
+            self._turns.take_up(offer, said)
+        # Else what is answered is the question, and not the Yes.
+        return offer is not None and offer.occasion.note is not None
+
+    def clicked(self, question: Question) -> None:
+        """Somebody answered a question of ours on its card."""
+        self._initiative.clicked(question.channel_id, question.guild_id)
+
+    def answered(self, question: Question) -> None:
+        """The question is being answered."""
+        self._initiative.answered(question.channel_id, question.guild_id, question.message)
+
+    def follow_up(self, question: Question, follow_up: FollowUp) -> None:
+        """A mini-app wants to come back to what it did for a question."""
+        self._initiative.note(question.channel_id, note_of(question, follow_up, self._clock()))
 
 
 def note_of(question: Question, follow_up: FollowUp, now: datetime) -> Note:

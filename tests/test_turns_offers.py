@@ -1,4 +1,4 @@
-"""initiative/offer_turns.py: what an offer is to its conversation, and the turn that a Yes to it becomes."""
+"""turns/offer_turns.py: what an offer is to its conversation, and the turn that a Yes to it becomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from decider import Reason, RecentDecisions
 from delivery.post import Posted
 from initiative.occasion import Note
 from initiative.offer import Offer
-from initiative.offer_turns import OfferTurns, note_of
 from miniapps.base import FollowUp
 from state.awaiting import ProcessingResult, RouteTarget
 from tests.support.clock import NOON
@@ -20,6 +19,7 @@ from tests.support.initiative import note_at, occasion
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.turns_bench import Bench
 from turns.intake import Intake
+from turns.offer_turns import OfferTurns, note_of
 from turns.turn import Question
 
 PLACE = Place("Parley", "The Guild", "general")

@@ -1,0 +1,409 @@
+"""Whoever keeps something of a channel or person, and the loops that reach all of them.
+
+A new one is a Holder, and a line in wiring.py that registers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Protocol
+
+from conversation import ConversationManager, MessageRecord, StoredConversation, Unwelcome
+from decider import LoggedDecision, RecentDecisions
+from delivery.backlog import id_at
+from delivery.inbox import Inbox
+from delivery.prompts import Prompts
+from followup.learning import Learning
+from initiative.book import Book
+from initiative.initiative import Initiative
+from memory.documents import Encode
+from memory.keeper import Keeper
+from memory.layers import as_json, read_conversation, restored
+from miniapps.router import MiniAppRouter
+from state.awaiting import ConversationStateManager
+from state.message import Source
+from state.stopping import Stop, read_stop
+from turns.lanes import Turns
+from turns.ledger import Ledger, read_unfinished
+from turns.records import Records
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A person's message that changed in Discord.
+
+    message: as it stands now. before: as it was recorded in the channel's conversation. is_by_author: its author
+    edited it; a link that is unfurled, or a pin, is no edit.
+    """
+
+    channel_id: int
+    guild_id: int
+    message: MessageRecord
+    before: MessageRecord | None
+    is_by_author: bool
+
+    @property
+    def is_reworded(self) -> bool:
+        return self.before is not None and self.before.content != self.message.content
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """What is to be forgotten in some channels.
+
+    message_ids: these messages, which were deleted; None: all that was said up to the id `through`. author_id: by this
+    person; None: by anybody. guild_id: of all channels of a guild, where the bot is no longer.
+    """
+
+    channel_ids: Collection[int]
+    message_ids: frozenset[int] | None = None
+    author_id: int | None = None
+    guild_id: int | None = None
+    through: int = 0
+
+    def covers(self, message: MessageRecord) -> bool:
+        if self.message_ids is not None:
+            return message.message_id in self.message_ids
+        return self.author_id in (None, message.author_id)
+
+    @property
+    def sources(self) -> list[Source]:
+        """What agents keep nothing of, which they may have looked up from another channel."""
+        if self.message_ids is not None:
+            return [("message", message_id) for message_id in self.message_ids]
+        if self.author_id is not None:
+            return [("person", self.author_id)]
+        return [("channel", channel_id) for channel_id in self.channel_ids]
+
+
+class Holder:
+    """Keeps something of a channel or person; subclasses define what concerns them."""
+
+    def revised(self, edit: Edit) -> bool:  # noqa: ARG002 - most keep nothing of it
+        """Follows an edit. Returns whether words that are stored beside the transcript have to go."""
+        return False
+
+    def forget(self, what: Forget) -> None:
+        """Drops what is to be forgotten."""
+
+    def expire(self, before: datetime) -> None:
+        """Drops what was said before."""
+
+    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - most keep nothing over a restart
+        """What is stored of a channel, or, with 0, of the process; None: nothing."""
+        return None
+
+    def restore(self, channel_id: int, stored: Any) -> None:
+        """Takes back what snapshot() gave. Raises ValueError for what cannot be read."""
+
+
+class Edits:
+    """Makes an Edit of a message that changed, and has all holders follow it."""
+
+    def __init__(
+        self, conversations: ConversationManager, holders: Holders, bot: Callable[[], tuple[str, int]]
+    ) -> None:
+        self._conversations = conversations
+        self._holders = holders
+        self._bot = bot
+
+    def follow(self, channel_id: int, guild_id: int, message: MessageRecord, *, is_by_author: bool) -> None:
+        conversation = self._conversations.get(channel_id)
+        before = conversation.find(message.message_id) if conversation else None
+        message = self._as_stop(message, before)
+        self._holders.revised(Edit(channel_id, guild_id, message, before, is_by_author))
+
+    def _as_stop(self, record: MessageRecord, before: MessageRecord | None) -> MessageRecord:
+        """An edited message, which goes on telling the bot to keep out where it did and still says so."""
+        if before is None or not before.tells_off:
+            return record
+        says_so = read_stop(record.content, record.calls_bot or self._bot()[0]) is Stop.KEEP_OUT
+        return replace(record, tells_off=says_so or record.content == before.content)
+
+
+class Holders:
+    """All holders, in the order in which they registered."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._holders: list[Holder] = []
+        self._of_channels: dict[str, Holder] = {}
+        self._of_process: dict[str, Holder] = {}
+
+    def register(self, *holders: Holder, of_channels: str = "", of_process: str = "") -> None:
+        """of_channels, of_process: the name under which the snapshots of a single holder are stored."""
+        self._holders += holders
+        for holder in holders:
+            if of_channels:
+                self._of_channels[of_channels] = holder
+                self._keeper.register(of_channels, holder.snapshot)
+            if of_process:
+                self._of_process[of_process] = holder
+                self._keeper.register_process(of_process, holder.snapshot)
+
+    def revised(self, edit: Edit) -> None:
+        changed = [holder for holder in self._holders if holder.revised(edit)]
+        if changed:
+            self._keeper.purge(edit.channel_id)
+
+    def forget(self, what: Forget) -> None:
+        for holder in self._holders:
+            holder.forget(what)
+        for channel_id in what.channel_ids:
+            if what.message_ids is None or self._keeper.has(channel_id):
+                self._keeper.purge(channel_id)
+
+    def expire(self, before: datetime) -> None:
+        for holder in self._holders:
+            holder.expire(before)
+
+    def restore_process(self, stored: Mapping[str, Any]) -> None:
+        for name, holder in self._of_process.items():
+            restored(partial(holder.restore, 0), stored.get(name), layer=name)
+
+    def restore(self, channel_id: int, stored: Mapping[str, Any]) -> None:
+        for name, holder in self._of_channels.items():
+            restored(partial(holder.restore, channel_id), stored.get(name), layer=name, channel=channel_id)
+
+
+class DecisionHolder(Holder):
+    """The last decisions, and the decision log."""
+
+    def __init__(
+        self, decisions: RecentDecisions, learning: Learning, records: Records, clock: Callable[[], datetime]
+    ) -> None:
+        self._decisions = decisions
+        self._learning = learning
+        self._records = records
+        self._clock = clock
+
+    def revised(self, edit: Edit) -> bool:
+        message = edit.message
+        self._learning.revised(message.message_id, edit.channel_id, message.author_id, message.content, edit.guild_id)
+        return False
+
+    def forget(self, what: Forget) -> None:
+        if what.message_ids is not None:
+            for mark in self._learning.deleted(what.message_ids, self._clock()):
+                self._records.unfollow(mark, Unwelcome.DELETED)
+            for message_id in what.message_ids:
+                self._decisions.discard(message_id)
+        elif what.author_id is not None:
+            self._learning.forgotten(None, what.author_id, through=what.through)
+            self._decisions.drop(lambda entry: what.author_id in (entry.author_id, entry.decision.partner))
+        else:
+            self._decisions.drop(partial(_is_in, what.channel_ids))
+            if what.guild_id is not None:
+                self._learning.guild_forgotten(what.guild_id, through=what.through)
+            else:
+                for channel_id in what.channel_ids:
+                    self._learning.forgotten(channel_id, None, through=what.through)
+
+    def expire(self, before: datetime) -> None:
+        self._learning.expire(before)
+
+
+def _is_in(channel_ids: Collection[int], entry: LoggedDecision) -> bool:
+    return entry.channel_id in channel_ids
+
+
+class TranscriptHolder(Holder):
+    """The channels' transcripts, as far as single messages go; the rest takes as long as the disk does."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+
+    def revised(self, edit: Edit) -> bool:
+        self._keeper.revised(edit.channel_id, edit.message)
+        return False
+
+    def forget(self, what: Forget) -> None:
+        for channel_id in what.channel_ids if what.message_ids else ():
+            self._keeper.removed(channel_id, what.message_ids or ())
+
+
+class TurnHolder(Holder):
+    """The questions that are unfinished, and the turns that answer them."""
+
+    def __init__(self, turns: Turns, ledger: Ledger) -> None:
+        self._turns = turns
+        self._ledger = ledger
+
+    def revised(self, edit: Edit) -> bool:
+        if edit.is_reworded:
+            self._turns.reworded(edit.channel_id, edit.message)
+        return edit.is_reworded
+
+    def forget(self, what: Forget) -> None:
+        for channel_id in what.channel_ids:
+            self._turns.withdraw(channel_id, what.covers)
+
+    def snapshot(self, channel_id: int) -> Encode | None:
+        return self._ledger.taken(channel_id)
+
+    def restore(self, channel_id: int, stored: Any) -> None:
+        self._ledger.adopt(channel_id, read_unfinished(stored))
+
+
+class PromptHolder(Holder):
+    """Prompts and soft context."""
+
+    def __init__(self, prompts: Prompts, states: ConversationStateManager) -> None:
+        self._prompts = prompts
+        self._states = states
+
+    def forget(self, what: Forget) -> None:
+        for channel_id in what.channel_ids:
+            if what.message_ids is None:
+                self._prompts.forget(channel_id, what.author_id)
+            else:
+                self._prompts.messages_gone(channel_id, what.message_ids)
+
+    def snapshot(self, channel_id: int) -> Encode | None:
+        return as_json(self._states.stored(channel_id))
+
+    def restore(self, channel_id: int, stored: Any) -> None:
+        self._states.restore(channel_id, stored)
+
+
+class MiniAppHolder(Holder):
+    """What mini-apps keep."""
+
+    def __init__(self, miniapps: MiniAppRouter, keeper: Keeper) -> None:
+        self._miniapps = miniapps
+        self._keeper = keeper
+
+    def forget(self, what: Forget) -> None:
+        for channel_id in what.channel_ids:
+            if what.message_ids is None:
+                self._miniapps.forget(channel_id, what.author_id)
+            elif self._keeper.has(channel_id):
+                self._miniapps.retract(channel_id, what.message_ids)
+
+    def expire(self, before: datetime) -> None:
+        for channel_id in self._keeper.channels:
+            kept = self._miniapps.stored(channel_id)
+            self._miniapps.expire(channel_id, id_at(before))
+            if self._miniapps.stored(channel_id) != kept:
+                self._keeper.purge(channel_id)
+
+    def snapshot(self, channel_id: int) -> Encode | None:
+        return as_json(self._miniapps.stored(channel_id) or None)
+
+    def restore(self, channel_id: int, stored: Any) -> None:
+        self._miniapps.restore(channel_id, stored)
+
+
+class OfferHolder(Holder):
+    """What was heard where offers are on, the open offers, and the notes that some are to be made of."""
+
+    def __init__(self, initiative: Initiative, book: Book, keeper: Keeper) -> None:
+        self._initiative = initiative
+        self._book = book
+        self._keeper = keeper
+
+    def revised(self, edit: Edit) -> bool:
+        return self._initiative.listens(edit.channel_id) and self._initiative.revised(edit.channel_id, edit.message)
+
+    def forget(self, what: Forget) -> None:
+        for channel_id in what.channel_ids:
+            if what.message_ids is not None:
+                self._initiative.messages_gone(channel_id, what.message_ids)
+            else:
+                self._initiative.forget(channel_id, what.author_id)
+            if what.guild_id is not None:
+                self._initiative.leave(channel_id)
+
+    def expire(self, before: datetime) -> None:
+        for channel_id in self._keeper.channels:
+            self._initiative.expire(channel_id, id_at(before))
+
+    def snapshot(self, channel_id: int) -> Encode | None:
+        stored = self._book.stored(channel_id)
+        return stored.to_json if stored else None
+
+    def restore(self, channel_id: int, stored: Any) -> None:
+        self._book.restore(channel_id, stored)
+
+
+class ConversationHolder(Holder):
+    """The conversations, and what agents keep for themselves in them of any channel.
+
+    restored: what was stored of conversations, which go on once their messages are read, too.
+    """
+
+    def __init__(self, conversations: ConversationManager, ledger: Ledger, keeper: Keeper) -> None:
+        self._conversations = conversations
+        self._ledger = ledger
+        self._keeper = keeper
+        self.restored: dict[int, StoredConversation] = {}
+
+    def revised(self, edit: Edit) -> bool:
+        has_changed = self._conversations.revise(edit.channel_id, edit.message)
+        # Of words that are not here it is not known whether they differ.
+        if edit.is_by_author and (edit.before is None or edit.is_reworded):
+            self._take_back(("message", edit.message.message_id))
+        return has_changed and edit.before is None
+
+    def forget(self, what: Forget) -> None:
+        for channel_id in what.channel_ids:
+            if what.message_ids is not None:
+                self._conversations.forget_messages(channel_id, what.message_ids)
+            elif what.author_id is not None:
+                self._conversations.forget_author(channel_id, what.author_id)
+            else:
+                self._conversations.end(channel_id)
+        self._take_back(*what.sources)
+
+    def _take_back(self, *sources: Source) -> None:
+        for channel_id in {*self._conversations.take_back(*sources), *self._ledger.follow(self._conversations.current)}:
+            self._keeper.purge(channel_id)
+
+    def expire(self, before: datetime) -> None:
+        """Also of one that is alive what is too old goes."""
+        for channel_id in self._keeper.channels:
+            conversation = self._conversations.get(channel_id)
+            if conversation and conversation.started_at < before:
+                old = [m.message_id for m in conversation.messages if m.timestamp < before]
+                self._conversations.forget_messages(channel_id, old)
+                self._conversations.forget_history(channel_id)
+                self._keeper.purge(channel_id)
+
+    def snapshot(self, channel_id: int) -> Encode | None:
+        stored = self._conversations.stored(channel_id)
+        return stored.to_json if stored else None
+
+    def restore(self, channel_id: int, stored: Any) -> None:
+        self.restored[channel_id] = read_conversation(stored)
+
+
+class SeenHolder(Holder):
+    """Which messages were taken: one that is deleted while it waits to be taken up is taken no more."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+
+    def forget(self, what: Forget) -> None:
+        self._inbox.skip(what.message_ids or ())
+
+
+class Stored(Protocol):
+    def stored(self) -> Any: ...
+
+    def restore(self, stored: Any) -> None: ...
+
+
+class ProcessHolder(Holder):
+    """What is kept once for the process."""
+
+    def __init__(self, kept: Stored) -> None:
+        self._kept = kept
+
+    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
+        return as_json(self._kept.stored())
+
+    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
+        self._kept.restore(stored)

@@ -1,0 +1,208 @@
+"""The way of a person's message, from its record to a queued turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from time import perf_counter
+
+from agents.gateway import Place
+from conversation import ChannelConversation
+from decider import AWAITED, OFFER_ACCEPTED, OFFER_DECLINED, Decision, Reason, is_explicit_trigger
+from incoming import Incoming
+from initiative.offer import Reply
+from state.awaiting import ProcessingResult
+from state.consent import Consent
+from turns.admission import Admission
+from turns.bursts import STOPPED, Bursts
+from turns.intake import Intake
+from turns.lanes import Turns
+from turns.offer_turns import OfferReplies
+from turns.records import NOT_LISTED, Records
+from turns.turn import Question
+
+NOT_READ = Decision(False, Reason.OPTED_OUT)
+DELETED = Decision(False, Reason.DELETED)
+
+Decided = tuple[Question, Decision]
+
+
+class MessageHandler:
+    """Decides on messages and queues answers. channels: the only ones in which the bot speaks; empty: all."""
+
+    def __init__(
+        self,
+        channels: frozenset[int],
+        *,
+        consent: Consent,
+        records: Records,
+        bursts: Bursts,
+        intake: Intake,
+        admission: Admission,
+        turns: Turns,
+        offers: OfferReplies,
+    ) -> None:
+        self._channels = channels
+        self._consent = consent
+        self._records = records
+        self._bursts = bursts
+        self._intake = intake
+        self._admission = admission
+        self._turns = turns
+        self._offers = offers
+
+    def listens(self, channel_id: int) -> bool:
+        """Whether all that people say there is to be handled, and not only what may be said to the bot."""
+        return self._offers.listens(channel_id)
+
+    def ignore(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
+        """Nearly every message of every channel ends here: outside any conversation, and not said to the bot."""
+        self._records.ignored(message_id, guild_id, channel_id, author_id)
+
+    async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> None:
+        """Records a message, decides on it and queues its answer.
+
+        hears_out: what else its author says in one go is waited for, and answered with it.
+        """
+        started = perf_counter()
+        question = self._question(incoming)
+        if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
+            return  # it is taken up after a restart, and was said before somebody had it forgotten
+        self._offers.heard(question.channel_id, question.as_kept.message)
+        decision = await self._decide(incoming, question)
+        if decision is None:
+            return  # it is answered with what it goes on from
+        seconds = perf_counter() - started
+        said = [(question, decision)]
+        if hears_out and self._bursts.may_go_on(question, decision):
+            said = [s for s in await self._bursts.hear_out(question, decision) if not self._is_forgotten(s[0])]
+        self._conclude(said, seconds)
+
+    def _question(self, incoming: Incoming) -> Question:
+        record, conversation = incoming.record, incoming.conversation
+        is_private = self._consent.is_opted_out(record.author_id)
+        return Question(
+            # Also of whoever does not want to be read: for its own answer, and kept nowhere.
+            self._consent.unquoted(record),
+            incoming.guild_id,
+            incoming.channel_id,
+            Place(incoming.bot_name, incoming.guild_name, incoming.channel_name),
+            # One that an earlier process had begun with this message, and heard out, begins with it still.
+            starts_conversation=conversation is None or record.message_id <= conversation.since,
+            is_private=is_private,
+        )
+
+    def _is_forgotten(self, question: Question) -> bool:
+        return self._consent.is_forgotten(question.channel_id, question.message)
+
+    # To a decision
+
+    async def _decide(self, incoming: Incoming, question: Question) -> Decision | None:
+        """None where it is decided with what its author said just before, which waits for that."""
+        if self._channels and incoming.channel_id not in self._channels:
+            return NOT_LISTED
+        conversation = incoming.conversation
+        if conversation is None:
+            return self._begin(incoming, question)
+        return self._stop(incoming, question, conversation) or await self._judge(incoming, question, conversation)
+
+    async def _judge(
+        self, incoming: Incoming, question: Question, conversation: ChannelConversation
+    ) -> Decision | None:
+        """Within a conversation, where the message is recorded first."""
+        self._records.message(conversation, question.as_kept.message)
+        if question.is_private and not is_explicit_trigger(question.message, incoming.bot_id):
+            return NOT_READ
+        if reply := self._offers.reply_of(incoming.channel_id, question.as_kept.message):
+            return self._reply_to_offer(incoming, question, reply)
+        if self._intake.resolves(question.as_kept.message, conversation):
+            return self._permit(incoming, question, AWAITED)
+        if (judged := await self._bursts.decide(question, conversation)) is None:
+            return None
+        if conversation.is_deleted(question.message.message_id):
+            return DELETED
+        return self._permit(incoming, question, judged)
+
+    def _begin(self, incoming: Incoming, question: Question) -> Decision:
+        """Outside a conversation: one begins if the message is answered."""
+        decision = self._permit(incoming, question, self._bursts.begins(question))
+        if decision.respond:
+            self._records.began(question)
+        return decision
+
+    def _stop(self, incoming: Incoming, question: Question, conversation: ChannelConversation) -> Decision | None:
+        """Ends the answers that a message calls off, and records it; None where it ends none, and nothing happened."""
+        heard_out = self._bursts.heard_out(incoming.channel_id)
+        # Whoever does not want to be read may call an answer off all the same: no word of that is kept.
+        stopped = self._turns.stop(question.message, incoming.channel_id, manages=incoming.manages, heard_out=heard_out)
+        if stopped is None:
+            return None
+        self._bursts.stop(stopped.questions)
+        self._records.silenced(stopped.silently, STOPPED)  # before anybody asks which answer was told off
+        self._records.stopped(conversation, question, stopped)
+        return Decision(False, Reason.STOP, evidence=stopped.in_words(question.message.author_id))
+
+    def _reply_to_offer(self, incoming: Incoming, question: Question, reply: Reply) -> Decision:
+        if reply is Reply.YES:
+            return self._permit(incoming, question, OFFER_ACCEPTED)
+        if told := self._offers.decline(incoming.channel_id, reply):
+            self._turns.announce(question, told)
+        return OFFER_DECLINED
+
+    def _permit(self, incoming: Incoming, question: Question, decision: Decision) -> Decision:
+        if not decision.respond:
+            return decision
+        # As long as there is budget it does not matter whether a model is needed, and is not found out.
+        costs_tokens = self._admission.has_budget(incoming.now) or self._intake.needs_model(question)
+        return self._admission.permit(incoming, question, decision, costs_tokens=costs_tokens)
+
+    # From a decision to a turn
+
+    def _conclude(self, said: Sequence[Decided], seconds: float) -> None:
+        """What one person said in one go is noted, with the decision on each message, and answered together."""
+        for question, decision in said:
+            self._records.decided(question, decision, seconds)
+        if answered := [(question, decision) for question, decision in said if decision.respond]:
+            self._submit(answered)
+        for question, decision in said:
+            # Behind the question: whoever finds a message in the transcript after a kill takes it for dealt with.
+            if decision.reason is not Reason.SHUTTING_DOWN:  # the next process takes it up
+                self._records.keep(question)
+
+    def _submit(self, answered: Sequence[Decided]) -> None:
+        """Has messages answered together, or, where one takes up an offer, what that is about."""
+        newest, decision = answered[-1]
+        if decision.reason is Reason.EXPLICIT_TRIGGER:
+            self._records.called(newest)
+        if decision.reason is Reason.OFFER_ACCEPTED:
+            self._offers.accept(newest)
+            return
+        questions = [
+            replace(question, is_unprompted=each.is_unprompted, may_decline=each.may_decline)
+            for question, each in answered
+        ]
+        self._intake.submit(*questions)
+        self._records.queued(questions)
+
+    # Clicks, as if their author had said them in reply to the card
+
+    def resolve(self, clicked: Incoming, meaning: ProcessingResult) -> None:
+        """Queues what a click answers to a prompt."""
+        question = self._clicked(clicked)
+        self._records.clicked(question)
+        self._intake.resolve(question, meaning)
+        self._offers.clicked(question)
+        self._records.said(question, question.message)
+
+    def accept(self, clicked: Incoming) -> None:
+        """Has an offer answered that a click takes up."""
+        question = self._clicked(clicked)
+        self._records.touched(question)  # which the open offer has kept alive until now
+        if self._offers.accept_by_click(question):
+            self._records.clicked(question)
+        self._records.said(question, question.message)
+
+    def _clicked(self, clicked: Incoming) -> Question:
+        record = self._consent.readable(clicked.record)
+        place = Place(clicked.bot_name, clicked.guild_name, clicked.channel_name)
+        return Question(record, clicked.guild_id, clicked.channel_id, place, card_id=record.reply_to_id)

@@ -1,0 +1,230 @@
+"""What is recorded of each message: its decision, the decision log, the conversation, and the transcript."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import structlog
+
+from agents.coordinator import Choice
+from conversation import ChannelConversation, ConversationManager, MessageRecord, Unwelcome
+from decider import EXPLICIT, NOT_JUDGED, NOTHING, Decision, Reason, RecentDecisions
+from followup.learning import Learning
+from followup.outcomes import Mark
+from miniapps.base import FollowUp
+from state.agent_state import GENERAL
+from state.consent import Consent
+from state.limits import Limits
+from turns.turn import Question, Stopped
+
+log = structlog.get_logger()
+
+NOT_LISTED = Decision(False, Reason.CHANNEL_NOT_LISTED)
+
+
+class Transcripts(Protocol):
+    """Where channels' transcripts and unfinished questions are stored."""
+
+    def said(self, channel_id: int, guild_id: int, record: MessageRecord) -> None: ...
+
+    async def noted(self) -> None: ...
+
+
+class Listener(Protocol):
+    """Is told of questions."""
+
+    def answered(self, question: Question) -> None:
+        """The question is being answered, and will not be declined."""
+
+    def follow_up(self, question: Question, follow_up: FollowUp) -> None:
+        """A mini-app wants to come back to what it did for a question."""
+
+
+class Records:
+    """The one place that notes what becomes of messages. transcripts: stores what is said in conversations."""
+
+    def __init__(
+        self,
+        conversations: ConversationManager,
+        transcripts: Transcripts,
+        decisions: RecentDecisions,
+        learning: Learning,
+        limits: Limits,
+        consent: Consent,
+    ) -> None:
+        self._conversations = conversations
+        self._transcripts = transcripts
+        self._decisions = decisions
+        self._learning = learning
+        self._limits = limits
+        self._consent = consent
+        self._listeners: list[Listener] = []
+
+    def subscribe(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    # Messages
+
+    def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
+        """A message outside any conversation that triggers nothing."""
+        self._decisions.add_ignored(message_id, channel_id, author_id, NOTHING)
+        if log.is_enabled_for(logging.DEBUG):
+            _log_decision(logging.DEBUG, guild_id, channel_id, message_id, NOTHING, 0.0)
+
+    def message(self, conversation: ChannelConversation, record: MessageRecord) -> None:
+        """Adds a person's message to the conversation, and notes whether it tells the bot off."""
+        was_told_off = conversation.engagement.standing(record.author_id).told_off
+        self._conversations.record_message(conversation.channel_id, record)
+        if not conversation.engagement.standing(record.author_id).told_off:
+            return
+        if not was_told_off:
+            self._learning.told_off(conversation.channel_id, record.timestamp)
+        if conversation.engagement_at(record).is_telling_off(record):
+            answered = self._learning.outcomes.told_off(conversation.channel_id, record.timestamp.timestamp())
+            self.unfollow(answered, Unwelcome.TOLD_OFF)
+
+    def began(self, question: Question) -> None:
+        """A conversation begins with this message."""
+        self._conversations.start(question.channel_id, [question.as_kept.message])
+
+    def called(self, question: Question) -> None:
+        """Somebody has called the bot: the channel's conversation is followed, whatever was unwelcome there."""
+        self._conversations.follow(question.channel_id)
+
+    def stopped(self, conversation: ChannelConversation, question: Question, stopped: Stopped) -> None:
+        """A message that ended answers."""
+        self.message(conversation, replace(question.as_kept.message, tells_off=stopped.tells_off))
+        if stopped.tells_off and stopped.is_unprompted:
+            self._conversations.follow(question.channel_id, Unwelcome.TOLD_OFF)
+
+    def clicked(self, question: Question) -> None:
+        """A click that counts as a message of the conversation."""
+        self._conversations.record_message(question.channel_id, question.message)
+
+    def touched(self, question: Question) -> None:
+        """A click that keeps the conversation alive."""
+        self._conversations.touch(question.channel_id)
+
+    def unfollow(self, mark: Mark | None, unwelcome: Unwelcome) -> None:
+        """Follows no longer where an answer was not welcome, if nobody had called the bot or been asked by it.
+
+        What becomes of an earlier conversation's is no word on this one.
+        """
+        answered = self._decisions.find(mark.message_id) if mark else None
+        conversation = self._conversations.get(answered.channel_id) if answered else None
+        if answered and conversation and answered.message_id >= conversation.since and answered.decision.is_unprompted:
+            self._conversations.follow(answered.channel_id, unwelcome)
+
+    def keep(self, question: Question) -> None:
+        """Appends a message that is recorded in a conversation to the channel's transcript."""
+        conversation = self._conversations.get(question.channel_id)
+        if conversation and (current := conversation.find(question.message.message_id)):
+            self.said(question, current)
+
+    def said(self, question: Question, record: MessageRecord) -> None:
+        """Appends a message to the transcript of the question's channel."""
+        self._transcripts.said(question.channel_id, question.guild_id, record)
+
+    async def stored(self) -> None:
+        """Waits until all that is unfinished would survive a kill."""
+        await self._transcripts.noted()
+
+    # Decisions
+
+    def decided(self, question: Question, decision: Decision, seconds: float) -> None:
+        """The one decision on a message."""
+        channel_id, message_id = question.channel_id, question.message.message_id
+        is_news = not question.starts_conversation or decision not in (NOTHING, NOT_LISTED)
+        note = self._decisions.add if is_news else self._decisions.add_ignored
+        note(message_id, channel_id, question.message.author_id, decision)
+        if decision.tier == EXPLICIT.tier:
+            self._conversations.record_call(channel_id, question.message.author_id)
+        level = logging.INFO if is_news else logging.DEBUG
+        _log_decision(level, question.guild_id, channel_id, message_id, decision, seconds)
+        self._learn(question, decision)
+
+    def _learn(self, question: Question, decision: Decision) -> None:
+        record, channel_id = question.as_kept.message, question.channel_id
+        conversation = self._conversations.get(channel_id)
+        if conversation is None or decision.reason is Reason.DELETED or self._consent.is_opted_out(record.author_id):
+            return
+        if self._consent.is_forgotten(channel_id, record):
+            return
+        if decision.reason is Reason.STOP:  # whose evidence names people, who may want to be forgotten
+            decision = replace(decision, evidence="")
+        self._learning.decided(
+            record,
+            question.guild_id,
+            conversation,
+            decision,
+            is_explicit=decision.tier == EXPLICIT.tier,
+            is_judgement=decision.reason not in NOT_JUDGED,
+        )
+
+    def picked(self, questions: Sequence[Question], choice: Choice) -> None:
+        """Among several agents one was chosen for these."""
+        ids = [question.message.message_id for question in questions]
+        log.info("agent_picked", messages=ids, agent=choice.agent, reason=choice.why)
+        self._learning.assigned(ids, "" if choice.agent == GENERAL else choice.agent, choice.why)
+        for message_id in ids:
+            self._decisions.assigned(message_id, choice.in_words())
+
+    def silenced(self, questions: Iterable[Question], silence: Decision) -> None:
+        """These were to be answered, and are not."""
+        for question in questions:
+            message, channel_id = question.message, question.channel_id
+            noted = self._decisions.find(message.message_id)
+            before = noted.decision if noted else silence
+            if noted and not before.respond:
+                continue  # somebody's stop has ended it
+            decision = replace(before, respond=False, reason=silence.reason, evidence=silence.evidence)
+            self._decisions.add(message.message_id, channel_id, message.author_id, decision)
+            if question.burst in (None, message.message_id):  # what was said in one go was counted once
+                self._limits.give_back(message.author_id)
+            is_judgement = silence.reason not in NOT_JUDGED
+            self._learning.silent(message, channel_id, silence.reason, is_judgement=is_judgement)
+
+    # Turns
+
+    def queued(self, questions: Iterable[Question]) -> None:
+        """These are to be answered; of those that the agent may decline it is known only when their turn has ended."""
+        self._answered(question for question in questions if not question.may_decline)
+
+    def ended(self, questions: Sequence[Question], silence: Decision | None) -> None:
+        """A turn has ended. silence: the decision by which nothing was said."""
+        if silence is None:
+            self._answered(question for question in questions if question.may_decline)
+        else:
+            self.silenced(questions, silence)
+
+    def _answered(self, questions: Iterable[Question]) -> None:
+        for question in questions:
+            for listener in self._listeners:
+                listener.answered(question)
+
+    def follow_up(self, question: Question, follow_up: FollowUp) -> None:
+        """A mini-app wants to come back to what it did for a question."""
+        if not self._consent.is_opted_out(question.message.author_id):
+            for listener in self._listeners:
+                listener.follow_up(question, follow_up)
+
+
+def _log_decision(
+    level: int, guild_id: int, channel_id: int, message_id: int, decision: Decision, seconds: float
+) -> None:
+    """The one line on a message. Not to begin a conversation is an everyday matter, written at debug level."""
+    log.log(
+        level,
+        "decided",
+        guild=guild_id,
+        channel=channel_id,
+        message=message_id,
+        decision="respond" if decision.respond else "silent",
+        reason=decision.reason,
+        tier=decision.tier,
+        score=decision.score,
+        elapsed_ms=round(1000 * seconds, 2),
+    )

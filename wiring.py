@@ -1,0 +1,451 @@
+"""Who is given what, built bottom up: storage, what is stored, agents, turns, offers, the way in, what is kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import discord
+import structlog
+from discord import app_commands
+
+from agents.coordinator import Candidate, Picker
+from agents.general import OWN_TOOLS, GeneralAgent
+from agents.judge import ModelAnswerable, ModelJudge
+from agents.mcp_file import McpError, McpServer, load_mcp
+from agents.mcp_servers import McpTools
+from agents.models import DEMO, build_model
+from agents.rewriter import ModelRewriter
+from agents.roster import AgentEntry, RosterError, load_roster
+from agents.searching import search_tool
+from agents.server_state import server_state
+from agents.team import Team
+from agents.tools import own_tools
+from agents.ums import UMSAgent
+from commands import ClickEdge, Clicks, OfferClicks, Tours, add_commands
+from config import SettingError, Settings
+from conversation import ConversationManager, MessageRecord
+from decider import (
+    FollowupRules,
+    FollowupTier,
+    LoggedDecision,
+    RecentDecisions,
+    ResponseDecider,
+    TrainedFollowup,
+)
+from delivery.backlog import Backlog
+from delivery.discord_wire import DiscordWire
+from delivery.hands import DiscordHands
+from delivery.history import HISTORY_AGE, ChannelHistory
+from delivery.inbox import Inbox
+from delivery.noted_wire import Wires
+from delivery.prompts import Prompts
+from delivery.reading import Reader
+from delivery.tour import TourFacts
+from followup.decision_log import DecisionLog
+from followup.learning import Learning
+from followup.model import Eagerness, ModelFileError, load_model
+from initiative.book import Book
+from initiative.initiative import NOT_READY, OVER_BUDGET, Initiative
+from initiative.offers import Offers
+from initiative.restraint import Restraint
+from initiative.triggers import TRIGGERS
+from memory.catchup import CatchUp
+from memory.holders import (
+    ConversationHolder,
+    DecisionHolder,
+    Edits,
+    Holders,
+    MiniAppHolder,
+    OfferHolder,
+    ProcessHolder,
+    PromptHolder,
+    SeenHolder,
+    TranscriptHolder,
+    TurnHolder,
+)
+from memory.keeper import Keeper
+from memory.life import ALIVE, Life
+from memory.privacy import FORGOTTEN, OPTED_OUT, Privacy
+from memory.stores import mark_of, open_stores
+from miniapps.base import MiniApp
+from miniapps.router import MiniAppRouter, discover
+from miniapps.trip_planner import TripPlanner
+from miniapps.venues import NominatimVenues, SampleVenues
+from state.awaiting import ConversationStateManager
+from state.consent import Consent, Forgotten
+from state.limits import Budget, Limits
+from state.optout import OptOut
+from turns.admission import Admission
+from turns.answering import Answering
+from turns.bursts import Bursts
+from turns.gate import Gate
+from turns.intake import Intake
+from turns.judging import ChannelJudge, OfferJudge
+from turns.lanes import Turns
+from turns.ledger import Ledger
+from turns.message_handler import MessageHandler
+from turns.offer_turns import OfferReplies, OfferTurns
+from turns.records import Records
+from web.health import Health
+
+log = structlog.get_logger()
+
+CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
+INITIATIVE, LIMITS = "initiative", "limits"
+USER_AGENT = "parley (Discord bot)"
+
+
+class Parts:
+    """All that a bot is made of. client: not connected yet. health: told whether it is.
+
+    listener: told of each decision. followup: the second tier; None: as the settings say.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        client: discord.Client,
+        *,
+        health: Health,
+        listener: Callable[[LoggedDecision], None] | None,
+        followup: FollowupTier | None,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        self._health = health
+        self._clock = clock
+        self._build_storage()
+        self._build_state(listener)
+        self._build_models()
+        self._build_turns()
+        self._build_offers()
+        self._build_way_in(followup)
+        self._build_keeping()
+        self._build_commands()
+
+    def _build_storage(self) -> None:
+        """Storage, and what says what may be stored."""
+        self.forgotten, self.opted_out = Forgotten(), OptOut()
+        self.consent = Consent(self.opted_out, self.forgotten)
+        self.keeper = Keeper(
+            open_stores(*where(self._settings)),
+            sealed_by=mark_of(where(self._settings)[2]),
+            is_gone=self.consent.is_forgotten,
+        )
+        self.decision_log = DecisionLog(self._settings.state_dir, is_on=self._settings.decision_log != "off")
+
+    def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
+        """What channels and people are in, which is stored as it changes."""
+        settings, keeper = self._settings, self.keeper
+        self.gate = Gate()
+        self.decisions = RecentDecisions(listener=listener)
+        self.learning = Learning(self.decision_log, keeps_content=settings.decision_log == "content")
+        self.limits = Limits(turns_per_user_minute=settings.turns_per_user_minute, daily_tokens=settings.daily_tokens)
+        self.budget = Budget(self.limits, self._clock, partial(keeper.touch_process, LIMITS))
+        self.ledger = Ledger(on_change=partial(keeper.touch, UNFINISHED))
+        # Stored together with the answer, so that a turn that is made anew does not do the same again.
+        self.miniapps = MiniAppRouter(_miniapps(settings), on_change=lambda guid: keeper.mark(MINIAPPS, int(guid)))
+        self.states = ConversationStateManager(
+            awaiting_ttl_seconds=settings.awaiting_ttl_seconds,
+            soft_context_ttl_seconds=settings.soft_context_ttl_seconds,
+            cache_ttl_seconds=settings.cache_ttl_seconds,
+            clock=self._clock,
+            wants=lambda text, soft_context: self.miniapps.pick(text, soft_context) is not None,
+            on_change=lambda guid: keeper.touch(PROMPTS, int(guid)),
+        )
+        restraint = Restraint(
+            settings.offer_timeout_seconds,
+            settings.offer_cooldown_seconds,
+            settings.offers_per_day,
+            settings.offer_quiet_hours,
+        )
+        self.book = Book(restraint, clock=self._clock, on_change=partial(keeper.touch, INITIATIVE))
+        self.conversations = ConversationManager(
+            settings.conversation_timeout_seconds,
+            clock=self._clock,
+            keeps_open=self._keeps_open,
+            on_change=partial(keeper.touch, CONVERSATION),
+        )
+        self.records = Records(self.conversations, keeper, self.decisions, self.learning, self.limits, self.consent)
+
+    def _build_models(self) -> None:
+        """Models, and the agents that are built on them."""
+        settings, budget = self._settings, self.budget
+        self.wires = Wires(self._client, self.learning.outcomes)
+        self.reader = Reader(self._client, name_calls=settings.name_calls, clock=self._clock)
+        self._model = build_model("MODEL", settings.model)
+        judge, coordinator, rewriter = settings.judge_model, settings.coordinator_model, settings.rewrite_model
+        self._judge_model = build_model("JUDGE_MODEL", judge) if judge else self._model
+        coordinator_model = build_model("COORDINATOR_MODEL", coordinator) if coordinator else self._judge_model
+        rewrite_model = build_model("REWRITE_MODEL", rewriter) if rewriter else None
+        self.rewriter = ModelRewriter(rewrite_model, spend=budget.spend) if rewrite_model else None
+        roster = _roster(settings)
+        remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
+        picker = Picker(
+            [Candidate(entry.name, entry.about) for entry in roster],
+            model=coordinator_model,
+            has_budget=budget.may_judge,
+            spend=budget.spend,
+        )
+        hands = DiscordHands(self._client, self.consent.tellable, self._clock)
+        own = [*own_tools(hands, self._clock), search_tool(self.keeper.search.find, hands.can_read)]
+        self.mcp = McpTools(_mcp_servers(settings), taken={tool.name for tool in (*OWN_TOOLS, *own)})
+        general = GeneralAgent(
+            self._model,
+            instructions=settings.instructions,
+            tools=own,
+            toolsets=[self.mcp.toolset],
+            definitions=self.mcp.definitions,
+            keep_turns=settings.gpa_keep_turns,
+            server_state=server_state(settings.openai_state, self._model),
+            has_budget=budget.has_budget,
+        )
+        others = {agent.name: agent for agent in remotes}
+        self.team = Team(general, others, picker, bot_id=lambda: self.wires.bot()[1], shares=settings.shared_context)
+        models = filter(None, (self._model, self._judge_model, coordinator_model, rewrite_model))
+        self.connections: list[AbstractAsyncContextManager[object]] = [*models, *remotes, self.mcp]
+
+    def _build_turns(self) -> None:
+        """Answers, and the queue of turns."""
+        self.prompts = Prompts(self.states, self.wires.open, clock=self._clock)
+        answering = Answering(
+            team=self.team,
+            miniapps=self.miniapps,
+            states=self.states,
+            history=ChannelHistory(self._client, self.reader, self.consent),
+            budget=self.budget,
+            records=self.records,
+            rewrite=self.rewriter,
+            clock=self._clock,
+        )
+        self.turns = Turns(
+            conversations=self.conversations,
+            answering=answering,
+            prompts=self.prompts,
+            discord=self.wires,
+            budget=self.budget,
+            ledger=self.ledger,
+            records=self.records,
+        )
+        self.intake = Intake(
+            conversations=self.conversations,
+            states=self.states,
+            prompts=self.prompts,
+            miniapps=self.miniapps,
+            turns=self.turns,
+            bot=self.wires.bot,
+        )
+
+    def _build_offers(self) -> None:
+        """Proactive offers."""
+        offer_turns = OfferTurns(
+            conversations=self.conversations,
+            intake=self.intake,
+            decisions=self.decisions,
+            keep=self.keeper.said,
+            bot=self.wires.bot,
+        )
+        self.offers = Offers(
+            self.book,
+            open_wire=partial(DiscordWire, self._client),
+            bot=self.wires.bot,
+            stands=offer_turns.stands,
+            settled=self.keeper.settled,
+        )
+        answerable = ModelAnswerable(self._judge_model, bot_name=self._bot_name, spend=self.budget.spend)
+        self.initiative = Initiative(
+            self.book,
+            self.offers,
+            triggers=TRIGGERS,
+            forbids=self._why_mute,
+            still_stands=self.miniapps.still_stands,
+            settled=self.keeper.settled,
+            answerable=OfferJudge(answerable, self.budget) if self._settings.use_llm_judge else None,
+        )
+        self.offer_replies = OfferReplies(self.initiative, self.offers, offer_turns, self._clock)
+        self.records.subscribe(self.offer_replies)
+
+    def _build_way_in(self, followup: FollowupTier | None) -> None:
+        """The way of a message from Discord to the queue."""
+        settings = self._settings
+        judge = ModelJudge(self._judge_model, bot_name=self._bot_name, spend=self.budget.spend)
+        self.decider = ResponseDecider(
+            followup=followup or build_followup(settings),
+            judge=ChannelJudge(judge, self.budget) if settings.use_llm_judge else None,
+            window_seconds=settings.followup_window_seconds,
+            declines=settings.decline and settings.model != DEMO,
+        )
+        self.bursts = Bursts(
+            settings.burst_seconds, conversations=self.conversations, decider=self.decider, bot=self.wires.bot
+        )
+        self.admission = Admission(self.limits, self.gate, self.turns)
+        self.handler = MessageHandler(
+            settings.channels,
+            consent=self.consent,
+            records=self.records,
+            bursts=self.bursts,
+            intake=self.intake,
+            admission=self.admission,
+            turns=self.turns,
+            offers=self.offer_replies,
+        )
+        self.inbox = Inbox(self.reader, self.conversations, self.handler)
+
+    def _build_keeping(self) -> None:
+        """Who keeps something of channels and people; and what reaches all of them."""
+        settings, keeper = self._settings, self.keeper
+        self.holders = holders = Holders(keeper)
+        conversations = ConversationHolder(self.conversations, self.ledger, keeper)
+        self.catch_up = CatchUp(
+            seconds=settings.catch_up_seconds,
+            burst_seconds=settings.burst_seconds,
+            backlog=Backlog(self._client, settings.channels, self._unquoted),
+            conversations=self.conversations,
+            turns=self.turns,
+            keeper=keeper,
+            gate=self.gate,
+            holders=holders,
+            take=self.inbox.take,
+            clock=self._clock,
+        )
+        holders.register(DecisionHolder(self.decisions, self.learning, self.records, self._clock))
+        holders.register(TranscriptHolder(keeper), SeenHolder(self.inbox))
+        holders.register(self.catch_up, of_process=ALIVE)
+        holders.register(PromptHolder(self.prompts, self.states), of_channels=PROMPTS)
+        holders.register(MiniAppHolder(self.miniapps, keeper), of_channels=MINIAPPS)
+        holders.register(OfferHolder(self.initiative, self.book, keeper), of_channels=INITIATIVE)
+        holders.register(conversations, of_channels=CONVERSATION)
+        holders.register(TurnHolder(self.turns, self.ledger), of_channels=UNFINISHED)
+        holders.register(ProcessHolder(self.limits), of_process=LIMITS)
+        holders.register(ProcessHolder(self.opted_out), of_process=OPTED_OUT)
+        holders.register(ProcessHolder(self.forgotten), of_process=FORGOTTEN)
+        self.edits = Edits(self.conversations, holders, self.wires.bot)
+        self.privacy = Privacy(
+            holders=holders,
+            keeper=keeper,
+            decision_log=self.decision_log,
+            opted_out=self.opted_out,
+            forgotten=self.forgotten,
+            reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
+            clock=self._clock,
+        )
+        self.life = Life(
+            keeper=keeper,
+            holders=holders,
+            conversations=conversations,
+            catch_up=self.catch_up,
+            privacy=self.privacy,
+            is_well=lambda: self._health.problem() is None and not self.turns.draining,
+            retention=timedelta(days=settings.retention_days),
+            clock=self._clock,
+        )
+
+    def _build_commands(self) -> None:
+        """Slash commands and clicks."""
+        edge = ClickEdge(self.reader, self.conversations, self.admission, self.handler, self.keeper)
+        self.clicks = Clicks(self.states, self.prompts, edge)
+        self.offer_clicks = OfferClicks(self.initiative, self.offers, edge)
+        self.tours = Tours(guide=self.initiative, facts=self._tour_facts)
+        self.tree = app_commands.CommandTree(self._client)
+        add_commands(self.tree, self.decisions, self.privacy, offers=self.initiative, tours=self.tours)
+
+    # What some are asked by others
+
+    def _keeps_open(self, channel_id: int) -> bool:
+        """Whether a conversation outlasts its timeout, since a prompt or an offer is open there."""
+        channel = self.book.get(channel_id)
+        return self.states.is_awaiting(channel_id) or (channel is not None and channel.offer is not None)
+
+    def sweep(self) -> None:
+        """Drops what can no longer matter."""
+        now = self._clock()
+        self.conversations.sweep()
+        for channel_id in self.conversations.let_go(self.is_waiting):
+            self.keeper.purge(channel_id)
+        self.states.sweep()
+        self.limits.sweep(now)
+        self.learning.outcomes.sweep(now.timestamp())
+        self.privacy.sweep()
+
+    def is_waiting(self, channel_id: int, ask_id: str) -> bool:
+        """Whether a run of the agent's still waits there for somebody, or is about to go on."""
+        open_ids = (prompt.ask.context.get("ask_id") for prompt in self.states.prompts(channel_id))
+        return self.turns.is_busy(channel_id) or ask_id in open_ids
+
+    def _bot_name(self) -> str:
+        return self.wires.bot()[0]
+
+    def _unquoted(self, message: discord.Message) -> MessageRecord:
+        return self.consent.unquoted(self.reader.record(message))
+
+    def _why_mute(self, _guild_id: int, channel_id: int) -> str | None:
+        """Why the bot may not speak of itself in a channel, in a word; None where it may."""
+        if self.turns.draining or not self._client.is_ready() or self.gate.is_closed(channel_id):
+            return NOT_READY
+        if not self.budget.may_judge():
+            return OVER_BUDGET  # what is left is for those who mention it
+        if self._settings.channels and channel_id not in self._settings.channels:
+            return "not_listed"
+        channel = self._client.get_channel(channel_id)
+        if not isinstance(channel, discord.abc.GuildChannel):
+            return "no_channel"
+        allowed = channel.permissions_for(channel.guild.me)
+        return None if allowed.view_channel and allowed.send_messages else "missing_permission"
+
+    def _tour_facts(self, interaction: discord.Interaction) -> TourFacts:
+        status = self.initiative.status(interaction.channel_id or 0)
+        return TourFacts(
+            bot_name=self._bot_name(),
+            may_speak=status.may_speak,
+            offers_on=status.is_on,
+            offers_per_day=status.per_day,
+            can_plan_trips=True,
+            retention_days=self._settings.retention_days,
+        )
+
+
+def where(settings: Settings) -> tuple[Path, str | None, str | None]:
+    """Where what is kept is stored, and with which keys."""
+    redis_url, keys = (s.get_secret_value() if s else None for s in (settings.redis_url, settings.state_key))
+    return settings.state_dir, redis_url, keys
+
+
+def build_followup(settings: Settings) -> FollowupTier:
+    """The trained model, or, where its file cannot be used, rules of thumb."""
+    try:
+        return TrainedFollowup(load_model(), Eagerness(settings.followup_eagerness))
+    except ModelFileError as error:
+        log.warning("followup_model_unusable", detail=str(error), meaning="rules of thumb follow conversations instead")
+        return FollowupRules(settings.followup_window_seconds)
+
+
+def _roster(settings: Settings) -> tuple[AgentEntry, ...]:
+    """The remote agents. Raises SettingError."""
+    if settings.agents is None:
+        return ()
+    try:
+        return load_roster(settings.agents, os.environ)
+    except RosterError as error:
+        raise SettingError(str(error)) from None
+
+
+def _mcp_servers(settings: Settings) -> tuple[McpServer, ...]:
+    """The servers that lend the general agent tools. Raises SettingError."""
+    if settings.mcp_config is None:
+        return ()
+    try:
+        return load_mcp(settings.mcp_config, os.environ)
+    except McpError as error:
+        raise SettingError(str(error)) from None
+
+
+def _miniapps(settings: Settings) -> list[MiniApp]:
+    """The trip planner, and what else is installed."""
+    venues = NominatimVenues(settings.nominatim_url, USER_AGENT) if settings.nominatim_url else SampleVenues()
+    return [TripPlanner(venues), *discover()]
