@@ -295,7 +295,7 @@ class Parts:
             turns=self.turns,
             offers=self.offer_replies,
         )
-        self.inbox = Inbox(self.reader, self.conversations, self.handler)
+        self.inbox = Inbox(self.reader, self.conversations, self.initiative, self.records, self.handler)
 
     def _build_keeping(self) -> None:
         """Who keeps something of channels and people; and what reaches all of them."""

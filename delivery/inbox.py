@@ -15,14 +15,22 @@ from incoming import Incoming
 SEEN_IDS = 4_000
 
 
-class Handler(Protocol):
-    """What becomes of messages."""
+class Listener(Protocol):
+    """Offers, where they are on."""
 
     def listens(self, channel_id: int) -> bool:
         """Whether all that people say there is to be handled, and not only what may be said to the bot."""
 
-    def ignore(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
-        """Nearly every message of every channel ends here: outside any conversation, and not said to the bot."""
+
+class Records(Protocol):
+    """Where decisions are noted."""
+
+    def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
+        """A message outside any conversation that triggers nothing."""
+
+
+class Handler(Protocol):
+    """What becomes of messages."""
 
     async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> None: ...
 
@@ -30,28 +38,42 @@ class Handler(Protocol):
 class Inbox:
     """Turns messages into Incomings for the handler."""
 
-    def __init__(self, reader: Reader, conversations: ConversationManager, handler: Handler) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        conversations: ConversationManager,
+        listener: Listener,
+        records: Records,
+        handler: Handler,
+    ) -> None:
         self._reader = reader
         self._conversations = conversations
+        self._listener = listener
+        self._records = records
         self._handler = handler
         self._seen: OrderedDict[int, None] = OrderedDict()
 
     async def take(self, message: discord.Message, *, hears_out: bool = False) -> None:
-        """Has a person's message handled, once. hears_out: with what else they say in one go."""
+        """Has a person's message handled, once. hears_out: with what else they say in one go.
+
+        Nearly every message of every channel ends here: outside any conversation, and not said to the bot.
+        """
         if not is_said_by_people(message) or message.id in self._seen:  # after a RESUME Discord can send one twice
             return
-        self.skip([message.id])
+        self._seen[message.id] = None
+        if len(self._seen) > SEEN_IDS:
+            self._seen.popitem(last=False)
         channel_id = message.channel.id
         conversation = self._conversations.get(channel_id)
-        if conversation or self._handler.listens(channel_id) or self._reader.may_concern_us(message):
+        if conversation or self._listener.listens(channel_id) or self._reader.may_concern_us(message):
             await self._handler.handle(self._reader.incoming(message, conversation), hears_out=hears_out)
         else:
             guild_id = message.guild.id if message.guild else 0
-            self._handler.ignore(message.id, guild_id, channel_id, message.author.id)
+            self._records.ignored(message.id, guild_id, channel_id, message.author.id)
 
     def skip(self, message_ids: Iterable[int]) -> None:
         """These are not taken any more."""
         for message_id in message_ids:
             self._seen[message_id] = None
-            if len(self._seen) > SEEN_IDS:
-                self._seen.popitem(last=False)
+        while len(self._seen) > SEEN_IDS:
+            self._seen.popitem(last=False)

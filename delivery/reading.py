@@ -36,8 +36,18 @@ class Reader:
         self._clock = clock
 
     def may_concern_us(self, message: discord.Message) -> bool:
-        """Whether a message outside any conversation may mention the bot, call it by name or reply to it."""
-        return may_address(message, bot_of(self._client)[1], self._names(message.guild))
+        """Whether a message may mention the bot, call it by name or reply to it.
+
+        Without that no conversation begins, and no more is read.
+        """
+        if (names := self._names(message.guild)) and may_call(message.content, names):
+            return True
+        if message.role_mentions or self._client.user in message.mentions:
+            return True
+        if message.reference is None:
+            return False
+        replied_to = message.reference.resolved
+        return not isinstance(replied_to, discord.Message) or replied_to.author == self._client.user
 
     def record(self, message: discord.Message) -> MessageRecord:
         return to_record(message, bot_of(self._client)[1], self._names(message.guild))
@@ -100,21 +110,6 @@ def is_persons(message: discord.Message) -> bool:
 def is_said_by_people(message: discord.Message) -> bool:
     """Whether a person said it in a channel of a guild: no direct message, no thread."""
     return is_persons(message) and isinstance(message.channel, discord.abc.GuildChannel)
-
-
-def may_address(message: discord.Message, user_id: int, names: tuple[str, ...] = ()) -> bool:
-    """Whether it may mention this user, call them by one of these names, or reply to them.
-
-    Without that no conversation begins, and no more is read.
-    """
-    if names and may_call(message.content, names):
-        return True
-    if message.role_mentions or any(user.id == user_id for user in message.mentions):
-        return True
-    if message.reference is None:
-        return False
-    replied_to = message.reference.resolved
-    return not isinstance(replied_to, discord.Message) or replied_to.author.id == user_id
 
 
 def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...] = ()) -> MessageRecord:

@@ -35,35 +35,36 @@ class Intake:
         self._turns = turns
         self._bot = bot
 
-    def resolves(self, message: MessageRecord, conversation: ChannelConversation) -> ProcessingResult | None:
-        """What a message means that resolves something we asked its author; nothing has happened by that yet."""
+    def read(self, question: Question, conversation: ChannelConversation) -> Question:
+        """The question with its meaning, if it resolves something we asked its author; nothing happens by that yet."""
+        message = question.as_kept.message
         if self._states.awaited_of(conversation.channel_id, message.author_id) is None:
-            return None
+            return question
         meaning = self._meaning(message, conversation)
-        return meaning if meaning.prompt else None
+        return replace(question, meaning=meaning) if meaning.prompt else question
 
     def needs_model(self, question: Question) -> bool:
         """Whether a message that wants an answer is for the agent, and not for a mini-app."""
-        message, channel_id = question.as_kept.message, question.channel_id
-        conversation = self._conversations.get(channel_id)
-        meaning = self.resolves(message, conversation) if conversation else None
-        if meaning:
-            return meaning.route_to is RouteTarget.AGENT
-        return self._miniapps.pick(self._words(message), self._states.soft_context(channel_id)) is None
+        if question.meaning.prompt:
+            return not question.by_miniapp
+        words = self._words(question.as_kept.message)
+        return self._miniapps.pick(words, self._states.soft_context(question.channel_id)) is None
 
     def submit(self, *questions: Question) -> None:
         """Queues a message, for the prompt that it resolves, the mini-app that wants it, or the agent.
 
         Several are of one person, said in one go, and mean something together.
         """
+        if questions[0].meaning.prompt:
+            self._answer_prompt(questions[0], questions[0].meaning)
+            return
         burst = questions[0].message.message_id if len(questions) > 1 else None
         *earlier, question = [replace(q, burst=burst) for q in questions]
         conversation = self._conversations.get(question.channel_id)
         utterance = as_one([q.message for q in questions], self._bot()[1])
         meaning = self._meaning(utterance, conversation) if conversation else question.meaning
         if meaning.prompt:
-            self.resolve(question, meaning)
-            self._settle(meaning)
+            self._answer_prompt(question, meaning)
             return
         routed = self._routed(meaning)
         if routed.route_to is RouteTarget.AGENT:  # a mini-app is given all the words with the newest
@@ -81,8 +82,9 @@ class Intake:
         self._states.count(meaning, question.channel_id)
         self._turns.submit(replace(question, meaning=meaning))
 
-    def _settle(self, meaning: ProcessingResult) -> None:
-        """The card of the prompt that was resolved shows how."""
+    def _answer_prompt(self, question: Question, meaning: ProcessingResult) -> None:
+        """Queues a message that resolves a prompt, whose card then shows how."""
+        self.resolve(question, meaning)
         if meaning.prompt and meaning.resolution_data:
             self._prompts.settle([meaning.prompt], ending_of(meaning.resolution_data, meaning.prompt.ask))
 

@@ -51,14 +51,6 @@ class MessageHandler:
         self._turns = turns
         self._offers = offers
 
-    def listens(self, channel_id: int) -> bool:
-        """Whether all that people say there is to be handled, and not only what may be said to the bot."""
-        return self._offers.listens(channel_id)
-
-    def ignore(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
-        """Nearly every message of every channel ends here: outside any conversation, and not said to the bot."""
-        self._records.ignored(message_id, guild_id, channel_id, author_id)
-
     async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> None:
         """Records a message, decides on it and queues its answer.
 
@@ -69,11 +61,11 @@ class MessageHandler:
         if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
             return  # it is taken up after a restart, and was said before somebody had it forgotten
         self._offers.heard(question.channel_id, question.as_kept.message)
-        decision = await self._decide(incoming, question)
-        if decision is None:
+        decided = await self._decide(incoming, question)
+        if decided is None:
             return  # it is answered with what it goes on from
         seconds = perf_counter() - started
-        said = [(question, decision)]
+        said, (question, decision) = [decided], decided
         if hears_out and self._bursts.may_go_on(question, decision):
             said = [s for s in await self._bursts.hear_out(question, decision) if not self._is_forgotten(s[0])]
         self._conclude(said, seconds)
@@ -97,38 +89,38 @@ class MessageHandler:
 
     # To a decision
 
-    async def _decide(self, incoming: Incoming, question: Question) -> Decision | None:
+    async def _decide(self, incoming: Incoming, question: Question) -> Decided | None:
         """None where it is decided with what its author said just before, which waits for that."""
         if self._channels and incoming.channel_id not in self._channels:
-            return NOT_LISTED
+            return question, NOT_LISTED
         conversation = incoming.conversation
         if conversation is None:
             return self._begin(incoming, question)
-        return self._stop(incoming, question, conversation) or await self._judge(incoming, question, conversation)
-
-    async def _judge(
-        self, incoming: Incoming, question: Question, conversation: ChannelConversation
-    ) -> Decision | None:
-        """Within a conversation, where the message is recorded first."""
+        if stopped := self._stop(incoming, question, conversation):
+            return question, stopped
         self._records.message(conversation, question.as_kept.message)
         if question.is_private and not is_explicit_trigger(question.message, incoming.bot_id):
-            return NOT_READ
+            return question, NOT_READ
+        return await self._judge(incoming, self._intake.read(question, conversation), conversation)
+
+    async def _judge(self, incoming: Incoming, question: Question, conversation: ChannelConversation) -> Decided | None:
+        """Of a message that is recorded, and whose meaning is read."""
         if reply := self._offers.reply_of(incoming.channel_id, question.as_kept.message):
-            return self._reply_to_offer(incoming, question, reply)
-        if self._intake.resolves(question.as_kept.message, conversation):
-            return self._permit(incoming, question, AWAITED)
+            return question, self._reply_to_offer(incoming, question, reply)
+        if question.meaning.prompt:
+            return question, self._permit(incoming, question, AWAITED)
         if (judged := await self._bursts.decide(question, conversation)) is None:
             return None
         if conversation.is_deleted(question.message.message_id):
-            return DELETED
-        return self._permit(incoming, question, judged)
+            return question, DELETED
+        return question, self._permit(incoming, question, judged)
 
-    def _begin(self, incoming: Incoming, question: Question) -> Decision:
+    def _begin(self, incoming: Incoming, question: Question) -> Decided:
         """Outside a conversation: one begins if the message is answered."""
         decision = self._permit(incoming, question, self._bursts.begins(question))
         if decision.respond:
             self._records.began(question)
-        return decision
+        return question, decision
 
     def _stop(self, incoming: Incoming, question: Question, conversation: ChannelConversation) -> Decision | None:
         """Ends the answers that a message calls off, and records it; None where it ends none, and nothing happened."""

@@ -99,10 +99,6 @@ class OfferReplies:
         self._turns = turns
         self._clock = clock
 
-    def listens(self, channel_id: int) -> bool:
-        """Whether offers are on in the channel, so that all that people say there is to be heard."""
-        return self._initiative.listens(channel_id)
-
     def heard(self, channel_id: int, message: MessageRecord) -> None:
         """A person's message, wherever it was said."""
         if self._initiative.listens(channel_id):
