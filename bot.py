@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Collection, Coroutine
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ import structlog
 import yarl
 
 from agents.models import DEMO, UnusableModelError
-from commands import CLICK_PATIENCE_SECONDS, sync
+from commands import answer_when_open, sync
 from config import SettingError, Settings, load_settings, secrets_of
 from conversation import Unwelcome
 from decider import FollowupTier, LoggedDecision
@@ -143,11 +143,8 @@ class Parley(discord.Client):
             self.initiative.dealt_with(message.channel.id, answered_id)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CLICK_PATIENCE_SECONDS):
-                await self._gate.wait(interaction.channel_id or 0)
-        if not (await self.parts.offer_clicks.answer(interaction) or await self.parts.tours.answer(interaction)):
-            await self.parts.clicks.answer(interaction)
+        if interaction.type is discord.InteractionType.modal_submit:  # clicks go to whom answer_clicks() names
+            await answer_when_open(self._gate, interaction, self.parts.clicks.answer)
 
     async def on_raw_typing(self, payload: discord.RawTypingEvent) -> None:
         self.states.typing(payload.channel_id, payload.user_id)

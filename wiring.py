@@ -26,7 +26,7 @@ from agents.server_state import server_state
 from agents.team import Team
 from agents.tools import own_tools
 from agents.ums import UMSAgent
-from commands import ClickEdge, Clicks, OfferClicks, Tours, add_commands
+from commands import ClickEdge, Clicks, OfferClicks, Tours, add_commands, answer_clicks
 from config import SettingError, Settings
 from conversation import ConversationManager, MessageRecord
 from decider import (
@@ -45,7 +45,10 @@ from delivery.inbox import Inbox
 from delivery.noted_wire import Wires
 from delivery.prompts import Prompts
 from delivery.reading import Reader
+from delivery.tour import PREFIX as TOUR
 from delivery.tour import TourFacts
+from delivery.view import OFFER_PREFIX as OFFER
+from delivery.view import PREFIX as PROMPT
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from followup.model import Eagerness, ModelFileError, load_model
@@ -350,10 +353,12 @@ class Parts:
         """Slash commands and clicks."""
         edge = ClickEdge(self.reader, self.conversations, self.admission, self.handler, self.keeper)
         self.clicks = Clicks(self.states, self.prompts, edge)
-        self.offer_clicks = OfferClicks(self.initiative, self.offers, edge)
-        self.tours = Tours(guide=self.initiative, facts=self._tour_facts)
+        offer_clicks = OfferClicks(self.initiative, self.offers, edge)
+        tours = Tours(guide=self.initiative, facts=self._tour_facts)
+        answers = {PROMPT: self.clicks.answer, OFFER: offer_clicks.answer, TOUR: tours.answer}
+        answer_clicks(self._client, self.gate, answers)
         self.tree = app_commands.CommandTree(self._client)
-        add_commands(self.tree, self.decisions, self.privacy, offers=self.initiative, tours=self.tours)
+        add_commands(self.tree, self.decisions, self.privacy, offers=self.initiative, tours=tours)
 
     # What some are asked by others
 

@@ -11,7 +11,8 @@ import structlog
 from discord import app_commands
 
 from commands.answers import INCOMPLETE
-from commands.clicks import CLICK_PATIENCE_SECONDS, NOT_YOURS, TOO_LATE, ClickEdge, Clicks
+from commands.clicks import NOT_YOURS, TOO_LATE, ClickEdge, Clicks
+from commands.items import answer_clicks, answer_when_open
 from commands.offer_clicks import OfferClicks
 from commands.offers import Offers, OffersStatus, add_offers
 from commands.privacy import (
@@ -34,7 +35,6 @@ from decider import RecentDecisions
 
 __all__ = [
     "CHANNEL_FORGOTTEN",
-    "CLICK_PATIENCE_SECONDS",
     "EXPORTED",
     "FORGOTTEN",
     "INCOMPLETE",
@@ -57,6 +57,8 @@ __all__ = [
     "Privacy",
     "Tours",
     "add_commands",
+    "answer_clicks",
+    "answer_when_open",
     "sync",
 ]
 

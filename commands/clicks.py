@@ -7,6 +7,7 @@ from dataclasses import replace
 import discord
 
 from agents.asking import APPROVAL
+from commands.items import CLICK_PATIENCE_SECONDS
 from conversation import ConversationManager
 from delivery.card import Chosen, Click, Press, Written
 from delivery.clicks import read_click, settle, show_form, whisper
@@ -25,8 +26,6 @@ TOO_LATE = "That question is no longer open."
 NOT_YOURS = "That question was put to somebody else."
 DOES_NOT_FIT = "That does not answer this question."
 FORM_TITLES = {AwaitingType.INPUT: "Your answer", AwaitingType.METADATA: "Your note"}
-# Discord waits 3 s for the answer to a click.
-CLICK_PATIENCE_SECONDS = 1.5
 FORM_SECONDS = 120.0  # to write in; the prompt's bound holds all the same
 
 

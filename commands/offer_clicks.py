@@ -26,11 +26,11 @@ class OfferClicks:
         self._offers = offers
         self._edge = edge
 
-    async def answer(self, interaction: discord.Interaction) -> bool:
-        """Answers an interaction if it is a click below an offer. Returns whether it was one."""
+    async def answer(self, interaction: discord.Interaction) -> None:
+        """Answers a click below an offer."""
         click, card = read_offer_click(interaction), interaction.message
         if click is None or card is None:
-            return False
+            return
         offer = self._offers.find(card.channel.id, click.offer_id, Posted(card.id, card.created_at))
         if offer is None:
             await whisper(interaction, TOO_LATE)
@@ -40,7 +40,6 @@ class OfferClicks:
             await whisper(interaction, NOT_YOURS)
         else:
             await self._answer(interaction, click, offer)
-        return True
 
     async def _answer(self, interaction: discord.Interaction, click: OfferClick, offer: Offer) -> None:
         channel_id = interaction.channel_id or 0

@@ -244,7 +244,7 @@ async def test_what_is_deleted_while_it_waits_is_not_answered(scene: Scene) -> N
 async def test_a_click_while_it_comes_back_is_taken_when_that_is_done_or_told(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.CLICK_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("commands.items.CLICK_PATIENCE_SECONDS", 0.05)
     async with life(scene):
         card = await asked_which(scene)
     scene.say("Ben", "nothing of interest")
@@ -252,7 +252,7 @@ async def test_a_click_while_it_comes_back_is_taken_when_that_is_done_or_told(
     async with waking(scene):
         await scene.until(lambda: reading.hits)
         assert await whisper(scene, scene.press("Ada", card, "1.")) == RESTARTING
-        monkeypatch.setattr("bot.CLICK_PATIENCE_SECONDS", 10)
+        monkeypatch.setattr("commands.items.CLICK_PATIENCE_SECONDS", 10)
         scene.press("Ada", card, "1.")
         gate.set()
         await caught_up(scene)

@@ -1,0 +1,48 @@
+"""Clicks on our cards: discord.py hands each to whoever answers for its custom_id, also after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, Self
+
+import discord
+
+from turns.gate import Gate
+
+# Discord waits 3 s for the answer to a click.
+CLICK_PATIENCE_SECONDS = 1.5
+
+Answer = Callable[[discord.Interaction], Awaitable[object]]
+
+
+def answer_clicks(client: discord.Client, gate: Gate, answers: Mapping[str, Answer]) -> None:
+    """Has each click answered by the prefix of its custom_id, once older messages of its channel are taken up."""
+    for prefix, answer in answers.items():
+        client.add_dynamic_items(_item_of(prefix, gate, answer))
+
+
+async def answer_when_open(gate: Gate, interaction: discord.Interaction, answer: Answer) -> None:
+    """Waits, shortly, until older messages of the channel are taken up."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CLICK_PATIENCE_SECONDS):
+            await gate.wait(interaction.channel_id or 0)
+    await answer(interaction)
+
+
+def _item_of(prefix: str, gate: Gate, answer: Answer) -> type[discord.ui.DynamicItem[discord.ui.Item[Any]]]:
+    class Clicked(
+        discord.ui.DynamicItem[discord.ui.Item[Any]], template=re.compile(f"{re.escape(prefix)}.*", re.DOTALL)
+    ):
+        @classmethod
+        async def from_custom_id(
+            cls, _interaction: discord.Interaction[Any], item: discord.ui.Item[Any], _match: re.Match[str], /
+        ) -> Self:
+            return cls(item)
+
+        async def callback(self, interaction: discord.Interaction[Any]) -> None:
+            await answer_when_open(gate, interaction, answer)
+
+    return Clicked
