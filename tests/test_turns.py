@@ -9,6 +9,7 @@ import pytest
 
 from agents.gateway import Place
 from conversation import MessageRecord
+from decider import Decision, Reason
 from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, CHANNEL, CLEO, said
 from tests.support.turns_bench import Bench, answers, asked, running
@@ -16,6 +17,8 @@ from tests.support.virtual_time import settle, until
 from turns.wording import STOPPED
 
 pytestmark = pytest.mark.virtual_time
+
+FOLLOWUP = Decision(True, Reason.FOLLOWUP, tier=2)
 
 
 @pytest.fixture
@@ -247,9 +250,9 @@ async def test_a_stop_ends_what_waits_to_be_submitted(bench: Bench) -> None:
 
 async def test_anybody_ends_what_nobody_had_asked_for_and_nothing_is_said(bench: Bench) -> None:
     bench.script(Script(gate=asyncio.Event()))
-    bench.turns.submit(replace(bench.question(bench.say(ANNA, "one")), is_unprompted=True))
+    bench.turns.submit(replace(bench.question(bench.say(ANNA, "one")), decision=FOLLOWUP))
     await until(lambda: bench.agent.requests)
-    bench.turns.submit(replace(bench.question(bench.say(ANNA, "two")), is_unprompted=True))
+    bench.turns.submit(replace(bench.question(bench.say(ANNA, "two")), decision=FOLLOWUP))
     bench.ask(ANNA, "three")
     assert not bench.turns.stop(said(BEN, "never mind"), CHANNEL)
     stopped = bench.turns.stop(said(BEN, "stop"), CHANNEL)
@@ -262,7 +265,7 @@ async def test_anybody_ends_what_nobody_had_asked_for_and_nothing_is_said(bench:
 
 async def test_what_stands_of_an_answer_that_nobody_had_asked_for_says_that_it_was_stopped(bench: Bench) -> None:
     bench.script(Script(first="The beginning", gate=asyncio.Event()))
-    bench.turns.submit(replace(bench.question(bench.say(ANNA, "one")), is_unprompted=True))
+    bench.turns.submit(replace(bench.question(bench.say(ANNA, "one")), decision=FOLLOWUP))
     await until(lambda: bench.wire.texts)
     assert bench.turns.stop(said(BEN, "stop"), CHANNEL)
     await bench.idle()

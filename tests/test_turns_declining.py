@@ -9,7 +9,7 @@ import pytest
 
 from agents.gateway import FailureKind
 from conversation import MessageRecord
-from decider import Reason
+from decider import Decision, Reason
 from delivery.post import Posted
 from tests.support.clock import NOON
 from tests.support.fake_agent import Script
@@ -22,6 +22,8 @@ from turns.wording import SENTENCES, STOPPED
 
 pytestmark = pytest.mark.virtual_time
 
+MAY_DECLINE = Decision(True, Reason.FOLLOWUP, tier=2, may_decline=True)
+
 
 @pytest.fixture
 async def bench() -> Bench:
@@ -31,7 +33,7 @@ async def bench() -> Bench:
 def doubtful(bench: Bench, author: int = ANNA, text: str = "shall we?") -> MessageRecord:
     """A message that is asked about though nobody called the bot."""
     message = bench.say(author, text)
-    bench.turns.submit(replace(bench.question(message), is_unprompted=True, may_decline=True))
+    bench.turns.submit(replace(bench.question(message), decision=MAY_DECLINE))
     return message
 
 
@@ -192,7 +194,7 @@ async def test_what_it_does_before_it_speaks_is_not_shown_and_neither_is_typing(
 
 async def test_one_of_which_a_part_was_posted_by_an_earlier_process_is_not_declined(bench: Bench) -> None:
     message = bench.say(ANNA, "shall we?")
-    question = replace(bench.question(message), is_unprompted=True, may_decline=True)
+    question = replace(bench.question(message), decision=MAY_DECLINE)
     bench.turns.resume(CHANNEL, Turn([question], adopted=[Posted(9_000, NOON, "the an")]), [])
     await bench.idle()
     bench.turns.resume(CHANNEL, Turn([question], adopted=[]), [])

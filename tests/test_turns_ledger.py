@@ -9,6 +9,7 @@ import orjson
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
 
+from decider import Decision, Reason
 from delivery.post import Posted, Problem
 from llm_history import History
 from state.optout import UNREAD
@@ -247,3 +248,12 @@ async def test_another_process_that_answers_is_left_alone(bench: Bench) -> None:
     await bench.idle()
     assert bench.wire.calls == []
     assert bench.ledger.of(CHANNEL) == NOTHING
+
+
+async def test_why_a_question_is_answered_is_kept_without_what_a_judge_said_of_it(bench: Bench) -> None:
+    decision = Decision(True, Reason.LLM_JUDGE, tier=3, score=1.0, evidence="he said: xyzzy", may_decline=True)
+    bench.ledger.asked(replace(bench.question(said(ANNA)), decision=decision))
+    (question,) = stored(bench.ledger).questions
+    assert question.decision == replace(decision, evidence="")
+    assert question.is_unprompted
+    assert question.may_decline

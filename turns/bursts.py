@@ -156,7 +156,7 @@ class Bursts:
     def heard_out(self, channel_id: int) -> list[Question]:
         """What waits in a channel for its author to pause."""
         bursts = [burst for burst in self._waiting() if burst.questions[0].channel_id == channel_id]
-        return [replace(q, is_unprompted=burst.decision.is_unprompted) for burst in bursts for q in burst.questions]
+        return [replace(q, decision=burst.decision) for burst in bursts for q in burst.questions]
 
     def stop(self, questions: Iterable[Question]) -> None:
         """These were called off: what waits of them needs no answer."""

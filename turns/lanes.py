@@ -16,7 +16,7 @@ import structlog
 
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from conversation import ChannelConversation, ConversationManager, MessageRecord
-from decider import Decision, addresses_others, is_explicit_trigger, names_others
+from decider import EXPLICIT, Decision, addresses_others, is_explicit_trigger, names_others
 from delivery.post import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
 from delivery.prompts import Prompts, card_of
 from delivery.split import closed, split
@@ -215,7 +215,7 @@ class Turns:
             lane.turn.ask_anew(message.message_id)
 
     def _called(self, question: Question) -> Question:
-        called = replace(question, is_unprompted=False, may_decline=False)
+        called = replace(question, decision=EXPLICIT)
         self.ledger.revised(called)
         return called
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -162,6 +162,9 @@ def read_unfinished(stored: Any) -> Unfinished:
 
 
 def _without_words(unfinished: Unfinished) -> Unfinished:
-    """Without the words of those who do not want to be kept: whoever goes on finds them in Discord."""
-    kept: Iterable[Question] = (q.as_kept for q in unfinished.questions)
+    """Without the words of those who do not want to be kept: whoever goes on finds them in Discord.
+
+    Nor with a judge's, which may quote anybody.
+    """
+    kept = (replace(q.as_kept, decision=replace(q.decision, evidence="")) for q in unfinished.questions)
     return replace(unfinished, questions=tuple(kept))

@@ -169,10 +169,7 @@ class MessageHandler:
         if decision.reason is Reason.OFFER_ACCEPTED:
             self._offers.accept(newest)
             return
-        questions = [
-            replace(question, is_unprompted=each.is_unprompted, may_decline=each.may_decline)
-            for question, each in answered
-        ]
+        questions = [replace(question, decision=each) for question, each in answered]
         self._intake.submit(*questions)
         self._records.queued(questions)
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from agents.gateway import AgentRequest, Outcome, Place
 from conversation import ChannelConversation, MessageRecord
+from decider import EXPLICIT, Decision
 from delivery.post import Post, Posted
 from llm_history import History
 from state.agent_state import GENERAL, AgentState
@@ -27,9 +28,8 @@ class Question:
 
     meaning: who answers it, what of ours it resolves, and what it means in full. card_id: of a click, the message it
     was made on. is_private: its author does not want to be read: the model is told it for this answer, and nothing
-    keeps it. was_offered: the bot had offered to answer it. is_unprompted: nobody had called the bot, or been asked
-    by it. burst: of several that were said in one go, the id of the first. may_decline: the agent decides whether to
-    answer.
+    keeps it. was_offered: the bot had offered to answer it. burst: of several that were said in one go, the id of the
+    first. decision: why it is answered.
     """
 
     message: MessageRecord
@@ -41,9 +41,18 @@ class Question:
     card_id: int | None = None
     is_private: bool = False
     was_offered: bool = False
-    is_unprompted: bool = False
     burst: int | None = None
-    may_decline: bool = False
+    decision: Decision = EXPLICIT
+
+    @property
+    def is_unprompted(self) -> bool:
+        """Whether nobody had called the bot, or been asked by it."""
+        return self.decision.is_unprompted
+
+    @property
+    def may_decline(self) -> bool:
+        """Whether the agent decides whether to answer."""
+        return self.decision.may_decline
 
     @property
     def stands_alone(self) -> bool:
@@ -71,7 +80,7 @@ class Question:
 
     @property
     def as_kept(self) -> Question:
-        """The question as it may be stored."""
+        """The question as it may be kept."""
         return self.without_words if self.is_private else self
 
     @property
