@@ -2,13 +2,17 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: run test lint format bench kill week picture settings eval train clean
+.PHONY: run test check lint format bench kill week picture settings eval train clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/python bot.py
 
 test: .venv/dev.stamp
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow"
+
+# The tests that make test leaves out: with processes, browsers, servers and kills, or long. Two minutes.
+check: .venv/dev.stamp
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m slow
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

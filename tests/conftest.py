@@ -25,8 +25,7 @@ MEMORY, ENOUGH_BYTES = "/dev/shm", 1 << 30  # noqa: S108 - Linux's disk in memor
 gc.set_threshold(100_000, 50, 50)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "virtual_time: its event loop skips all waiting")
+def pytest_configure() -> None:
     # To rewrite the tests' asserts takes as long as all else of loading them.
     sys.dont_write_bytecode = False
     # Several threads each, in several workers, would spend their time waiting for each other.

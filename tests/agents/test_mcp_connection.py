@@ -20,7 +20,7 @@ from agents.cutting import MAX_BYTES
 from agents.mcp_connection import Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 SERVER = Path(__file__).parents[1] / "support" / "mcp_server.py"
 SECRET = "s3cret-of-the-server"

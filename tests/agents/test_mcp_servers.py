@@ -71,6 +71,7 @@ async def answer(model: FunctionModel, tools: McpTools) -> str:
 # The general agent
 
 
+@pytest.mark.slow
 async def test_a_failing_server_does_not_end_the_turn() -> None:
     async with McpTools([NEVER, real("wiki")], taken={"much"}) as tools:
         assert tools.definitions() == []
@@ -96,6 +97,7 @@ async def test_a_failing_server_does_not_end_the_turn() -> None:
     assert await tools.call("echo", {}) == "The tool echo of server wiki failed: the server is not running now."
 
 
+@pytest.mark.slow
 async def test_servers_that_never_start_leave_the_agent_its_own_tools() -> None:
     async with McpTools([NEVER, NEVER], limits=Limits(start=5)) as tools:
         await tools.tried()

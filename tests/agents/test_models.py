@@ -30,7 +30,7 @@ def test_several_names_are_tried_in_order(monkeypatch: pytest.MonkeyPatch) -> No
     [
         ("openai:gpt-5", "OPENAI_API_KEY"),
         ("openai-chat:gpt-5", "OPENAI_API_KEY"),
-        ("anthropic:claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        pytest.param("anthropic:claude-sonnet-4-5", "ANTHROPIC_API_KEY", marks=pytest.mark.slow),  # loads its client
         ("demo,openai:gpt-5", "OPENAI_API_KEY"),
     ],
 )

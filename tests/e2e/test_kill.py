@@ -21,6 +21,7 @@ SECOND = Asked(101, CHANNEL, reply_to=101, is_accepted=True, mark=2)
 CLICK = Asked(102, CHANNEL, reply_to=50, is_accepted=True)
 
 
+@pytest.mark.slow
 async def test_five_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     day = await spend_day(tmp_path, kills=KILLS, seed=SEED, slowest=SLOWEST_SECONDS)
     result = day.count()

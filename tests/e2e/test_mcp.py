@@ -50,22 +50,26 @@ async def ask(scene: Scene, tool: str, arguments: str) -> str:
     return tool_results(scene.stub.requests[-1])[-1]
 
 
+@pytest.mark.slow
 async def test_a_tool_of_a_servers_is_called(scene: Scene) -> None:
     assert await ask(scene, "echo", '{"text": "hello"}') == "hello"
 
 
+@pytest.mark.slow
 async def test_a_server_that_crashes_costs_a_sentence_and_is_there_again(scene: Scene) -> None:
     told = await ask(scene, "crash", "{}")
     assert told.startswith("The tool crash of server books failed")
     assert await ask(scene, "echo", '{"text": "hello"}') == "hello"
 
 
+@pytest.mark.slow
 async def test_a_server_gets_no_key_of_ours(scene: Scene) -> None:
     told = await ask(scene, "environment", "{}")
     assert "key-of-the-stub" not in told
     assert "OPENAI" not in told
 
 
+@pytest.mark.slow
 async def test_a_server_with_a_huge_tool_leaves_the_bot_its_voice(stub: StubModel, tmp_path: Path) -> None:
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"far": {"command": sys.executable, "args": ["-c", WIDE]}}}))

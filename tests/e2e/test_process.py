@@ -16,6 +16,8 @@ from tests.support.scene import Scene, recorded
 from tests.support.stub_model import Reply, StubModel
 from web.health import Health, start_http
 
+pytestmark = pytest.mark.slow
+
 SECRET = "sk-a-secret-that-nobody-may-see"
 # What is wrong, and what the one sentence must name.
 UNUSABLE: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {

@@ -43,6 +43,7 @@ def answered(t: float, text: str, reply_to: int, to: str) -> dict[str, Any]:
     return {"t": t, "from": "BOT", "text": text, "to": [to], "reply_to": reply_to}
 
 
+@pytest.mark.slow
 def test_in_rooms_the_bot_keeps_within_the_bounds_and_posts_nothing_but_what_its_model_says() -> None:
     played = play(read_rooms(ROOMS)[:SOME], shipped_model())
     assert played.is_within_bounds, played

@@ -104,6 +104,7 @@ async def test_with_a_key_nothing_can_be_read_and_another_can_be_put_before_it(s
 
 
 @pytest.mark.parametrize("key", [OTHER, ""], ids=["another", "none"])
+@pytest.mark.slow
 async def test_without_its_key_it_does_not_start_and_touches_nothing(scene: Scene, key: str) -> None:
     async with main_life(scene, state_key=OLD):
         await scene.ask("Ada", TELLS)
@@ -119,6 +120,7 @@ async def test_without_its_key_it_does_not_start_and_touches_nothing(scene: Scen
 # One process
 
 
+@pytest.mark.slow
 async def test_a_second_process_waits_and_takes_over_when_the_first_ends(scene: Scene) -> None:
     async with serving(scene) as first:
         await ask(scene, first, TELLS)
@@ -223,6 +225,7 @@ async def started_on(scene: Scene, make_unwritable: Callable[[], object], *, has
 
 
 @pytest.mark.parametrize("has_state", [False, True], ids=["new", "used"])
+@pytest.mark.slow
 async def test_on_a_full_disk_it_starts_and_serves(
     scene: Scene, tiny_disk: Path, key: str | None, has_state: bool
 ) -> None:
@@ -236,6 +239,7 @@ async def test_on_a_full_disk_it_starts_and_serves(
 
 
 @pytest.mark.parametrize("has_state", [False, True], ids=["new", "used"])
+@pytest.mark.slow
 async def test_on_a_read_only_disk_it_starts_and_serves(
     scene: Scene, tiny_disk: Path, key: str | None, has_state: bool
 ) -> None:
@@ -262,6 +266,7 @@ def redis_url(tmp_path: Path) -> Iterator[str]:
         server.terminate()
 
 
+@pytest.mark.slow
 async def test_what_is_kept_in_redis_is_there_after_a_restart(scene: Scene, redis_url: str) -> None:
     there = {"redis_url": redis_url}
     scene.stub.default = lambda _: Reply("I see.")

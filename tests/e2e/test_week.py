@@ -20,6 +20,7 @@ NOON = MONDAY.timestamp() + DAY / 2
 COOLDOWN = 1_800.0
 
 
+@pytest.mark.slow
 async def test_a_day_with_offers_keeps_to_all_bounds(stub: StubModel, tmp_path: Path) -> None:
     week = await spend_week(tmp_path / "state", stub, channels=CHANNELS, days=DAYS, seed=SEED)
     records = list(week.records.values())

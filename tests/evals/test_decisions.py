@@ -52,6 +52,7 @@ def predictions(path: Path, eagerness: Eagerness = Eagerness.BALANCED) -> dict[i
     return {int(line["id"], 16): line for line in lines}
 
 
+@pytest.mark.slow
 def test_there_is_one_prediction_for_each_example_and_nothing_else(path: Path) -> None:
     ended = run_as_process(path)
     assert (ended.returncode, ended.stderr) == (0, b"")

@@ -27,6 +27,8 @@ from followup.model import Eagerness
 from tests.evals.rooms import a_room, answers, generated, says
 from tests.support.models import a_model, a_stump
 
+pytestmark = pytest.mark.slow
+
 ROOM = Room.model_validate(
     a_room(
         says(0, "Ben", "hi all"),

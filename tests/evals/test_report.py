@@ -157,6 +157,7 @@ def test_each_threshold_has_its_precision_and_recall() -> None:
 # The command
 
 
+@pytest.mark.slow
 def test_it_prints_the_table_and_draws_the_curves(
     log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +174,7 @@ def test_it_prints_the_table_and_draws_the_curves(
     assert sorted(path.name for path in log.parent.iterdir()) == ["curves.png", FILE_NAME]
 
 
+@pytest.mark.slow
 def test_the_curves_go_where_they_are_wanted(log: Path) -> None:
     DecisionFile(log).write([entry()])
     png = log.with_name("elsewhere.png")

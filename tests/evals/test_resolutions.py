@@ -112,6 +112,7 @@ def test_there_is_one_prediction_for_each_row_and_nothing_else(tmp_path: Path) -
         assert orjson.loads(ended.stdout) == MADE[task]
 
 
+@pytest.mark.slow
 def test_a_task_may_have_a_suffix(tmp_path: Path) -> None:
     ended = run_as_process("cancel_more", write(tmp_path / "rows.jsonl", ROWS["cancel"]))
     assert orjson.loads(ended.stdout) == MADE["cancel"]

@@ -22,6 +22,8 @@ from followup.model import Eagerness, Estimator, FollowupModel, Forest, Question
 from tests.evals.examples import Line, example, past, write
 from tests.evals.rooms import a_room, generated, says
 
+pytestmark = pytest.mark.slow
+
 LOGS, EXAMPLES, ROOMS = 6, 120, 8
 QUICK = {question: {"iterations": 10, "learning_rate": 0.3} for question in Question}
 FILES = ("x", "y", "z")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,11 @@ watch.observe(document, {subtree: true, childList: true, characterData: true, at
 # The newest message on the page.
 LAST = "[...document.querySelectorAll('#messages .message')].at(-1)"
 
-needs_browser = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
+
+def needs_browser(test: Callable[..., Any]) -> pytest.MarkDecorator:
+    """Marks a test that `make check` runs where there is a browser."""
+    skips = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
+    return pytest.mark.slow(skips(test))
 
 
 @contextmanager
