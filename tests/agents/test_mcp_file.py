@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -221,16 +222,13 @@ def test_what_cannot_be_used_is_named_with_the_remedy(write: Write, fields: Any,
         ("headers", '{"url": "https://wiki.example", "headers": {"X": DEEP}}'),
     ],
 )
-@pytest.mark.parametrize("depth", [2, 250, 500, 900, 950])
-@pytest.mark.parametrize("form", [("[", "", "]"), ('{"a":', '"b"', "}")])
-def test_what_is_nested_is_no_text(write: Write, key: str, fields: str, depth: int, form: tuple[str, str, str]) -> None:
-    opening, inner, closing = form
-    nested = opening * depth + inner + closing * depth
-    told = fault(write(f'{{"mcpServers": {{"wiki": {fields.replace("DEEP", nested)}}}}}'))
-    assert re.search(f"server 'wiki': {key} cannot be used: use |is no JSON .maximum recursion depth", told)
+def test_what_is_nested_is_no_text(write: Write, key: str, fields: str) -> None:
+    for (opening, inner, closing), depth in product([("[", "", "]"), ('{"a":', '"b"', "}")], [2, 250, 500, 900, 950]):
+        nested = opening * depth + inner + closing * depth
+        told = fault(write(f'{{"mcpServers": {{"wiki": {fields.replace("DEEP", nested)}}}}}'))
+        assert re.search(f"server 'wiki': {key} cannot be used: use |is no JSON .maximum recursion depth", told)
 
 
-@pytest.mark.parametrize("unfit", ["\0", "a\0b", "\ud800", "a\udfff"])
 @pytest.mark.parametrize(
     ("key", "fields"),
     [
@@ -241,9 +239,10 @@ def test_what_is_nested_is_no_text(write: Write, key: str, fields: str, depth: i
         ("cwd", {"command": "x", "cwd": "UNFIT"}),
     ],
 )
-def test_what_no_process_can_be_given_is_refused(write: Write, key: str, fields: dict[str, Any], unfit: str) -> None:
-    told = fault(write(json.dumps(one(fields)).replace("UNFIT", json.dumps(unfit)[1:-1])))
-    assert re.search(f"server 'wiki': {key} (has a NUL or half a character: take|cannot be used: use) ", told)
+def test_what_no_process_can_be_given_is_refused(write: Write, key: str, fields: dict[str, Any]) -> None:
+    for unfit in ("\0", "a\0b", "\ud800", "a\udfff"):
+        told = fault(write(json.dumps(one(fields)).replace("UNFIT", json.dumps(unfit)[1:-1])))
+        assert re.search(f"server 'wiki': {key} (has a NUL or half a character: take|cannot be used: use) ", told)
 
 
 def test_nor_can_it_come_from_a_variable(write: Write) -> None:

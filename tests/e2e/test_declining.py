@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import delivery.post
 from agents.gateway import FailureKind
 from decider import Decision, Reason
 from followup.decision_log import FILE_NAME, DecisionFile
@@ -31,7 +32,10 @@ pytestmark = pytest.mark.usefixtures("rules_of_thumb")
 async def scene(stub: StubModel) -> AsyncIterator[Scene]:
     """Ada has just been answered: whatever Ben says next is doubtful."""
     async with open_scene(stub, decision_log="on") as scene:
-        await scene.ask("Ada", "how do I get to Tokyo?")
+        with pytest.MonkeyPatch.context() as patched:
+            # On a busy machine it would be shown typing by then, or only once the requests are cleared.
+            patched.setattr(delivery.post, "TYPING_DELAY_SECONDS", 3_600)
+            await scene.ask("Ada", "how do I get to Tokyo?")
         scene.pg.requests.clear()
         yield scene
 

@@ -14,6 +14,7 @@ from decider import Reason
 from delivery.prompts import EXPIRED
 from playground.model import Message
 from tests.e2e.test_trip import ADDED, asked_which, current
+from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.scene import Scene
 from tests.support.stub_model import Body, Call, Reply, StubModel
@@ -51,14 +52,15 @@ async def test_a_conversation_goes_on(scene: Scene, ending: str) -> None:
     assert told.count("Tim") == told.count("mine has no name") == 1
 
 
-async def test_an_expired_conversation_does_not(scene: Scene) -> None:
-    async with life(scene):
-        await scene.ask("Ada", "my cat is called Tim")
-    async with life(scene, conversation_timeout_seconds=0.001):
-        followup = scene.say("Ada", "and what is it called?")
-        await scene.ask("Ben", "hello", channel="help")
-        assert not any(decision.respond for decision in scene.decisions.get(followup.id, []))
-    assert not on_disk(scene.folder / "channels", "Tim")
+async def test_an_expired_conversation_does_not(stub: StubModel, tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as scene:
+        async with life(scene):
+            await scene.ask("Ada", "my cat is called Tim")
+        clock.advance(121)
+        async with life(scene):
+            assert not (await scene.decision(scene.say("Ada", "and what is it called?"))).respond
+        assert not on_disk(scene.folder / "channels", "Tim")
 
 
 async def test_edits_and_deletions_reach_what_was_said_before(scene: Scene) -> None:

@@ -9,6 +9,8 @@ from itertools import count
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from delivery.split import length
 from miniapps.base import FollowUp, MiniAppResponse
@@ -179,8 +181,8 @@ async def test_it_stands_after_a_restart() -> None:
 # The line
 
 
-@pytest.mark.parametrize("name", ODD_NAMES, ids=count())
-@pytest.mark.parametrize("content", ["the shroom burger", *ODD_NAMES], ids=count())
+@given(name=st.sampled_from(ODD_NAMES) | st.text(), content=st.sampled_from(ODD_NAMES) | st.text())
+@example("Joe's Bar", "the shroom burger")
 def test_the_line_is_one_and_fits_whatever_the_names(name: str, content: str) -> None:
     for follow_up in (of_venue(venue := Venue("this", name, name[::-1])), of_must_try(venue, content)):
         assert follow_up.text.splitlines() == [follow_up.text]
