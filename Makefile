@@ -8,11 +8,11 @@ run: .venv/run.stamp
 	@exec $(BIN)/python bot.py
 
 test: .venv/dev.stamp
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --hypothesis-profile ci -m "not slow"
 
 # The tests that make test leaves out: with processes, browsers, servers and kills, or long. Two minutes.
 check: .venv/dev.stamp
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m slow
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --hypothesis-profile ci -m slow
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

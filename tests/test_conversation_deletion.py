@@ -122,6 +122,13 @@ def test_forgetting_a_person_drops_what_was_answered_to_them(
     assert answers(conversation) == [FORGOTTEN, "to Ben"]
 
 
+def test_with_a_forgotten_persons_messages_go_the_answers_to_them(manager: ConversationManager) -> None:
+    conversation = manager.start(CHANNEL, [said(ANNA, "tea, please"), ours := said(BEN, "and you?")])
+    manager.record_message(CHANNEL, replied(ANNA, "You like tea."))
+    manager.forget_author(CHANNEL, ANNA)
+    assert conversation.messages == [ours]
+
+
 def test_what_was_answered_to_a_forgotten_person_stays_dropped_when_a_turn_ends_later(
     manager: ConversationManager, conversation: ChannelConversation
 ) -> None:

@@ -290,6 +290,10 @@ async def test_a_rule_decides_whatever_the_second_tier_would_say(
         assert decider.guess(message, talk(*ANNAS_TURN), BOT).score == score
 
 
+async def test_a_mention_that_tells_it_off_is_no_call() -> None:
+    assert tuple(await decide(said(ANNA, f"<@{BOT}> shut up"), ANNAS_TURN)) == (False, "told_off")
+
+
 # An agent that may decline
 
 TRAIN = said(BEN, "I would rather take the train", at=after(100))

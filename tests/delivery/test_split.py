@@ -118,6 +118,11 @@ def test_code_keeps_its_indentation_across_a_cut() -> None:
     assert all(line in ("    indented", "```") for part in parts for line in part.splitlines())
 
 
+def test_the_line_that_closes_a_code_block_counts_too() -> None:
+    for length_of_text in range(90, 101):
+        assert max(map(length, split("```\n".ljust(length_of_text, "x"), 100))) <= 100
+
+
 def test_an_open_code_block_is_closed_while_the_text_grows() -> None:
     assert split("```python\nx = 1") == ["```python\nx = 1\n```"]
 
