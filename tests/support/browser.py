@@ -6,13 +6,15 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+
+Test = TypeVar("Test", bound=Callable[..., object])
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
@@ -33,7 +35,7 @@ watch.observe(document, {subtree: true, childList: true, characterData: true, at
 LAST = "[...document.querySelectorAll('#messages .message')].at(-1)"
 
 
-def needs_browser(test: Callable[..., Any]) -> pytest.MarkDecorator:
+def needs_browser(test: Test) -> Test:
     """Marks a test that `make check` runs where there is a browser."""
     skips = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
     return pytest.mark.slow(skips(test))
