@@ -38,7 +38,8 @@ LAST = "[...document.querySelectorAll('#messages .message')].at(-1)"
 def needs_browser(test: Test) -> Test:
     """Marks a test that `make check` runs where there is a browser."""
     skips = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
-    return pytest.mark.slow(skips(test))
+    marked: Test = pytest.mark.slow(skips(test))
+    return marked
 
 
 @contextmanager
