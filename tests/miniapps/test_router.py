@@ -484,7 +484,7 @@ def exits_at_start() -> MiniApp:
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    entries = [EntryPoint(name.rpartition(":")[2], name, "parley.parts.miniapps") for name in names]
+    entries = [EntryPoint(name.rpartition(":")[2], name, "parley.miniapps") for name in names]
     monkeypatch.setattr(router_module, "entry_points", lambda *, group: [e for e in entries if e.group == group])
 
 
