@@ -52,11 +52,6 @@ from delivery.view import PREFIX as PROMPT
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from followup.model import Eagerness, ModelFileError, load_model
-from initiative.book import Book
-from initiative.initiative import NOT_READY, OVER_BUDGET, Initiative
-from initiative.offers import Offers
-from initiative.restraint import Restraint
-from initiative.triggers import TRIGGERS
 from memory.catchup import CatchUp
 from memory.holders import (
     ConversationHolder,
@@ -79,6 +74,11 @@ from miniapps.base import MiniApp
 from miniapps.router import MiniAppRouter, discover
 from miniapps.trip_planner import TripPlanner
 from miniapps.venues import NominatimVenues, SampleVenues
+from offers.book import Book
+from offers.initiative import NOT_READY, OVER_BUDGET, Initiative
+from offers.offers import Offers
+from offers.restraint import Restraint
+from offers.triggers import TRIGGERS
 from state.awaiting import ConversationStateManager
 from state.consent import Consent, Forgotten
 from state.limits import Budget, Limits

@@ -26,7 +26,7 @@ from bench.week.settling import Settling
 from bot import create_bot
 from config import Settings
 from conversation import MessageRecord
-from initiative import initiative
+from offers import initiative
 from playground.limits import Limits
 from playground.server import Playground
 from tests.support.clock import FakeClock

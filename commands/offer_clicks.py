@@ -8,9 +8,9 @@ from commands.clicks import ClickEdge
 from delivery.card import OfferClick
 from delivery.clicks import read_offer_click, settle, whisper
 from delivery.post import Posted
-from initiative.initiative import Initiative
-from initiative.offer import Offer, Reply
-from initiative.offers import Offers
+from offers.initiative import Initiative
+from offers.offer import Offer, Reply
+from offers.offers import Offers
 from turns.offer_turns import NEVER_HERE
 
 TOO_LATE = "That offer is no longer open."

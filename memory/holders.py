@@ -17,12 +17,12 @@ from delivery.backlog import id_at
 from delivery.inbox import Inbox
 from delivery.prompts import Prompts
 from followup.learning import Learning
-from initiative.book import Book
-from initiative.initiative import Initiative
 from memory.documents import Encode
 from memory.keeper import Keeper
 from memory.layers import as_json, read_conversation, restored
 from miniapps.router import MiniAppRouter
+from offers.book import Book
+from offers.initiative import Initiative
 from state.awaiting import ConversationStateManager
 from state.message import Source
 from state.stopping import Stop, read_stop

@@ -14,7 +14,7 @@ FLOORS = (
     ("wiring",),
     ("service", "commands", "web", "playground", "memory"),
     ("turns",),
-    ("initiative",),
+    ("offers",),
     ("agents", "miniapps", "delivery"),
     ("incoming",),
     ("decider",),

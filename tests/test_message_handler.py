@@ -14,7 +14,7 @@ from decider import Decision, Reason, RecentDecisions, ResponseDecider
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from incoming import Incoming
-from initiative.offer import Reply
+from offers.offer import Reply
 from state.consent import Consent, Forgotten
 from state.limits import Limits
 from state.optout import OptOut

@@ -10,12 +10,12 @@ from agents.gateway import Place
 from conversation import MessageRecord
 from decider import Reason, RecentDecisions
 from delivery.post import Posted
-from initiative.occasion import Note
-from initiative.offer import Offer
 from miniapps.base import FollowUp
+from offers.occasion import Note
+from offers.offer import Offer
 from state.awaiting import ProcessingResult, RouteTarget
 from tests.support.clock import NOON
-from tests.support.initiative import note_at, occasion
+from tests.support.offers import note_at, occasion
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.turns_bench import Bench
 from turns.intake import Intake

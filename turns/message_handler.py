@@ -10,7 +10,7 @@ from agents.gateway import Place
 from conversation import ChannelConversation
 from decider import AWAITED, OFFER_ACCEPTED, OFFER_DECLINED, Decision, Reason, is_explicit_trigger
 from incoming import Incoming
-from initiative.offer import Reply
+from offers.offer import Reply
 from state.awaiting import ProcessingResult
 from state.consent import Consent
 from turns.admission import Admission

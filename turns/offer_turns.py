@@ -10,11 +10,11 @@ from uuid import uuid4
 from conversation import ConversationManager, MessageRecord
 from decider import OFFER_ACCEPTED, Decision, Reason, RecentDecisions
 from delivery.post import Posted
-from initiative.initiative import Initiative
-from initiative.occasion import Note
-from initiative.offer import Offer, Reply
-from initiative.offers import Offers
 from miniapps.base import FollowUp
+from offers.initiative import Initiative
+from offers.occasion import Note
+from offers.offer import Offer, Reply
+from offers.offers import Offers
 from state.awaiting import ProcessingResult, RouteTarget
 from turns.intake import Intake
 from turns.turn import Question

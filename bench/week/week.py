@@ -16,7 +16,7 @@ from bench.week.managing import DAY, Managing
 from bench.week.place import Place, Steps
 from bench.week.record import Kind, Record, Shown
 from bench.week.settling import Settling
-from initiative import initiative
+from offers import initiative
 from playground.limits import Limits
 from playground.server import Playground
 from tests.support.clock import FakeClock

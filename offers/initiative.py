@@ -14,14 +14,14 @@ from typing import Any
 import structlog
 
 from conversation import MessageRecord
-from initiative.book import Book
-from initiative.channel import ANY, RETRY, Channel
-from initiative.occasion import Note, Occasion, Trigger
-from initiative.offer import Ending, Offer
-from initiative.offers import Offers
-from initiative.restraint import of_the_last_day
-from initiative.ring import as_kept
-from initiative.triggers import NOTE_FRESH
+from offers.book import Book
+from offers.channel import ANY, RETRY, Channel
+from offers.occasion import Note, Occasion, Trigger
+from offers.offer import Ending, Offer
+from offers.offers import Offers
+from offers.restraint import of_the_last_day
+from offers.ring import as_kept
+from offers.triggers import NOTE_FRESH
 from state.proactive import ConversationEventType
 
 log = structlog.get_logger()

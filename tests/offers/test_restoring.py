@@ -13,12 +13,12 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from delivery.post import Posted
-from initiative.channel import STORED, StoredChannel
-from initiative.offer import LABELS, Offer
-from initiative.restraint import Restraint
+from offers.channel import STORED, StoredChannel
+from offers.offer import LABELS, Offer
+from offers.restraint import Restraint
 from state.proactive import AgentStateV2
 from tests.support.clock import NOON
-from tests.support.initiative import QUESTION, Desk, note_at, occasion, outcomes
+from tests.support.offers import QUESTION, Desk, note_at, occasion, outcomes
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, said
 from tests.support.virtual_time import settle
 

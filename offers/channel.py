@@ -11,10 +11,10 @@ import structlog
 from pydantic import AwareDatetime, TypeAdapter
 
 from conversation import MessageRecord
-from initiative.occasion import Note
-from initiative.offer import Offer
-from initiative.restraint import DAY, Restraint, of_the_last_day
-from initiative.ring import MAX_AGE, Ring, is_fast_exchange
+from offers.occasion import Note
+from offers.offer import Offer
+from offers.restraint import DAY, Restraint, of_the_last_day
+from offers.ring import MAX_AGE, Ring, is_fast_exchange
 from state.proactive import AgentStateV2, SessionState
 
 log = structlog.get_logger()
@@ -51,7 +51,7 @@ STORED = TypeAdapter(StoredChannel)
 
 @dataclass(slots=True)
 class Channel:
-    """Mutable; changed by the initiative only. What triggers see of it is initiative.occasion.Channel.
+    """Mutable. What triggers see of it is offers.occasion.Channel.
 
     made: when offers were made in the last week; offered: ids of the messages that the last ones were about; setbacks:
     how many in a row were ignored or declined. looks: when which trigger is to look at it. is_busy: an offer is being

@@ -10,7 +10,7 @@ import re
 
 from rapidfuzz import fuzz
 
-from initiative.answers import replies_elsewhere
+from offers.answers import replies_elsewhere
 from state.message import MessageRecord
 from state.wording import TOO_COMMON, words_of
 

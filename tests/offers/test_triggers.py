@@ -1,4 +1,4 @@
-"""initiative/triggers.py: what is due in a channel, and when it no longer is."""
+"""offers/triggers.py: what is due in a channel, and when it no longer is."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from initiative.occasion import LINK, Note, Trigger
-from initiative.ring import Ring
-from initiative.triggers import TRIGGERS, AskedAgain, FollowUpNote, PastedError, UnansweredQuestion
+from offers.occasion import LINK, Note, Trigger
+from offers.ring import Ring
+from offers.triggers import TRIGGERS, AskedAgain, FollowUpNote, PastedError, UnansweredQuestion
 from state.message import MessageRecord
 from state.optout import redacted
 from tests.support.clock import NOON

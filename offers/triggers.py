@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import ClassVar
 
-from initiative.answers import called
-from initiative.asking import asks_again, is_question, is_same_question, is_to_nobody
-from initiative.occasion import LINK, Channel, Occasion, Trigger
-from initiative.pasted import pastes_error
+from offers.answers import called
+from offers.asking import asks_again, is_question, is_same_question, is_to_nobody
+from offers.occasion import LINK, Channel, Occasion, Trigger
+from offers.pasted import pastes_error
 from state.message import MessageRecord
 
 UNANSWERED = timedelta(seconds=90)

@@ -1,4 +1,4 @@
-"""initiative/book.py: which channels are kept, when they are looked at, and what the disk is told of them."""
+"""offers/book.py: which channels are kept, when they are looked at, and what the disk is told of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from initiative.book import Book
-from initiative.channel import Channel
-from initiative.restraint import Restraint
+from offers.book import Book
+from offers.channel import Channel
+from offers.restraint import Restraint
 from state.proactive import ConversationEventType
 from tests.support.clock import FakeClock
 from tests.support.people import CHANNEL, GUILD

@@ -13,12 +13,12 @@ import structlog
 
 from conversation import MessageRecord
 from delivery.post import Posted, PostError, Problem
-from initiative.answers import called
-from initiative.book import Book
-from initiative.channel import RETRY, Channel
-from initiative.occasion import LINK, Occasion
-from initiative.offer import LABELS, Ending, Offer, Reply, read_reply
-from initiative.ring import as_kept
+from offers.answers import called
+from offers.book import Book
+from offers.channel import RETRY, Channel
+from offers.occasion import LINK, Occasion
+from offers.offer import LABELS, Ending, Offer, Reply, read_reply
+from offers.ring import as_kept
 from state.message import without_call
 from state.proactive import ConversationEventType
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
-from initiative.occasion import Occasion
+from offers.occasion import Occasion
 from state.cancel import one_of, plain
 
 

@@ -1,4 +1,4 @@
-"""initiative/ring.py: what is kept of a channel, what of it is answered, and when people are talking fast."""
+"""offers/ring.py: what is kept of a channel, what of it is answered, and when people are talking fast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initiative.ring import MAX_CHARACTERS, MAX_MESSAGES, Ring, is_fast_exchange, median_gap
+from offers.ring import MAX_CHARACTERS, MAX_MESSAGES, Ring, is_fast_exchange, median_gap
 from state.message import MessageRecord
 from state.optout import redacted
 from tests.support.clock import NOON

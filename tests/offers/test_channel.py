@@ -1,4 +1,4 @@
-"""initiative/channel.py: what a channel refuses and why, when it is to be looked at, and that it stays small."""
+"""offers/channel.py: what a channel refuses and why, when it is to be looked at, and that it stays small."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from initiative.channel import ANY, MAX_LOOKS, MAX_NOTES, MAX_OFFERED, MOMENT, Channel
-from initiative.offer import Offer
-from initiative.restraint import Restraint
+from offers.channel import ANY, MAX_LOOKS, MAX_NOTES, MAX_OFFERED, MOMENT, Channel
+from offers.offer import Offer
+from offers.restraint import Restraint
 from state.proactive import ConversationEventType, ConversationLink, SessionState
 from tests.support.clock import NOON, FakeClock
-from tests.support.initiative import note_at, occasion
+from tests.support.offers import note_at, occasion
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

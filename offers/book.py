@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from initiative.agenda import Agenda
-from initiative.channel import Channel, StoredChannel, restored
-from initiative.restraint import Restraint
+from offers.agenda import Agenda
+from offers.channel import Channel, StoredChannel, restored
+from offers.restraint import Restraint
 from state.proactive import ConversationEventType, ConversationLink, SessionState
 
 STEP_BACK = timedelta(seconds=1)

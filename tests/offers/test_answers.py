@@ -1,4 +1,4 @@
-"""initiative/answers.py: which later message answers an earlier one."""
+"""offers/answers.py: which later message answers an earlier one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from initiative.answers import answered_by, is_marked_solved, settles
+from offers.answers import answered_by, is_marked_solved, settles
 from state.optout import redacted
 from tests.support.people import ANNA, BEN, BOT, CLEO, DAN, said
 

@@ -1,12 +1,12 @@
-"""initiative/offer.py: what typed words answer to an offer, and what is no answer to it."""
+"""offers/offer.py: what typed words answer to an offer, and what is no answer to it."""
 
 from __future__ import annotations
 
 import pytest
 
-from initiative.offer import LABELS, Ending, Offer, Reply, read_reply
+from offers.offer import LABELS, Ending, Offer, Reply, read_reply
 from tests.support.clock import NOON
-from tests.support.initiative import note_at, occasion
+from tests.support.offers import note_at, occasion
 from tests.support.people import ANNA, GUILD, said
 
 YES = """

@@ -1,10 +1,10 @@
-"""initiative/agenda.py: each channel once, at the earliest time it was given, and nothing for those that wait."""
+"""offers/agenda.py: each channel once, at the earliest time it was given, and nothing for those that wait."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from initiative.agenda import Agenda
+from offers.agenda import Agenda
 from tests.support.clock import NOON
 
 

@@ -1,4 +1,4 @@
-"""initiative/asking.py: a question that anybody could answer, and the same once more."""
+"""offers/asking.py: a question that anybody could answer, and the same once more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from initiative.asking import asks_again, is_question, is_same_question
+from offers.asking import asks_again, is_question, is_same_question
 from tests.support.people import ANNA, BEN, said
 
 QUESTIONS = [

@@ -1,4 +1,4 @@
-"""initiative/offers.py: how an offer is posted and ends, and what happens where the two meet."""
+"""offers/offers.py: how an offer is posted and ends, and what happens where the two meet."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from delivery.post import Posted, Problem
-from initiative.offer import Ending, Offer, Reply
+from offers.offer import Ending, Offer, Reply
 from state.proactive import AgentStateV2
 from tests.support.clock import NOON
-from tests.support.initiative import QUESTION, Change, Desk, note_at, outcomes
+from tests.support.offers import QUESTION, Change, Desk, note_at, outcomes
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, said
 from tests.support.virtual_time import settle
 

@@ -1,10 +1,10 @@
-"""initiative/pasted.py: what programs print when they fail, and what people say of it."""
+"""offers/pasted.py: what programs print when they fail, and what people say of it."""
 
 from __future__ import annotations
 
 import pytest
 
-from initiative.pasted import pastes_error
+from offers.pasted import pastes_error
 
 PASTED = [
     "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    x\nNameError: name 'x'",

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 
-from initiative.answers import answered_by, is_marked_solved
+from offers.answers import answered_by, is_marked_solved
 from state.message import MessageRecord
 from state.optout import without_quote
 

@@ -1,4 +1,4 @@
-"""initiative/restraint.py: how long a cooldown is, when it is quiet, and how many offers a day has had."""
+"""offers/restraint.py: how long a cooldown is, when it is quiet, and how many offers a day has had."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from initiative.restraint import QuietHours, Restraint, of_the_last_day
+from offers.restraint import QuietHours, Restraint, of_the_last_day
 from tests.support.clock import NOON
 
 BERLIN, NEPAL = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kathmandu")

@@ -1,4 +1,4 @@
-"""initiative/initiative.py: from what is heard to what is offered, and all that keeps the bot silent."""
+"""offers/initiative.py: from what is heard to what is offered, and all that keeps the bot silent."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from initiative.channel import MAX_LOOKS
-from initiative.initiative import NOT_READY, OVER_BUDGET, PULSE_SECONDS, Status
-from initiative.occasion import Channel, Occasion
-from initiative.restraint import Restraint
-from initiative.triggers import TRIGGERS
+from offers.channel import MAX_LOOKS
+from offers.initiative import NOT_READY, OVER_BUDGET, PULSE_SECONDS, Status
+from offers.occasion import Channel, Occasion
+from offers.restraint import Restraint
+from offers.triggers import TRIGGERS
 from state.message import MessageRecord
 from state.proactive import AgentStateV2
 from tests.support.clock import NOON
-from tests.support.initiative import QUESTION, Broken, Change, Desk, Judge, note_at, outcomes, refusals
+from tests.support.offers import QUESTION, Broken, Change, Desk, Judge, note_at, outcomes, refusals
 from tests.support.people import ANNA, BEN, CHANNEL, CLEO, GUILD, said
 from tests.support.virtual_time import settle
 

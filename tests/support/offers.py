@@ -14,14 +14,14 @@ import structlog
 
 from conversation import MessageRecord
 from delivery.post import Posted, PostError, Problem
-from initiative.book import Book
-from initiative.channel import Channel
-from initiative.initiative import Answerable, Initiative
-from initiative.occasion import LINK, Note, Occasion, Trigger
-from initiative.offer import Offer
-from initiative.offers import Offers
-from initiative.restraint import Restraint
-from initiative.triggers import TRIGGERS
+from offers.book import Book
+from offers.channel import Channel
+from offers.initiative import Answerable, Initiative
+from offers.occasion import LINK, Note, Occasion, Trigger
+from offers.offer import Offer
+from offers.offers import Offers
+from offers.restraint import Restraint
+from offers.triggers import TRIGGERS
 from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.virtual_time import settle
