@@ -26,7 +26,7 @@ from agents.server_state import server_state
 from agents.team import Team
 from agents.tools import own_tools
 from agents.ums import UMSAgent
-from commands import ClickEdge, Clicks, OfferClicks, Tours, add_commands, answer_clicks
+from commands import ClickEdge, Clicks, OfferClicks, add_commands, answer_clicks
 from config import SettingError, Settings
 from conversation import ConversationManager, MessageRecord
 from decider import (
@@ -45,8 +45,6 @@ from delivery.inbox import Inbox
 from delivery.noted_wire import Wires
 from delivery.prompts import Prompts
 from delivery.reading import Reader
-from delivery.tour import PREFIX as TOUR
-from delivery.tour import TourFacts
 from delivery.view import OFFER_PREFIX as OFFER
 from delivery.view import PREFIX as PROMPT
 from followup.decision_log import DecisionLog
@@ -354,11 +352,15 @@ class Parts:
         edge = ClickEdge(self.reader, self.conversations, self.admission, self.handler, self.keeper)
         self.clicks = Clicks(self.states, self.prompts, edge)
         offer_clicks = OfferClicks(self.initiative, self.offers, edge)
-        tours = Tours(guide=self.initiative, facts=self._tour_facts)
-        answers = {PROMPT: self.clicks.answer, OFFER: offer_clicks.answer, TOUR: tours.answer}
-        answer_clicks(self._client, self.gate, answers)
+        answer_clicks(self._client, self.gate, {PROMPT: self.clicks.answer, OFFER: offer_clicks.answer})
         self.tree = app_commands.CommandTree(self._client)
-        add_commands(self.tree, self.decisions, self.privacy, offers=self.initiative, tours=tours)
+        add_commands(
+            self.tree,
+            self.decisions,
+            self.privacy,
+            offers=self.initiative,
+            retention_days=self._settings.retention_days,
+        )
 
     # What some are asked by others
 
@@ -402,17 +404,6 @@ class Parts:
             return "no_channel"
         allowed = channel.permissions_for(channel.guild.me)
         return None if allowed.view_channel and allowed.send_messages else "missing_permission"
-
-    def _tour_facts(self, interaction: discord.Interaction) -> TourFacts:
-        status = self.initiative.status(interaction.channel_id or 0)
-        return TourFacts(
-            bot_name=self._bot_name(),
-            may_speak=status.may_speak,
-            offers_on=status.is_on,
-            offers_per_day=status.per_day,
-            can_plan_trips=True,
-            retention_days=self._settings.retention_days,
-        )
 
 
 def where(settings: Settings) -> tuple[Path, str | None, str | None]:

@@ -29,7 +29,7 @@ from commands.privacy import (
     Privacy,
     add_privacy,
 )
-from commands.tour import Guide, Tours, add_tour
+from commands.tour import add_tour
 from commands.why import NOTHING_KNOWN, add_why
 from decider import RecentDecisions
 
@@ -50,12 +50,10 @@ __all__ = [
     "TOO_LATE",
     "ClickEdge",
     "Clicks",
-    "Guide",
     "OfferClicks",
     "Offers",
     "OffersStatus",
     "Privacy",
-    "Tours",
     "add_commands",
     "answer_clicks",
     "answer_when_open",
@@ -66,13 +64,18 @@ log = structlog.get_logger()
 
 
 def add_commands(
-    tree: app_commands.CommandTree, decisions: RecentDecisions, privacy: Privacy, *, offers: Offers, tours: Tours
+    tree: app_commands.CommandTree,
+    decisions: RecentDecisions,
+    privacy: Privacy,
+    *,
+    offers: Offers,
+    retention_days: int,
 ) -> None:
     """Adds the commands to the tree."""
     add_why(tree, decisions)
     add_privacy(tree, privacy)
     add_offers(tree, offers)
-    add_tour(tree, tours)
+    add_tour(tree, offers, retention_days=retention_days)
 
 
 async def sync(tree: app_commands.CommandTree) -> None:

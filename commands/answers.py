@@ -36,11 +36,10 @@ async def carry_out(
     await take(interaction, interaction.edit_original_response(content=text, attachments=files))
 
 
-async def tell(interaction: discord.Interaction, text: str, view: discord.ui.View | None = None) -> None:
+async def tell(interaction: discord.Interaction, text: str) -> None:
     """Answers at once."""
-    nobody, shown = discord.AllowedMentions.none(), view or discord.utils.MISSING
-    answer = interaction.response.send_message(text, view=shown, ephemeral=True, allowed_mentions=nobody)
-    await take(interaction, answer)
+    nobody = discord.AllowedMentions.none()
+    await take(interaction, interaction.response.send_message(text, ephemeral=True, allowed_mentions=nobody))
 
 
 async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> None:

@@ -54,6 +54,9 @@ class Offers(Protocol):
 
     def status(self, channel_id: int) -> OffersStatus: ...
 
+    def clicked(self, channel_id: int, guild_id: int) -> None:
+        """Notes that somebody used something of ours there."""
+
 
 _carry_out = partial(carry_out, failed="offers_not_switched")
 
@@ -114,7 +117,7 @@ async def _if_theirs(
 def on_sentence(status: OffersStatus, *, has_changed: bool) -> str:
     if status.per_day == 0:
         return NONE_AT_ALL
-    sentence = (ON if has_changed else ON_ALREADY).format(times=_times(status.per_day), off_ends=OFF_ENDS)
+    sentence = (ON if has_changed else ON_ALREADY).format(times=times(status.per_day), off_ends=OFF_ENDS)
     return sentence if status.may_speak else f"{sentence} {MAY_NOT_SPEAK}"
 
 
@@ -141,5 +144,5 @@ def _next(status: OffersStatus) -> str:
     return "The next can come once that one is done with." if status.is_open else "The next can come at any time."
 
 
-def _times(count: int) -> str:
+def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"

@@ -1,69 +1,65 @@
-"""/tour: what the bot does in the channel, step by step, on a card that only whoever asked for it sees."""
+"""/tour: what the bot does in the channel, on one card that only whoever asked for it sees."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Protocol
 
 import discord
 from discord import app_commands
 
 from commands.answers import IN_THREAD, is_in_thread, tell
-from delivery.clicks import settle, whisper
-from delivery.tour import CLOSING, TourFacts, TourPress, pages, read_tour_click, text_of, turn_to, view_of
-
-NO_SUCH_STEP = "That tour is over. /tour begins another."
+from commands.offers import Offers, OffersStatus, times
 
 
-class Guide(Protocol):
-    """Is told how tours go in a channel."""
-
-    def began(self, channel_id: int) -> None: ...
-    def stepped(self, channel_id: int) -> None: ...
-    def ended(self, channel_id: int) -> None: ...
-
-
-class Tours:
-    """All tours. facts: what holds where the interaction is."""
-
-    def __init__(self, *, guide: Guide, facts: Callable[[discord.Interaction], TourFacts]) -> None:
-        self._guide = guide
-        self._facts = facts
-
-    async def begin(self, interaction: discord.Interaction) -> None:
-        """Shows the first step."""
+def add_tour(tree: app_commands.CommandTree, offers: Offers, *, retention_days: int) -> None:
+    @tree.command(description="What do I do in this channel? A short tour.")
+    @app_commands.guild_only()
+    async def tour(interaction: discord.Interaction) -> None:
         if is_in_thread(interaction):
             await tell(interaction, IN_THREAD)
             return
-        self._guide.began(interaction.channel_id or 0)
-        steps = pages(self._facts(interaction))
-        await tell(interaction, text_of(steps[0], 0, len(steps)), view_of(0, len(steps)))
-
-    async def answer(self, interaction: discord.Interaction) -> bool:
-        """Answers an interaction if it is a click on a tour's card. Returns whether it was one."""
-        match read_tour_click(interaction):
-            case None:
-                return False
-            case TourPress.DONE:
-                self._guide.ended(interaction.channel_id or 0)
-                await settle(interaction, CLOSING)
-            case TourPress.UNKNOWN:
-                await whisper(interaction, NO_SUCH_STEP)
-            case int(step):
-                await self._show(interaction, step)
-        return True
-
-    async def _show(self, interaction: discord.Interaction, step: int) -> None:
-        steps = pages(self._facts(interaction))
-        if step >= len(steps):
-            await whisper(interaction, NO_SUCH_STEP)
-            return
-        self._guide.stepped(interaction.channel_id or 0)
-        await turn_to(interaction, text_of(steps[step], step, len(steps)), view_of(step, len(steps)))
+        channel_id, me = interaction.channel_id or 0, interaction.client.user
+        offers.clicked(channel_id, interaction.guild_id or 0)
+        name = me.name if me else "Parley"
+        await tell(interaction, tour_card(name, offers.status(channel_id), retention_days=retention_days))
 
 
-def add_tour(tree: app_commands.CommandTree, tours: Tours) -> None:
-    @tree.command(description="What do I do in this channel? A short tour, step by step.")
-    @app_commands.guild_only()
-    async def tour(interaction: discord.Interaction) -> None:
-        await tours.begin(interaction)
+def tour_card(bot_name: str, status: OffersStatus, *, retention_days: int) -> str:
+    """The card's text, for a channel where things stand so with offers."""
+    name = discord.utils.escape_markdown(bot_name)
+    mute = "" if status.may_speak else "\nIn this channel I may not write at the moment, so here I keep silent."
+    offers = (
+        f"Where a question stays unanswered I may offer help in this channel, at most {times(status.per_day)} a day "
+        "and without a notification; left alone, the offer goes away. For that I hold the last messages here in "
+        'memory, for an hour at most. "Not in this channel" or /offers off ends it.'
+        if status.is_on
+        else "I can offer help where a question stays unanswered. In this channel I do not; those who manage it can "
+        "switch that on with /offers on."
+    )
+    return f"""\
+**Ask me**
+Mention me, or reply to something I said, and I answer. As long as the conversation lasts, I follow without a mention:
+> @{name} what is a good name for a cat?
+> and for a dog?{mute}
+
+**When I keep silent**
+What you say to each other I leave alone, and a bare thanks or ok. "Stop" ends an answer you asked for, and so does \
+deleting your question. Did I butt in? Say "not you", and I keep out of what you say until you mention me again.
+
+**Buttons, or your own words**
+Sometimes I ask back: click a button, or type the number, the name, "yes" or "never mind". Only whoever I ask can \
+answer. I also plan trips, one list of places for this channel:
+> @{name} start a trip called Tokyo 2024
+> add shake shack
+> list our trip
+> export the trip
+
+**Offers**
+{offers}
+
+**What I remember**
+What was said in conversations with me, for {"a day" if retention_days == 1 else f"{retention_days} days"}; to answer \
+I may give it to a language model. What you edit or delete in Discord is edited or deleted here, too.
+`/forget`: what you said is deleted, in all channels. `/export`: a file of it. `/optout`: your messages are no longer \
+kept or sent to a model, but for one that mentions me, for its answer; `/optin` ends this.
+
+**Why did I speak, or not?**
+`/why` tells it of the last messages; for any one, right-click it, *Apps*, *Why?*"""

@@ -117,7 +117,7 @@ class Initiative:
         self._book.changed(channel)
 
     def clicked(self, channel_id: int, guild_id: int) -> None:
-        """Somebody answered a question of ours on its card."""
+        """Somebody answered a question of ours on its card, or took the tour."""
         self._book.changed(self._talk(channel_id, guild_id))
 
     def reacted(self, channel_id: int) -> None:
@@ -138,25 +138,6 @@ class Initiative:
         channel = self._book.get(channel_id)
         if channel and channel.is_on:
             channel.note(note)
-            self._book.changed(channel)
-
-    # A tour of the channel
-
-    def began(self, channel_id: int) -> None:
-        channel = self._talk(channel_id)
-        channel.machine.set_visual_guidance(True)
-        self._book.changed(channel)
-
-    def stepped(self, channel_id: int) -> None:
-        """One step, be it long after the last one."""
-        channel = self._talk(channel_id)
-        channel.machine.set_visual_guidance(True)
-        channel.machine.record_tour_step()
-        self._book.changed(channel)
-
-    def ended(self, channel_id: int) -> None:
-        if channel := self._book.get(channel_id):
-            channel.machine.set_visual_guidance(False)
             self._book.changed(channel)
 
     # Whether offers are wanted

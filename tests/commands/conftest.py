@@ -9,13 +9,12 @@ from unittest.mock import Mock
 import discord
 import pytest
 
-from commands import Tours, add_commands, sync
+from commands import add_commands, sync
 from decider import RecentDecisions
-from delivery.tour import TourFacts
 from playground.limits import Limits
 from playground.server import Playground
-from tests.commands.support import Client, FakeGuide, FakeOffers, FakePrivacy
-from tests.playground.support import point_discord_at
+from tests.commands.support import FakeOffers, FakePrivacy
+from tests.playground.support import Bot, point_discord_at
 
 
 @pytest.fixture
@@ -29,11 +28,6 @@ def offers() -> FakeOffers:
 
 
 @pytest.fixture
-def guide() -> FakeGuide:
-    return FakeGuide()
-
-
-@pytest.fixture
 def decisions() -> RecentDecisions:
     return RecentDecisions()
 
@@ -44,33 +38,18 @@ async def pg() -> AsyncIterator[Playground]:
         yield playground
 
 
-@pytest.fixture
-def tours(guide: FakeGuide) -> Tours:
-    facts = TourFacts(
-        "Parley", may_speak=True, offers_on=True, offers_per_day=3, can_plan_trips=True, retention_days=30
-    )
-    return Tours(guide=guide, facts=lambda _: facts)
-
-
-@pytest.fixture
-def of_tour() -> asyncio.Queue[bool]:
-    return asyncio.Queue()
-
-
 @pytest.fixture(autouse=True)
 async def bot(
     pg: Playground,
     decisions: RecentDecisions,
     privacy: FakePrivacy,
     offers: FakeOffers,
-    tours: Tours,
-    of_tour: asyncio.Queue[bool],
     monkeypatch: pytest.MonkeyPatch,
-) -> AsyncIterator[Client]:
+) -> AsyncIterator[Bot]:
     """It has told Discord of its commands."""
     point_discord_at(pg, monkeypatch)
-    client = Client(tours, of_tour)
-    add_commands(client.tree, decisions, privacy, offers=offers, tours=tours)
+    client = Bot()
+    add_commands(client.tree, decisions, privacy, offers=offers, retention_days=30)
     connection = asyncio.create_task(client.start(pg.token))
     await client.ready.wait()
     await sync(client.tree)
@@ -80,7 +59,7 @@ async def bot(
 
 
 @pytest.fixture
-def _in_a_thread(bot: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_a_thread(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands are used in a thread, which the loopback Discord does not have."""
 
     async def move(interaction: discord.Interaction) -> bool:

@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import discord
-
-from commands import Tours
 from playground.interactions import Interaction
 from playground.model import Message
 from playground.server import Playground
-from tests.playground.support import Bot
 
 EPHEMERAL = 1 << 6
 
@@ -77,6 +73,7 @@ class FakeOffers:
         self.switched: dict[int, int] = {}
         self.stands = Status()
         self.asked_of: int | None = None
+        self.clicks: list[int] = []
         self.error: OSError | None = None
         self.gate = asyncio.Event()
         self.gate.set()
@@ -96,36 +93,8 @@ class FakeOffers:
         self.asked_of = channel_id
         return self.stands
 
-
-class FakeGuide:
-    """Notes what it is told, as (what, channel)."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, int]] = []
-
-    def began(self, channel_id: int) -> None:
-        self.told.append(("began", channel_id))
-
-    def stepped(self, channel_id: int) -> None:
-        self.told.append(("stepped", channel_id))
-
-    def ended(self, channel_id: int) -> None:
-        self.told.append(("ended", channel_id))
-
-
-class Client(Bot):
-    """Hands interactions on as bot.py does.
-
-    of_tour: for each, once it is answered if it was one, whether it was a click on a tour's card.
-    """
-
-    def __init__(self, tours: Tours, of_tour: asyncio.Queue[bool]) -> None:
-        super().__init__()
-        self._tours = tours
-        self._of_tour = of_tour
-
-    async def on_interaction(self, interaction: discord.Interaction) -> None:
-        self._of_tour.put_nowait(await self._tours.answer(interaction))
+    def clicked(self, channel_id: int, guild_id: int) -> None:  # noqa: ARG002 - it is told by this name
+        self.clicks.append(channel_id)
 
 
 def use(pg: Playground, name: str, who: str = "Ben", **options: Any) -> Interaction:

@@ -324,8 +324,6 @@ async def test_an_open_offer_goes_when_its_time_is_over_and_not_before(desk: Des
         lambda desk: desk.initiative.reacted(CHANNEL),
         talk,
         lambda desk: desk.initiative.clicked(CHANNEL, GUILD),
-        lambda desk: desk.initiative.began(CHANNEL),
-        lambda desk: desk.initiative.stepped(CHANNEL),
     ],
 )
 async def test_an_interaction_keeps_an_open_offer_open(desk: Desk, interact: Change) -> None:
@@ -446,7 +444,7 @@ async def test_one_that_was_left_is_forgotten_without_a_request(desk: Desk) -> N
     assert (desk.book.get(CHANNEL), desk.disk, desk.wire.deleted) == (None, {}, [])
 
 
-# Talks, reactions and tours
+# Talks and reactions
 
 
 async def test_a_talk_makes_the_machine_reactive_links_the_channel_and_ends_a_cooldown(desk: Desk) -> None:
@@ -491,27 +489,6 @@ async def test_a_reaction_alone_begins_nothing(desk: Desk) -> None:
     await desk.on()
     desk.initiative.reacted(CHANNEL)
     assert state(desk) is THINKING
-
-
-async def test_a_tour_is_shown_until_it_ends_or_is_left_alone(desk: Desk) -> None:
-    desk.initiative.began(CHANNEL)
-    assert (state(desk), desk.channel.machine.visual_guidance_active) == (REACTIVE, True)
-    for _ in range(5):
-        await desk.wait(599)
-        desk.initiative.stepped(CHANNEL)
-    assert (state(desk), desk.channel.machine.visual_guidance_active) == (REACTIVE, True)
-    desk.initiative.ended(CHANNEL)
-    assert not desk.channel.machine.visual_guidance_active
-    desk.initiative.stepped(CHANNEL)
-    await desk.wait(601)
-    assert (state(desk), desk.channel.machine.visual_guidance_active) == (THINKING, False)
-    desk.initiative.stepped(CHANNEL)
-    assert (state(desk), desk.channel.machine.visual_guidance_active) == (REACTIVE, True), "long after its last step"
-
-
-async def test_a_tour_that_ends_where_nothing_is_known_leaves_nothing(desk: Desk) -> None:
-    desk.initiative.ended(CHANNEL)
-    assert (len(desk.book), desk.disk) == (0, {})
 
 
 # Switching, and how it stands
