@@ -146,7 +146,7 @@ class Parts:
         settings, keeper = self._settings, self.keeper
         self.gate = Gate()
         self.decisions = RecentDecisions(listener=listener)
-        self.learning = Learning(self.decision_log, keeps_content=settings.decision_log == "content")
+        self.learning = Learning(self.decision_log.add, keeps_content=settings.decision_log == "content")
         self.limits = Limits(turns_per_user_minute=settings.turns_per_user_minute, daily_tokens=settings.daily_tokens)
         self.budget = Budget(self.limits, self._clock, partial(keeper.touch_process, LIMITS))
         self.ledger = Ledger(on_change=partial(keeper.touch, UNFINISHED))

@@ -8,7 +8,7 @@ from delivery.card import Card
 from delivery.discord_wire import DiscordWire
 from delivery.post import Posted
 from delivery.reading import bot_of
-from followup.outcomes import Outcomes
+from followup.learning import Outcomes
 
 
 class NotedWire(DiscordWire):

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decider import Reason
-from followup.decision_log import DecisionFile, Entry
-from followup.outcomes import BUTTED_IN, Outcome
+from followup.decision_log import DecisionFile
+from followup.learning import BUTTED_IN, Entry, Outcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,18 +11,28 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import asdict, fields
 from errno import EACCES, ENOTDIR
 from itertools import count
 from pathlib import Path
 from time import time
-from typing import Any, assert_never
+from typing import Any
 
 import structlog
 from pydantic import TypeAdapter
 
-from followup.outcomes import Mark, Outcome
-from followup.removals import Deletion, Erasure, Expiry, Forgetting, GuildForgetting, Removal, Removals
+from followup.learning import (
+    Addition,
+    Assignment,
+    Change,
+    Entry,
+    Mark,
+    Outcome,
+    Removal,
+    Removals,
+    Revision,
+    Silence,
+)
 
 log = structlog.get_logger()
 
@@ -32,70 +42,8 @@ MAX_ROWS = 100_000
 MAX_PENDING = 10_000
 INTERVAL_SECONDS = 5.0
 LOCK_SECONDS = 1.0
-DISCORD_EPOCH_MS = 1_420_070_400_000
 UNUSABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A decision within a conversation. conversation: when that began; times are Unix seconds. content: None: not kept.
-
-    agent and agent_reason: as in an Assignment, empty without one. The ids grow with time, as Discord's do.
-    """
-
-    message_id: int
-    channel_id: int
-    guild_id: int
-    author_id: int
-    conversation: float
-    at: float
-    respond: bool
-    reason: str
-    tier: int
-    score: float
-    evidence: str
-    content: str | None = None
-    outcome: Outcome | None = None
-    outcome_at: float | None = None
-    agent: str = ""
-    agent_reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """A message was edited. content: None where none is kept any more: then what was kept earlier goes."""
-
-    message_id: int
-    channel_id: int
-    author_id: int
-    content: str | None
-    guild_id: int = 0
-
-    @property
-    def at(self) -> float:
-        """When it was posted, in Unix seconds: Discord's ids tell."""
-        return ((self.message_id >> 22) + DISCORD_EPOCH_MS) / 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Which agent answers a message, and why. agent: empty for the general one. Of several the last stays."""
-
-    message_id: int
-    agent: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Silence:
-    """A message that was to be answered was not, and why."""
-
-    message_id: int
-    reason: str
-
-
-Addition = Entry | Mark | Revision | Assignment | Silence
-Change = Addition | Removal
 
 ENTRY = TypeAdapter(Entry)
 COLUMNS = [field.name for field in fields(Entry)]
@@ -121,13 +69,12 @@ ASSIGN = "UPDATE decisions SET agent = ?, agent_reason = ? WHERE message_id = ?"
 SILENCE = "UPDATE decisions SET respond = 0, reason = ? WHERE message_id = ?"
 REVISE = "UPDATE decisions SET content = ? WHERE message_id = ? AND content IS NOT NULL"
 DELETE = "DELETE FROM decisions WHERE message_id = ?"
-FORGET = """
+REMOVE = """
     DELETE FROM decisions
-    WHERE channel_id = coalesce(?, channel_id) AND author_id = coalesce(?, author_id) AND message_id <= ?
+    WHERE channel_id = coalesce(:channel_id, channel_id) AND author_id = coalesce(:author_id, author_id)
+        AND guild_id = coalesce(:guild_id, guild_id) AND message_id <= coalesce(:through, message_id)
+        AND (:before IS NULL OR at < :before)
 """
-FORGET_GUILD = "DELETE FROM decisions WHERE guild_id = ? AND message_id <= ?"
-EXPIRE = "DELETE FROM decisions WHERE at < ?"
-ERASE = "DELETE FROM decisions"
 TRIM = """
     DELETE FROM decisions
     WHERE message_id <= (SELECT message_id FROM decisions ORDER BY message_id DESC LIMIT 1 OFFSET ?)
@@ -161,7 +108,7 @@ class DecisionFile:
         Such a file goes when all that is in it has expired. Raises OSError and sqlite3.Error.
         """
         for change in changes:
-            if isinstance(change, Expiry):
+            if isinstance(change, Removal) and change.before is not None:
                 self._drop_aside(change.before)
         if not self.path.exists() and not any(isinstance(change, Entry) for change in changes):
             return None
@@ -238,25 +185,10 @@ def _apply(connection: sqlite3.Connection, change: Change) -> None:
             connection.execute(ASSIGN, (_storable(change.agent), change.reason, change.message_id))
         case Silence():
             connection.execute(SILENCE, (change.reason, change.message_id))
-        case Deletion():
-            connection.executemany(DELETE, [(message_id,) for message_id in change.message_ids])
-        case _:
-            connection.execute(*_deleting(change))
-
-
-def _deleting(removal: Forgetting | GuildForgetting | Expiry | Erasure) -> tuple[str, tuple[float | None, ...]]:
-    """The statement, and what goes into it."""
-    match removal:
-        case Forgetting(channel_id, author_id, through):
-            return FORGET, (channel_id, author_id, through)
-        case GuildForgetting(guild_id, through):
-            return FORGET_GUILD, (guild_id, through)
-        case Expiry(before):
-            return EXPIRE, (before,)
-        case Erasure():
-            return ERASE, ()
-        case _:
-            assert_never(removal)
+        case Removal(message_ids) if message_ids is not None:
+            connection.executemany(DELETE, [(message_id,) for message_id in message_ids])
+        case Removal():
+            connection.execute(REMOVE, asdict(change))
 
 
 def _storable(value: Any) -> Any:
@@ -346,7 +278,7 @@ class DecisionLog:
         for number in list(self._pending)[: max(1, self._max_pending // 4)]:
             change = self._pending.pop(number)
             if isinstance(change, Revision):
-                self._removals.add(Deletion(frozenset({change.message_id})))
+                self._removals.add(Removal(frozenset({change.message_id})))
             self.lost += 1
 
     def start(self) -> None:

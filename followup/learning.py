@@ -1,17 +1,254 @@
-"""What is learnt from decisions: each one in a conversation is logged, and what is seen later marks earlier ones."""
+"""What is noted of decisions for the decision log: each one in a conversation, what became of it, and what is to go.
+
+Pure and bounded. Notes carry times in Unix seconds; Learning is told them as aware datetimes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from conversation import ChannelConversation, MessageRecord
-from followup.decision_log import Assignment, DecisionLog, Entry, Revision, Silence
-from followup.outcomes import Mark, Outcomes
-from followup.removals import Deletion, Expiry, Forgetting, GuildForgetting
 
+MISSED_SECONDS = 60.0
+TOLD_OFF_SECONDS = 300.0
+ANSWER_SECONDS = 86_400.0
+MAX_KEPT = 10_000
+ANSWERED_KEPT = 8
+MAX_REMOVALS = 100_000
 JUDGE_TIER = 3
+DISCORD_EPOCH_MS = 1_420_070_400_000
+
+
+class Outcome(StrEnum):
+    """MISSED: it kept silent, and was mentioned within a minute. The others: it answered, and was not welcome."""
+
+    MISSED = "missed"
+    TOLD_OFF = "told_off"
+    DELETED = "deleted"
+    DISLIKED = "disliked"
+
+
+BUTTED_IN = frozenset({Outcome.TOLD_OFF, Outcome.DELETED, Outcome.DISLIKED})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A decision within a conversation. conversation: when that began. content: None: not kept.
+
+    agent and agent_reason: as in an Assignment, empty without one. The ids grow with time, as Discord's do.
+    """
+
+    message_id: int
+    channel_id: int
+    guild_id: int
+    author_id: int
+    conversation: float
+    at: float
+    respond: bool
+    reason: str
+    tier: int
+    score: float
+    evidence: str
+    content: str | None = None
+    outcome: Outcome | None = None
+    outcome_at: float | None = None
+    agent: str = ""
+    agent_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What became of the decision on a message, and when that showed."""
+
+    message_id: int
+    outcome: Outcome
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A message was edited. content: None where none is kept any more: then what was kept earlier goes."""
+
+    message_id: int
+    channel_id: int
+    author_id: int
+    content: str | None
+    guild_id: int = 0
+
+    @property
+    def at(self) -> float:
+        """When it was posted: Discord's ids tell."""
+        return ((self.message_id >> 22) + DISCORD_EPOCH_MS) / 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which agent answers a message, and why. agent: empty for the general one. Of several the last stays."""
+
+    message_id: int
+    agent: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A message that was to be answered was not, and why."""
+
+    message_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What meets all conditions that are given is to go. through: up to this message id; before: posted before this."""
+
+    message_ids: frozenset[int] | None = None
+    channel_id: int | None = None
+    author_id: int | None = None
+    guild_id: int | None = None
+    through: int | None = None
+    before: float | None = None
+
+    def covers(self, noted: Entry | Revision) -> bool:
+        return (
+            (self.message_ids is None or noted.message_id in self.message_ids)
+            and self.channel_id in (None, noted.channel_id)
+            and self.author_id in (None, noted.author_id)
+            and self.guild_id in (None, noted.guild_id)
+            and (self.through is None or noted.message_id <= self.through)
+            and (self.before is None or noted.at < self.before)
+        )
+
+
+EVERYTHING = Removal()
+Addition = Entry | Mark | Revision | Assignment | Silence
+Change = Addition | Removal
+
+
+class Removals:
+    """Removals that wait to be written. Where there are more than `most`, all goes: better than to keep too much."""
+
+    def __init__(self, most: int = MAX_REMOVALS) -> None:
+        self._most = most
+        self._message_ids: set[int] = set()
+        self._others: dict[Removal, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._message_ids) + len(self._others)
+
+    def add(self, removal: Removal) -> None:
+        if removal.message_ids is None:
+            self._others[removal] = None
+        else:
+            self._message_ids |= removal.message_ids
+        if len(self) > self._most:
+            self._message_ids, self._others = set(), {EVERYTHING: None}
+
+    def take(self) -> list[Removal]:
+        """All that waits, which then no longer does."""
+        taken = list(self._others)
+        if self._message_ids:
+            taken.append(Removal(frozenset(self._message_ids)))
+        self._message_ids, self._others = set(), {}
+        return taken
+
+
+class Outcomes:
+    """Tells what an event says of an earlier decision: a Mark, even where that has an outcome already or is gone."""
+
+    def __init__(self) -> None:
+        self._silences = _Recent(MISSED_SECONDS)  # by channel and author
+        # By channel. One that is declined must not hide what was answered before it.
+        self._answered = _Recent(TOLD_OFF_SECONDS, of_each=ANSWERED_KEPT)
+        self._questions = _Recent(ANSWER_SECONDS)  # by the answer's id
+
+    def __len__(self) -> int:
+        return len(self._silences) + len(self._answered) + len(self._questions)
+
+    # What is decided and done
+
+    def silent(self, channel_id: int, author_id: int, message_id: int, at: float) -> None:
+        """By its own choice the bot does not answer a message in a conversation."""
+        self._silences.put((channel_id, author_id), message_id, at)
+
+    def answering(self, channel_id: int, message_id: int, at: float) -> None:
+        """The bot answers a message."""
+        self._answered.put(channel_id, message_id, at)
+
+    def unanswered(self, channel_id: int, message_id: int) -> None:
+        """The bot does not answer a message after all."""
+        self._answered.drop(channel_id, message_id)
+
+    def posted(self, answer_id: int, question_id: int, at: float) -> None:
+        """A message of the bot's stands in the channel."""
+        self._questions.put(answer_id, question_id, at)
+
+    def retracted(self, answer_id: int) -> None:
+        """The bot is about to delete a message of its own."""
+        self._questions.drop(answer_id)
+
+    # What people do
+
+    def addressed(self, channel_id: int, author_id: int, at: float) -> Mark | None:
+        """Somebody mentions the bot or replies to it."""
+        return self._silences.mark((channel_id, author_id), Outcome.MISSED, at)
+
+    def told_off(self, channel_id: int, at: float) -> Mark | None:
+        """Somebody tells the bot to keep out."""
+        return self._answered.mark(channel_id, Outcome.TOLD_OFF, at)
+
+    def deleted(self, message_id: int, at: float) -> Mark | None:
+        """Any message is deleted."""
+        return self._questions.mark(message_id, Outcome.DELETED, at)
+
+    def disliked(self, message_id: int, at: float) -> Mark | None:
+        """Somebody puts a thumbs down under any message."""
+        return self._questions.mark(message_id, Outcome.DISLIKED, at)
+
+    def sweep(self, now: float) -> None:
+        """Drops what can no longer matter."""
+        for recent in (self._silences, self._answered, self._questions):
+            recent.sweep(now)
+
+
+class _Recent:
+    """The newest messages for each key, for so many seconds. Where there are too many, the oldest make room.
+
+    of_each: how many for each key; all but the newest only count once that is dropped.
+    """
+
+    def __init__(self, seconds: float, *, of_each: int = 1) -> None:
+        self._seconds = seconds
+        self._of_each = of_each
+        self._items: dict[Hashable, tuple[tuple[float, int], ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, key: Hashable, message_id: int, at: float) -> None:
+        # The judge can have decided on an older message after the newer one was.
+        self._items[key] = tuple(sorted({*self._items.pop(key, ()), (at, message_id)})[-self._of_each :])
+        if len(self._items) > MAX_KEPT:
+            del self._items[next(iter(self._items))]
+
+    def mark(self, key: Hashable, outcome: Outcome, at: float) -> Mark | None:
+        """The outcome of the key's newest message; None where there is none from the last seconds."""
+        if key not in self._items:
+            return None
+        since, message_id = self._items[key][-1]
+        return Mark(message_id, outcome, at) if 0 <= at - since <= self._seconds else None
+
+    def drop(self, key: Hashable, message_id: int | None = None) -> None:
+        """Without an id, all of the key."""
+        if left := tuple(item for item in self._items.pop(key, ()) if message_id not in (None, item[1])):
+            self._items[key] = left
+
+    def sweep(self, now: float) -> None:
+        self._items = {key: items for key, items in self._items.items() if now - items[-1][0] <= self._seconds}
 
 
 class Decided(Protocol):
@@ -34,9 +271,9 @@ class Decided(Protocol):
 
 
 class Learning:
-    """Feeds the decision log. keeps_content: whether the text of messages goes with it. Times are aware datetimes."""
+    """Feeds the decision log. log: takes a change. keeps_content: whether the text of messages goes with it."""
 
-    def __init__(self, log: DecisionLog, *, keeps_content: bool) -> None:
+    def __init__(self, log: Callable[[Change], None], *, keeps_content: bool) -> None:
         self.outcomes = Outcomes()
         self._log = log
         self._keeps_content = keeps_content
@@ -59,7 +296,23 @@ class Learning:
             self.outcomes.answering(channel_id, message.message_id, at)
         elif is_judgement:
             self.outcomes.silent(channel_id, message.author_id, message.message_id, at)
-        self._log.add(self._entry(message, guild_id, conversation, decision))
+        current = conversation.find(message.message_id) or message  # it can have been edited while the judge thought
+        entry = Entry(
+            message_id=message.message_id,
+            channel_id=channel_id,
+            guild_id=guild_id,
+            author_id=message.author_id,
+            conversation=conversation.started_at.timestamp(),
+            at=at,
+            respond=decision.respond,
+            reason=decision.reason,
+            tier=decision.tier,
+            score=decision.score,
+            # The judge's own words may quote anybody, and would not follow a deletion.
+            evidence="" if decision.tier == JUDGE_TIER else decision.evidence,
+            content=current.content if self._keeps_content else None,
+        )
+        self._log(entry)
 
     def silent(self, message: MessageRecord, channel_id: int, reason: str, *, is_judgement: bool) -> None:
         """A message that was to be answered was not, after all. is_judgement: as it was not meant for us."""
@@ -67,12 +320,12 @@ class Learning:
         if is_judgement:
             at = message.timestamp.timestamp()
             self.outcomes.silent(channel_id, message.author_id, message.message_id, at)
-        self._log.add(Silence(message.message_id, reason))
+        self._log(Silence(message.message_id, reason))
 
     def assigned(self, message_ids: Collection[int], agent: str, reason: str) -> None:
         """An agent was chosen to answer these. agent: empty for the general one; where there is one only, none is."""
         for message_id in message_ids:
-            self._log.add(Assignment(message_id, agent, reason))
+            self._log(Assignment(message_id, agent, reason))
 
     def told_off(self, channel_id: int, at: datetime) -> None:
         self._mark(self.outcomes.told_off(channel_id, at.timestamp()))
@@ -82,47 +335,27 @@ class Learning:
         return self._mark(self.outcomes.disliked(message_id, at.timestamp()))
 
     def revised(self, message_id: int, channel_id: int, author_id: int, content: str, guild_id: int = 0) -> None:
-        self._log.add(Revision(message_id, channel_id, author_id, content if self._keeps_content else None, guild_id))
+        self._log(Revision(message_id, channel_id, author_id, content if self._keeps_content else None, guild_id))
 
     def deleted(self, message_ids: Collection[int], at: datetime) -> list[Mark]:
         """Returns what that says of answers of the bot's, if some were among them."""
-        self._log.add(Deletion(frozenset(message_ids)))
+        self._log(Removal(frozenset(message_ids)))
         marks = (self._mark(self.outcomes.deleted(message_id, at.timestamp())) for message_id in message_ids)
         return [mark for mark in marks if mark]
 
     def forgotten(self, channel_id: int | None, author_id: int | None, through: int) -> None:
-        """What was said up to this message id, in a channel (None: everywhere) and by a person (None: by anybody)."""
-        self._log.add(Forgetting(channel_id, author_id, through=through))
+        """What was said up to this message id goes: in a channel (None: everywhere), by a person (None: anybody)."""
+        self._log(Removal(channel_id=channel_id, author_id=author_id, through=through))
 
     def guild_forgotten(self, guild_id: int, through: int) -> None:
-        """What was said in a guild up to this message id."""
-        self._log.add(GuildForgetting(guild_id, through=through))
+        """What was said in a guild up to this message id goes."""
+        self._log(Removal(guild_id=guild_id, through=through))
 
     def expire(self, before: datetime) -> None:
-        """What was said before."""
-        self._log.add(Expiry(before.timestamp()))
-
-    def _entry(
-        self, message: MessageRecord, guild_id: int, conversation: ChannelConversation, decision: Decided
-    ) -> Entry:
-        current = conversation.find(message.message_id) or message  # it can have been edited while the judge thought
-        return Entry(
-            message_id=message.message_id,
-            channel_id=conversation.channel_id,
-            guild_id=guild_id,
-            author_id=message.author_id,
-            conversation=conversation.started_at.timestamp(),
-            at=message.timestamp.timestamp(),
-            respond=decision.respond,
-            reason=decision.reason,
-            tier=decision.tier,
-            score=decision.score,
-            # The judge's own words may quote anybody, and would not follow a deletion.
-            evidence="" if decision.tier == JUDGE_TIER else decision.evidence,
-            content=current.content if self._keeps_content else None,
-        )
+        """What was said before goes."""
+        self._log(Removal(before=before.timestamp()))
 
     def _mark(self, mark: Mark | None) -> Mark | None:
         if mark:
-            self._log.add(mark)
+            self._log(mark)
         return mark

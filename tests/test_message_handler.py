@@ -74,7 +74,7 @@ class Stage(Bench):
         self.offers = FakeOffers()
         consent = Consent(self.opted_out, self.forgotten)
         limits = Limits(turns_per_user_minute=per_minute, daily_tokens=None)
-        learning = Learning(DecisionLog(Path("unused"), is_on=False), keeps_content=False)
+        learning = Learning(DecisionLog(Path("unused"), is_on=False).add, keeps_content=False)
         records = Records(self.conversations, self, self.decisions, learning, limits, consent)
         records.subscribe(cast(Any, self.offers))
         bot = self.turns._discord.bot

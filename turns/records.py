@@ -12,8 +12,7 @@ import structlog
 from agents.coordinator import Choice
 from conversation import ChannelConversation, ConversationManager, MessageRecord, Unwelcome
 from decider import EXPLICIT, NOT_JUDGED, NOTHING, Decision, Reason, RecentDecisions
-from followup.learning import Learning
-from followup.outcomes import Mark
+from followup.learning import Learning, Mark
 from miniapps.base import FollowUp
 from state.agent_state import GENERAL
 from state.consent import Consent

@@ -13,8 +13,8 @@ import pytest
 import bot
 from decider import Reason
 from delivery.noted_wire import NotedWire
-from followup.decision_log import FILE_NAME, DecisionFile, Entry
-from followup.outcomes import Outcome
+from followup.decision_log import FILE_NAME, DecisionFile
+from followup.learning import Entry, Outcome
 from playground.model import Message
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel

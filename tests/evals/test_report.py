@@ -22,8 +22,8 @@ from evals.report import (
     table,
     thresholds,
 )
-from followup.decision_log import FILE_NAME, DecisionFile, Entry
-from followup.outcomes import Outcome
+from followup.decision_log import FILE_NAME, DecisionFile
+from followup.learning import Entry, Outcome
 from tests.support.people import ANNA, CHANNEL, GUILD
 
 PNG = b"\x89PNG\r\n\x1a\n"

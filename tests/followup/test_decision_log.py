@@ -15,20 +15,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from followup import decision_log as module
-from followup.decision_log import (
-    FILE_NAME,
-    SCHEMA_VERSION,
-    Assignment,
-    Change,
-    DecisionFile,
-    DecisionLog,
-    Entry,
-    Revision,
-    Silence,
-    UnusableFileError,
-)
-from followup.outcomes import Mark, Outcome
-from followup.removals import Deletion, Expiry, Forgetting, GuildForgetting, Removal, Removals
+from followup.decision_log import FILE_NAME, SCHEMA_VERSION, DecisionFile, DecisionLog, UnusableFileError
+from followup.learning import Assignment, Change, Entry, Mark, Outcome, Removal, Removals, Revision, Silence
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD
 from tests.support.virtual_time import settle
 
@@ -180,7 +168,12 @@ def test_a_decision_that_is_written_again_keeps_its_agent(file: DecisionFile) ->
 
 @pytest.mark.parametrize(
     "removal",
-    [Deletion(frozenset({1})), Forgetting(None, ANNA, through=1), GuildForgetting(GUILD, 1), Expiry(before=1_001.6)],
+    [
+        Removal(frozenset({1})),
+        Removal(author_id=ANNA, through=1),
+        Removal(guild_id=GUILD, through=1),
+        Removal(before=1_001.6),
+    ],
 )
 @pytest.mark.parametrize("written", [True, False])
 async def test_what_is_gone_stays_gone_when_its_agent_is_chosen(
@@ -264,8 +257,8 @@ def test_reading_an_earlier_version_changes_nothing(earlier: DecisionFile) -> No
         (Assignment(1, "docs", "named"), [entry(1, agent="docs", agent_reason="named"), OLD[1]]),
         (Mark(1, Outcome.DELETED, 5.0), [entry(1, outcome=Outcome.DELETED, outcome_at=5.0), OLD[1]]),
         (Revision(2, CHANNEL, BEN, "new"), [OLD[0], replace(OLD[1], content="new")]),
-        (Deletion(frozenset({2})), [OLD[0]]),
-        (Forgetting(None, ANNA, through=9), [OLD[1]]),
+        (Removal(frozenset({2})), [OLD[0]]),
+        (Removal(author_id=ANNA, through=9), [OLD[1]]),
     ],
 )
 async def test_an_earlier_version_is_brought_up_in_place(
@@ -297,23 +290,23 @@ def test_where_the_write_fails_an_earlier_version_stays_as_it_was(
 
 def test_a_deleted_message_takes_its_row_with_it(file: DecisionFile) -> None:
     file.write([entry(1), entry(2), entry(3)])
-    file.write([Deletion(frozenset({1, 3, 99}))])
+    file.write([Removal(frozenset({1, 3, 99}))])
     assert ids(file) == [2]
 
 
 @pytest.mark.parametrize(
     ("change", "left"),
     [
-        (Forgetting(CHANNEL, ANNA, through=4), [2, 3, 5]),
-        (Forgetting(CHANNEL, None, through=4), [3, 5]),
-        (Forgetting(CHANNEL, ANNA, through=9), [2, 3]),
-        (Forgetting(CHANNEL + 2, None, through=9), [1, 2, 3, 4, 5]),
-        (Forgetting(None, ANNA, through=4), [2, 5]),
-        (Forgetting(None, BEN, through=1), [1, 2, 3, 4, 5]),
-        (GuildForgetting(GUILD, through=4), [3, 5]),
-        (GuildForgetting(GUILD + 2, through=9), [1, 2, 3, 4, 5]),
-        (Expiry(before=1_003.5), [3, 4, 5]),
-        (Expiry(before=1_003.6), [4, 5]),
+        (Removal(channel_id=CHANNEL, author_id=ANNA, through=4), [2, 3, 5]),
+        (Removal(channel_id=CHANNEL, through=4), [3, 5]),
+        (Removal(channel_id=CHANNEL, author_id=ANNA, through=9), [2, 3]),
+        (Removal(channel_id=CHANNEL + 2, through=9), [1, 2, 3, 4, 5]),
+        (Removal(author_id=ANNA, through=4), [2, 5]),
+        (Removal(author_id=BEN, through=1), [1, 2, 3, 4, 5]),
+        (Removal(guild_id=GUILD, through=4), [3, 5]),
+        (Removal(guild_id=GUILD + 2, through=9), [1, 2, 3, 4, 5]),
+        (Removal(before=1_003.5), [3, 4, 5]),
+        (Removal(before=1_003.6), [4, 5]),
     ],
 )
 def test_what_is_forgotten_or_too_old_goes_from_the_file_and_from_what_waits(
@@ -343,7 +336,7 @@ def test_an_edit_replaces_content_where_it_is_kept(file: DecisionFile) -> None:
     assert [found.content for found in file.read()] == [None, "new"]
 
 
-@pytest.mark.parametrize("change", [Deletion(frozenset({1})), Revision(1, CHANNEL, ANNA, "x")])
+@pytest.mark.parametrize("change", [Removal(frozenset({1})), Revision(1, CHANNEL, ANNA, "x")])
 def test_what_is_gone_is_not_left_in_the_files_free_space(file: DecisionFile, change: Change) -> None:
     file.write([entry(1, content=SECRET), *(entry(n, content="chatter " * 20) for n in range(2, 200))])
     assert SECRET.encode() in file.path.read_bytes()
@@ -354,7 +347,7 @@ def test_what_is_gone_is_not_left_in_the_files_free_space(file: DecisionFile, ch
 
 def test_what_concerns_no_row_makes_no_file_and_writes_none(file: DecisionFile) -> None:
     nothing: list[Change] = [
-        Deletion(frozenset({1})),
+        Removal(frozenset({1})),
         Revision(2, CHANNEL, ANNA, "x"),
         Mark(3, Outcome.DELETED, 1.0),
         Assignment(4, "docs", "named"),
@@ -497,7 +490,7 @@ async def test_what_somebody_has_forgotten_is_gone_at_once(folder: Path, file: D
     log.add(entry(1))
     await log.flush()
     log.start()
-    log.add(Forgetting(CHANNEL, ANNA, through=1))
+    log.add(Removal(channel_id=CHANNEL, author_id=ANNA, through=1))
     async with asyncio.timeout(10):
         while len(log):  # noqa: ASYNC110 - it ends by the thread, without an event
             await asyncio.sleep(0)
@@ -510,7 +503,7 @@ async def test_nothing_is_added_once_it_is_off_but_deletions_are_followed(folder
     log = DecisionLog(folder, is_on=False)
     for added in (entry(4), Mark(3, Outcome.DELETED, 1.0), Assignment(3, "docs", "named")):
         log.add(added)
-    for change in (Deletion(frozenset({1})), Revision(2, CHANNEL, ANNA, "x")):
+    for change in (Removal(frozenset({1})), Revision(2, CHANNEL, ANNA, "x")):
         log.add(change)
     await log.close()
     assert file.read() == [entry(2, content="x"), entry(3)]
@@ -532,7 +525,7 @@ async def test_what_is_deleted_while_it_is_written_goes_with_the_next_batch(
     log.add(entry(2))
     first = asyncio.create_task(log.flush())
     await settle()
-    log.add(Deletion(frozenset({1})))
+    log.add(Removal(frozenset({1})))
     second = asyncio.create_task(log.flush())
     await settle()
     assert len(begun) == 1
@@ -575,7 +568,7 @@ async def test_an_outage_costs_one_warning_and_nothing_else(folder: Path, file: 
         for message_id in (1, 2, 3):
             log.add(entry(message_id))
             await log.flush()
-        log.add(Deletion(frozenset({2})))
+        log.add(Removal(frozenset({2})))
         await log.flush()
         outage()
         await log.flush()
@@ -616,7 +609,7 @@ async def test_a_folder_that_cannot_be_written_is_said_at_the_start_and_not_agai
         log.start()
         await log.close()
         assert [e["event"] for e in entries] == ["decision_log_failed"]
-        for change in (entry(1), Deletion(frozenset({1})), entry(2)):
+        for change in (entry(1), Removal(frozenset({1})), entry(2)):
             log.add(change)
             await log.flush()
     assert [e["event"] for e in entries] == ["decision_log_failed"]
@@ -634,7 +627,7 @@ async def test_it_starts_and_ends_without_a_word_and_without_a_file(folder: Path
 async def test_of_what_waits_the_oldest_additions_go_and_are_counted(folder: Path, file: DecisionFile) -> None:
     file.write([entry(0)])
     log = DecisionLog(folder, max_pending=8)
-    log.add(Deletion(frozenset({0})))
+    log.add(Removal(frozenset({0})))
     for message_id in range(1, 21):
         log.add(entry(message_id))
         assert len(log) <= 9
@@ -649,7 +642,7 @@ async def test_ten_thousand_deletions_in_an_outage_cost_no_other_row(folder: Pat
     file.write([entry(message_id) for message_id in range(20_000)])
     log = DecisionLog(folder)
     for message_id in range(1, 20_000):
-        log.add(Deletion(frozenset({message_id})))
+        log.add(Removal(frozenset({message_id})))
     assert await log.flush()
     assert ids(file) == [0]
 
@@ -660,7 +653,7 @@ async def test_where_removals_are_too_many_all_that_was_written_goes(folder: Pat
     log._removals = Removals(most=8)
     log.add(entry(1))
     for message_id in range(100, 120):
-        log.add(Deletion(frozenset({message_id})))
+        log.add(Removal(frozenset({message_id})))
         assert len(log) <= 9
     await log.flush()
     assert ids(file) == [1]
@@ -686,8 +679,8 @@ async def test_flushing_tells_whether_what_was_to_go_is_gone(folder: Path, file:
     assert await log.flush()
     log.add(entry(5))
     assert await log.flush()  # it could not be written, but nothing was to go
-    log.add(Forgetting(None, ANNA, through=0))
-    log.add(GuildForgetting(GUILD, through=0))
+    log.add(Removal(author_id=ANNA, through=0))
+    log.add(Removal(guild_id=GUILD, through=0))
     assert not await log.flush()
     outage()
     assert await log.flush()
@@ -698,7 +691,7 @@ async def test_flushing_tells_whether_what_was_to_go_is_gone(folder: Path, file:
 async def test_what_was_moved_aside_is_not_gone(folder: Path) -> None:
     _spoilt(folder, _garbage)
     log = DecisionLog(folder)
-    log.add(Forgetting(None, ANNA, through=9))
+    log.add(Removal(author_id=ANNA, through=9))
     assert not await log.flush()
     assert len(names(folder)) == 2
 
@@ -709,9 +702,9 @@ def test_what_was_moved_aside_goes_when_all_in_it_is_too_old(folder: Path) -> No
     others.touch()
     file = DecisionFile(folder / FILE_NAME, clock=lambda: 1_000.0)
     file.write([entry(1)])
-    file.write([Expiry(before=1_000.0)])
+    file.write([Removal(before=1_000.0)])
     assert len(names(folder)) == 3
-    file.write([Expiry(before=1_001.0)])
+    file.write([Removal(before=1_001.0)])
     assert names(folder) == [FILE_NAME, others.name]
 
 
@@ -723,7 +716,7 @@ async def test_a_flush_that_is_broken_off_loses_no_removal(
 
     file.write([entry(1), entry(2)])
     log = DecisionLog(folder)
-    log.add(Deletion(frozenset({1})))
+    log.add(Removal(frozenset({1})))
     with monkeypatch.context() as patched:
         patched.setattr(asyncio, "to_thread", never)
         flushing = asyncio.create_task(log.flush())
@@ -738,7 +731,7 @@ async def test_a_flush_that_is_broken_off_loses_no_removal(
 async def test_an_end_before_all_that_was_to_go_is_gone_is_an_error(folder: Path) -> None:
     DecisionFile(folder / FILE_NAME).write([entry(1)])
     log = DecisionLog(folder)
-    log.add(Deletion(frozenset({1})))
+    log.add(Removal(frozenset({1})))
     (folder / FILE_NAME).unlink()
     (folder / FILE_NAME).mkdir()
     with capture_logs() as entries:
@@ -752,6 +745,6 @@ def test_a_waiting_entry_keeps_no_content_of_what_is_deleted(folder: Path) -> No
     log.add(entry(1, content=SECRET))
     log.add(Revision(1, CHANNEL, ANNA, SECRET))
     log.add(replace(entry(2), content="x"))
-    log.add(Deletion(frozenset({1})))
+    log.add(Removal(frozenset({1})))
     assert SECRET not in str(log._pending)
     assert len(log) == 2

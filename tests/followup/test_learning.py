@@ -1,4 +1,4 @@
-"""followup/learning.py: what is chosen, forgotten or too old reaches the decision log."""
+"""followup/learning.py: what later events say of a decision, what is to go, and that it reaches the decision log."""
 
 from __future__ import annotations
 
@@ -10,12 +10,27 @@ import pytest
 
 from conversation import ChannelConversation, MessageRecord
 from decider import EXPLICIT
+from followup import learning as module
 from followup.decision_log import FILE_NAME, DecisionFile, DecisionLog
-from followup.learning import Learning
+from followup.learning import (
+    ANSWER_SECONDS,
+    EVERYTHING,
+    MISSED_SECONDS,
+    TOLD_OFF_SECONDS,
+    Learning,
+    Mark,
+    Outcome,
+    Outcomes,
+    Removal,
+    Removals,
+)
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 
 OLD = datetime(2020, 1, 1, tzinfo=UTC)
+ELSEWHERE = CHANNEL + 1
+AT = 1_000.0
+SILENT, QUESTION, ANSWER = 1, 2, 3
 
 
 @pytest.fixture
@@ -43,7 +58,7 @@ def decide(learning: Learning, message: MessageRecord, channel_id: int = CHANNEL
 async def test_what_goes_is_gone_from_disk(
     tmp_path: Path, log: DecisionLog, forget: Callable[[Learning, int], None], left: set[str]
 ) -> None:
-    learning = Learning(log, keeps_content=True)
+    learning = Learning(log.add, keeps_content=True)
     ids = {
         "annas": decide(learning, said(ANNA)),
         "bens": decide(learning, said(BEN)),
@@ -58,7 +73,7 @@ async def test_what_goes_is_gone_from_disk(
 
 
 def test_an_edit_that_waits_goes_with_its_guild(log: DecisionLog) -> None:
-    learning = Learning(log, keeps_content=True)
+    learning = Learning(log.add, keeps_content=True)
     learning.revised(5, CHANNEL, ANNA, "the cat is called Tim", GUILD)
     learning.revised(6, CHANNEL, ANNA, "x", GUILD + 1)
     learning.guild_forgotten(GUILD, through=9)
@@ -69,7 +84,7 @@ def test_an_edit_that_waits_goes_with_its_guild(log: DecisionLog) -> None:
 async def test_the_agent_of_several_messages_is_logged(
     tmp_path: Path, log: DecisionLog, agent: str, reason: str
 ) -> None:
-    learning = Learning(log, keeps_content=False)
+    learning = Learning(log.add, keeps_content=False)
     asked = [decide(learning, said(who)) for who in (ANNA, BEN)]
     learning.assigned([*asked, 999], agent, reason)
     later = decide(learning, said(ANNA))
@@ -80,5 +95,136 @@ async def test_the_agent_of_several_messages_is_logged(
 
 async def test_no_agent_is_logged_where_the_log_is_off(tmp_path: Path) -> None:
     log = DecisionLog(tmp_path, is_on=False)
-    Learning(log, keeps_content=False).assigned([1], "docs", "named")
+    Learning(log.add, keeps_content=False).assigned([1], "docs", "named")
     assert len(log) == 0
+
+
+# What is to go
+
+
+def test_removals_are_taken_once_and_deletions_together() -> None:
+    removals = Removals()
+    forgotten, expired = Removal(author_id=ANNA, through=5), Removal(before=7.0)
+    for removal in (forgotten, Removal(frozenset({1})), expired, Removal(frozenset({1, 2})), forgotten):
+        removals.add(removal)
+    assert removals.take() == [forgotten, expired, Removal(frozenset({1, 2}))]
+    assert (len(removals), removals.take()) == (0, [])
+
+
+def test_a_deletion_of_nothing_is_none() -> None:
+    removals = Removals()
+    removals.add(Removal(frozenset()))
+    assert (len(removals), removals.take()) == (0, [])
+
+
+@pytest.mark.parametrize(
+    "of", [lambda n: Removal(frozenset({n})), lambda n: Removal(channel_id=n, through=1), lambda n: Removal(before=n)]
+)
+def test_beyond_the_bound_all_goes(of: Callable[[int], Removal]) -> None:
+    removals = Removals(most=8)
+    for number in range(8):
+        removals.add(of(number))
+    assert EVERYTHING not in removals.take()
+    for number in range(20):
+        removals.add(of(number))
+        assert len(removals) <= 8
+    assert removals.take()[0] == EVERYTHING
+
+
+# What became of a decision
+
+
+@pytest.fixture
+def outcomes() -> Outcomes:
+    """Silent on Anna's message, then it answers a question."""
+    outcomes = Outcomes()
+    outcomes.silent(CHANNEL, ANNA, SILENT, AT)
+    outcomes.answering(CHANNEL, QUESTION, AT)
+    outcomes.posted(ANSWER, QUESTION, AT)
+    return outcomes
+
+
+@pytest.mark.parametrize(("seconds", "missed"), [(0, True), (MISSED_SECONDS, True), (MISSED_SECONDS + 0.1, False)])
+def test_a_mention_within_a_minute_of_a_silence_shows_that_it_missed_something(
+    outcomes: Outcomes, seconds: float, missed: bool
+) -> None:
+    mark = outcomes.addressed(CHANNEL, ANNA, AT + seconds)
+    assert mark == (Mark(SILENT, Outcome.MISSED, AT + seconds) if missed else None)
+
+
+@pytest.mark.parametrize(("channel", "author"), [(CHANNEL, BEN), (ELSEWHERE, ANNA)])
+def test_a_mention_by_somebody_else_or_elsewhere_shows_nothing(outcomes: Outcomes, channel: int, author: int) -> None:
+    assert outcomes.addressed(channel, author, AT) is None
+
+
+def test_a_mention_from_before_the_silence_shows_nothing(outcomes: Outcomes) -> None:
+    assert outcomes.addressed(CHANNEL, ANNA, AT - 1) is None
+
+
+def test_the_newest_silence_is_the_missed_one_also_if_the_judge_took_longer_over_an_older(outcomes: Outcomes) -> None:
+    outcomes.silent(CHANNEL, ANNA, 9, AT + 2)
+    outcomes.silent(CHANNEL, ANNA, 8, AT + 1)
+    mark = outcomes.addressed(CHANNEL, ANNA, AT + 3)
+    assert mark
+    assert mark.message_id == 9
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told_off"), [(0, True), (TOLD_OFF_SECONDS, True), (TOLD_OFF_SECONDS + 0.1, False)]
+)
+def test_who_tells_it_off_means_the_channels_newest_answer(outcomes: Outcomes, seconds: float, told_off: bool) -> None:
+    mark = outcomes.told_off(CHANNEL, AT + seconds)
+    assert mark == (Mark(QUESTION, Outcome.TOLD_OFF, AT + seconds) if told_off else None)
+    assert outcomes.told_off(ELSEWHERE, AT + seconds) is None
+
+
+def test_deleting_or_disliking_an_answer_is_said_of_its_question(outcomes: Outcomes) -> None:
+    assert outcomes.deleted(ANSWER, AT + 1) == Mark(QUESTION, Outcome.DELETED, AT + 1)
+    assert outcomes.disliked(ANSWER, AT + 1) == Mark(QUESTION, Outcome.DISLIKED, AT + 1)
+    assert outcomes.deleted(QUESTION, AT + 1) is None
+    assert outcomes.disliked(QUESTION, AT + 1) is None
+
+
+def test_an_answer_that_the_bot_takes_back_itself_is_not_held_against_it(outcomes: Outcomes) -> None:
+    outcomes.retracted(ANSWER)
+    outcomes.retracted(ANSWER)
+    assert outcomes.deleted(ANSWER, AT + 1) is None
+
+
+def test_what_can_no_longer_matter_is_dropped(outcomes: Outcomes) -> None:
+    counts = []
+    for seconds in (MISSED_SECONDS, TOLD_OFF_SECONDS, ANSWER_SECONDS, ANSWER_SECONDS + 1):
+        outcomes.sweep(AT + seconds)
+        counts.append(len(outcomes))
+    assert counts == [3, 2, 1, 0]
+
+
+def test_nothing_grows_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_KEPT", 10)
+    outcomes = Outcomes()
+    for number in range(100):
+        outcomes.silent(number, ANNA, number, AT)
+        outcomes.answering(number, number, AT)
+        outcomes.posted(number, number, AT)
+    assert len(outcomes) == 30
+    assert outcomes.told_off(89, AT) is None
+    assert outcomes.told_off(90, AT)
+
+
+def test_what_is_not_answered_after_all_is_not_told_off(outcomes: Outcomes) -> None:
+    outcomes.unanswered(CHANNEL, ANSWER)
+    assert outcomes.told_off(CHANNEL, AT)
+    outcomes.unanswered(CHANNEL, QUESTION)
+    assert outcomes.told_off(CHANNEL, AT) is None
+
+
+def test_what_is_not_answered_after_all_hides_nothing_that_was_answered_before() -> None:
+    outcomes = Outcomes()
+    for message_id in (1, 2, 3):
+        outcomes.answering(CHANNEL, message_id, float(message_id))
+    outcomes.unanswered(CHANNEL, 2)
+    outcomes.unanswered(CHANNEL, 3)
+    assert outcomes.told_off(CHANNEL, 10.0) == Mark(1, Outcome.TOLD_OFF, 10.0)
+    outcomes.unanswered(CHANNEL, 1)
+    assert outcomes.told_off(CHANNEL, 10.0) is None
+    assert len(outcomes) == 0
