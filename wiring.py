@@ -72,10 +72,10 @@ from miniapps.base import MiniApp
 from miniapps.router import MiniAppRouter, discover
 from miniapps.trip_planner import TripPlanner
 from miniapps.venues import NominatimVenues, SampleVenues
-from offers.book import Book
-from offers.initiative import NOT_READY, OVER_BUDGET, Initiative
-from offers.offers import Offers
-from offers.restraint import Restraint
+from offers.offer_channels import OfferChannels
+from offers.offer_limits import OfferLimits
+from offers.open_offers import OpenOffers
+from offers.proactive_offers import NOT_READY, OVER_BUDGET, ProactiveOffers
 from offers.triggers import TRIGGERS
 from state.awaiting import ConversationStateManager
 from state.consent import Consent, Forgotten
@@ -160,13 +160,13 @@ class Parts:
             wants=lambda text, soft_context: self.miniapps.pick(text, soft_context) is not None,
             on_change=lambda guid: keeper.touch(PROMPTS, int(guid)),
         )
-        restraint = Restraint(
+        limits = OfferLimits(
             settings.offer_timeout_seconds,
             settings.offer_cooldown_seconds,
             settings.offers_per_day,
             settings.offer_quiet_hours,
         )
-        self.book = Book(restraint, clock=self._clock, on_change=partial(keeper.touch, INITIATIVE))
+        self.book = OfferChannels(limits, clock=self._clock, on_change=partial(keeper.touch, INITIATIVE))
         self.conversations = ConversationManager(
             settings.conversation_timeout_seconds,
             clock=self._clock,
@@ -252,7 +252,7 @@ class Parts:
             keep=self.keeper.said,
             bot=self.wires.bot,
         )
-        self.offers = Offers(
+        self.offers = OpenOffers(
             self.book,
             open_wire=partial(DiscordWire, self._client),
             bot=self.wires.bot,
@@ -260,7 +260,7 @@ class Parts:
             settled=self.keeper.settled,
         )
         answerable = ModelAnswerable(self._judge_model, bot_name=self._bot_name, spend=self.budget.spend)
-        self.initiative = Initiative(
+        self.initiative = ProactiveOffers(
             self.book,
             self.offers,
             triggers=TRIGGERS,

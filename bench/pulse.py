@@ -26,7 +26,7 @@ from bench.week.settling import Settling
 from bot import create_bot
 from config import Settings
 from conversation import MessageRecord
-from offers import initiative
+from offers import proactive_offers
 from playground.limits import Limits
 from playground.server import Playground
 from tests.support.clock import FakeClock
@@ -149,7 +149,7 @@ async def _crowd(folder: Path) -> AsyncIterator[Crowd]:
     names = [f"channel-{number}" for number in range(DUE)]
     stub = StubModel()
     os.environ.update(OPENAI_BASE_URL="http://127.0.0.1:9/v1", OPENAI_API_KEY="nobody is asked")
-    with patch.object(initiative, "PULSE_SECONDS", ROOM.total_seconds()):
+    with patch.object(proactive_offers, "PULSE_SECONDS", ROOM.total_seconds()):
         async with (
             Playground(channels=names, limits=Limits.off(), clock=seconds, wall=seconds) as pg,
             recorded(pg) as journal,

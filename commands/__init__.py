@@ -14,7 +14,7 @@ from commands.answers import INCOMPLETE
 from commands.clicks import NOT_YOURS, TOO_LATE, ClickEdge, Clicks
 from commands.items import answer_clicks, answer_when_open
 from commands.offer_clicks import OfferClicks
-from commands.offers import Offers, OffersStatus, add_offers
+from commands.offers import Offers, add_offers
 from commands.privacy import (
     CHANNEL_FORGOTTEN,
     EXPORTED,
@@ -52,7 +52,6 @@ __all__ = [
     "Clicks",
     "OfferClicks",
     "Offers",
-    "OffersStatus",
     "Privacy",
     "add_commands",
     "answer_clicks",

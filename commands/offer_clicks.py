@@ -8,9 +8,9 @@ from commands.clicks import ClickEdge
 from delivery.card import OfferClick
 from delivery.clicks import read_offer_click, settle, whisper
 from delivery.post import Posted
-from offers.initiative import Initiative
 from offers.offer import Offer, Reply
-from offers.offers import Offers
+from offers.open_offers import OpenOffers
+from offers.proactive_offers import ProactiveOffers
 from turns.offer_turns import NEVER_HERE
 
 TOO_LATE = "That offer is no longer open."
@@ -21,7 +21,7 @@ ALL_RIGHT = "All right."
 class OfferClicks:
     """Each click answers its offer as typed words would, and only once."""
 
-    def __init__(self, initiative: Initiative, offers: Offers, edge: ClickEdge) -> None:
+    def __init__(self, initiative: ProactiveOffers, offers: OpenOffers, edge: ClickEdge) -> None:
         self._initiative = initiative
         self._offers = offers
         self._edge = edge

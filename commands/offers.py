@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from functools import partial
 from typing import Protocol
 
@@ -11,6 +10,7 @@ import discord
 from discord import app_commands
 
 from commands.answers import IN_THREAD, Outcome, carry_out, is_in_thread, tell
+from offers.proactive_offers import OffersStatus
 
 NOT_THEIRS = "Only those who manage this channel can say, or see, whether I offer help in it."
 ON = "Done: I now offer help in this channel where a question stays unanswered, at most {times} a day. {off_ends}"
@@ -20,30 +20,6 @@ OFF = "Done: I no longer offer help in this channel."
 OFF_ALREADY = "I offer no help in this channel anyway."
 NONE_AT_ALL = "Whoever runs me lets me make no offers anywhere (OFFERS_PER_DAY is 0): until then there will be none."
 MAY_NOT_SPEAK = "But I may not write in this channel: until I may, there will be no offers."
-
-
-class OffersStatus(Protocol):
-    """How things stand with the offers in a channel.
-
-    made_today, per_day: how many were made in the last 24 hours, and how many at most. is_open: one awaits an answer.
-    earliest: when the next can be made at the earliest (aware), None: now. may_speak: the bot may write there.
-    quiet_hours: when it makes none, in words, such as "22:00-07:00 UTC"; empty: no such hours.
-    """
-
-    @property
-    def is_on(self) -> bool: ...
-    @property
-    def made_today(self) -> int: ...
-    @property
-    def per_day(self) -> int: ...
-    @property
-    def is_open(self) -> bool: ...
-    @property
-    def earliest(self) -> datetime | None: ...
-    @property
-    def may_speak(self) -> bool: ...
-    @property
-    def quiet_hours(self) -> str: ...
 
 
 class Offers(Protocol):

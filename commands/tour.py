@@ -6,7 +6,8 @@ import discord
 from discord import app_commands
 
 from commands.answers import IN_THREAD, is_in_thread, tell
-from commands.offers import Offers, OffersStatus, times
+from commands.offers import Offers, times
+from offers.proactive_offers import OffersStatus
 
 
 def add_tour(tree: app_commands.CommandTree, offers: Offers, *, retention_days: int) -> None:

@@ -21,8 +21,8 @@ from memory.documents import Encode
 from memory.keeper import Keeper
 from memory.layers import as_json, read_conversation, restored
 from miniapps.router import MiniAppRouter
-from offers.book import Book
-from offers.initiative import Initiative
+from offers.offer_channels import OfferChannels
+from offers.proactive_offers import ProactiveOffers
 from state.awaiting import ConversationStateManager
 from state.message import Source
 from state.stopping import Stop, read_stop
@@ -300,7 +300,7 @@ class MiniAppHolder(Holder):
 class OfferHolder(Holder):
     """What was heard where offers are on, the open offers, and the notes that some are to be made of."""
 
-    def __init__(self, initiative: Initiative, book: Book, keeper: Keeper) -> None:
+    def __init__(self, initiative: ProactiveOffers, book: OfferChannels, keeper: Keeper) -> None:
         self._initiative = initiative
         self._book = book
         self._keeper = keeper

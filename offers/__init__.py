@@ -1,1 +1,1 @@
-"""Speaking unasked: what an offer can be made about, and when none may be made."""
+"""Speaking unasked: what triggers an offer, what limits them, and the offers themselves."""

@@ -1,4 +1,4 @@
-"""An offer as a value: what it is about, how it can be answered, and how it ends."""
+"""Values of an offer: what it is about, how it can be answered, and how it ends."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
-from offers.occasion import Occasion
 from state.cancel import one_of, plain
+from state.message import MessageRecord
+
+LINK = "{link}"
+"""In an occasion's line: where the address of its subject belongs."""
 
 
 class Reply(StrEnum):
@@ -62,6 +65,42 @@ class Ending(StrEnum):
     """Somebody else has answered."""
     WITHDRAWN = "withdrawn"
     """What it was about is gone, or it could not be posted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a mini-app wants to come back to, once: its own stored record. source_id: the message that it comes from."""
+
+    id: str
+    miniapp_id: str
+    text: str
+    query: str
+    about: str
+    user_id: int
+    source_id: int
+    due: AwareDatetime
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """What an offer can be made about.
+
+    trigger: the trigger's id; user_id: to whom; line: what the offer says, one short line; evidence: why, in words for
+    the log and /why, without any message's text. subject: the message that a Yes has answered, None of a note.
+
+    The line may hold LINK. Fill it in with `str.replace`: a note's text may hold any braces.
+    """
+
+    trigger: str
+    user_id: int
+    line: str
+    evidence: str
+    subject: MessageRecord | None = None
+    note: Note | None = None
+
+    def is_about_same(self, other: Occasion) -> bool:
+        """Whether it is the same one, be it some seconds later."""
+        return (self.trigger, self.subject, self.note) == (other.trigger, other.subject, other.note)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from conversation import MessageRecord
 from decider import Reason, RecentDecisions
 from delivery.post import Posted
 from miniapps.base import FollowUp
-from offers.occasion import Note
-from offers.offer import Offer
+from offers.offer import Note, Offer
 from state.awaiting import ProcessingResult, RouteTarget
 from tests.support.clock import NOON
 from tests.support.offers import note_at, occasion

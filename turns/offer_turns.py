@@ -11,10 +11,9 @@ from conversation import ConversationManager, MessageRecord
 from decider import OFFER_ACCEPTED, Decision, Reason, RecentDecisions
 from delivery.post import Posted
 from miniapps.base import FollowUp
-from offers.initiative import Initiative
-from offers.occasion import Note
-from offers.offer import Offer, Reply
-from offers.offers import Offers
+from offers.offer import Note, Offer, Reply
+from offers.open_offers import OpenOffers
+from offers.proactive_offers import ProactiveOffers
 from state.awaiting import ProcessingResult, RouteTarget
 from turns.intake import Intake
 from turns.turn import Question
@@ -49,16 +48,8 @@ class OfferTurns:
             conversation.precede(said)
         else:
             self._conversations.start(channel_id, said)
-        record = self._record(offer, posted)
-        self._conversations.record_message(channel_id, record, by_model=False)
-        for message in (*said, record):
-            self._keep(channel_id, offer.guild_id, message)
-        decision = Decision(True, Reason.OFFERED, evidence=offer.occasion.evidence)
-        self._decisions.add(posted.message_id, channel_id, offer.user_id, decision)
-
-    def _record(self, offer: Offer, posted: Posted) -> MessageRecord:
         name, me = self._bot()
-        return MessageRecord(
+        record = MessageRecord(
             author=name,
             author_id=me,
             content=offer.text,
@@ -69,6 +60,11 @@ class OfferTurns:
             addressees=frozenset({offer.user_id}),
             unasked=True,
         )
+        self._conversations.record_message(channel_id, record, by_model=False)
+        for message in (*said, record):
+            self._keep(channel_id, offer.guild_id, message)
+        decision = Decision(True, Reason.OFFERED, evidence=offer.occasion.evidence)
+        self._decisions.add(posted.message_id, channel_id, offer.user_id, decision)
 
     def take_up(self, offer: Offer, said: Question) -> None:
         """Has an offer that was accepted answered with a turn. said: the Yes."""
@@ -92,7 +88,7 @@ class OfferReplies:
     """Tells offers what happens in the channels, and carries out what people reply to them."""
 
     def __init__(
-        self, initiative: Initiative, offers: Offers, turns: OfferTurns, clock: Callable[[], datetime]
+        self, initiative: ProactiveOffers, offers: OpenOffers, turns: OfferTurns, clock: Callable[[], datetime]
     ) -> None:
         self._initiative = initiative
         self._offers = offers

@@ -16,7 +16,7 @@ from bench.week.managing import DAY, Managing
 from bench.week.place import Place, Steps
 from bench.week.record import Kind, Record, Shown
 from bench.week.settling import Settling
-from offers import initiative
+from offers import proactive_offers
 from playground.limits import Limits
 from playground.server import Playground
 from tests.support.clock import FakeClock
@@ -115,7 +115,7 @@ async def spend_week(folder: Path, stub: StubModel, *, channels: int, days: floa
     """Has the bot, with its store in the folder, live through so many days. The environment leads to the stub."""
     clock = FakeClock(MONDAY)
     # The week has its own pulse.
-    with patch.object(initiative, "PULSE_SECONDS", 7 * DAY):
+    with patch.object(proactive_offers, "PULSE_SECONDS", 7 * DAY):
         async with _world(folder, stub, clock, channels) as scene, life(scene, **SETTINGS):
             week = Week(scene, clock, days=days, seed=seed)
             await week.pass_by()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
+from offers.proactive_offers import OffersStatus
 from playground.interactions import Interaction
 from playground.model import Message
 from playground.server import Playground
@@ -53,25 +52,12 @@ class FakePrivacy:
         return self.kept
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """How things stand in a channel where nothing has happened yet."""
-
-    is_on: bool = True
-    made_today: int = 0
-    per_day: int = 3
-    is_open: bool = False
-    earliest: datetime | None = None
-    may_speak: bool = True
-    quiet_hours: str = ""
-
-
 class FakeOffers:
     """Switched on in `switched`, {channel: guild}. How it stands in any channel is `stands`."""
 
     def __init__(self) -> None:
         self.switched: dict[int, int] = {}
-        self.stands = Status()
+        self.stands = OffersStatus()
         self.asked_of: int | None = None
         self.clicks: list[int] = []
         self.error: OSError | None = None
@@ -89,7 +75,7 @@ class FakeOffers:
             self.switched.pop(channel_id, None)
         return was_on is not on
 
-    def status(self, channel_id: int) -> Status:
+    def status(self, channel_id: int) -> OffersStatus:
         self.asked_of = channel_id
         return self.stands
 

@@ -12,9 +12,10 @@ from structlog.testing import capture_logs
 from commands import INCOMPLETE
 from commands.answers import IN_THREAD
 from commands.offers import MAY_NOT_SPEAK, NOT_THEIRS, OFF, OFF_ALREADY, on_sentence, status_sentences
+from offers.proactive_offers import OffersStatus
 from playground.interactions import Interaction
 from playground.server import Playground
-from tests.commands.support import EPHEMERAL, FakeOffers, Status, answer, use
+from tests.commands.support import EPHEMERAL, FakeOffers, answer, use
 
 SUBCOMMANDS = ("on", "off", "status")
 ON = "Done: I now offer help in this channel where a question stays unanswered, at most 3 times a day. "
@@ -42,13 +43,13 @@ async def test_it_is_switched_on_and_off_and_says_what_is_so_already(pg: Playgro
 
 @pytest.mark.parametrize("has_changed", [True, False])
 def test_switched_on_where_it_may_not_write_it_says_so(has_changed: bool) -> None:
-    sentence = on_sentence(Status(may_speak=False), has_changed=has_changed)
+    sentence = on_sentence(OffersStatus(may_speak=False), has_changed=has_changed)
     assert sentence.endswith(MAY_NOT_SPEAK)
     assert sentence.startswith(ON if has_changed else ALREADY)
 
 
 def test_once_a_day_is_said_so() -> None:
-    assert "at most once a day" in on_sentence(Status(per_day=1), has_changed=True)
+    assert "at most once a day" in on_sentence(OffersStatus(per_day=1), has_changed=True)
 
 
 async def test_status_speaks_of_its_own_channel(pg: Playground, offers: FakeOffers) -> None:
@@ -60,35 +61,36 @@ async def test_status_speaks_of_its_own_channel(pg: Playground, offers: FakeOffe
 @pytest.mark.parametrize(
     ("status", "rest"),
     [
-        (Status(), "The next can come at any time."),
-        (Status(is_open=True), "One awaits an answer. The next can come once that one is done with."),
-        (Status(earliest=LATER), "The next can come <t:1795284000:R> at the earliest."),
+        (OffersStatus(), "The next can come at any time."),
+        (OffersStatus(is_open=True), "One awaits an answer. The next can come once that one is done with."),
+        (OffersStatus(earliest=LATER), "The next can come <t:1795284000:R> at the earliest."),
         (
-            Status(is_open=True, earliest=LATER),
+            OffersStatus(is_open=True, earliest=LATER),
             "One awaits an answer. The next can come <t:1795284000:R> at the earliest.",
         ),
-        (Status(may_speak=False), MAY_NOT_SPEAK),
-        (Status(may_speak=False, earliest=LATER), MAY_NOT_SPEAK),
+        (OffersStatus(may_speak=False), MAY_NOT_SPEAK),
+        (OffersStatus(may_speak=False, earliest=LATER), MAY_NOT_SPEAK),
         (
-            Status(quiet_hours="22:00-07:00 UTC"),
+            OffersStatus(quiet_hours="22:00-07:00 UTC"),
             "The next can come at any time. Quiet hours, without offers: 22:00-07:00 UTC.",
         ),
     ],
 )
-def test_status_says_when_the_next_can_come(status: Status, rest: str) -> None:
+def test_status_says_when_the_next_can_come(status: OffersStatus, rest: str) -> None:
     assert (
         status_sentences(status) == f"I offer help in this channel: 0 of at most 3 offers in the last 24 hours. {rest}"
     )
 
 
 def test_status_counts_todays() -> None:
-    assert "2 of at most 5 offers in the last 24 hours" in status_sentences(Status(made_today=2, per_day=5))
+    assert "2 of at most 5 offers in the last 24 hours" in status_sentences(OffersStatus(made_today=2, per_day=5))
 
 
 @pytest.mark.parametrize("others", [{}, {"made_today": 2}, {"earliest": LATER}, {"may_speak": False}])
 def test_status_of_a_channel_without_offers_is_one_thing(others: dict[str, Any]) -> None:
     assert (
-        status_sentences(Status(is_on=False, **others)) == "I offer no help in this channel. /offers on has me do so."
+        status_sentences(OffersStatus(is_on=False, **others))
+        == "I offer no help in this channel. /offers on has me do so."
     )
 
 

@@ -11,16 +11,17 @@ from commands.tour import tour_card
 from delivery.split import length
 from miniapps.trip_commands import certainty
 from miniapps.trip_planner import TripPlanner
+from offers.proactive_offers import OffersStatus
 from playground.server import Playground
-from tests.commands.support import FakeOffers, Status, answer
+from tests.commands.support import FakeOffers, answer
 
 
 def card(bot_name: str = "Parley", days: int = 30, **status: bool | int) -> str:
-    return tour_card(bot_name, Status(**status), retention_days=days)  # type: ignore[arg-type]
+    return tour_card(bot_name, OffersStatus(**status), retention_days=days)  # type: ignore[arg-type]
 
 
 async def test_it_says_what_holds_in_the_channel_and_counts_as_a_talk(pg: Playground, offers: FakeOffers) -> None:
-    offers.stands = Status(per_day=2)
+    offers.stands = OffersStatus(per_day=2)
     shown = await answer(pg, "tour")
     assert shown.content == tour_card("Parley", offers.stands, retention_days=30)
     assert offers.asked_of == pg.channel("general")

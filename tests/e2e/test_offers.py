@@ -177,10 +177,10 @@ async def test_a_question_counts_as_answered_once_the_agent_has_not_declined_it(
         stage.stub.replies.append(Reply("[silent]"))
         declined = stage.say("Ben", "does the library lend laptops to guests?")
         await stage.outcome(declined)
-        assert declined.id not in channel.ring.answered
+        assert declined.id not in channel.recent.answered
         answered = stage.say("Chloe", "does the library lend laptops to guests?")
         await stage.outcome(answered)
-        assert answered.id in channel.ring.answered
+        assert answered.id in channel.recent.answered
 
 
 async def test_who_is_answered_by_a_human_is_offered_nothing(scene: Scene) -> None:

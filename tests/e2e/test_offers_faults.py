@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from offers.channel import StoredChannel
+from offers.offer_channels import StoredChannel
 from playground.model import Message
 from tests.e2e.test_offers import (
     COOLDOWN,

@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from delivery.post import Posted
-from offers.channel import STORED, StoredChannel
 from offers.offer import LABELS, Offer
-from offers.restraint import Restraint
+from offers.offer_channels import STORED, StoredChannel
+from offers.offer_limits import OfferLimits
 from state.proactive import AgentStateV2
 from tests.support.clock import NOON
 from tests.support.offers import QUESTION, Desk, note_at, occasion, outcomes
@@ -163,9 +163,9 @@ async def test_the_days_count_the_setbacks_and_the_cooldown_hold_over_restarts()
 
 
 async def test_what_was_offered_about_is_not_offered_about_again() -> None:
-    desk = Desk(Restraint(cooldown_seconds=0, timeout_seconds=5))
+    desk = Desk(OfferLimits(cooldown_seconds=0, timeout_seconds=5))
     question = await desk.offered()
-    again = Desk(Restraint(cooldown_seconds=0, timeout_seconds=5), after=desk)
+    again = Desk(OfferLimits(cooldown_seconds=0, timeout_seconds=5), after=desk)
     await again.wait(10, step=5)
     again.initiative.heard(CHANNEL, said(BEN, f"<@{BOT}0> hi", question.timestamp - timedelta(minutes=1), message_id=1))
     again.initiative.heard(CHANNEL, question)  # read again from where we left off
@@ -188,7 +188,7 @@ async def test_what_is_over_by_the_time_of_the_restart_is_freed_and_gone_from_di
 async def test_the_settings_of_now_hold_for_what_was_stored_with_others(stands: float, cooldown: float) -> None:
     desk = Desk()
     await desk.offered()
-    again = Desk(Restraint(stands, cooldown), after=desk)
+    again = Desk(OfferLimits(stands, cooldown), after=desk)
     await again.wait(stands)
     assert again.channel.offer
     await again.wait(0.001)
@@ -415,7 +415,6 @@ async def spoiled(spoil: Callable[[Document], object]) -> Desk:
 async def test_where_only_the_machine_is_bad_it_begins_anew(what: str) -> None:
     desk = await spoiled(BAD_MACHINES[what])
     desk.initiative.answered(CHANNEL, GUILD, said(BEN, "hey"))
-    assert desk.channel.destination == CHANNEL
     await desk.wait(601)
     assert desk.channel.machine.current_state is THINKING
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from offers.occasion import LINK, Note, Trigger
-from offers.ring import Ring
-from offers.triggers import TRIGGERS, AskedAgain, FollowUpNote, PastedError, UnansweredQuestion
-from state.message import MessageRecord
+from offers.offer import LINK, Note
+from offers.offer_channels import OfferChannel
+from offers.offer_limits import OfferLimits
+from offers.triggers import TRIGGERS, AskedAgain, FollowUpNote, PastedError, Trigger, UnansweredQuestion
 from state.optout import redacted
+from state.proactive import SessionState
 from tests.support.clock import NOON
-from tests.support.people import ANNA, BEN, BOT, CLEO, said
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, said
 
 QUESTION = "How do I mount an NTFS drive?"
 ERROR = "```\nTraceback (most recent call last):\nKeyError: 'id'\n```"
@@ -26,35 +26,29 @@ def at(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-@dataclass
-class Channel:
-    """A ring with notes."""
-
-    ring: Ring = field(default_factory=Ring)
-    notes: Sequence[Note] = ()
-
-    @property
-    def messages(self) -> Sequence[MessageRecord]:
-        return self.ring.messages
-
-    @property
-    def unanswered(self) -> Sequence[MessageRecord]:
-        return [m for m in reversed(self.ring.messages) if m.message_id not in self.ring.answered]
+def empty() -> OfferChannel:
+    return OfferChannel(CHANNEL, GUILD, SessionState(), OfferLimits())
 
 
-def channel(*said_at: tuple[float, int, str], **more: Any) -> Channel:
+def noted(*notes: Note) -> OfferChannel:
+    channel = empty()
+    channel.notes = list(notes)
+    return channel
+
+
+def channel(*said_at: tuple[float, int, str], **more: Any) -> OfferChannel:
     """Who said what when, in seconds from noon; their ids are 1, 2, 3 ...; more: of the last message."""
-    made = Channel()
+    made = empty()
     for number, (seconds, who, text) in enumerate(said_at, start=1):
         extra = more if number == len(said_at) else {}
-        made.ring.heard(said(who, text, at(seconds), message_id=number, **extra), at(seconds))
+        made.recent.heard(said(who, text, at(seconds), message_id=number, **extra), at(seconds))
     return made
 
 
 TALK = (-60, BEN, "so that is done")
 
 
-def due(trigger: Trigger, given: Channel, seconds: float) -> int | None:
+def due(trigger: Trigger, given: OfferChannel, seconds: float) -> int | None:
     """The id of the message that there is an occasion about."""
     found = trigger.due(given, at(seconds))
     return found.subject.message_id if found and found.subject else None
@@ -85,7 +79,7 @@ def test_a_trigger_says_when_to_look(trigger: Trigger, text: str, wait: float | 
 @pytest.mark.parametrize(
     ("trigger", "text", "wait"),
     [(UnansweredQuestion(), QUESTION, 90), (PastedError(), ERROR, 90)],
-    ids=str,
+    ids=["question", "error"],
 )
 class TestWhatIsSaidOnce:
     """A question and a pasted error alike."""
@@ -137,16 +131,16 @@ class TestWhatIsSaidOnce:
 
     def test_it_is_not_due_once_it_is_gone_or_answered_by_us(self, trigger: Trigger, text: str, wait: float) -> None:
         deleted, ours, forgotten = (channel(TALK, (0, ANNA, text)) for _ in range(3))
-        deleted.ring.remove([2])
-        ours.ring.mark_answered(2)
-        forgotten.ring.forget(ANNA)
+        deleted.recent.remove([2])
+        ours.recent.mark_answered(2)
+        forgotten.recent.forget(ANNA)
         assert [due(trigger, given, wait) for given in (deleted, ours, forgotten)] == [None] * 3
 
     def test_an_edit_counts(self, trigger: Trigger, text: str, wait: float) -> None:
         given = channel(TALK, (0, ANNA, text))
-        given.ring.revise(said(ANNA, "I see", NOON, message_id=2))
+        given.recent.revise(said(ANNA, "I see", NOON, message_id=2))
         assert due(trigger, given, wait) is None
-        given.ring.revise(said(ANNA, text, NOON, message_id=2))
+        given.recent.revise(said(ANNA, text, NOON, message_id=2))
         assert due(trigger, given, wait) == 2
 
     @pytest.mark.parametrize(
@@ -167,12 +161,12 @@ class TestWhatIsSaidOnce:
 
     def test_who_is_not_read_has_none(self, trigger: Trigger, text: str, wait: float) -> None:
         given = channel(TALK)
-        given.ring.heard(redacted(said(ANNA, text, NOON, message_id=2)), NOON)
+        given.recent.heard(redacted(said(ANNA, text, NOON, message_id=2)), NOON)
         assert due(trigger, given, wait) is None
 
-    @pytest.mark.parametrize("jump", [3_600, -3_600, 400 * 86_400, -400 * 86_400])
-    def test_it_is_not_due_when_the_clock_jumps(self, trigger: Trigger, text: str, wait: float, jump: float) -> None:
-        assert due(trigger, channel(TALK, (0, ANNA, text)), wait + jump) is None
+    def test_it_is_not_due_when_the_clock_jumps(self, trigger: Trigger, text: str, wait: float) -> None:
+        for jump in (3_600, -3_600, 400 * 86_400, -400 * 86_400):
+            assert due(trigger, channel(TALK, (0, ANNA, text)), wait + jump) is None
 
 
 @pytest.mark.parametrize(
@@ -253,13 +247,13 @@ def test_what_is_no_asking_again(messages: list[tuple[float, int, str]]) -> None
     ("seconds", "is_due"), [(-1, False), (0, True), (3_600, True), (86_400, True), (86_401, False)]
 )
 def test_a_note_is_due_for_a_day(seconds: float, *, is_due: bool) -> None:
-    found = FollowUpNote().due(Channel(notes=[NOTE]), at(seconds))
+    found = FollowUpNote().due(noted(NOTE), at(seconds))
     assert (found is not None) is is_due
 
 
 def test_the_occasion_of_a_note_is_its_text_with_whom_it_is_for() -> None:
     later = replace(NOTE, id="n2", due=at(5))
-    found = FollowUpNote().due(Channel(notes=[later, NOTE]), at(10))
+    found = FollowUpNote().due(noted(later, NOTE), at(10))
     assert found is not None
     assert (found.trigger, found.user_id, found.line, found.note, found.subject) == (
         "follow_up_note",
@@ -271,18 +265,9 @@ def test_the_occasion_of_a_note_is_its_text_with_whom_it_is_for() -> None:
     assert found.evidence == "dining left a note to come back to it"
 
 
-def test_the_most_certain_comes_first() -> None:
-    assert [trigger.id for trigger in TRIGGERS] == [
-        "asked_again",
-        "pasted_error",
-        "unanswered_question",
-        "follow_up_note",
-    ]
-
-
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: trigger.id)
 def test_nothing_is_due_in_an_empty_channel(trigger: Trigger) -> None:
-    assert trigger.due(Channel(), NOON) is None
+    assert trigger.due(empty(), NOON) is None
 
 
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: trigger.id)

@@ -14,14 +14,12 @@ import structlog
 
 from conversation import MessageRecord
 from delivery.post import Posted, PostError, Problem
-from offers.book import Book
-from offers.channel import Channel
-from offers.initiative import Answerable, Initiative
-from offers.occasion import LINK, Note, Occasion, Trigger
-from offers.offer import Offer
-from offers.offers import Offers
-from offers.restraint import Restraint
-from offers.triggers import TRIGGERS
+from offers.offer import LINK, Note, Occasion, Offer
+from offers.offer_channels import OfferChannel, OfferChannels
+from offers.offer_limits import OfferLimits
+from offers.open_offers import OpenOffers
+from offers.proactive_offers import Answerable, ProactiveOffers
+from offers.triggers import TRIGGERS, Trigger
 from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.virtual_time import settle
@@ -150,14 +148,14 @@ class Judge:
 
 
 class Desk:
-    """An Initiative with its parts. disk: what is stored; muted: why the bot may not speak; standing: of notes.
+    """Proactive offers with their parts. disk: what is stored; muted: why the bot may not speak; standing: of notes.
 
     A desk that takes another's place, with its clock, wires and disk, is the bot after a restart.
     """
 
     def __init__(
         self,
-        restraint: Restraint | None = None,
+        limits: OfferLimits | None = None,
         *,
         triggers: Sequence[Trigger] = TRIGGERS,
         judge: Answerable | None = None,
@@ -170,15 +168,15 @@ class Desk:
         self.stands: set[str] | None = None
         self.is_stored = True
         self.shown: list[tuple[int, Offer, Posted]] = []
-        self.book = Book(restraint or Restraint(), clock=self.clock, on_change=self._changed)
-        self.offers = Offers(
+        self.book = OfferChannels(limits or OfferLimits(), clock=self.clock, on_change=self._changed)
+        self.offers = OpenOffers(
             self.book,
             open_wire=self._open_wire,
             bot=lambda: ("Parley", BOT),
             stands=lambda *shown: self.shown.append(shown),
             settled=self._settled,
         )
-        self.initiative = Initiative(
+        self.initiative = ProactiveOffers(
             self.book,
             self.offers,
             triggers=triggers,
@@ -208,7 +206,7 @@ class Desk:
         return self._open_wire(GUILD, CHANNEL)
 
     @property
-    def channel(self) -> Channel:
+    def channel(self) -> OfferChannel:
         channel = self.book.get(CHANNEL)
         assert channel
         return channel
@@ -260,7 +258,7 @@ class Desk:
 
     async def ended(self) -> None:
         """The open offer is ignored, and its cooldown is over."""
-        await self.wait(self.book.restraint.timeout_seconds + 1)
+        await self.wait(self.book.limits.timeout_seconds + 1)
         assert self.cooldown
         await self.wait(self.cooldown)
 

@@ -1,4 +1,4 @@
-"""offers/initiative.py: from what is heard to what is offered, and all that keeps the bot silent."""
+"""offers/proactive_offers.py: from what is heard to what is offered, and all that keeps the bot silent."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from offers.channel import MAX_LOOKS
-from offers.initiative import NOT_READY, OVER_BUDGET, PULSE_SECONDS, Status
-from offers.occasion import Channel, Occasion
-from offers.restraint import Restraint
+from offers.offer import Occasion
+from offers.offer_channels import MAX_LOOKS, OfferChannel
+from offers.offer_limits import OfferLimits
+from offers.proactive_offers import NOT_READY, OVER_BUDGET, PULSE_SECONDS, OffersStatus
 from offers.triggers import TRIGGERS
 from state.message import MessageRecord
 from state.proactive import AgentStateV2
@@ -160,7 +160,7 @@ async def test_an_edit_where_nothing_is_listened_to_leaves_nothing(desk: Desk) -
     assert (offers(desk), len(desk.book)) == (0, 0)
 
 
-# Restraint, each by its reason
+# OfferLimits, each by its reason
 
 
 def long_cooldown(desk: Desk) -> None:
@@ -246,7 +246,7 @@ async def test_the_machine_refuses_while_it_is_active(desk: Desk, what: str, log
 
 
 async def test_quiet_hours_are_kept_and_a_fresh_question_is_come_back_to(logs: list[EventDict]) -> None:
-    desk = Desk(Restraint(quiet_hours=(time(12), time(12, 10), UTC)))
+    desk = Desk(OfferLimits(quiet_hours=(time(12), time(12, 10), UTC)))
     await desk.on()
     desk.ask()
     await desk.wait(8 * MINUTE, step=5)
@@ -292,7 +292,7 @@ async def test_one_that_is_taken_up_has_the_cooldown_return_to_normal(desk: Desk
 
 @pytest.mark.parametrize("how", ["declined", "ignored"])
 async def test_each_one_that_is_declined_or_ignored_doubles_the_cooldown(how: str, logs: list[EventDict]) -> None:
-    desk = Desk(Restraint(per_day=100))
+    desk = Desk(OfferLimits(per_day=100))
     await desk.on()
     for setbacks in range(1, 5):
         await desk.offered()
@@ -528,24 +528,24 @@ async def test_switched_off_nothing_stays_of_what_was_heard(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (str, Status(True, 0, 3, False, None, True, "")),
-        (lambda desk: setattr(desk, "muted", "no"), Status(True, 0, 3, False, None, False, "")),
-        (lambda desk: desk.initiative.switch_off(CHANNEL), Status(False, 0, 3, False, None, True, "")),
+        (str, OffersStatus(True, 0, 3, False, None, True, "")),
+        (lambda desk: setattr(desk, "muted", "no"), OffersStatus(True, 0, 3, False, None, False, "")),
+        (lambda desk: desk.initiative.switch_off(CHANNEL), OffersStatus(False, 0, 3, False, None, True, "")),
         (
             lambda desk: setattr(desk.channel, "made", [NOON, NOON - timedelta(days=2)]),
-            Status(True, 1, 3, False, None, True, ""),
+            OffersStatus(True, 1, 3, False, None, True, ""),
         ),
-        (long_cooldown, Status(True, 0, 3, False, NOON + timedelta(minutes=5), True, "")),
+        (long_cooldown, OffersStatus(True, 0, 3, False, NOON + timedelta(minutes=5), True, "")),
     ],
 )
-async def test_how_it_stands(desk: Desk, change: Change, expected: Status) -> None:
+async def test_how_it_stands(desk: Desk, change: Change, expected: OffersStatus) -> None:
     await desk.on()
     change(desk)
     assert desk.initiative.status(CHANNEL) == expected
 
 
 async def test_how_it_stands_with_an_open_offer_and_quiet_hours() -> None:
-    desk = Desk(Restraint(quiet_hours=(time(22), time(7, 30), ZoneInfo("Europe/Berlin"))))
+    desk = Desk(OfferLimits(quiet_hours=(time(22), time(7, 30), ZoneInfo("Europe/Berlin"))))
     await desk.offered()
     status = desk.initiative.status(CHANNEL)
     assert (status.is_open, status.made_today) == (True, 1)
@@ -566,7 +566,7 @@ async def test_what_was_made_outlasts_switching_off_and_on_for_a_week(desk: Desk
     await desk.initiative.switch(CHANNEL, GUILD, on=False)
     await desk.wait(DAY - 60)
     await desk.on()
-    assert desk.channel.refusal(desk.book.restraint, desk.clock()) == "daily_cap"
+    assert desk.channel.refusal(desk.clock()) == "daily_cap"
     await desk.initiative.switch(CHANNEL, GUILD, on=False)
     await desk.wait(6 * DAY)
     assert len(desk.book) == 1
@@ -600,7 +600,7 @@ async def test_a_note_is_come_back_to_once_when_it_is_due(desk: Desk) -> None:
 
 
 async def test_a_note_waits_for_quiet_hours_to_end() -> None:
-    desk = Desk(Restraint(quiet_hours=(time(13), time(20), UTC)))
+    desk = Desk(OfferLimits(quiet_hours=(time(13), time(20), UTC)))
     await desk.on()
     desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3)))
     await desk.wait(8 * HOUR - 1, step=60)
@@ -930,21 +930,21 @@ async def test_a_busy_channel_stays_small(desk: Desk) -> None:
         desk.initiative.pulse()
     await settle()
     assert len(desk.channel.messages) == 50
-    assert len(desk.channel.ring.answered) <= 50
+    assert len(desk.channel.recent.answered) <= 50
     assert len(desk.channel.looks) <= MAX_LOOKS + 1
-    assert len(desk.book._agenda) <= 20
+    assert len(desk.book._heap) <= 20
     assert offers(desk) == 0
     await desk.wait(2 * HOUR, step=30)
-    assert (list(desk.channel.messages), desk.channel.looks, len(desk.book._agenda)) == ([], [], 1)
+    assert (list(desk.channel.messages), desk.channel.looks, len(desk.book._heap)) == ([], [], 1)
 
 
 async def test_ten_thousand_channels_that_are_switched_off_again_leave_nothing(desk: Desk) -> None:
     for channel_id in range(10_000):
-        desk.initiative._switch_on(channel_id, GUILD)
+        desk.book.open(channel_id, GUILD).is_on = True
     assert len(desk.book) == 10_000
     for channel_id in range(10_000):
         desk.initiative.switch_off(channel_id)
-    assert (len(desk.book), len(desk.book._agenda), desk.disk) == (0, 0, {})
+    assert (len(desk.book), len(desk.book._heap), desk.disk) == (0, 0, {})
 
 
 # The pulse
@@ -961,7 +961,7 @@ class Counting:
     def looks(self, message: MessageRecord) -> datetime | None:
         return message.timestamp + self._wait
 
-    def due(self, channel: Channel, now: datetime) -> Occasion | None:  # noqa: ARG002 - it is asked by these names
+    def due(self, channel: OfferChannel, now: datetime) -> Occasion | None:  # noqa: ARG002 - it is asked by these names
         self.count += 1
         return None
 

@@ -1,4 +1,4 @@
-"""When no offer is made, whatever there would be to offer."""
+"""Rate limits and quiet hours for offers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ QuietHours = tuple[time, time, ZoneInfo]
 
 
 @dataclass(frozen=True, slots=True)
-class Restraint:
-    """What holds for all channels. timeout_seconds: how long an offer stands, and a talk goes on without a word.
+class OfferLimits:
+    """Limits that hold in every channel. timeout_seconds: how long an offer stands, and a talk goes on without a word.
 
     cooldown_seconds: how long after either none is made; per_day: how many are made in any 24 hours.
     """
@@ -29,7 +29,7 @@ class Restraint:
     def cooldown_after(self, setbacks: int) -> float:
         """Seconds of the cooldown when so many offers in a row were ignored or declined: each doubles it, up to a week.
 
-        Where it is longer than that from the start, it stays as it is.
+        A cooldown that is set to more than a week stays as it is.
         """
         longest = max(self.cooldown_seconds, MAX_COOLDOWN_SECONDS)
         return min(self.cooldown_seconds * 2.0 ** min(setbacks, 60), longest)

@@ -1,4 +1,4 @@
-"""offers/restraint.py: how long a cooldown is, when it is quiet, and how many offers a day has had."""
+"""offers/limits.py: how long a cooldown is, when it is quiet, and how many offers a day has had."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from offers.restraint import QuietHours, Restraint, of_the_last_day
+from offers.offer_limits import OfferLimits, QuietHours, of_the_last_day
 from tests.support.clock import NOON
 
 BERLIN, NEPAL = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kathmandu")
@@ -19,25 +19,25 @@ HOUR = timedelta(hours=1)
     ("setbacks", "seconds"), [(0, 1_800), (1, 3_600), (2, 7_200), (3, 14_400), (8, 460_800), (9, WEEK), (10_000, WEEK)]
 )
 def test_each_setback_doubles_the_cooldown_up_to_a_week(setbacks: int, seconds: float) -> None:
-    assert Restraint().cooldown_after(setbacks) == seconds
+    assert OfferLimits().cooldown_after(setbacks) == seconds
 
 
 @pytest.mark.parametrize("setbacks", [0, 1, 60])
 def test_a_cooldown_of_more_than_a_week_stays_as_it_is(setbacks: int) -> None:
-    assert Restraint(cooldown_seconds=2.0 * WEEK).cooldown_after(setbacks) == 2 * WEEK
+    assert OfferLimits(cooldown_seconds=2.0 * WEEK).cooldown_after(setbacks) == 2 * WEEK
 
 
 def test_a_cooldown_of_nothing_stays_nothing() -> None:
-    assert Restraint(cooldown_seconds=0).cooldown_after(60) == 0
+    assert OfferLimits(cooldown_seconds=0).cooldown_after(60) == 0
 
 
-def quiet(start: str, end: str, zone: ZoneInfo = BERLIN) -> Restraint:
+def quiet(start: str, end: str, zone: ZoneInfo = BERLIN) -> OfferLimits:
     hours: QuietHours = (time.fromisoformat(start), time.fromisoformat(end), zone)
-    return Restraint(quiet_hours=hours)
+    return OfferLimits(quiet_hours=hours)
 
 
 def test_without_quiet_hours_it_is_never_quiet() -> None:
-    assert not any(Restraint().is_quiet(NOON + i * HOUR) for i in range(24))
+    assert not any(OfferLimits().is_quiet(NOON + i * HOUR) for i in range(24))
 
 
 @pytest.mark.parametrize(

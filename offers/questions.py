@@ -1,17 +1,21 @@
-"""What a question is that anybody could answer, and whether two are the same.
+"""Questions that anybody could answer: what is one, whether two are the same, and which later message answers it.
 
 A question without a question mark counts where it asks for anybody who knows. Only common English words are known; in
-another language the mark, the length and the shared words count.
+another language the mark, the length and the shared words count. Whoever offers help after somebody has answered is a
+nuisance: where it is unclear, a message counts as an answer. So does anything that anybody else says to nobody in
+particular, a question back too.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from rapidfuzz import fuzz
 
-from offers.answers import replies_elsewhere
+from state.cancel import clauses, plain
 from state.message import MessageRecord
+from state.names import called_by_name
 from state.wording import TOO_COMMON, words_of
 
 MIN_WORDS = 4
@@ -55,6 +59,22 @@ AROUND_NUDGES = NUDGES | frozenset(
 )
 MAX_NUDGE_LENGTH = 80  # characters
 
+MAX_SETTLING_LENGTH = 200  # characters: whoever writes more goes on telling
+SETTLING = re.compile(
+    r"\b(?:nvm|never ?mind|forget (?:about )?it|solved|fixed|sorted|resolved|found (?:it|out|the)|figured|got it"
+    r"|(?:works|working|worked) now|(?:it|that|this) (?:works|worked|did it|helped)|all good|my bad)\b"
+)
+THANKING = re.compile(r"\b(?:thanks|thank you|thx|ty|tysm|tyvm|cheers)\b")
+HINT = re.compile(f"{SETTLING.pattern}|{THANKING.pattern}")
+UNSETTLED = re.compile(
+    r"\b(?:not|never|no|nobody|still|cant|cannot|dont|didnt|isnt|wasnt|doesnt|havent|hasnt|wont|need|needs|must|should"
+    r"|if|until|want|wanna|how|what|why|where|who|which|in advance|for any)\b"
+)
+MARKED = re.compile(
+    r"[\[(](?:re)?solved[\])]|^\W*solved\b|\b(?:edit|update)\w*\W.{0,60}\b(?:solved|fixed|found|figured|nvm|works)\b",
+    re.IGNORECASE,
+)
+
 
 def is_to_nobody(message: MessageRecord) -> bool:
     """Said to nobody in particular, as far as it shows by itself: no mention, no reply, no command of a bot."""
@@ -92,3 +112,50 @@ def is_same_question(one: str, other: str) -> bool:
     if min(len(set(meant)), len(set(others_meant))) < MIN_SHARED:
         return False
     return fuzz.token_set_ratio(" ".join(meant), " ".join(others_meant)) >= ALIKE
+
+
+def answered_by(message: MessageRecord, earlier: Sequence[MessageRecord], present: Iterable[MessageRecord]) -> set[int]:
+    """Ids of those of the earlier messages that this one answers. present: messages of those it may call by name."""
+    own = {m.message_id for m in earlier if m.author_id == message.author_id}
+    found = own if own and settles(message.content) else set()
+    if len(own) == len(earlier):
+        return found
+    to = (message.named if "<@" in message.content else message.addressed) | called(message, present)
+    # A group may have the asker in it.
+    is_to_nobody = message.mentions_group or not (to or replies_elsewhere(message))
+    others = (m for m in earlier if m.author_id != message.author_id)
+    return found | {
+        m.message_id for m in others if is_to_nobody or m.author_id in to or m.message_id == message.reply_to_id
+    }
+
+
+def called(message: MessageRecord, present: Iterable[MessageRecord]) -> frozenset[int]:
+    """Whom of the authors of these it calls by name. Who is not to be read has none."""
+    if not message.calls:
+        return frozenset()
+    return called_by_name(message, {other.author_id: other.author for other in present if other.content})
+
+
+def replies_elsewhere(message: MessageRecord) -> bool:
+    """A reply to anything but the author's own words."""
+    return message.reply_to_id is not None and message.reply_to_author_id != message.author_id
+
+
+def settles(content: str) -> bool:
+    """Whether who asked before says by this that no answer is needed: "nvm", "found it", "thanks, works now".
+
+    A thanks in a message that asks, or in advance, is a courtesy.
+    """
+    if len(content) > MAX_SETTLING_LENGTH or HINT.search(content.casefold()) is None:
+        return False
+    for clause in clauses(plain(content)):
+        rest, count = SETTLING.subn(" ", clause.words)
+        is_thanks = "?" not in content and THANKING.search(clause.words)
+        if not clause.asks and (count or is_thanks) and UNSETTLED.search(rest) is None:
+            return True
+    return False
+
+
+def is_marked_solved(content: str) -> bool:
+    """Whether a message was edited to say so: "[SOLVED] ...", "... EDIT: found it"."""
+    return MARKED.search(content) is not None

@@ -1,4 +1,4 @@
-"""offers/channel.py: what a channel refuses and why, when it is to be looked at, and that it stays small."""
+"""offers/offer_channels.py: what a channel refuses and why, when it is checked, what is kept of it and for how long."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from offers.channel import ANY, MAX_LOOKS, MAX_NOTES, MAX_OFFERED, MOMENT, Channel
 from offers.offer import Offer
-from offers.restraint import Restraint
-from state.proactive import ConversationEventType, ConversationLink, SessionState
+from offers.offer_channels import ANY, MAX_LOOKS, MAX_NOTES, MAX_OFFERED, MOMENT, OfferChannel, OfferChannels
+from offers.offer_limits import OfferLimits
+from state.proactive import SessionState
 from tests.support.clock import NOON, FakeClock
 from tests.support.offers import note_at, occasion
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 AT_NOON = (time(12), time(13), ZoneInfo("UTC"))
-RESTRAINT = Restraint(quiet_hours=AT_NOON)
+LIMITS = OfferLimits(quiet_hours=AT_NOON)
 EVENING = NOON + 8 * HOUR
 
 
@@ -28,17 +28,17 @@ class At:
     def __init__(self, now: datetime = EVENING) -> None:
         self.clock = FakeClock(now)
         self.machine = SessionState(600, 1_800, session_id=str(CHANNEL), clock=lambda: self.clock().timestamp())
-        self.channel = Channel(CHANNEL, GUILD, self.machine, is_on=True)
+        self.channel = OfferChannel(CHANNEL, GUILD, self.machine, LIMITS, is_on=True)
 
     def refusal(self) -> str | None:
-        return self.channel.refusal(RESTRAINT, self.clock())
+        return self.channel.refusal(self.clock())
 
-    def earliest(self, restraint: Restraint = RESTRAINT) -> float | None:
+    def earliest(self) -> float | None:
         """Seconds from now."""
-        return self._from_now(self.channel.earliest(restraint, self.clock()))
+        return self._from_now(self.channel.earliest(self.clock()))
 
     def next_look(self) -> float | None:
-        return self._from_now(self.channel.next_look(RESTRAINT, self.clock()))
+        return self._from_now(self.channel.next_look(self.clock()))
 
     def _from_now(self, at: datetime | None) -> float | None:
         return None if at is None else (at - self.clock()).total_seconds()
@@ -53,11 +53,10 @@ class At:
         self.machine.transition_to_proactive("t")
         self.clock.advance(601)
         assert self.channel.tick()
-        self.channel.back_off(RESTRAINT)
 
     def chatter(self, gap: float, count: int = 6) -> None:
         for i in reversed(range(count)):
-            self.channel.ring.heard(said(BEN, at=self.clock() - i * gap * SECOND), self.clock())
+            self.channel.recent.heard(said(BEN, at=self.clock() - i * gap * SECOND), self.clock())
 
 
 @pytest.fixture
@@ -151,7 +150,8 @@ def test_the_earliest_is_when_one_offer_of_the_day_is_over(at: At) -> None:
 
 def test_the_earliest_is_right_where_a_day_had_more_than_the_settings_now_allow(at: At) -> None:
     at.channel.made = [at.clock() - 20 * HOUR, at.clock() - HOUR]
-    assert at.earliest(Restraint(per_day=1)) == 23 * 3_600
+    at.channel.limits = OfferLimits(per_day=1)
+    assert at.earliest() == 23 * 3_600
 
 
 def test_the_earliest_is_right_where_the_clock_was_set_back_between_two_offers(at: At) -> None:
@@ -253,11 +253,11 @@ def test_an_offer_takes_its_note_and_no_other(at: At) -> None:
 def test_what_was_answered_or_offered_about_is_not_unanswered(at: At) -> None:
     messages = [said(ANNA, at=at.clock()) for _ in range(4)]
     for message in messages:
-        at.channel.ring.heard(message, at.clock())
+        at.channel.recent.heard(message, at.clock())
     assert at.channel.unanswered == messages[::-1], "newest first"
     at.make(Offer("o1", occasion(messages[0]), EVENING, GUILD, "Shall I?"))
     at.channel.not_again(messages[2].message_id)
-    at.channel.ring.mark_answered(messages[1].message_id)
+    at.channel.recent.mark_answered(messages[1].message_id)
     assert at.channel.unanswered == [messages[3]]
 
 
@@ -282,17 +282,6 @@ def test_the_looks_of_a_busy_channel_are_gone_once_it_was_looked_at(at: At) -> N
     assert at.channel.looks == []
 
 
-def test_silence_leaves_nothing_of_what_was_said_and_all_that_restrains(at: At) -> None:
-    at.chatter(30)
-    at.channel.note(note_at(EVENING))
-    at.channel.look_at(EVENING)
-    at.make()
-    at.channel.setbacks = 2
-    at.channel.silence()
-    assert (list(at.channel.messages), at.channel.notes, at.channel.looks) == ([], [], [])
-    assert (at.channel.made, at.channel.setbacks) == ([EVENING], 2)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -313,7 +302,181 @@ def test_it_is_at_rest_where_nothing_is_on_open_or_running(at: At, change: Calla
     assert at.channel.stored() is not None
 
 
-def test_offers_go_to_the_conversation_that_it_is_linked_with(at: At) -> None:
-    assert at.channel.destination == CHANNEL
-    at.machine.on_conversation_linked(ConversationLink(str(CHANNEL), "815", ConversationEventType.NEW))
-    assert at.channel.destination == 815
+# All channels
+
+MANY = range(1, 10_001)
+
+
+class Kept:
+    """Channels, and which of its channels are on the disk."""
+
+    def __init__(self, limits: OfferLimits | None = None) -> None:
+        self.clock = FakeClock()
+        self.book = OfferChannels(limits or OfferLimits(), clock=self.clock, on_change=self._changed)
+        self.disk: set[int] = set()
+        self.changes = 0
+
+    def _changed(self, channel_id: int) -> None:
+        self.changes += 1
+        (self.disk.add if self.book.stored(channel_id) else self.disk.discard)(channel_id)
+
+    def open(self, channel_id: int = CHANNEL, *, on: bool = True) -> OfferChannel:
+        channel = self.book.open(channel_id, GUILD)
+        channel.is_on = on
+        self.book.changed(channel)
+        return channel
+
+    def talk(self, channel_id: int = CHANNEL) -> OfferChannel:
+        """A talk in a channel where offers are off."""
+        channel = self.book.open(channel_id, GUILD)
+        channel.machine.transition_to_reactive()
+        self.book.changed(channel)
+        return channel
+
+    def look(self, seconds: float) -> list[int]:
+        """Time passes; the ids of the channels that are due then, which notice the time."""
+        self.clock.advance(seconds)
+        due = self.book.due(self.clock())
+        for channel in due:
+            if channel.tick():
+                self.book.changed(channel)
+            channel.looked(self.clock())
+            self.book.plan(channel)
+        return [channel.channel_id for channel in due]
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+def test_a_channel_is_opened_once(kept: Kept) -> None:
+    assert kept.book.get(CHANNEL) is None
+    channel = kept.book.open(CHANNEL, GUILD)
+    assert kept.book.open(CHANNEL) is channel is kept.book.get(CHANNEL)
+    assert (channel.guild_id, channel.is_on, len(kept.book)) == (GUILD, False, 1)
+
+
+def test_the_guild_is_taken_where_it_becomes_known(kept: Kept) -> None:
+    assert kept.book.open(CHANNEL).guild_id == 0
+    assert kept.book.open(CHANNEL, GUILD).guild_id == GUILD
+    assert kept.book.open(CHANNEL).guild_id == GUILD
+
+
+def test_its_machine_has_the_channels_timeouts(kept: Kept) -> None:
+    machine = Kept(OfferLimits(30, 40)).book.open(CHANNEL).machine
+    assert (machine.interaction_timeout_s, machine.cooldown_period_s) == (30, 40)
+    assert machine.session_id == str(CHANNEL)
+    assert machine.last_interaction_at == kept.clock().timestamp()
+
+
+def test_a_channel_at_rest_is_not_kept(kept: Kept) -> None:
+    kept.book.plan(kept.book.open(CHANNEL))
+    assert len(kept.book) == 0
+    kept.open()
+    assert (len(kept.book), kept.disk) == (1, {CHANNEL})
+    kept.open(on=False)
+    assert (len(kept.book), kept.disk) == (0, set())
+
+
+def test_a_talk_is_forgotten_after_its_timeout_and_cooldown_on_disk_too(kept: Kept) -> None:
+    kept.talk()
+    assert kept.look(600) == []
+    assert kept.look(1) == [CHANNEL]
+    assert kept.disk == {CHANNEL}
+    assert kept.look(1_799) == []
+    assert kept.look(1) == [CHANNEL]
+    assert (kept.book.get(CHANNEL), kept.disk) == (None, set())
+
+
+def test_a_channel_that_was_left_is_gone_and_its_offer_with_it(kept: Kept) -> None:
+    channel = kept.open()
+    kept.book.drop(CHANNEL)
+    assert (len(kept.book), kept.disk, channel.offer) == (0, set(), None)
+    before = kept.changes
+    kept.book.drop(CHANNEL)
+    assert kept.changes == before
+
+
+def test_what_is_due_is_found_without_looking_at_the_others(kept: Kept) -> None:
+    for channel_id in range(1, 1_001):
+        kept.open(channel_id).look_at(kept.clock() + timedelta(seconds=channel_id))
+        kept.book.plan(kept.book.open(channel_id))
+    assert kept.look(0.5) == []
+    assert kept.look(2.5) == [1, 2, 3]
+    assert kept.look(0) == []
+
+
+def test_a_clock_that_is_set_back_has_all_looked_at_once(kept: Kept) -> None:
+    for channel_id in (1, 2, 3):
+        kept.talk(channel_id)
+    kept.look(10)
+    assert kept.look(-0.5) == [], "that is no more than the clock being put right"
+    assert sorted(kept.look(-3_600)) == [1, 2, 3]
+    assert kept.look(5) == []
+    assert sorted(kept.look(601)) == [1, 2, 3], "the timeouts count from the step"
+
+
+def test_a_clock_that_is_set_forward_ends_things_early_and_no_more(kept: Kept) -> None:
+    kept.talk()
+    kept.look(10)
+    assert kept.look(3_600) == [CHANNEL]
+    assert kept.book.open(CHANNEL).machine.thinking.cooldown_active
+    assert kept.look(-3_600) == [CHANNEL]
+    assert kept.look(1_799) == []
+    assert kept.look(1) == [CHANNEL]
+    assert len(kept.book) == 0
+
+
+def test_a_channel_of_which_nothing_is_known_is_not_stored(kept: Kept) -> None:
+    assert kept.book.stored(CHANNEL) is None
+    kept.book.open(CHANNEL)
+    assert kept.book.stored(CHANNEL) is None
+
+
+def test_channels_that_are_switched_off_again_leave_nothing_planned_either(kept: Kept) -> None:
+    for channel_id in range(1, 1_001):
+        kept.open(channel_id).look_at(kept.clock() + timedelta(seconds=90))
+        kept.book.plan(kept.book.open(channel_id))
+    assert len(kept.book) == 1_000
+    for channel_id in range(1, 1_001):
+        kept.open(channel_id, on=False)
+    assert (len(kept.book), kept.disk) == (0, set())
+    assert kept.look(90) == []
+    assert len(kept.book._heap) == 0
+
+
+def test_ten_thousand_talks_leave_nothing_once_their_cooldown_is_over(kept: Kept) -> None:
+    for channel_id in MANY:
+        kept.talk(channel_id)
+    kept.look(601)
+    assert len(kept.book) == len(MANY)
+    kept.look(1_800)
+    assert (len(kept.book), len(kept.book._heap), len(kept.disk)) == (0, 0, 0)
+
+
+def test_a_channel_is_checked_once_at_the_earliest_time_it_was_given(kept: Kept) -> None:
+    channel = kept.open()
+    for seconds in (30, 10, 20, 40, 10):
+        kept.book.wake(channel, kept.clock() + timedelta(seconds=seconds))
+    kept.book.wake(channel, None)
+    due = [len(kept.book.due(kept.clock() + timedelta(seconds=seconds))) for seconds in (9, 10, 30, 100)]
+    assert due == [0, 1, 0, 0], "the times after the earliest are no more"
+
+
+def test_a_later_time_counts_once_the_earlier_has_been(kept: Kept) -> None:
+    channel, start = kept.open(), kept.clock()
+    for seconds in (30, 10):
+        kept.book.wake(channel, start + timedelta(seconds=seconds))
+    assert kept.book.due(start + timedelta(seconds=10)) == [channel]
+    kept.book.wake(channel, start + timedelta(seconds=50))
+    assert kept.book.due(start + timedelta(seconds=30)) == [], "a stale time is none"
+    assert kept.book.due(start + timedelta(seconds=50)) == [channel]
+
+
+def test_what_is_planned_stays_as_small_as_there_are_channels_however_often_one_is_woken(kept: Kept) -> None:
+    channels = [kept.open(channel_id) for channel_id in range(5)]
+    for seconds in range(10_000, 0, -1):
+        kept.book.wake(channels[seconds % 5], kept.clock() + timedelta(seconds=seconds))
+    assert len(kept.book._heap) <= 20
+    assert len(kept.book.due(kept.clock() + timedelta(seconds=5))) == 5

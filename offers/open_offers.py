@@ -1,9 +1,9 @@
-"""The making of offers: how one is posted, and how it ends."""
+"""Open offers: how one is posted, answered and ended."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Protocol
@@ -13,12 +13,10 @@ import structlog
 
 from conversation import MessageRecord
 from delivery.post import Posted, PostError, Problem
-from offers.answers import called
-from offers.book import Book
-from offers.channel import RETRY, Channel
-from offers.occasion import LINK, Occasion
-from offers.offer import LABELS, Ending, Offer, Reply, read_reply
-from offers.ring import as_kept
+from offers.offer import LABELS, LINK, Ending, Occasion, Offer, Reply, read_reply
+from offers.offer_channels import RETRY, OfferChannel, OfferChannels
+from offers.questions import called
+from offers.recent_messages import as_kept
 from state.message import without_call
 from state.proactive import ConversationEventType
 
@@ -45,7 +43,7 @@ class Wire(Protocol):
     async def delete(self, message_id: int) -> None: ...
 
 
-class Offers:
+class OpenOffers:
     """The open offers, one in a channel at most.
 
     open_wire: (guild id, channel id) -> the way into a channel. bot: the bot's name and id. stands: told of an offer
@@ -54,63 +52,65 @@ class Offers:
 
     def __init__(
         self,
-        book: Book,
+        channels: OfferChannels,
         *,
         open_wire: Callable[[int, int], Wire],
         bot: Callable[[], tuple[str, int]],
         stands: Callable[[int, Offer, Posted], None],
         settled: Callable[[], Awaitable[bool]],
     ) -> None:
-        self._book = book
+        self._channels = channels
         self._open_wire = open_wire
         self._bot = bot
         self._stands = stands
         self._settled = settled
         self._work: set[asyncio.Task[None]] = set()
 
-    def tick(self, channel: Channel) -> None:
+    def tick(self, channel: OfferChannel) -> None:
         """Has the channel notice the time, before anything else is done with it."""
         is_over = channel.tick()
-        if channel.is_overdue(self._book.restraint, self._book.clock()):
+        if channel.is_overdue(self._channels.clock()):
             self.end(channel, Ending.IGNORED)
-        if is_over:
-            channel.back_off(self._book.restraint)
-            self._book.changed(channel)
+        if is_over:  # the cooldown that begins is as long as the setbacks have made it
+            channel.machine.thinking.active_cooldown_period_s = channel.limits.cooldown_after(channel.setbacks)
+            self._channels.changed(channel)
 
     # From an occasion to an offer
 
-    async def make(self, channel: Channel, occasion: Occasion) -> None:
-        """Offers what there is to offer. The channel's machine must let it."""
-        now = self._book.clock()
-        offer = Offer(uuid4().hex, occasion, now, channel.guild_id, _text(channel, occasion))
-        if channel.machine.transition_to_proactive(occasion.trigger):
-            channel.made_one(offer, now)
-            self._book.changed(channel)
-            await self._settled()  # so that a kill cannot have it made twice
-            await self._post(channel, offer)
+    async def make(self, channel: OfferChannel, occasion: Occasion) -> None:
+        """Makes an offer, where the channel's machine lets it."""
+        if not channel.machine.transition_to_proactive(occasion.trigger):
+            return
+        about = occasion.subject.message_id if occasion.subject else 0
+        link = f"https://discord.com/channels/{channel.guild_id}/{channel.channel_id}/{about}"
+        now = self._channels.clock()
+        offer = Offer(uuid4().hex, occasion, now, channel.guild_id, occasion.line.replace(LINK, link))
+        channel.made_one(offer, now)
+        self._channels.changed(channel)
+        await self._settled()  # so that a kill cannot have it made twice
+        await self._post(channel, offer)
 
-    async def resume(self, channel: Channel, offer: Offer) -> None:
+    async def resume(self, channel: OfferChannel, offer: Offer) -> None:
         """An earlier process may have posted it, or not. Posted once more soon, it is the same message."""
-        is_fresh = self._book.clock() - offer.made_at < POST_WITHIN
+        is_fresh = self._channels.clock() - offer.made_at < POST_WITHIN
         try:
-            posted = await self._open_wire(channel.guild_id, channel.destination).find_offer(offer.id, offer.subject_id)
+            posted = await self._wire(channel).find_offer(offer.id, offer.subject_id)
         except PostError as error:
             if not is_fresh:
                 self._retry(channel, error)
                 return
             posted = None
         if posted:
-            self._stand(channel, offer, posted)
+            self._posted(channel, offer, posted)
         elif is_fresh:
             await self._post(channel, offer)
         elif _is_open(channel, offer):
             self.end(channel, Ending.WITHDRAWN)
 
-    async def reread(self, channel: Channel, offer: Offer) -> None:
+    async def reread(self, channel: OfferChannel, offer: Offer) -> None:
         """What was edited or deleted while we were away is not offered about any more."""
-        wire = self._open_wire(channel.guild_id, channel.destination)
         try:
-            words = await wire.words_of(offer.subject_id)
+            words = await self._wire(channel).words_of(offer.subject_id)
         except PostError as error:
             self._retry(channel, error)
             return
@@ -119,83 +119,78 @@ class Offers:
         if _is_open(channel, offer) and subject and as_kept(replace(subject, content=words or "")) != subject:
             self.end(channel, Ending.WITHDRAWN)
 
-    def _retry(self, channel: Channel, error: PostError) -> None:
+    def _retry(self, channel: OfferChannel, error: PostError) -> None:
         log.info("offer_not_read", channel=channel.channel_id, problem=error.problem, detail=str(error))
-        channel.look_at(self._book.clock() + RETRY)
+        channel.look_at(self._channels.clock() + RETRY)
 
-    async def _post(self, channel: Channel, offer: Offer) -> None:
+    async def _post(self, channel: OfferChannel, offer: Offer) -> None:
         if not _is_open(channel, offer):
             return
-        wire = self._open_wire(channel.guild_id, channel.destination)
         try:
-            posted = await wire.offer(offer.text, offer.id, LABELS, nonce=f"offer-{offer.subject_id}"[:25])
+            nonce = f"offer-{offer.subject_id}"[:25]
+            posted = await self._wire(channel).offer(offer.text, offer.id, LABELS, nonce=nonce)
         except PostError as error:
             log.warning("offer_failed", channel=channel.channel_id, problem=error.problem, detail=str(error))
             if error.problem is Problem.UNREACHABLE:  # it may have arrived all the same
-                channel.look_at(self._book.clock() + RETRY)
+                channel.look_at(self._channels.clock() + RETRY)
             elif _is_open(channel, offer):
                 self.end(channel, Ending.WITHDRAWN)
-            return
-        self._stand(channel, offer, posted)
+        else:
+            self._posted(channel, offer, posted)
 
-    def _stand(self, channel: Channel, offer: Offer, posted: Posted) -> None:
+    def _posted(self, channel: OfferChannel, offer: Offer, posted: Posted) -> None:
         if _is_open(channel, offer):
             self._shown(channel, posted)
         elif channel.shown != posted.message_id:  # it ended before it was known to stand
-            self.remove(channel.guild_id, channel.destination, posted.message_id)
+            self.remove(channel.guild_id, channel.channel_id, posted.message_id)
 
-    def _shown(self, channel: Channel, posted: Posted) -> None:
+    def _shown(self, channel: OfferChannel, posted: Posted) -> None:
         """The open offer stands in the channel; told once, by Discord's answer or by a click that came before it."""
         if channel.offer is None or channel.offer.message_id is not None:
             return
         offer = channel.offer = replace(channel.offer, message_id=posted.message_id)
         channel.shown = posted.message_id
-        self._book.link(channel, ConversationEventType.NEW)
-        log.info(
-            "offered",
-            guild=channel.guild_id,
-            channel=channel.channel_id,
-            message=posted.message_id,
-            about=offer.subject_id,
-            trigger=offer.occasion.trigger,
-        )
+        channel.link(ConversationEventType.NEW)
+        log.info("offered", about=offer.subject_id, **_ids(channel, offer))
         self._stands(channel.channel_id, offer, posted)
-        self._book.changed(channel)
+        self._channels.changed(channel)
 
     # What people answer
 
     def find(self, channel_id: int, offer_id: str, posted: Posted) -> Offer | None:
         """The open offer that a click was made on; None where it is over. posted: the message with the click."""
-        channel = self._book.get(channel_id)
+        channel = self._channels.get(channel_id)
         if channel is None:
             return None
         self.tick(channel)
-        if channel.offer and channel.offer.id == offer_id:
-            self._shown(channel, posted)
-            return channel.offer
-        return None
+        if channel.offer is None or channel.offer.id != offer_id:
+            return None
+        self._shown(channel, posted)
+        return channel.offer
 
     def is_last(self, channel_id: int, message_id: int) -> bool:
         """Whether this message shows the channel's last offer, of which we know how it ends."""
-        channel = self._book.get(channel_id)
+        channel = self._channels.get(channel_id)
         return channel is not None and channel.shown == message_id
 
     def is_open(self, channel_id: int) -> bool:
-        channel = self._book.get(channel_id)
+        channel = self._channels.get(channel_id)
         return channel is not None and channel.offer is not None
 
     def reply_of(self, channel_id: int, message: MessageRecord) -> Reply | None:
         """What a message answers to the channel's open offer."""
-        channel = self._book.get(channel_id)
+        channel = self._channels.get(channel_id)
         offer = channel.offer if channel else None
-        if channel is None or offer is None or offer.message_id is None or message.author_id != offer.user_id:
+        if channel is None or offer is None or offer.message_id is None:
+            return None
+        if message.author_id != offer.user_id or message.message_id < offer.message_id:
             return None
         name, me = self._bot()
-        if message.message_id < offer.message_id or not (
-            _is_to_us(message, offer, me) or _is_next(message, offer, channel.messages)
-        ):
-            return None
-        return read_reply(without_call(message.content, me, message.calls_bot or name))
+        if message.reply_to_id is not None:
+            is_meant = message.reply_to_id == offer.message_id
+        else:
+            is_meant = message.mentions == {me} or _is_next(message, offer.message_id, channel)
+        return read_reply(without_call(message.content, me, message.calls_bot or name)) if is_meant else None
 
     def accept(self, channel_id: int) -> Offer | None:
         """Takes the channel's offer up; gives it, or None where there is none any more."""
@@ -205,7 +200,7 @@ class Offers:
         self._reply(channel_id, Ending.DECLINED)
 
     def _reply(self, channel_id: int, ending: Ending, *, stays: bool = False) -> Offer | None:
-        channel = self._book.get(channel_id)
+        channel = self._channels.get(channel_id)
         if channel is None or (offer := channel.offer) is None:
             return None
         channel.machine.record_option_click()
@@ -214,23 +209,16 @@ class Offers:
 
     # How it ends
 
-    def end(self, channel: Channel, ending: Ending, *, stays: bool = False) -> None:
+    def end(self, channel: OfferChannel, ending: Ending, *, stays: bool = False) -> None:
         """The open offer, if there is one, is over. stays: what was posted of it is left as it is."""
         offer, channel.offer = channel.offer, None
         if offer is None:
             return
         channel.setbacks = 0 if ending is Ending.ACCEPTED else channel.setbacks + (ending in SETBACKS)
-        log.info(
-            "offer_ended",
-            guild=channel.guild_id,
-            channel=channel.channel_id,
-            message=offer.message_id,
-            trigger=offer.occasion.trigger,
-            outcome=ending,
-        )
+        log.info("offer_ended", outcome=ending, **_ids(channel, offer))
         if offer.message_id and not stays:
-            self.remove(channel.guild_id, channel.destination, offer.message_id)
-        self._book.changed(channel)
+            self.remove(channel.guild_id, channel.channel_id, offer.message_id)
+        self._channels.changed(channel)
 
     def settle(self, channel_id: int, offer: Offer) -> None:
         """Has an offer that was taken up say so."""
@@ -239,15 +227,14 @@ class Offers:
 
     def remove(self, guild_id: int, channel_id: int, message_id: int) -> None:
         """Has the message of an offer that is over deleted."""
-        wire = self._open_wire(guild_id, channel_id)
-        self.spawn(self._finish(channel_id, wire.delete(message_id)))
+        self.spawn(self._finish(channel_id, self._open_wire(guild_id, channel_id).delete(message_id)))
 
     async def _finish(self, channel_id: int, change: Awaitable[None]) -> None:
         try:
             await change
         except PostError as error:
             log.warning("offer_left_behind", channel=channel_id, problem=error.problem, detail=str(error))
-            if channel := self._book.get(channel_id):
+            if channel := self._channels.get(channel_id):
                 channel.shown = 0  # the next click on it has it removed
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -255,26 +242,21 @@ class Offers:
         self._work.add(task)
         task.add_done_callback(self._work.discard)
 
-
-def _is_to_us(message: MessageRecord, offer: Offer, me: int) -> bool:
-    """Whether it replies to the offer, or mentions the bot and nobody else."""
-    if message.reply_to_id is not None:
-        return message.reply_to_id == offer.message_id
-    return message.mentions == {me}
+    def _wire(self, channel: OfferChannel) -> Wire:
+        return self._open_wire(channel.guild_id, channel.channel_id)
 
 
-def _is_next(message: MessageRecord, offer: Offer, said: Sequence[MessageRecord]) -> bool:
+def _is_next(message: MessageRecord, offered: int, channel: OfferChannel) -> bool:
     """Whether nobody else has spoken since the offer, and it calls nobody: then a bare "yes" is one to the offer."""
-    others = (m for m in said if m.author_id != message.author_id)
-    is_for_others = message.addressed or message.mentions_group or message.reply_to_id or called(message, said)
-    return not is_for_others and all(m.message_id < (offer.message_id or 0) for m in others)
+    if message.addressed or message.mentions_group or called(message, channel.messages):
+        return False
+    return all(m.author_id == message.author_id or m.message_id < offered for m in channel.messages)
 
 
-def _is_open(channel: Channel, offer: Offer) -> bool:
+def _is_open(channel: OfferChannel, offer: Offer) -> bool:
     return channel.offer is not None and channel.offer.id == offer.id
 
 
-def _text(channel: Channel, occasion: Occasion) -> str:
-    message_id = occasion.subject.message_id if occasion.subject else 0
-    link = f"https://discord.com/channels/{channel.guild_id}/{channel.channel_id}/{message_id}"
-    return occasion.line.replace(LINK, link)
+def _ids(channel: OfferChannel, offer: Offer) -> dict[str, Any]:
+    where = {"guild": channel.guild_id, "channel": channel.channel_id}
+    return where | {"message": offer.message_id, "trigger": offer.occasion.trigger}

@@ -1,4 +1,4 @@
-"""offers/offers.py: how an offer is posted and ends, and what happens where the two meet."""
+"""offers/open_offers.py: how an offer is posted and ends, and what happens where the two meet."""
 
 from __future__ import annotations
 
@@ -98,17 +98,6 @@ async def test_it_links_the_channel_as_a_new_conversation(desk: Desk) -> None:
     await desk.offered()
     machine = desk.channel.machine
     assert (machine.conversation_linked, machine.conversation_id) == (True, str(CHANNEL))
-
-
-async def test_linked_with_another_conversation_it_goes_there_and_is_removed_there(desk: Desk) -> None:
-    await desk.on()
-    desk.channel.machine.conversation_linked, desk.channel.machine.conversation_id = True, str(ELSEWHERE)
-    await desk.offered()
-    assert not desk.wire.standing
-    assert len(desk.wires[ELSEWHERE].standing) == 1
-    desk.offers.decline(CHANNEL)
-    await settle()
-    assert not desk.wires[ELSEWHERE].standing
 
 
 async def test_a_note_is_offered_in_its_own_words(desk: Desk) -> None:

@@ -1,0 +1,332 @@
+"""Proactive offers: tracks channels and checks every 5 s.
+
+One loop checks all channels. What a round costs depends on how many have something due, not on how many there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+import structlog
+
+from conversation import MessageRecord
+from offers.offer import Ending, Note, Occasion
+from offers.offer_channels import ANY, RETRY, OfferChannel, OfferChannels
+from offers.offer_limits import of_the_last_day
+from offers.open_offers import OpenOffers
+from offers.recent_messages import RecentMessages, as_kept
+from offers.triggers import NOTE_FRESH, Trigger
+from state.proactive import AgentStateV2, ConversationEventType
+
+log = structlog.get_logger()
+
+PULSE_SECONDS = 5.0
+NOT_READY, OVER_BUDGET = "not_ready", "over_budget"
+PASSING = (NOT_READY, OVER_BUDGET)  # why the bot may not speak for a while only
+
+T = TypeVar("T")
+
+Answerable = Callable[[MessageRecord, Sequence[MessageRecord]], Awaitable[bool]]
+"""(a question, what was said in the channel lately) -> whether the bot can answer it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffersStatus:
+    """How things stand with offers in a channel.
+
+    made_today, per_day: how many were made in the last 24 hours, and how many at most. is_open: one awaits an answer.
+    earliest: when the next can be made at the earliest (aware), None: now. may_speak: the bot may write there.
+    quiet_hours: when it makes none, in words; empty: no such hours.
+    """
+
+    is_on: bool = True
+    made_today: int = 0
+    per_day: int = 3
+    is_open: bool = False
+    earliest: datetime | None = None
+    may_speak: bool = True
+    quiet_hours: str = ""
+
+
+class ProactiveOffers:
+    """Is told what happens in the channels, and makes offers. offers: those that are open.
+
+    forbids: (guild id, channel id) -> why the bot may not speak there now, None where it may. still_stands: (mini-app,
+    channel id, about) -> whether what a note was about is still so. settled: waits until what changed is stored; gives
+    whether it is. answerable: None to do without.
+    """
+
+    def __init__(
+        self,
+        channels: OfferChannels,
+        offers: OpenOffers,
+        *,
+        triggers: Sequence[Trigger],
+        forbids: Callable[[int, int], str | None],
+        still_stands: Callable[[str, int, str], bool],
+        settled: Callable[[], Awaitable[bool]],
+        answerable: Answerable | None = None,
+    ) -> None:
+        self._channels = channels
+        self._offers = offers
+        self._triggers = triggers
+        self._forbids = forbids
+        self._still_stands = still_stands
+        self._settled = settled
+        self._answerable = answerable
+
+    # What happens in a channel
+
+    def listens(self, channel_id: int) -> bool:
+        """Whether all that people say there is to be heard."""
+        channel = self._channels.get(channel_id)
+        return channel is not None and channel.is_on
+
+    def heard(self, channel_id: int, message: MessageRecord) -> None:
+        """Somebody said something where offers are on."""
+        channel = self._channels.open(channel_id)
+        self._offers.tick(channel)
+        if not self._offers.reply_of(channel_id, message):  # "no thanks" is no word on the question
+            channel.recent.heard(message, self._channels.clock())
+            self._plan_looks(channel, message)
+
+    def _plan_looks(self, channel: OfferChannel, message: MessageRecord) -> None:
+        for trigger in self._triggers:
+            if at := _tried(trigger, trigger.looks, message):
+                channel.look_at(at, trigger.id)
+        self._end_if_answered(channel)
+        self._channels.plan(channel)
+
+    def dealt_with(self, channel_id: int, message_id: int) -> None:
+        """Somebody whom we do not listen to has answered a message: another bot, or people in a thread."""
+        if channel := self._channels.get(channel_id):
+            channel.recent.mark_answered(message_id)
+            self._end_if_answered(channel)
+
+    def _end_if_answered(self, channel: OfferChannel) -> None:
+        if channel.offer and channel.offer.occasion.subject and channel.offer.subject_id in channel.recent.answered:
+            self._offers.end(channel, Ending.OVERTAKEN)
+
+    def answered(self, channel_id: int, guild_id: int, message: MessageRecord) -> None:
+        """We answer a message there."""
+        channel = self._talk(channel_id, guild_id)
+        channel.recent.mark_answered(message.message_id)
+        if channel.offer and channel.offer.user_id == message.author_id:
+            self._offers.end(channel, Ending.OVERTAKEN)
+        channel.link(ConversationEventType.REPLY_EXISTING)
+        self._channels.changed(channel)
+
+    def clicked(self, channel_id: int, guild_id: int) -> None:
+        """Somebody answered a question of ours on its card, or took the tour."""
+        self._channels.changed(self._talk(channel_id, guild_id))
+
+    def _talk(self, channel_id: int, guild_id: int) -> OfferChannel:
+        """Somebody talks with us, which never waits for the machine."""
+        channel = self._channels.open(channel_id, guild_id)
+        self._offers.tick(channel)
+        if channel.machine.current_state is AgentStateV2.THINKING:
+            channel.machine.transition_to_reactive()
+        else:
+            channel.machine.record_user_interaction()
+        return channel
+
+    def reacted(self, channel_id: int) -> None:
+        """Somebody reacted to one of our messages."""
+        if channel := self._channels.get(channel_id):
+            self._offers.tick(channel)
+            channel.machine.record_reaction()
+            self._channels.changed(channel)
+
+    def note(self, channel_id: int, note: Note) -> None:
+        """A mini-app wants to come back to something, which it may where offers are on."""
+        channel = self._channels.get(channel_id)
+        if channel and channel.is_on:
+            channel.note(note)
+            self._channels.changed(channel)
+
+    # Whether offers are wanted
+
+    async def switch(self, channel_id: int, guild_id: int, *, on: bool) -> bool:
+        """Has offers made in the channel, or no more. Returns whether that changed anything.
+
+        Raises OSError where it could not be stored.
+        """
+        if on:
+            channel = self._channels.open(channel_id, guild_id)
+            has_changed, channel.is_on = not channel.is_on, True
+            self._channels.changed(channel)
+        else:
+            has_changed = self.switch_off(channel_id)
+        if not await self._settled():
+            raise OSError("what was switched could not be written")
+        return has_changed
+
+    def switch_off(self, channel_id: int) -> bool:
+        """As switch, without waiting. Nothing stays of what was heard there."""
+        channel = self._channels.open(channel_id)
+        was_on, channel.is_on = channel.is_on, False
+        self._offers.end(channel, Ending.NOT_HERE)
+        channel.recent, channel.notes, channel.looks = RecentMessages(), [], []
+        self._channels.changed(channel)
+        return was_on
+
+    def status(self, channel_id: int) -> OffersStatus:
+        channel, limits, now = self._channels.open(channel_id), self._channels.limits, self._channels.clock()
+        self._offers.tick(channel)
+        hours = limits.quiet_hours
+        status = OffersStatus(
+            channel.is_on,
+            len(of_the_last_day(channel.made, now)),
+            limits.per_day,
+            channel.offer is not None,
+            channel.earliest(now),
+            self._forbids(channel.guild_id, channel_id) in (None, *PASSING),
+            f"{hours[0]:%H:%M} to {hours[1]:%H:%M} {hours[2].key}" if hours else "",
+        )
+        self._channels.plan(channel)
+        return status
+
+    # What is taken back
+
+    def revised(self, channel_id: int, message: MessageRecord) -> bool:
+        """Follows an edit. What was offered is about the words that stand now. Returns whether it was about that."""
+        if (channel := self._channels.get(channel_id)) is None:
+            return False
+        channel.recent.revise(message)
+        offer = channel.offer
+        is_subject = bool(offer and offer.occasion.subject and offer.subject_id == message.message_id)
+        if offer and is_subject:
+            subject = as_kept(message)
+            channel.offer = replace(offer, occasion=replace(offer.occasion, subject=subject))
+            self._channels.changed(channel)
+            if not any(t.id == offer.occasion.trigger and _tried(t, t.looks, subject) for t in self._triggers):
+                self._offers.end(channel, Ending.WITHDRAWN)  # it is no occasion any more
+        self._plan_looks(channel, message)
+        return is_subject
+
+    def messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
+        """Follows a deletion."""
+        if channel := self._channels.get(channel_id):
+            channel.recent.remove(message_ids)
+            self._drop_notes(channel, lambda note: note.source_id in message_ids)
+            if channel.offer and channel.offer.subject_id in message_ids:
+                self._offers.end(channel, Ending.WITHDRAWN)
+            elif channel.offer and channel.offer.message_id in message_ids:  # somebody did not want it there
+                self._offers.end(channel, Ending.DECLINED, stays=True)
+
+    def forget(self, channel_id: int, author_id: int | None) -> None:
+        """Drops what one person said, or, with None, all; and what was to be offered about it."""
+        if channel := self._channels.get(channel_id):
+            channel.recent.forget(author_id)
+            self._drop_notes(channel, lambda note: author_id in (None, note.user_id))
+            if channel.offer and author_id in (None, channel.offer.user_id):
+                self._offers.end(channel, Ending.WITHDRAWN)
+
+    def expire(self, channel_id: int, before: int) -> None:
+        """Drops notes that go back to messages with lower ids."""
+        if channel := self._channels.get(channel_id):
+            self._drop_notes(channel, lambda note: note.source_id < before)
+
+    def leave(self, channel_id: int) -> None:
+        """The channel is gone, or we are."""
+        self._channels.drop(channel_id)
+
+    def _drop_notes(self, channel: OfferChannel, is_gone: Callable[[Note], bool]) -> None:
+        """Also those that are about something which the mini-apps do not keep any more."""
+        holds, channel_id = self._still_stands, channel.channel_id
+        kept = [n for n in channel.notes if not is_gone(n) and holds(n.miniapp_id, channel_id, n.about)]
+        if len(kept) < len(channel.notes):
+            channel.notes = kept
+            self._channels.changed(channel)
+
+    # The checks
+
+    async def keep(self) -> None:
+        """Checks every few seconds the channels where something is due. Until cancelled."""
+        while True:
+            await asyncio.sleep(PULSE_SECONDS)
+            self.pulse()
+
+    def pulse(self) -> None:
+        """Checks the channels where something is due: offers are made, those that were ignored go."""
+        now = self._channels.clock()
+        for channel in self._channels.due(now):
+            try:
+                self._check(channel, now)
+            except Exception:
+                # The outermost edge of a check: the other channels are checked all the same.
+                log.exception("look_broken", channel=channel.channel_id)
+                self._channels.wake(channel, now + RETRY)
+
+    def _check(self, channel: OfferChannel, now: datetime) -> None:
+        self._offers.tick(channel)
+        due = channel.looked(now)
+        if channel.notes:
+            self._drop_notes(channel, lambda note: note.due < now - NOTE_FRESH)
+        offer = channel.offer
+        if channel.is_busy:
+            channel.look_at(now + RETRY)
+        elif offer and offer.message_id is None:
+            self._begin(channel, self._offers.resume(channel, offer))
+        elif offer and channel.is_unread and offer.occasion.subject:
+            self._begin(channel, self._offers.reread(channel, offer))
+        elif channel.is_on and (occasion := self._occasion(channel, now, due)):
+            if refusal := channel.refusal(now):
+                self._put_off(channel, occasion, refusal)
+            else:
+                self._begin(channel, self._make(channel, occasion))
+        self._channels.plan(channel)
+
+    def _occasion(self, channel: OfferChannel, now: datetime, due: Collection[str] = (ANY,)) -> Occasion | None:
+        """The first occasion of a trigger that is to look now; of those that look for notes there may always be one."""
+        asked = (t for t in self._triggers if channel.notes or ANY in due or t.id in due)
+        return next((found for trigger in asked if (found := _tried(trigger, trigger.due, channel, now))), None)
+
+    def _put_off(self, channel: OfferChannel, occasion: Occasion, why: str) -> None:
+        log.debug("offer_refused", channel=channel.channel_id, trigger=occasion.trigger, reason=why)
+        channel.look_at(self._channels.clock() + RETRY, occasion.trigger)
+
+    def _begin(self, channel: OfferChannel, work: Coroutine[Any, Any, None]) -> None:
+        async def busily() -> None:
+            try:
+                await work
+            finally:
+                channel.is_busy = False
+                self._channels.plan(channel)
+
+        channel.is_busy = True
+        self._offers.spawn(busily())
+
+    async def _make(self, channel: OfferChannel, occasion: Occasion) -> None:
+        """Makes an offer, if it can be answered and nothing has come between."""
+        subject = occasion.subject
+        if why := self._forbids(channel.guild_id, channel.channel_id):
+            self._put_off(channel, occasion, why)
+            return
+        if self._answerable and subject and not await self._answerable(subject, channel.messages):
+            channel.not_again(subject.message_id)
+            channel.look_at(self._channels.clock())  # there may be another occasion behind it
+            log.info("offer_refused", channel=channel.channel_id, trigger=occasion.trigger, reason="not_answerable")
+            return
+        # It may have been answered or deleted since, while the judge thought about it.
+        self._offers.tick(channel)
+        now = self._channels.clock()
+        current = self._occasion(channel, now)
+        why = channel.refusal(now) or self._forbids(channel.guild_id, channel.channel_id)
+        if why is None and current and current.is_about_same(occasion):
+            await self._offers.make(channel, current)
+        else:
+            self._put_off(channel, occasion, why or "not_any_more")
+
+
+def _tried(trigger: Trigger, ask: Callable[..., T | None], *given: Any) -> T | None:
+    """What a trigger's method gives; None where it raises: one that is broken must not take the others with it."""
+    try:
+        return ask(*given)
+    except Exception:
+        log.exception("trigger_broken", trigger=trigger.id)
+        return None
