@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
-
 from offers.offer_limits import OfferLimits, QuietHours, of_the_last_day
 from tests.support.clock import NOON
 
@@ -15,16 +13,17 @@ WEEK = 7 * 86_400
 HOUR = timedelta(hours=1)
 
 
-@pytest.mark.parametrize(
-    ("setbacks", "seconds"), [(0, 1_800), (1, 3_600), (2, 7_200), (3, 14_400), (8, 460_800), (9, WEEK), (10_000, WEEK)]
-)
-def test_each_setback_doubles_the_cooldown_up_to_a_week(setbacks: int, seconds: float) -> None:
-    assert OfferLimits().cooldown_after(setbacks) == seconds
+def test_each_setback_doubles_the_cooldown_up_to_a_week() -> None:
+    given = (0, 1, 2, 3, 8, 9, 10_000)
+    assert [OfferLimits().cooldown_after(setbacks) for setbacks in given] == [
+        *(1_800, 3_600, 7_200, 14_400, 460_800),
+        *(WEEK, WEEK),
+    ]
 
 
-@pytest.mark.parametrize("setbacks", [0, 1, 60])
-def test_a_cooldown_of_more_than_a_week_stays_as_it_is(setbacks: int) -> None:
-    assert OfferLimits(cooldown_seconds=2.0 * WEEK).cooldown_after(setbacks) == 2 * WEEK
+def test_a_cooldown_of_more_than_a_week_stays_as_it_is() -> None:
+    for setbacks in (0, 1, 60):
+        assert OfferLimits(cooldown_seconds=2.0 * WEEK).cooldown_after(setbacks) == 2 * WEEK
 
 
 def test_a_cooldown_of_nothing_stays_nothing() -> None:
@@ -40,9 +39,8 @@ def test_without_quiet_hours_it_is_never_quiet() -> None:
     assert not any(OfferLimits().is_quiet(NOON + i * HOUR) for i in range(24))
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "at", "is_quiet"),
-    [
+def test_quiet_hours_have_a_beginning_and_an_end() -> None:
+    for start, end, at, is_quiet in (
         ("13:00", "15:00", "12:59:59.999999", False),
         ("13:00", "15:00", "13:00", True),
         ("13:00", "15:00", "14:59:59.999999", True),
@@ -58,17 +56,14 @@ def test_without_quiet_hours_it_is_never_quiet() -> None:
         ("00:00", "23:59", "23:59", False),
         ("22:00", "00:00", "23:00", True),
         ("22:00", "00:00", "00:00", False),
-    ],
-)
-def test_quiet_hours_have_a_beginning_and_an_end(start: str, end: str, at: str, *, is_quiet: bool) -> None:
-    now = datetime.combine(NOON.date(), time.fromisoformat(at), BERLIN)
-    assert quiet(start, end).is_quiet(now) is is_quiet
-    assert quiet(start, end).is_quiet(now.astimezone(UTC)) is is_quiet, "whatever clock the moment is told by"
+    ):
+        now = datetime.combine(NOON.date(), time.fromisoformat(at), BERLIN)
+        assert quiet(start, end).is_quiet(now) is is_quiet, (start, end, at)
+        assert quiet(start, end).is_quiet(now.astimezone(UTC)) is is_quiet, "whatever clock the moment is told by"
 
 
-@pytest.mark.parametrize(
-    ("utc", "is_quiet"),
-    [
+def test_quiet_hours_follow_the_clock_of_their_place_over_the_change_to_summer_time() -> None:
+    for utc, is_quiet in (
         ("2026-03-28T21:30", True),  # 22:30, winter time
         ("2026-03-28T20:30", False),
         ("2026-03-29T00:30", True),  # 01:30, before the clock is put forward
@@ -80,12 +75,8 @@ def test_quiet_hours_have_a_beginning_and_an_end(start: str, end: str, at: str, 
         ("2026-10-25T01:30", True),  # 02:30 once more
         ("2026-10-25T05:30", True),  # 06:30: the night was an hour longer
         ("2026-10-25T06:00", False),
-    ],
-)
-def test_quiet_hours_follow_the_clock_of_their_place_over_the_change_to_summer_time(
-    utc: str, *, is_quiet: bool
-) -> None:
-    assert quiet("22:00", "07:00").is_quiet(datetime.fromisoformat(utc).replace(tzinfo=UTC)) is is_quiet
+    ):
+        assert quiet("22:00", "07:00").is_quiet(datetime.fromisoformat(utc).replace(tzinfo=UTC)) is is_quiet, utc
 
 
 def test_quiet_hours_hold_in_a_zone_with_odd_minutes() -> None:
@@ -94,13 +85,11 @@ def test_quiet_hours_hold_in_a_zone_with_odd_minutes() -> None:
     assert not nepal.is_quiet(datetime(2026, 3, 2, 16, 14, tzinfo=UTC))
 
 
-@pytest.mark.parametrize(
-    ("hours", "counts"),
-    [(0, True), (-23.99, True), (-24, False), (-25, False), (1, True), (23.99, True), (24, False), (1_000, False)],
-)
-def test_a_days_count_is_of_24_hours_and_outlasts_a_clock_that_is_set_back(hours: float, *, counts: bool) -> None:
-    made = NOON + hours * HOUR
-    assert of_the_last_day([made], NOON) == ([made] if counts else [])
+def test_a_days_count_is_of_24_hours_and_outlasts_a_clock_that_is_set_back() -> None:
+    for hours in (0, -23.99, 1, 23.99):
+        assert of_the_last_day([NOON + hours * HOUR], NOON), hours
+    for hours in (-24, -25, 24, 1_000):
+        assert not of_the_last_day([NOON + hours * HOUR], NOON), hours
 
 
 def test_a_days_count_leaves_out_what_is_older() -> None:
