@@ -26,8 +26,10 @@ from pydantic_ai.messages import (
     InstructionPart,
     ModelRequest,
     ModelResponse,
+    PartStartEvent,
     TextContent,
     TextPart,
+    ToolCallPart,
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
@@ -181,8 +183,6 @@ class GeneralAgent:
             while run.requests < MAX_REQUESTS:
                 if run.results is None and not await self._say(request, run, go_on):
                     return self._answer(request, run)
-                if run.called > MAX_CALLS:
-                    break
                 if asking := await self._act(request, run):
                     return asking
                 if run.tokens and not self._has_budget(run.tokens):
@@ -232,15 +232,21 @@ class GeneralAgent:
         async with model_request_stream(
             self._model, run.messages, model_settings=run.settings, model_request_parameters=parameters
         ) as stream:
+            calls: set[int] = set()
             async for event in stream:
                 go_on()
                 run.say(text_in(event)[: MAX_ANSWER_CHARACTERS + 1 - len(run.text)])
                 run.output += size_of(event)
                 if run.was_cut or run.is_silent:
-                    break
+                    run.tokens, run.is_asking = run.used, False
+                    return False
                 if run.output > MAX_OUTPUT_CHARACTERS:
                     raise UnexpectedModelBehavior(f"The model {self._model.model_name} went on without end.")
-            used = 0 if run.was_cut or run.is_silent else stream.usage.total_tokens
+                if isinstance(event, PartStartEvent) and isinstance(event.part, ToolCallPart):
+                    calls.add(event.index)
+                if run.called + len(calls) > MAX_CALLS:
+                    raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
+            used = stream.usage.total_tokens
             run.tokens = run.tokens + used if used else run.used
             run.is_asking = False
             response = sound(stream.get())
@@ -248,7 +254,7 @@ class GeneralAgent:
             run.open()
         run.messages.append(response)
         run.called += len(response.tool_calls)
-        return bool(response.tool_calls) and not (run.was_cut or run.is_silent)
+        return bool(response.tool_calls) and not run.is_silent
 
     async def _use_tools(self, run: Run) -> DeferredToolRequests | None:
         """Has pydantic-ai execute the calls of the last response. Returns those that wait for somebody."""

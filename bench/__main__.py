@@ -25,6 +25,7 @@ from typing import Any
 import discord
 import orjson
 
+from bench.caps import refusing
 from bench.sessions import appending, listing, saving
 from bench.start import starting
 from bench.understanding import understanding
@@ -245,10 +246,17 @@ def measure_sessions() -> list[tuple[str, str, str, bool]]:
     ]
 
 
+def measure_caps() -> list[tuple[str, str, str, bool]]:
+    few, many = refusing()
+    what = "1,000 tool calls in one response, CPU until refused, against 21"
+    return [(what, f"{many / few:.1f} ({many:.1f} / {few:.1f} ms)", "3", many <= 3 * few)]
+
+
 def main() -> int:
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, TemporaryDirectory() as folder:
         configure_logging("info", (), nowhere)
         rows = asyncio.run(measure(Path(folder))) + asyncio.run(measure_start()) + measure_sessions()
+        rows += measure_caps()
     where = f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}"
     print(f"{datetime.now(UTC):%Y-%m-%d}, {where}")
     print("\n| what | measured | bound |\n|---|---|---|")

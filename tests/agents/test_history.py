@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+from pydantic_ai import Tool
 from pydantic_ai.messages import ModelMessage
-from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
 
 from agents.demo import demo_model
-from agents.gateway import AgentRequest, Answer, Place
+from agents.gateway import AgentRequest, Answer, Failure, Place
 from agents.general import GeneralAgent
 from agents.models import build_model
 from agents.run import MAX_ANSWER_CHARACTERS
@@ -81,3 +85,32 @@ async def test_the_demo_model_remembers_what_was_said() -> None:
     outcome = await GeneralAgent(demo_model()).respond(request, lambda _: None)
     assert isinstance(outcome, Answer)
     assert "question 39" in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("delta", "at_most"),
+    [
+        ({0: DeltaThinkingPart(content="x" * 10_000_000)}, 1),
+        ({0: DeltaToolCall("noted", "x" * 10_000_000)}, 1),
+        (None, 21),
+    ],
+    ids=["10 MB of thought", "10 MB of arguments", "1,000 calls"],
+)
+async def test_what_is_over_the_cap_is_read_no_further(delta: Any, at_most: int) -> None:
+    question, came, done = said(ANNA, "go on"), [], []
+
+    async def without_end(_messages: object, _info: object) -> object:
+        for number in range(1_000):
+            came.append(number)
+            yield delta or {number: DeltaToolCall("noted", "{}", tool_call_id=f"call-{number}")}
+
+    async def noted() -> None:
+        done.append(1)
+
+    request = AgentRequest([], [question], [question], PLACE, NOON)
+    model = FunctionModel(stream_function=without_end)  # type: ignore[arg-type]
+    outcome = await GeneralAgent(model, tools=[Tool(noted)]).respond(request, lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert "without end" in outcome.detail
+    assert len(came) <= at_most + 1  # a stream is read one event ahead
+    assert not done
