@@ -1,4 +1,4 @@
-"""What trains and measures loads lightgbm and scikit-learn: seconds in each worker, for tests that are all slow."""
+"""What trains and measures loads catboost and scikit-learn: seconds in each worker, for tests that are all slow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-LOADS_THEM = {"test_measure_rooms.py", "test_train.py", "test_train_incompleteness.py"}
+LOADS_THEM = {"test_measure_rooms.py", "test_train.py"}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
