@@ -26,7 +26,7 @@ from state.message import MessageRecord
 from state.names import called_by_name
 from state.remarks import MAX_REMARK_WORDS, Remark, bare_remark
 from state.stopping import stops_person
-from state.wording import read
+from state.wording import Wording, read
 
 JUDGE_DEADLINE_SECONDS = 3.0
 QUIET_CHANNEL_PEOPLE = 4
@@ -368,7 +368,9 @@ class ResponseDecider:
         Neither is what its words show to be for the room or for a person.
         """
         engagement = conversation.engagement_at(message)
-        if not (looks_like_followup(message.content) and spoke_within(self._window, message, engagement)):
+        if not spoke_within(self._window, message, engagement):
+            return False
+        if not looks_like_followup(message.content, message.wording):
             return False
         is_for_others = names_others(message, conversation, bot_user_id) or "room" in message.wording.talk
         if is_for_others or engagement.standing(message.author_id).is_addressed_by_others:
@@ -464,10 +466,13 @@ def is_quiet(message: MessageRecord, engagement: Engagement) -> bool:
     return len(people) <= QUIET_CHANNEL_PEOPLE
 
 
-def looks_like_followup(content: str) -> bool:
-    """Document 003's heuristic: a question of under 10 words, or a word that goes on from what was said."""
+def looks_like_followup(content: str, wording: Wording | None = None) -> bool:
+    """Document 003's heuristic: a question of under 10 words, or a word that goes on from what was said.
+
+    wording: of the content, where it is read already.
+    """
     content = content.strip()
-    is_short_question = read(content).asks and len(content.split()) < SHORT_QUESTION_WORDS
+    is_short_question = (wording or read(content)).asks and len(content.split()) < SHORT_QUESTION_WORDS
     return is_short_question or CONTINUATION.match(content) is not None
 
 
