@@ -14,9 +14,8 @@ from pydantic import AwareDatetime, TypeAdapter
 from conversation import ConversationManager, MessageRecord, StoredConversation
 from delivery.backlog import LIMIT, Backlog, Message, News, id_at
 from delivery.post import Posted
-from memory.documents import Encode
 from memory.holders import Edit, Forget, Holder, Holders
-from memory.keeper import Keeper
+from memory.keeper import Encode, Keeper
 from memory.layers import as_json
 from turns.gate import Gate
 from turns.lanes import Turns

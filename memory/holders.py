@@ -17,8 +17,7 @@ from delivery.backlog import id_at
 from delivery.inbox import Inbox
 from delivery.prompts import Prompts
 from followup.learning import Learning
-from memory.documents import Encode
-from memory.keeper import Keeper
+from memory.keeper import Encode, Keeper
 from memory.layers import as_json, read_conversation, restored
 from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels

@@ -1,43 +1,44 @@
-"""What the bot keeps: it tells the keeper what happens, and is given back what there was when it starts anew.
+"""Write-behind persistence: layers of JSON for each channel and for the process, and the channels' transcripts.
 
-Two kinds of documents of layers, one for each channel and one for the process; and the channels' transcripts. What is
-told is stored by the writer's thread, in the order in which it was told.
+What is told is stored by the writer's thread, in the order in which it was told. What changed in one step of the event
+loop is stored together or not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import orjson
 import structlog
 
 from conversation import MessageRecord
-from memory.documents import Documents, Encode, Layers
 from memory.search import Search
-from memory.transcript import Transcript
+from memory.transcript import GUILD, MESSAGE, PAGE, Change, Transcript, expire, forget_person
 from memory.writer import SETTLE_SECONDS, Writer
-from state import SessionManager
-from state.store import Store
+from state.stored import ANY, Key, Store
 
 log = structlog.get_logger()
 
-PROCESS = "process"
 SEALED_BY = "sealed_by"
-ANY = 2**63  # above all ids of messages
+EXPIRED_AT_ONCE = 100  # messages of a channel that are looked at; most often nothing is too old
 
+Encode = Callable[[], bytes]
+"""Gives a layer as JSON; called in the writer's thread, so what it holds must not change."""
 Take = Callable[[int], Encode | None]
 """(channel id, or 0 for the process) -> one layer as it stands; None: there is nothing to keep."""
+Layers = dict[str, Any]
 
 NOTHING: Mapping[str, Take] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What there is from before. channels: by their ids; transcripts: the channels that have one, with their guilds."""
+    """What there is from before. channels: by their ids, the one used last first; transcripts: with their guilds."""
 
     process: Layers = field(default_factory=dict)
     channels: Mapping[int, Layers] = field(default_factory=dict)
@@ -45,14 +46,14 @@ class Kept:
 
 
 class Keeper:
-    """open_store: gives the store of one kind of documents. channel, process: how each layer is taken, by its name.
+    """open_store: called once, in the writer's thread. channel, process: how each layer is taken, by its name.
 
     sealed_by: what the key in use is told from others by; where another one was used before, all is written anew.
     """
 
     def __init__(
         self,
-        open_store: Callable[[str], Store],
+        open_store: Callable[[], Store],
         *,
         channel: Mapping[str, Take] = NOTHING,
         process: Mapping[str, Take] = NOTHING,
@@ -60,25 +61,24 @@ class Keeper:
         is_gone: Callable[[int, MessageRecord], bool] = lambda _channel_id, _record: False,
     ) -> None:
         self._sealed_by = sealed_by
-        self._writer = Writer(lambda: bool(self._channels.failed or self._process.failed))
-        self._channel_layers = {layer: partial(_of_channel, take) for layer, take in channel.items()}
-        process = {**process, SEALED_BY: lambda _: partial(orjson.dumps, sealed_by)}
-        self._process_layers = {layer: partial(_of_process, take) for layer, take in process.items()}
-        self._channels = Documents(open_store("channels"), self._writer, self._channel_layers)
-        self._process = Documents(open_store("process"), self._writer, self._process_layers)
-        self._sessions = open_store("sessions")
-        manager = SessionManager(Path("sessions"), store=self._sessions)
-        self._transcript = Transcript(manager, self._writer.catch_breath)
+        self._channel_layers = dict(channel)
+        self._process_layers = {**process, SEALED_BY: self._seal_mark}
+        self._writer = Writer(open_store)
+        self._transcript = Transcript(self._writer)
         self.search = Search(self._newest_of, is_gone=is_gone)
         self._newest: dict[int, int] = {}  # the id of the newest message in each channel's transcript, as far as known
+        self._kept: dict[int, set[str]] = {}  # the layers that there are, or may be, of each channel
+        self._marked: dict[int, set[str]] = {}
+        self._changed: dict[int, set[str]] = {}
+        self._is_due = False
 
     def register(self, layer: str, take: Take) -> None:
         """Stores one more layer of each channel."""
-        self._channel_layers[layer] = partial(_of_channel, take)
+        self._channel_layers[layer] = take
 
     def register_process(self, layer: str, take: Take) -> None:
         """Stores one more layer of the process."""
-        self._process_layers[layer] = partial(_of_process, take)
+        self._process_layers[layer] = take
 
     # From before
 
@@ -88,48 +88,105 @@ class Keeper:
         if kept.process.get(SEALED_BY) != self._sealed_by:
             self.touch_process(SEALED_BY)
         self._newest = dict.fromkeys(kept.transcripts, ANY) | self._newest
-        self._channels.names |= set(map(str, kept.channels))
+        for channel_id, layers in kept.channels.items():
+            self._kept.setdefault(channel_id, set()).update(layers)
         return kept
 
     def _load(self) -> Kept:
-        documents, channels = self._process.load(), self._channels.load()
-        process = documents.get(PROCESS, {})
+        transcripts = self._transcript.load()
+        process = self._read(self._process_layers).get(0, {})
+        found = self._read(self._channel_layers)
         if self._sealed_by and process.get(SEALED_BY) != self._sealed_by:
-            self._process.reseal(documents)
-            self._channels.reseal(channels)
-            self._transcript.reseal()
-        by_id = {int(name): layers for name, layers in channels.items() if name.isdecimal()}
-        return Kept(process, by_id, self._transcript.channels())
+            self._reseal(transcripts)
+        latest_first = [channel for channel in reversed(transcripts) if channel in found]
+        return Kept(
+            process, {channel: found[channel] for channel in dict.fromkeys([*latest_first, *found])}, transcripts
+        )
+
+    def _read(self, kinds: Collection[str]) -> dict[int, Layers]:
+        found: dict[int, Layers] = {}
+        for kind in kinds:
+            for row in self._writer.store.read(kind):
+                found.setdefault(row.channel, {})
+                if row.value is not None:
+                    found[row.channel][kind] = orjson.loads(row.value)
+        return found
+
+    def _reseal(self, transcripts: Collection[int]) -> None:
+        """Writes everything anew, with the key that holds now."""
+        for kind in (*self._channel_layers, *self._process_layers, GUILD):
+            for row in self._writer.store.read(kind):
+                self._writer.write(Key(kind, row.channel), row.value)
+        for channel_id in transcripts:
+            for row in self._writer.store.read(MESSAGE, channel_id):
+                self._writer.write(Key(MESSAGE, channel_id, row.id), row.value)
+            self._writer.sync()
+
+    def _seal_mark(self, _channel_id: int) -> Encode:
+        return partial(orjson.dumps, self._sealed_by)
 
     async def recent(self, channel_id: int, since: int) -> list[MessageRecord]:
         """What the channel's transcript holds from this message on."""
         return await self._writer.run(partial(self._transcript.recent, channel_id, since))
 
     async def _newest_of(self, channel_id: int, count: int) -> list[MessageRecord]:
-        return await self._writer.run(partial(self._transcript.newest, channel_id, count))
+        found: list[MessageRecord] = []
+        before = ANY
+        while len(found) < count:
+            page = await self._writer.run(partial(self._transcript.newest, channel_id, before, min(PAGE, count)))
+            found += page
+            if not page:
+                break
+            before = page[-1].message_id
+        return found[:count][::-1]
 
     # What happens
 
     def touch(self, layer: str, channel_id: int) -> None:
         """A channel's layer changed, and is to be stored."""
-        self._channels.touch(str(channel_id), layer)
+        self.mark(layer, channel_id)
+        self._changed.setdefault(channel_id, set()).update(self._marked.pop(channel_id))
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._flush)
 
     def mark(self, layer: str, channel_id: int) -> None:
         """A channel's layer changed, which is stored with the next that is touched there."""
-        self._channels.mark(str(channel_id), layer)
+        self._kept.setdefault(channel_id, set()).add(layer)
+        self._marked.setdefault(channel_id, set()).add(layer)
 
     def purge(self, channel_id: int) -> None:
         """Something that a channel's layers held is to be gone."""
-        self._channels.purge(str(channel_id))
+        for layer in self._channel_layers:
+            self.touch(layer, channel_id)
 
     def touch_process(self, layer: str) -> None:
-        self._process.touch(PROCESS, layer)
+        self.touch(layer, 0)
+
+    def _flush(self) -> None:
+        """Hands what has changed to the writer."""
+        self._is_due = False
+        changed, self._changed = self._changed, {}
+        takes = {**self._channel_layers, **self._process_layers}
+        taken = {Key(layer, c): takes[layer](c) for c, layers in changed.items() for layer in layers}
+        for key, encode in taken.items():
+            if encode is None:
+                self._kept[key.channel].discard(key.kind)
+        for channel_id in changed:
+            if not self._kept[channel_id]:
+                del self._kept[channel_id]
+        if taken:
+            self._writer.put(partial(self._store, taken))
+
+    def _store(self, taken: Mapping[Key, Encode | None]) -> None:
+        for key, encode in taken.items():
+            self._writer.write(key, None if encode is None else encode())
 
     def said(self, channel_id: int, guild_id: int, record: MessageRecord) -> None:
         """Appends a message to the channel's transcript."""
         self._newest[channel_id] = max(self._newest.get(channel_id, 0), record.message_id)
         # What was touched before is stored before: a question, until the transcript says that it was seen.
-        self._channels.flush()
+        self._flush()
         self._writer.put(partial(self._transcript.add, channel_id, guild_id, record))
         self.search.said(channel_id, record)
 
@@ -152,90 +209,92 @@ class Keeper:
     @property
     def channels(self) -> list[int]:
         """The channels of which something is kept beside the transcript."""
-        return [int(name) for name in self._channels.names if name.isdecimal()]
+        return [channel_id for channel_id in self._kept if channel_id]
 
     def has(self, channel_id: int) -> bool:
         """Whether anything is kept of the channel beside its transcript."""
-        return str(channel_id) in self._channels.names
+        return channel_id in self._kept
 
     async def noted(self, seconds: float = SETTLE_SECONDS) -> None:
         """Waits until all that was told would survive a kill, but no longer than this."""
-        self._channels.flush()
+        self._flush()
         await self._writer.settled(seconds)
 
     async def settled(self) -> bool:
         """Waits until all that was told is stored, and what has to go is gone, for some seconds. Returns whether."""
-        self._channels.purge_ended()
-        self._channels.flush()
-        self._process.flush()
-        return await self._writer.settled()
+        self._flush()
+        return await self._writer.settled(sync=True)
 
     # What goes. These raise OSError where something could not be removed.
 
     async def forget_person(self, user_id: int) -> None:
         """Their words go from all transcripts."""
-        await self._gone_from_transcripts(partial(self._transcript.forget_person, user_id))
+        await self._removed(self._change_all(forget_person(user_id), naming=user_id))
 
     async def forget_where(self, is_gone: Callable[[int, int], bool]) -> None:
-        """The transcripts of channels go. is_gone: asked with the ids of channel and guild, in another thread."""
-        await self._gone_from_transcripts(partial(self._transcript.forget_where, is_gone))
+        """The transcripts of channels go. is_gone: asked with the ids of channel and guild."""
+        await self._removed(self._drop_where(is_gone))
 
     async def expire(self, before: datetime) -> None:
         """What was said before goes from all transcripts."""
-        await self._gone_from_transcripts(partial(self._transcript.expire, before))
+        removal = self._change_all(expire(before), until_unchanged=True, limit=EXPIRED_AT_ONCE)
+        await self._removed(removal, before.timestamp())
 
-    async def _gone_from_transcripts(self, work: Callable[[], None]) -> None:
+    async def _removed(self, removal: Awaitable[None], before: float = float("inf")) -> None:
         """Nor does what was damaged, and set aside, keep what is to be gone."""
         self.search.drop()
         try:
-            await self._writer.run(work)
+            await removal
         finally:
             self.search.drop()  # it may have been made again while only half was gone
-        for drop in (self._sessions.drop_aside, self._channels.drop_aside, self._process.drop_aside):
-            await self._writer.run(drop)
+        await self._writer.run(lambda: self._writer.store.drop_aside(before))
+        if not await self._writer.settled(sync=True):
+            raise OSError("what is kept could not be written")
+
+    async def _drop_where(self, is_gone: Callable[[int, int], bool]) -> None:
+        for channel_id, guild_id in (await self._writer.run(self._transcript.channels)).items():
+            if is_gone(channel_id, guild_id):
+                await self._writer.run(partial(self._transcript.drop, channel_id))
+
+    async def _change_all(self, change: Change, *, until_unchanged: bool = False, **how: Any) -> None:
+        """Changes the messages of all channels, some at a time. until_unchanged: the oldest ones only."""
+        for channel_id in await self._writer.run(self._transcript.channels):
+            since: int | None = 0
+            while since is not None:
+                work = partial(self._transcript.change, channel_id, change, since=since, **how)
+                since, count = await self._writer.run(work)
+                if until_unchanged and not count:
+                    break
 
     async def guild_of(self, channel_id: int) -> int | None:
-        """The guild of a channel that has a transcript, read with care; None where it cannot be said."""
-        return await self._writer.run(partial(self._transcript.guild_of, channel_id))
+        """The guild of a channel that has a transcript; 0 where it cannot be said."""
+        return self._transcript.guild_of(channel_id)
 
     async def export(self, user_id: int) -> bytes:
         """All that a person said and that is kept, as JSON; empty where that is nothing."""
-        return await self._writer.run(partial(self._export, user_id))
-
-    def _export(self, user_id: int) -> bytes:
-        said = [
-            {
-                "server": str(metadata.get("guild_id", "")),
-                "channel": str(metadata.get("channel_id", "")),
-                "message": str(message.metadata.get("message_id", "")),
-                "at": message.timestamp,
-                "content": message.content,
-            }
-            for metadata, message in self._transcript.said_by(user_id)
-        ]
+        said = [each async for each in self._said_by(user_id)]
         return orjson.dumps({"user": str(user_id), "messages": said}, option=orjson.OPT_INDENT_2) if said else b""
 
+    async def _said_by(self, user_id: int) -> AsyncIterator[dict[str, Any]]:
+        for channel_id, guild_id in (await self._writer.run(self._transcript.channels)).items():
+            since: int | None = 0
+            while since is not None:
+                since, said = await self._writer.run(partial(self._transcript.said_by, user_id, channel_id, since))
+                for message in said:
+                    yield {
+                        "server": str(guild_id),
+                        "channel": str(channel_id),
+                        "message": str(message.metadata.get("message_id", "")),
+                        "at": message.timestamp,
+                        "content": message.content,
+                    }
+
     def sync(self) -> None:
-        """Has what was appended brought to the disk itself, and not only to the system; and what failed tried again."""
-        self._channels.retry()
-        self._process.retry()
-        for flush in (self._transcript.flush, self._channels.sync, self._process.sync):
-            self._writer.put(flush)
+        """Has what was written brought to the disk itself, and what failed tried again."""
+        self._writer.put(self._writer.sync)
 
     async def close(self) -> None:
         """Stores the rest."""
-        self._channels.purge_ended()
-        self._channels.flush()
-        self._process.flush()
-        for close in (self._transcript.close, self._channels.close, self._process.close):
-            self._writer.put(close)
+        self._flush()
         await self._writer.close()
         self.search.close()
-
-
-def _of_channel(take: Take, name: str) -> Encode | None:
-    return take(int(name))
-
-
-def _of_process(take: Take, _name: str) -> Encode | None:
-    return take(0)

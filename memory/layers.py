@@ -10,7 +10,7 @@ import orjson
 import structlog
 
 from conversation import StoredConversation
-from memory.documents import Encode
+from memory.keeper import Encode
 
 log = structlog.get_logger()
 

@@ -1,4 +1,4 @@
-"""Where what is kept is stored: in a folder or in Redis, and sealed where there is a key."""
+"""Where what is kept is stored: in one database in STATE_DIR or in Redis, and sealed where there is a key."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ from pathlib import Path
 
 import structlog
 
-from state.sealing import CHECK
-from state.store import FolderStore, Seal, Store, StoreError, WrongKeyError, check_seal, read_keys
+from memory.takeover import check_earlier, take_over
+from state.sealing import Seal, read_keys
+from state.sqlite_store import SQLiteStore
+from state.stored import Key, Store, StoreError, WrongKeyError
 
 log = structlog.get_logger()
 
-OpenStore = Callable[[str], Store]
-"""(what kind of documents) -> their store."""
+DATABASE = "parley.db"
+CHECK = "seal"
 
 
-def open_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> OpenStore:
-    """Touches nothing yet. Raises ValueError, with a sentence, for keys of another form."""
+def open_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> Callable[[], Store]:
+    """What opens the store, having taken over what an earlier version left; by whichever thread is to use it.
+
+    Touches nothing yet. Raises ValueError, with a sentence, for keys of another form.
+    """
     seal = read_keys(keys) if keys else None
 
-    def open_store(kind: str) -> Store:
-        if redis_url:
-            return _redis_store(redis_url, kind, seal)
-        return FolderStore(state_dir / kind, seal=seal)
+    def open_store() -> Store:
+        store = _store(state_dir, redis_url, seal)
+        if not redis_url:
+            take_over(state_dir, store, seal)
+        return store
 
     return open_store
 
@@ -36,9 +42,15 @@ def mark_of(keys: str | None) -> str:
 
 def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> None:
     """Raises WrongKeyError where these keys do not fit what is stored, and StoreError where it cannot be had."""
-    store = open_stores(state_dir, redis_url, keys)("seal")
+    seal = read_keys(keys) if keys else None
+    store = _store(state_dir, redis_url, seal)
     try:
-        check_seal(store, read_keys(keys) if keys else None)
+        store.read(CHECK)
+        if not redis_url:
+            check_earlier(state_dir, seal)
+        if seal:
+            # By this row the next start tells whether its key fits.
+            store.write({Key(CHECK, 0): b'{"sealed_by":"STATE_KEY"}'})
     except WrongKeyError:
         raise
     except StoreError as error:
@@ -48,7 +60,9 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
         store.close()
 
 
-def _redis_store(url: str, kind: str, seal: Seal | None) -> Store:
+def _store(state_dir: Path, redis_url: str | None, seal: Seal | None) -> Store:
+    if redis_url is None:
+        return SQLiteStore(state_dir / DATABASE, seal=seal)
     from state.redis_store import RedisStore  # noqa: PLC0415 - only who sets REDIS_URL needs its client
 
-    return RedisStore(url, f"parley:{kind}:", seal=seal)
+    return RedisStore(redis_url, seal=seal)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
+
+from state.stored import ANY, Key, Row, Store
 
 log = structlog.get_logger()
 
@@ -19,22 +22,29 @@ T = TypeVar("T")
 SETTLE_SECONDS = 5.0
 # To wake the thread for each message would cost more than the message.
 TOGETHER_SECONDS = 0.01
+MOST_PENDING = 50_000  # rows that memory holds while they cannot be written
+MOST_UNDONE = 1_000  # pieces of work that are tried again once the store can be read
 
 
 class Writer:
     """Does what it is given, one after the other. To be used in one event loop; the thread begins with the first work.
 
-    What fails for the disk's sake (OSError) is logged once per outage: the bot goes on from memory. is_behind: whether
-    something that failed is still to be done again.
+    What its work writes is stored in one transaction for all that came together. What cannot be stored stays in memory,
+    and is tried again with whatever comes next; one line is logged for each outage.
     """
 
-    def __init__(self, is_behind: Callable[[], bool] = lambda: False) -> None:
-        self._is_behind = is_behind
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open_store = open_store
         self._waiting: list[Callable[[], object]] = []
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._is_failing = False
         self._is_late = False
+        # What follows is the thread's.
+        self._store: Store | None = None
+        self._pending: dict[Key, bytes | None] = {}
+        self._undone: deque[Callable[[], object]] = deque(maxlen=MOST_UNDONE)
+        self._is_unsynced = False
+        self._is_failing = False
 
     def put(self, work: Callable[[], object]) -> None:
         """Has it done within some milliseconds, together with what else comes meanwhile; does not wait."""
@@ -52,34 +62,25 @@ class Writer:
                 try:
                     result = work()
                 except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
-                    loop.call_soon_threadsafe(_fail, done, error)
+                    loop.call_soon_threadsafe(_end, done, None, error)
                 else:
-                    loop.call_soon_threadsafe(_succeed, done, result)
+                    loop.call_soon_threadsafe(_end, done, result, None)
+            self._commit()
 
         self._hand_over()
         self._queue(report)
         return await done
 
-    def catch_breath(self) -> None:
-        """For long work, in the thread: does what has come meanwhile, which then has not to wait for all of it."""
-        while not self._work.empty():
-            work = self._work.get()
-            if work is None:
-                self._work.put(None)
-                return
-            work()
+    async def settled(self, seconds: float = SETTLE_SECONDS, *, sync: bool = False) -> bool:
+        """Waits until all that was put before is stored, but no longer than this: a disk that hangs silences nobody.
 
-    async def settled(self, seconds: float = SETTLE_SECONDS) -> bool:
-        """Waits until all that was put before is done, but no longer than this: a disk that hangs silences nobody.
-
-        Returns whether it is, and nothing of it has still to be done again.
+        sync: until nothing that was deleted is on the disk any more, either. Returns whether it is so.
         """
         if self._is_late and not self._work.empty():
             return False  # whoever asked before has waited
         try:
             async with asyncio.timeout(seconds):
-                # In the thread: what is put behind it may be in the middle of being done when it is told.
-                is_well = await self.run(self._is_well)
+                is_well = await self.run(self.sync if sync else self._commit)
         except TimeoutError:
             self._is_late = True
             log.warning("store_late", seconds=seconds, meaning="the bot goes on; a kill now could lose the last words")
@@ -87,15 +88,13 @@ class Writer:
         self._is_late = False
         return is_well
 
-    def _is_well(self) -> bool:
-        return not (self._is_failing or self._is_behind())
-
     async def close(self) -> None:
         """Finishes what was put, and ends the thread."""
         self._hand_over()
         if self._thread is None:
             return
-        await self.settled()
+        if await self.settled(sync=True) or not self._is_late:
+            await self.run(self._close)
         self._work.put(None)
         self._thread = None
 
@@ -110,6 +109,59 @@ class Writer:
             self._thread.start()
         self._work.put(work)
 
+    # In the thread
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            self._store = self._open_store()
+        return self._store
+
+    def write(self, key: Key, value: bytes | None) -> None:
+        """Stores a value, or deletes it; with all else that is written by the work that came together."""
+        self._pending.pop(key, None)
+        self._pending[key] = value
+
+    def read(
+        self, kind: str, channel: int, *, since: int = 0, before: int = ANY, limit: int = ANY, newest: bool = False
+    ) -> list[Row]:
+        """As `Store.read`, with what is not stored yet."""
+        self._commit()
+        stored = self.store.read(kind, channel, since=since, before=before, limit=limit, newest=newest)
+        if not self._pending:
+            return stored
+        rows = {row.id: row for row in stored}
+        for key, value in self._pending.items():
+            if key[:2] == (kind, channel) and since <= key.id < before:
+                rows[key.id] = Row(channel, key.id, value)
+        return sorted(rows.values(), key=lambda row: row.id, reverse=newest)[:limit]
+
+    def channels(self, kind: str) -> list[int]:
+        """As `Store.channels`, with those of what is not stored yet."""
+        self._commit()
+        pending = [key.channel for key, value in self._pending.items() if key.kind == kind and value is not None]
+        return list(dict.fromkeys([*self.store.channels(kind), *pending]))
+
+    def sync(self) -> bool:
+        """Has all on the disk itself, and off it what was deleted. Returns whether that worked."""
+        if not self._commit():
+            return False
+        if self._is_unsynced and self._try(self.store.sync):
+            self._is_unsynced = False
+        return not self._is_unsynced
+
+    def _commit(self) -> bool:
+        undone = list(self._undone)
+        self._undone.clear()
+        for work in undone:
+            self._do(work)
+        if self._pending and self._try(lambda: self.store.write(self._pending)):
+            self._pending = {}
+            self._is_unsynced, self._is_failing = True, False
+        for key in [key for key, value in self._pending.items() if key.id and value is not None][:-MOST_PENDING]:
+            del self._pending[key]
+        return not (self._pending or self._undone)
+
     def _run(self) -> None:
         while work := self._work.get():
             work()
@@ -117,33 +169,41 @@ class Writer:
     def _do_all(self, works: Sequence[Callable[[], object]]) -> None:
         for work in works:
             self._do(work)
+        self._commit()
 
     def _do(self, work: Callable[[], object]) -> None:
+        if not self._try(work):
+            self._undone.append(work)
+
+    def _try(self, work: Callable[[], object]) -> bool:
+        """Whether the store did it. What is no fault of the store's is not to be tried again, and counts as done."""
         try:
             work()
-            self._is_failing = self._is_failing and self._is_behind()
         except OSError as error:
-            self._warn(error)
+            if not self._is_failing:
+                log.warning(
+                    "store_failed",
+                    error=str(error),
+                    meaning="the bot goes on from memory; what it holds would not survive a restart",
+                    remedy="make STATE_DIR a folder that can be written and has room, or REDIS_URL reachable",
+                )
+            self._is_failing = True
+            return False
         except Exception:
             # The outermost edge of the thread: a bug in one piece of work must not take the others with it.
             log.exception("store_broken")
+        return True
 
-    def _warn(self, error: OSError) -> None:
-        if not self._is_failing:
-            log.warning(
-                "store_failed",
-                error=str(error),
-                meaning="the bot goes on from memory; what it holds would not survive a restart",
-                remedy="make STATE_DIR a folder that can be written and has room, or REDIS_URL reachable",
-            )
-        self._is_failing = True
+    def _close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
 
 
-def _succeed(done: asyncio.Future[T], result: T) -> None:
-    if not done.done():
+def _end(done: asyncio.Future[Any], result: object, error: Exception | None) -> None:
+    if done.done():
+        return
+    if error is None:
         done.set_result(result)
-
-
-def _fail(done: asyncio.Future[T], error: Exception) -> None:
-    if not done.done():
+    else:
         done.set_exception(error)

@@ -1,4 +1,4 @@
-"""Encryption at rest: documents and records sealed by a key of the owner's (Fernet: AES-128-CBC, authenticated).
+"""Encryption at rest: values sealed by a key of the owner's (Fernet: AES-128-CBC, authenticated), with their place.
 
 `cryptography` is imported only when there is a key. What was stored before there was one is read as it is.
 """
@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import re
 import time
-from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING
+from zlib import crc32
 
-import orjson
-
-from state.stored import Store, WrongKeyError
+from state.stored import Key, WrongKeyError
 
 if TYPE_CHECKING:
     from cryptography.fernet import MultiFernet
 
 CHUNK = 16_000  # bytes sealed at a time: other threads wait for that long at most, which is a fraction of a ms
-SEALED = b'{"sealed":'
-PLAIN, ENCODED, TOKEN = b" ", b"=", b"*"
-CHECK = "seal"
+PLAIN, TOKENS = b"=", b"*"
 KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 MAKE_ONE = '.venv/bin/python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
 
@@ -57,58 +53,41 @@ def read_keys(text: str) -> Seal:
     return Seal(MultiFernet(list(map(Fernet, keys))))
 
 
-def check_seal(store: Store, seal: Seal | None) -> None:
-    """Keeps a small document that tells at the next start whether the key fits; the store should hold nothing else.
-
-    Raises WrongKeyError, having touched nothing, for another key, and for none where there was one.
-    """
-    store.read(CHECK)
-    if seal:
-        store.write(CHECK, b'{"sealed_by":"STATE_KEY"}')
-
-
-def sealed(content: bytes, seal: Seal | None) -> bytes:
-    """A document as it is stored: a JSON object again. Raises ValueError for what is none."""
-    if not (content.startswith(b"{") and content.endswith(b"}")):
-        raise ValueError("A document must be a JSON object.")
+def pack(key: Key, value: bytes, seal: Seal | None) -> bytes:
+    """A row's value as it is stored: with a checksum over it and its place, or sealed together with its place."""
     if seal is None:
-        return content
-    starts = range(0, len(content), CHUNK)
+        return PLAIN + b"%08x" % crc32(value, crc32(_place(key))) + value
     tokens = []
-    for number, start in enumerate(starts):
-        # Its place goes with it, so that tokens cannot change places or be left out.
-        tokens.append(seal.seal(b"%d/%d " % (number, len(starts)) + content[start : start + CHUNK]).decode())
+    for start in range(0, len(value), CHUNK):
+        # Its place goes with each part, so that parts cannot change places or be left out.
+        tokens.append(seal.seal(_place(key, start, len(value)) + value[start : start + CHUNK]))
         time.sleep(0)
-    return orjson.dumps({"sealed": tokens})
+    return TOKENS + b",".join(tokens)
 
 
-def opened(content: bytes, seal: Seal | None) -> bytes:
-    """Undoes `sealed`. Raises WrongKeyError, and ValueError for tokens that do not make up one document."""
-    if not content.startswith(SEALED):
-        return content
-    tokens = orjson.loads(content)["sealed"]
-    parts = [_with_key(seal).open(token).split(b" ", 1) for token in tokens]
-    if [place for place, _ in parts] != [b"%d/%d" % (number, len(tokens)) for number in range(len(tokens))]:
-        raise ValueError("parts of it are missing or out of place")
-    return b"".join(part for _, part in parts)
+def unpack(key: Key, stored: bytes, seal: Seal | None) -> bytes:
+    """Undoes `pack`. Raises ValueError for what is damaged or belongs elsewhere, and WrongKeyError."""
+    form, rest = stored[:1], stored[1:]
+    if form == PLAIN:
+        value = rest[8:]
+        if rest[:8] != b"%08x" % crc32(value, crc32(_place(key))):
+            raise ValueError("it is damaged, or belongs elsewhere")
+        return value
+    if form != TOKENS:
+        raise ValueError("it is damaged")
+    parts = [unsealed(token, seal).partition(b"\n") for token in rest.split(b",")]
+    value = b"".join(part for *_, part in parts)
+    if [place + end for place, end, _ in parts] != [_place(key, n, len(value)) for n in range(0, len(value), CHUNK)]:
+        raise ValueError("it belongs elsewhere, or parts of it are missing")
+    return value
 
 
-def wrapped(record: bytes, seal: Seal | None) -> bytes:
-    """A record as it is stored: in one line."""
-    if seal:
-        return TOKEN + seal.seal(record)
-    return ENCODED + b64encode(record) if b"\n" in record else PLAIN + record
-
-
-def unwrapped(line: bytes, seal: Seal | None) -> bytes:
-    """Undoes `wrapped`. Raises WrongKeyError."""
-    form, rest = line[:1], line[1:]
-    if form == TOKEN:
-        return _with_key(seal).open(rest)
-    return b64decode(rest) if form == ENCODED else rest
-
-
-def _with_key(seal: Seal | None) -> Seal:
+def unsealed(token: bytes | str, seal: Seal | None) -> bytes:
+    """What a token holds. Raises WrongKeyError."""
     if seal is None:
         raise WrongKeyError("What is stored is sealed: set STATE_KEY to the key it was sealed with.")
-    return seal
+    return seal.open(token)
+
+
+def _place(key: Key, *part: int) -> bytes:
+    return " ".join(map(str, (*key, *part))).encode() + b"\n"

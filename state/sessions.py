@@ -14,18 +14,27 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from state.folder import FolderStore
-from state.session import Session, new_id
-from state.session_form import Header, encode_message, encode_record, encode_session, encoded
-from state.session_shelf import Shelf
-from state.stored import Store, StoreError
-from state.transcript import Message, MessageCategory
+import structlog
+
+from state.session import Session, VersionError, new_id
+from state.session_files import SessionFiles, Stored
+from state.session_form import (
+    Header,
+    decode_session,
+    encode_message,
+    encode_record,
+    encode_session,
+    encoded,
+    read_header,
+    take_records,
+)
+from state.stored import StoreError
+from state.transcript import Message, MessageCategory, SessionError
+
+log = structlog.get_logger()
 
 CONVERSATIONS_PATH = Path(".parley/sessions")
 CARRIED_OVER = frozenset({MessageCategory.SYSTEM, MessageCategory.CONTEXT})
-
-Change = Callable[[Message], Message | None]
-"""Gives the message as it is to be; None to drop it."""
 
 
 def _utc_now() -> datetime:
@@ -37,7 +46,7 @@ class Kept:
     """How a session is stored, and its recorder.
 
     metadata, count: as they are stored, of messages counting those in the journal. document, journal: their bytes.
-    is_behind: something is in memory alone. is_purge_due: words are stored still that are to be gone.
+    is_behind: something is in memory alone.
     """
 
     manager: SessionManager
@@ -47,7 +56,6 @@ class Kept:
     document: int = 0
     journal: int = 0
     is_behind: bool = False
-    is_purge_due: bool = False
 
     def now(self) -> str:
         return self.manager.now().isoformat()
@@ -61,7 +69,7 @@ class Kept:
     def lacks(self, session: Session) -> bool:
         """Whether something of it is not stored at all, be it that somebody changed it by hand."""
         is_changed = len(session.messages) != self.count or encoded(session.metadata) != self.metadata
-        return self.is_behind or self.is_purge_due or is_changed
+        return self.is_behind or is_changed
 
 
 class SessionManager:
@@ -80,15 +88,13 @@ class SessionManager:
         format: str = "json",  # noqa: A002 - the document's name for it
         auto_save_interval: float = 60,
         *,
-        store: Store | None = None,
         clock: Callable[[], datetime] = _utc_now,
     ) -> None:
         """Raises ValueError for a format other than "json"."""
         if format != "json":
             raise ValueError(f"Sessions are stored as json, not as {format!r}.")
         self.now = clock
-        self._store: Store = FolderStore(base_path) if store is None else store
-        self._shelf = Shelf(self._store, clock)
+        self._files = SessionFiles(base_path)
         self._max_messages = max_messages_per_session
         self._max_in_memory = max_sessions_in_memory
         self._interval = timedelta(seconds=auto_save_interval)
@@ -96,6 +102,7 @@ class SessionManager:
         self._recent: OrderedDict[str, Session] = OrderedDict()  # the one used last at the end
         self._behind: dict[str, Session] = {}
         self._current: Session | None = None
+        self._is_failing = False
 
     def create_session(self, session_id: str | None = None, metadata: Mapping[str, Any] | None = None) -> Session:
         """Raises ValueError for an id that is empty or taken, and SessionError for metadata that are no JSON."""
@@ -152,7 +159,7 @@ class SessionManager:
 
     def list_sessions(self, limit: int = 100, offset: int = 0) -> list[Header]:
         """Dicts with id, created_at, last_active, message_count and metadata, the last active first."""
-        names = self._store.names(limit, offset)
+        names = self._files.names(limit, offset)
         rows = [row for name in names if (row := self._row_of(name))]
         if offset == 0:
             rows += [session.header() for name, session in self._behind.items() if name not in names]
@@ -167,29 +174,12 @@ class SessionManager:
         self._behind.pop(session_id, None)
         if self._current is live:
             self._current = None
-        return self._store.delete(session_id) or live is not None
-
-    def revise_messages(self, session_id: str, change: Change) -> int:
-        """Changes or drops messages, and gives how many. What they were is gone from documents, backups and journals.
-
-        Raises StoreError where it could not be written: memory is changed, what is stored is not yet.
-        """
-        session = self._find(session_id)
-        if session is None:
-            return 0
-        changed = [(message, change(message)) for message in session.messages]
-        count = sum(new is not old and new != old for old, new in changed)
-        session.messages[:] = [new for _, new in changed if new is not None]
-        kept = self._kept(session)
-        kept.is_purge_due |= count > 0
-        if kept.is_purge_due and not self._save(session):
-            raise StoreError(f"Session {session_id!r} could not be written: what is stored still has the old messages.")
-        return count
+        return self._files.delete(session_id) or live is not None
 
     def flush(self) -> None:
         """Has on disk for certain what was journalled, and tries again what failed. Raises StoreError."""
         self._catch_up()
-        self._store.flush()
+        self._files.flush()
 
     def save_all(self) -> bool:
         """Writes what is not stored as a whole. Gives whether everything could be."""
@@ -198,8 +188,8 @@ class SessionManager:
 
     def close(self) -> None:
         self.save_all()
-        self._shelf.does("all", self._store.flush)
-        self._store.close()
+        self._does("all", self._files.flush)
+        self._files.close()
 
     def record(self, session: Session, kept: Kept, message: Message, text: bytes) -> None:
         """Journals a message that was added to a session of ours; text: the message as it is encoded."""
@@ -211,7 +201,7 @@ class SessionManager:
         # More than this one message is new where somebody changed the list by hand.
         kept.is_behind |= len(session.messages) - kept.count not in {0, 1}
         kept.count = len(session.messages)
-        if not self._shelf.does(session.id, lambda: self._store.append(session.id, line)):
+        if not self._does(session.id, lambda: self._files.append(session.id, line)):
             self._fall_behind(session)
             return
         kept.journal += len(line)
@@ -222,7 +212,7 @@ class SessionManager:
     def _create(self, session_id: str | None, metadata: dict[str, Any], messages: list[Message]) -> Session:
         now = self.now()
         name = new_id(now) if session_id is None else session_id
-        if session_id is not None and (name in self._live or self._shelf.is_known(name)):
+        if session_id is not None and (name in self._live or any(self._files.head(name))):
             raise ValueError(f"There is a session {session_id!r} already: load it.")
         encoded(metadata)
         session = Session(name, messages, now.isoformat(), now.isoformat(), metadata)
@@ -233,19 +223,48 @@ class SessionManager:
         return session
 
     def _find(self, session_id: str) -> Session | None:
+        """What is damaged comes from its backup or as a recovery session, and is saved anew. Raises VersionError."""
         if live := self._live.get(session_id):
             return live
-        found = self._shelf.find(session_id)
-        if found is None:
+        stored = self._files.read(session_id)
+        session, problem = _decoded(stored)
+        if problem and self._does(session_id, lambda: self._files.reject(session_id)):
+            stored = self._files.read(session_id)
+            session, _ = _decoded(stored)
+        if not (session or problem or stored.notice or stored.records):
             return None
-        self._adopt(found.session, document=found.document, journal=found.journal)
-        if found.is_damaged:
-            self._save(found.session)
-        return found.session
+        is_damaged = bool(session is None or problem or stored.notice)
+        session = session or self._recovery(session_id)
+        session.id = session_id  # a file that was copied is what its name says
+        is_damaged |= take_records(session, stored.records) > 0
+        self._adopt(session, document=len(stored.content or b""), journal=sum(map(len, stored.records)))
+        if is_damaged:
+            detail = " ".join(filter(None, [problem, stored.notice])) or "Its document is missing or has wrong records."
+            log.warning("session_damaged", session=session_id, detail=detail, messages=len(session.messages))
+            self._save(session)
+        return session
+
+    def _recovery(self, session_id: str) -> Session:
+        now = self.now().isoformat()
+        text = f"This is a recovery session: session {session_id} was damaged, and there is no backup that can be read."
+        notice = Message("system", text, MessageCategory.SYSTEM, timestamp=now)
+        return Session(session_id, [notice], now, now, {"recovered_from": session_id})
 
     def _row_of(self, name: str) -> Header | None:
-        live = self._live.get(name)
-        return live.header() if live else self._shelf.header(name)
+        """None for what is no session that can be read."""
+        if live := self._live.get(name):
+            return live.header()
+        if (header := read_header(*self._files.head(name))) is None:
+            try:
+                stored = self._files.read(name)
+                session, _ = _decoded(stored)
+            except VersionError:
+                return None
+            if session is None:
+                return None
+            take_records(session, stored.records)
+            header = session.header()
+        return {**header, "id": name}
 
     def _adopt(self, session: Session, *, journal: int = 0, document: int = 0) -> None:
         """Makes it the session of its id."""
@@ -283,14 +302,39 @@ class SessionManager:
 
     def _write(self, session: Session) -> bool:
         kept, content = self._kept(session), encode_session(session)
-        if not self._shelf.does(session.id, lambda: self._store.write(session.id, content, purge=kept.is_purge_due)):
+        if not self._does(session.id, lambda: self._files.write(session.id, content)):
             self._fall_behind(session)
             return False
         self._behind.pop(session.id, None)
         kept.saved_at, kept.metadata, kept.count = self.now(), encoded(session.metadata), len(session.messages)
-        kept.document, kept.journal, kept.is_behind, kept.is_purge_due = len(content), 0, False, False
+        kept.document, kept.journal, kept.is_behind = len(content), 0, False
         return True
 
     def _fall_behind(self, session: Session) -> None:
         self._kept(session).is_behind = True
         self._behind[session.id] = session
+
+    def _does(self, session_id: str, work: Callable[[], object]) -> bool:
+        """Whether the disk did it. One line is logged as it begins to fail, and one when it works again."""
+        try:
+            work()
+        except StoreError as error:
+            if not self._is_failing:
+                meaning = "it stays in memory, and is stored as soon as that works again"
+                log.warning("session_not_stored", session=session_id, error=str(error), meaning=meaning)
+            self._is_failing = True
+            return False
+        if self._is_failing:
+            log.info("session_stored_again", session=session_id)
+        self._is_failing = False
+        return True
+
+
+def _decoded(stored: Stored) -> tuple[Session | None, str]:
+    """The session in a document without its records, and what is wrong with it. Raises VersionError."""
+    try:
+        return (decode_session(stored.content) if stored.content is not None else None), ""
+    except VersionError:
+        raise
+    except SessionError as error:
+        return None, str(error)

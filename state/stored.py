@@ -1,9 +1,11 @@
-"""What a store of documents is: the port that whatever has to survive a restart is kept behind."""
+"""What a store is: the port behind which whatever has to survive a restart is kept, as rows of bytes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+ANY = 2**63 - 1  # above all ids
 
 
 class StoreError(OSError):
@@ -14,61 +16,50 @@ class WrongKeyError(StoreError):
     """What is stored is sealed, and no key at hand opens it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A document as it was found. content: None where there is none.
+class Key(NamedTuple):
+    """A row's place. channel: 0 for what is of no channel. id: of a message; 0 for what a channel has only one of."""
 
-    records: what was appended since that content was written, oldest first. notice: what was damaged and what was done
-    about it, in one line; empty where all was well.
-    """
+    kind: str
+    channel: int
+    id: int = 0
 
-    content: bytes | None
-    records: tuple[bytes, ...] = ()
-    notice: str = ""
+
+class Row(NamedTuple):
+    """value: None where what is stored there is damaged, or was stored in another row's place."""
+
+    channel: int
+    id: int
+    value: bytes | None
 
 
 class Store(Protocol):
-    """Documents of one kind by name, each a JSON object with a journal of records behind it. One thread at a time.
+    """Rows of JSON by kind, channel and id. One thread at a time. Raises StoreError for what it cannot do."""
 
-    A name is any text but the empty one, which is refused with a ValueError. All raise StoreError where they cannot do
-    what they are asked to.
-    """
+    def read(
+        self,
+        kind: str,
+        channel: int | None = None,
+        *,
+        since: int = 0,
+        before: int = ANY,
+        limit: int = ANY,
+        newest: bool = False,
+    ) -> list[Row]:
+        """The rows of a kind, in all channels or in one, by their ids, the highest first if newest. Damage is logged.
 
-    def read(self, name: str) -> Stored:
-        """Damage is no error: what can be read is given, and the notice says what could not.
-
-        Raises WrongKeyError, and StoreError where nothing can be read at all.
+        since, before: only ids from the one up to, and without, the other. Raises WrongKeyError.
         """
 
-    def write(self, name: str, content: bytes, *, purge: bool = False) -> None:
-        """Replaces the document. Its records until now are contained in what is written, and count no more.
+    def channels(self, kind: str) -> list[int]:
+        """Those with rows of this kind, the one with the newest id last."""
 
-        purge: nothing of what was before stays: no backup, no older journal, nothing set aside.
-        Raises ValueError for what is no JSON object.
-        """
+    def write(self, changes: Mapping[Key, bytes | None]) -> None:
+        """Stores these values and deletes where there is None, all of it or nothing: it survives a kill."""
 
-    def append(self, name: str, record: bytes) -> None:
-        """Adds any bytes to the journal: they survive the end of the process, and a power cut once flushed."""
+    def sync(self) -> None:
+        """Has on disk for certain what was written, and nothing any more of what was replaced or deleted."""
 
-    def flush(self) -> None:
-        """Has on disk for certain what was appended."""
-
-    def reject(self, name: str) -> None:
-        """Sets the document aside as if it were damaged: the reader found that it is not what it should be."""
-
-    def drop_aside(self) -> None:
-        """Deletes all that was set aside, of whatever document: somebody's words may be in it that are to be gone."""
-
-    def delete(self, name: str) -> bool:
-        """Deletes the document, its records, and all that was kept of them. Gives whether there was anything."""
-
-    def names(self, limit: int | None = None, offset: int = 0) -> list[str]:
-        """Of all documents, the one last written or appended to first."""
-
-    def peek(self, name: str, size: int) -> bytes:
-        """The first bytes of the document, unchecked; empty where there is none."""
-
-    def latest(self, name: str) -> bytes | None:
-        """The record that was appended last; None where there is none since the document was written."""
+    def drop_aside(self, before: float) -> None:
+        """Deletes what was set aside as damaged and last written before this time, in seconds since 1970."""
 
     def close(self) -> None: ...

@@ -132,7 +132,7 @@ class Day:
 
     def count(self) -> Count:
         """To be called when no life is left: it reads the sessions."""
-        return count(self._evidence(recorded(self._folder / "state" / "sessions")))
+        return count(self._evidence(recorded(self._folder / "state")))
 
     def report(self, result: Count) -> list[str]:
         """The lines of it: each finding with its story, then the whole day."""

@@ -15,7 +15,7 @@ from delivery.prompts import EXPIRED
 from playground.model import Message
 from tests.e2e.test_trip import ADDED, asked_which, current
 from tests.support.clock import FakeClock
-from tests.support.lives import kill, life, on_disk, open_stage
+from tests.support.lives import in_layers, kill, life, on_disk, open_stage
 from tests.support.scene import Scene
 from tests.support.stub_model import Body, Call, Reply, StubModel
 
@@ -60,7 +60,7 @@ async def test_an_expired_conversation_does_not(stub: StubModel, tmp_path: Path)
         clock.advance(121)
         async with life(scene):
             assert not (await scene.decision(scene.say("Ada", "and what is it called?"))).respond
-        assert not on_disk(scene.folder / "channels", "Tim")
+        assert not in_layers(scene.folder, "Tim")
 
 
 async def test_edits_and_deletions_reach_what_was_said_before(scene: Scene) -> None:

@@ -16,7 +16,7 @@ from commands import NOT_YOURS, TOO_LATE
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
 from tests.support.clock import FakeClock
-from tests.support.lives import kill, life, on_disk, open_stage
+from tests.support.lives import in_layers, kill, life, on_disk, open_stage
 from tests.support.scene import Scene
 from tests.support.stub_model import Call, Reply, StubModel
 
@@ -220,10 +220,10 @@ async def test_what_is_taken_back_comes_back_with_no_restart(stage: Scene, when:
         await stage.until(lambda: (turn := stage.bot.parts.ledger.of(said.channel_id).turn) and turn.ready)
         if when == "while the answer is posted":
             await stage.bot.keeper.settled()
-            assert on_disk(stage.folder / "channels", "bluebell")
+            assert in_layers(stage.folder, "bluebell")
             await taken_back(stage, said, how)
         await stage.bot.keeper.settled()
-        assert not on_disk(stage.folder / "channels", "bluebell")
+        assert not in_layers(stage.folder, "bluebell")
         await kill(stage)
     posted.set()
     async with life(stage):
@@ -329,7 +329,7 @@ async def test_what_is_taken_back_elsewhere_while_the_model_speaks_is_not_kept(s
     gate.set()
     await scene.answer_to(question)
     await scene.bot.keeper.settled()
-    assert not on_disk(scene.folder / "channels", "bluebell")
+    assert not in_layers(scene.folder, "bluebell")
 
 
 async def test_what_was_found_and_is_edited_away_stays_nowhere(scene: Scene) -> None:
@@ -341,7 +341,7 @@ async def test_what_was_found_and_is_edited_away_stays_nowhere(scene: Scene) -> 
     scene.stub.replies.extend([call("search_history", words="wifi password"), Reply(calls=(sure,))])
     await scene.ask("Ben", "where is the wifi password?")
     await scene.bot.keeper.settled()
-    assert on_disk(scene.folder / "channels", "bluebell")
+    assert in_layers(scene.folder, "bluebell")
     await scene.edit(said, "forget that")
     await scene.bot.keeper.settled()
     assert not on_disk(scene.folder, "bluebell")
@@ -421,4 +421,4 @@ async def test_what_a_run_keeps_goes_once_nobody_is_waited_for(scene: Scene) -> 
     assert scene.bot.conversations.let_go(scene.bot.parts.is_waiting) == [question.channel_id]
     scene.bot.keeper.purge(question.channel_id)
     await scene.bot.keeper.settled()
-    assert not on_disk(scene.folder / "channels", "bluebell")
+    assert not in_layers(scene.folder, "bluebell")

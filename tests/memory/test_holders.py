@@ -11,8 +11,8 @@ import discord
 import pytest
 
 from bot import Parley
-from memory.documents import Encode
 from memory.holders import Edit, Forget, Holder
+from memory.keeper import Encode
 from memory.layers import as_json
 from tests.support.clock import NOON
 from tests.support.discord_payloads import a_bot, a_message

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -14,10 +12,9 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from memory.documents import Encode
-from memory.keeper import PROCESS, Keeper
+from memory.keeper import Encode, Keeper
 from memory.layers import as_json
-from state.store import FolderStore, Store
+from state.store import SQLiteStore, Store, StoreError
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 
@@ -35,8 +32,8 @@ class Bench:
             self._open, channel={"things": self._things}, process={"alive": lambda _: as_json(self.alive)}
         )
 
-    def _open(self, kind: str) -> Store:
-        return FolderStore(self.folder / kind)
+    def _open(self) -> Store:
+        return SQLiteStore(self.folder / "db")
 
     def _things(self, channel_id: int) -> Encode | None:
         return as_json(self.channels.get(channel_id))
@@ -88,7 +85,7 @@ async def test_a_question_is_stored_before_the_transcript_says_that_it_was_seen(
     bench.keeper.touch("things", CHANNEL)
     bench.keeper.said(CHANNEL, GUILD, said(ANNA, "hello"))
     assert await bench.keeper.settled()
-    assert done == ["_append", "add"]
+    assert done == ["_store", "add"]
     await bench.keeper.close()
 
 
@@ -158,23 +155,6 @@ async def test_the_export_is_ones_own_words_with_their_places(bench: Bench) -> N
     await bench.keeper.close()
 
 
-async def test_files_of_others_are_no_channels(bench: Bench) -> None:
-    bench.channels = {CHANNEL: 1}
-    bench.keeper.touch("things", CHANNEL)
-    await bench.keeper.close()
-    (bench.folder / "channels" / "notes.json").write_text('{"version": 1, "layers": {"things": 1}}')
-    keeper = bench.next().keeper
-    assert set((await keeper.load()).channels) == {CHANNEL}
-    await keeper.close()
-
-
-async def test_the_process_document_is_one(bench: Bench) -> None:
-    bench.alive = 1
-    bench.keeper.touch_process("alive")
-    await bench.keeper.close()
-    assert FolderStore(bench.folder / "process").names() == [PROCESS]
-
-
 async def test_a_disk_that_fails_is_told_to_who_waits(bench: Bench) -> None:
     bench.folder.write_text("a file in the folder's place")
     bench.channels = {CHANNEL: 1}
@@ -194,40 +174,39 @@ async def test_what_could_not_be_removed_raises(bench: Bench, goes: str, monkeyp
     assert await bench.keeper.settled()
 
     def fail(*_: object, **__: object) -> None:
-        raise OSError("no room")
+        raise StoreError("no room")
 
-    monkeypatch.setattr(FolderStore, "write", fail)
-    monkeypatch.setattr(FolderStore, "delete", fail)
+    monkeypatch.setattr(SQLiteStore, "write", fail)
     argument = {"forget_person": ANNA, "expire": said(BEN).timestamp + timedelta(days=9_999)}.get(goes)
     removal = partial(getattr(bench.keeper, goes), argument or (lambda _channel, _guild: True))
-    with pytest.raises(OSError, match="no room"), capture_logs():
+    with pytest.raises(OSError, match="could not be written"), capture_logs():
         await removal()
     monkeypatch.undo()
     await bench.keeper.close()
 
 
-async def test_settled_tells_of_what_was_told_before_it_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(tmp_path / "state")
-    bench.channels = {CHANNEL: ["a"], CHANNEL + 1: ["b"]}
-    store = bench.keeper._channels._store
-    append, is_going, go_on = store.append, threading.Event(), threading.Event()
-
-    def slow(name: str, record: bytes) -> None:
-        if name == str(CHANNEL + 1):
-            is_going.set()
-            assert go_on.wait(5)
-        append(name, record)
-
-    monkeypatch.setattr(store, "append", slow)
+async def test_a_layer_that_ended_leaves_no_words_and_one_that_was_only_marked_waits(bench: Bench) -> None:
+    bench.channels = {CHANNEL: "a secret"}
+    bench.keeper.mark("things", CHANNEL)
+    assert await bench.keeper.settled()
+    assert not on_disk(bench.folder, "a secret")
     bench.keeper.touch("things", CHANNEL)
-    settled = asyncio.create_task(bench.keeper.settled())
-    await asyncio.sleep(0)
-    bench.keeper.touch("things", CHANNEL + 1)
-    bench.keeper._channels.flush()
-    bench.keeper._writer._hand_over()
-    assert is_going.wait(5)  # the first is stored, and the second is being written when it is told of the first
-    try:
-        assert await settled
-    finally:
-        go_on.set()
-        await bench.keeper.close()
+    assert await bench.keeper.settled()
+    assert on_disk(bench.folder, "a secret")
+    bench.channels = {}
+    bench.keeper.purge(CHANNEL)
+    assert await bench.keeper.settled()
+    assert not on_disk(bench.folder, "a secret")
+    assert not bench.keeper.has(CHANNEL)
+    await bench.keeper.close()
+
+
+async def test_the_channel_in_which_something_was_said_last_comes_first(bench: Bench) -> None:
+    bench.channels = {CHANNEL: 1, OTHER: 1}
+    for channel_id in (OTHER, CHANNEL):
+        bench.keeper.touch("things", channel_id)
+        bench.keeper.said(channel_id, GUILD, said(ANNA, "hello"))
+    await bench.keeper.close()
+    later = bench.next().keeper
+    assert list((await later.load()).channels) == [CHANNEL, OTHER]
+    await later.close()

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from conversation import MessageRecord
 from memory.search import KEPT_SECONDS, MAX_CHARACTERS, MOST_CHANNELS, MOST_MESSAGES, Index, Search, expressions
-from memory.transcript import Transcript
+from memory.transcript import Change, Transcript, expire, forget_person
 from memory.writer import Writer
-from state import SessionManager
 from state.consent import Forgotten
 from state.optout import redacted
+from state.store import SQLiteStore
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, replied, said
 
@@ -29,11 +29,11 @@ NEVER = 2**62
 
 
 class Archive:
-    """Transcripts with short sessions, and their search, told of all that happens to them as the keeper tells it."""
+    """Transcripts, and their search, told of all that happens to them as the keeper tells it."""
 
     def __init__(self, folder: Path) -> None:
-        self.writer = Writer()
-        self.transcript = Transcript(SessionManager(folder, max_messages_per_session=4), self.writer.catch_breath)
+        self.writer = Writer(lambda: SQLiteStore(folder / "db"))
+        self.transcript = Transcript(self.writer)
         self.forgotten = Forgotten()
         self.search = Search(self._read, is_gone=self.forgotten.covers)
         self.reads: list[int] = []
@@ -62,15 +62,19 @@ class Archive:
 
     async def forget_person(self, user_id: int) -> None:
         self.forgotten.mark(None, user_id, NEVER)
-        await self._without(partial(self.transcript.forget_person, user_id))
+        await self._without(partial(self._change, forget_person(user_id)))
 
     async def forget_channel(self, channel_id: int) -> None:
-        await self._without(partial(self.transcript.forget_where, lambda channel, _guild: channel == channel_id))
+        await self._without(partial(self.transcript.drop, channel_id))
 
     async def expire(self, before: datetime) -> None:
-        await self._without(partial(self.transcript.expire, before))
+        await self._without(partial(self._change, expire(before)))
 
-    async def _without(self, work: partial[None]) -> None:
+    def _change(self, change: Change) -> None:
+        for channel_id in self.transcript.channels():
+            self.transcript.change(channel_id, change)
+
+    async def _without(self, work: partial[Any]) -> None:
         self.search.drop()
         await self.writer.run(work)
         self.search.drop()
@@ -81,7 +85,7 @@ class Archive:
 
 @pytest.fixture
 async def archive(tmp_path: Path) -> AsyncIterator[Archive]:
-    archive = Archive(tmp_path / "sessions")
+    archive = Archive(tmp_path)
     yield archive
     archive.search.close()
     await archive.writer.close()
@@ -96,7 +100,7 @@ async def held(archive: Archive, words: str) -> asyncio.Task[list[str]]:
     return task
 
 
-async def test_a_message_is_found_in_whatever_session_it_is_and_comes_as_it_was_said(archive: Archive) -> None:
+async def test_a_message_is_found_and_comes_as_it_was_said(archive: Archive) -> None:
     answer = replied(ANNA, "The ferry leaves at nine.", NOON + timedelta(seconds=1.5))
     archive.add(said(ANNA, "ferries?"), answer, *(said(BEN, "on and on") for _ in range(9)), said(BEN, "a ferry!"))
     found = await archive.search.find(CHANNEL, "ferry")
@@ -275,9 +279,7 @@ async def test_of_a_channel_that_was_forgotten_nothing_is_found(archive: Archive
 
 
 async def test_what_is_too_old_is_not_found(tmp_path: Path) -> None:
-    archive = Archive(tmp_path / "sessions")
-    manager = SessionManager(tmp_path / "sessions", clock=lambda: NOON)
-    archive.transcript = Transcript(manager, archive.writer.catch_breath)
+    archive = Archive(tmp_path)
     archive.add(said(ANNA, "an old secret", NOON), said(ANNA, "a new secret", NOON + timedelta(days=9)))
     assert len(await archive.find("secret")) == 2
     await archive.expire(NOON + timedelta(days=1))

@@ -11,9 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from memory.lock import InUseError, in_use
-from memory.stores import check_stores, open_stores
+from memory.stores import DATABASE, check_stores, open_stores
 from state.redis_store import RedisStore
-from state.store import FolderStore, StoreError, WrongKeyError
+from state.store import Key, Row, SQLiteStore, StoreError, WrongKeyError
 from tests.state.conftest import redis_url
 
 __all__ = ["redis_url"]
@@ -33,25 +33,23 @@ def contents(folder: Path) -> dict[str, bytes]:
 # Where
 
 
-def test_each_kind_of_documents_is_a_store_of_its_own_and_nothing_is_touched_yet(folder: Path) -> None:
-    open_store = open_stores(folder, None, None)
-    one, other = open_store("channels"), open_store("process")
-    assert isinstance(one, FolderStore)
+def test_it_is_one_database_and_nothing_is_touched_yet(folder: Path) -> None:
+    store = open_stores(folder, None, None)()
+    assert isinstance(store, SQLiteStore)
     assert not folder.exists()
-    one.write("1", b'{"a":1}')
-    assert other.names() == []
-    assert [path.name for path in folder.iterdir()] == ["channels"]
+    store.write({Key("a", 1): b"1"})
+    store.close()
+    assert [path.name for path in folder.iterdir()] == [DATABASE]
 
 
-def test_with_an_address_of_a_redis_they_are_there(folder: Path, redis_url: str) -> None:
-    open_store = open_stores(folder, redis_url, OLD)
-    one, other = open_store("channels"), open_store("process")
-    assert isinstance(one, RedisStore)
-    one.write("1", b'{"a":1}')
-    assert one.read("1").content == b'{"a":1}'
-    assert other.names() == []
+def test_with_an_address_of_a_redis_it_is_there(folder: Path, redis_url: str) -> None:
+    store = open_stores(folder, redis_url, OLD)()
+    assert isinstance(store, RedisStore)
+    store.write({Key("a", 1): b"1"})
+    assert store.read("a") == [Row(1, 0, b"1")]
+    store.write({Key("a", 1): None})
     assert not folder.exists()
-    one.delete("1")
+    store.close()
 
 
 def test_keys_of_another_form_are_refused(folder: Path) -> None:
@@ -84,7 +82,7 @@ def test_where_nothing_can_be_written_the_key_counts_all_the_same(
     def full(*_: object, **__: object) -> None:
         raise StoreError("no room")
 
-    monkeypatch.setattr(FolderStore, "write", full)
+    monkeypatch.setattr(SQLiteStore, "write", full)
     with capture_logs() as logs:
         check_stores(folder, None, OLD)
     assert [entry["event"] for entry in logs] == ["key_not_noted"]

@@ -3,95 +3,134 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from memory.writer import Writer
+from state.store import Key, SQLiteStore, StoreError
 
 
-class Work:
-    """Notes what is done, and where."""
+class Disk(SQLiteStore):
+    """A database that can be made to fail."""
 
-    def __init__(self) -> None:
-        self.done: list[object] = []
+    fails = False
+    writes = 0
+
+    def write(self, changes: Mapping[Key, bytes | None]) -> None:
+        self.writes += 1
+        if self.fails:
+            raise StoreError("no room")
+        super().write(changes)
+
+
+class Bench:
+    """A writer, and what its work does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.disk = Disk(folder / "db")
+        self.writer = Writer(lambda: self.disk)
+        self.done: list[int] = []
         self.threads: set[str] = set()
 
-    def __call__(self, what: object) -> None:
-        self.done.append(what)
-        self.threads.add(threading.current_thread().name)
+    def put(self, number: int, *, fails: bool = False) -> None:
+        def work() -> None:
+            self.done.append(number)
+            self.threads.add(threading.current_thread().name)
+            self.writer.write(Key("said", 5, number), b"1")
+            if fails:
+                raise ZeroDivisionError
+
+        self.writer.put(work)
+
+    def stored(self) -> list[int]:
+        return [row.id for row in self.disk.read("said", 5)]
 
 
-def failing(error: Exception) -> None:
-    raise error
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
 
 
-async def test_all_is_done_in_order_in_one_thread_of_its_own() -> None:
-    writer, work = Writer(), Work()
+async def test_all_is_done_in_order_in_one_thread_and_stored_in_one_transaction(bench: Bench) -> None:
     for number in range(100):
-        writer.put(lambda number=number: work(number))  # type: ignore[misc]
-    assert await writer.run(lambda: len(work.done)) == 100
-    writer.put(lambda: work("last"))
-    await writer.close()
-    assert work.done == [*range(100), "last"]
-    assert work.threads == {"writer"}
+        bench.put(number)
+    assert await bench.writer.run(lambda: len(bench.done)) == 100
+    assert bench.disk.writes == 1
+    bench.put(100)
+    await bench.writer.close()
+    assert bench.done == bench.stored() == [*range(101)]
+    assert bench.threads == {"writer"}
 
 
-async def test_what_was_put_before_anything_else_is_done_when_it_closes() -> None:
-    writer, work = Writer(), Work()
-    writer.put(lambda: work("only"))
-    await writer.close()
-    assert work.done == ["only"]
+async def test_what_is_awaited_raises_where_it_is_awaited_and_the_rest_goes_on(bench: Bench) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await bench.writer.run(lambda: 1 / 0)
+    assert await bench.writer.run(lambda: 1) == 1
+    await bench.writer.close()
 
 
-async def test_what_is_awaited_raises_where_it_is_awaited_and_the_rest_goes_on() -> None:
-    writer = Writer()
-    with pytest.raises(KeyError):
-        await writer.run(lambda: failing(KeyError("x")))
-    assert await writer.run(lambda: 1) == 1
-    await writer.close()
+async def test_an_outage_is_logged_once_and_all_is_stored_when_it_is_over(bench: Bench) -> None:
+    bench.put(1)
+    assert await bench.writer.settled()
+    for _ in range(2):
+        bench.disk.fails = True
+        with capture_logs() as logs:
+            for number in range(2, 5):
+                bench.put(number)
+                assert not await bench.writer.settled()
+        assert [entry["event"] for entry in logs] == ["store_failed"]
+        read = await bench.writer.run(lambda: bench.writer.read("said", 5, limit=3))
+        assert [row.id for row in read] == [1, 2, 3]
+        bench.disk.fails = False
+        assert await bench.writer.settled()
+        assert bench.stored() == [1, 2, 3, 4]
+    await bench.writer.close()
 
 
-async def test_an_outage_is_logged_once_and_the_next_one_again() -> None:
-    writer, work = Writer(), Work()
+async def test_what_could_not_be_read_is_tried_again(bench: Bench) -> None:
+    is_there = threading.Event()
+
+    def work() -> None:
+        if not is_there.is_set():
+            raise StoreError("away")
+        bench.writer.write(Key("said", 5, 1), b"1")
+
+    with capture_logs():
+        bench.writer.put(work)
+        assert not await bench.writer.settled()
+        is_there.set()
+        assert await bench.writer.settled()
+    assert bench.stored() == [1]
+    await bench.writer.close()
+
+
+async def test_a_bug_in_one_piece_of_work_is_logged_and_costs_the_others_nothing(bench: Bench) -> None:
     with capture_logs() as logs:
-        for _ in range(3):
-            writer.put(lambda: failing(OSError("no room")))
-        assert not await writer.settled()
-        writer.put(lambda: work("there is room"))
-        assert await writer.settled()
-        writer.put(lambda: failing(OSError("no room")))
-        assert not await writer.settled()
-    assert [entry["event"] for entry in logs] == ["store_failed"] * 2
-    await writer.close()
-
-
-async def test_a_bug_in_one_piece_of_work_is_logged_and_costs_the_others_nothing() -> None:
-    writer, work = Writer(), Work()
-    with capture_logs() as logs:
-        writer.put(lambda: failing(ZeroDivisionError()))
-        writer.put(lambda: work("next"))
-        await writer.close()
-    assert work.done == ["next"]
+        bench.put(1, fails=True)
+        bench.put(2)
+        await bench.writer.close()
+    assert bench.stored() == [1, 2]
     assert [entry["event"] for entry in logs] == ["store_broken"]
 
 
-async def test_a_disk_that_hangs_is_not_waited_for_long() -> None:
-    writer, gate = Writer(), threading.Event()
-    writer.put(gate.wait)
+async def test_a_disk_that_hangs_is_not_waited_for_long(bench: Bench) -> None:
+    gate = threading.Event()
+    bench.writer.put(gate.wait)
     with capture_logs() as logs:
-        assert not await writer.settled(seconds=0.01)
+        assert not await bench.writer.settled(seconds=0.01)
     assert [entry["event"] for entry in logs] == ["store_late"]
-    assert not await writer.settled(seconds=1_000)  # nobody waits for it again
+    assert not await bench.writer.settled(seconds=1_000)  # nobody waits for it again
     gate.set()
-    await writer.run(lambda: None)
-    assert await writer.settled()
-    await writer.close()
+    await bench.writer.run(lambda: None)
+    assert await bench.writer.settled()
+    await bench.writer.close()
 
 
-async def test_closed_twice_or_never_used_it_is_closed() -> None:
-    writer = Writer()
-    await writer.close()
-    assert await writer.run(lambda: 1) == 1
-    await writer.close()
-    await writer.close()
+async def test_closed_twice_or_never_used_it_is_closed(bench: Bench) -> None:
+    await bench.writer.close()
+    assert await bench.writer.run(lambda: 1) == 1
+    await bench.writer.close()
+    await bench.writer.close()

@@ -1,4 +1,4 @@
-"""The stores that hold to one port: a folder, one with a key, and Redis, a real server where there is one."""
+"""The stores that hold to one port: a database, one with a key, and Redis, a real server where there is one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,28 @@ import pytest
 
 from state.redis_store import RedisStore
 from state.sealing import read_keys
-from state.store import FolderStore, Store
+from state.store import SQLiteStore, Store
 
 KEY = "iVwDOTJ1hAeYIPWNgdIxNXSoaxdWvnrmYLjVbtVTQ9s="
+NAMES = (
+    "123",
+    "../../etc/passwd",
+    "..",
+    ".",
+    ".hidden",
+    "a/b\\c",
+    "nul\0byte",
+    "x" * 300,
+    "é" * 300,
+    "🦊 fox",
+    "%2E%2E",
+    "CON",
+    "a.json",
+    "-dash",
+    " ",
+    "a=b",
+    "line\nfeed",
+)
 
 OpenStore = Callable[[], Store]
 """Opens the store of one test, each time as another process would."""
@@ -43,7 +62,7 @@ def redis_url() -> Iterator[str]:
 numbers = count()
 
 
-@pytest.fixture(params=["folder", "sealed folder", "redis", "sealed redis"])
+@pytest.fixture(params=["database", "sealed database", "redis", "sealed redis"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore]:
     opened: list[Store] = []
     seal = read_keys(KEY) if "sealed" in request.param else None
@@ -51,7 +70,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenS
     prefix = f"test{next(numbers)}"
 
     def open_one() -> Store:
-        store: Store = RedisStore(url, prefix, seal=seal) if url else FolderStore(tmp_path / "docs", seal=seal)
+        store: Store = RedisStore(url, prefix, seal=seal) if url else SQLiteStore(tmp_path / "docs" / "db", seal=seal)
         opened.append(store)
         return store
 

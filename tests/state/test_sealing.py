@@ -1,21 +1,20 @@
-"""With a key, nothing is stored in plain words; with another, nothing is touched."""
+"""With a key, nothing is stored in plain words; with another, nothing is read."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from state import SessionManager
 from state.redis_store import RedisStore
-from state.sealing import CHUNK, opened, sealed
-from state.store import FolderStore, Stored, WrongKeyError, check_seal, read_keys
+from state.sealing import CHUNK, pack, read_keys, unpack
+from state.store import Key, Row, SQLiteStore, WrongKeyError
 from tests.state.conftest import KEY
 
 OTHER = "pZ3xq0c9vJm1h7sV2bYt8RkLw5nEaGfUoIdTyQ4CuXs="
+PLACE = Key("said", 5, 7)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -23,128 +22,65 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_no_word_is_on_the_disk(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path, seal=read_keys(KEY))
-    for _ in range(2):
-        store.write("123", b'{"said":"sesame"}')
-        store.append("123", b"sesame")
-    assert FolderStore(tmp_path, seal=read_keys(KEY)).read("123") == Stored(b'{"said":"sesame"}', (b"sesame",))
+    store = SQLiteStore(tmp_path / "db", seal=read_keys(KEY))
+    store.write({PLACE: b"sesame", Key("layer", 5): b"sesame"})
+    assert store.read("said", 5) == [Row(5, 7, b"sesame")]
     assert not [path for path, data in contents(tmp_path).items() if b"sesame" in data]
-    assert "sealed" in json.loads((tmp_path / "123.json").read_text())
+    store.close()
 
 
 def test_nothing_is_in_plain_words_in_redis(redis_url: str) -> None:
     store = RedisStore(redis_url, "sealed", seal=read_keys(KEY))
-    store.write("123", b'{"said":"sesame"}')
-    store.append("123", b"sesame")
+    store.write({PLACE: b"sesame"})
     plain = RedisStore(redis_url, "sealed")
     with pytest.raises(WrongKeyError):
-        plain.read("123")
-    for key in plain._redis.keys("sealed:*"):
-        assert b"sesame" not in (plain._redis.dump(key) or b"")
+        plain.read("said", 5)
+    for key in plain.redis.keys("sealed:*"):
+        assert b"sesame" not in (plain.redis.dump(key) or b"")
     store.close()
     plain.close()
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK - 9, CHUNK, CHUNK + 1, 5 * CHUNK])
-def test_documents_of_any_size_are_sealed_in_parts(size: int) -> None:
-    content = b'{"a":"' + b"x" * size + b'"}'
-    assert opened(sealed(content, read_keys(KEY)), read_keys(KEY)) == content
+@pytest.mark.parametrize("seal", [None, read_keys(KEY)], ids=["plain", "sealed"])
+@pytest.mark.parametrize("size", [1, CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK])
+def test_values_of_any_size_come_back_from_their_place_alone(size: int, seal: None) -> None:
+    value = b"x" * size
+    stored = pack(PLACE, value, seal)
+    assert unpack(PLACE, stored, seal) == value
+    for place in (PLACE._replace(channel=6), PLACE._replace(id=8), PLACE._replace(kind="else")):
+        with pytest.raises(ValueError, match="elsewhere"):
+            unpack(place, stored, seal)
 
 
 @pytest.mark.parametrize("change", [lambda parts: parts[:-1], lambda parts: parts[::-1], lambda parts: parts * 2])
-def test_parts_that_were_left_out_or_moved_are_damage(tmp_path: Path, change: object) -> None:
+def test_parts_that_were_left_out_or_moved_are_damage(change: object) -> None:
     seal = read_keys(KEY)
-    content = b'{"a":"' + b"x" * (3 * CHUNK) + b'"}'
-    parts = json.loads(sealed(content, seal))["sealed"]
+    parts = pack(PLACE, b"x" * (3 * CHUNK), seal)[1:].split(b",")
     assert callable(change)
-    (tmp_path / "123.json").write_text(json.dumps({"sealed": change(parts)}, separators=(",", ":")))
-    found = FolderStore(tmp_path, seal=seal).read("123")
-    assert found.content is None
-    assert "is damaged" in found.notice
-
-
-def test_a_sealed_document_that_is_damaged_comes_from_its_backup(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path, seal=read_keys(KEY))
-    store.write("123", b'{"n":1}')
-    store.append("123", b"x")
-    store.write("123", b'{"n":2}')
-    data = bytearray((tmp_path / "123.json").read_bytes())
-    data[len(data) // 2] ^= 1
-    (tmp_path / "123.json").write_bytes(data)
-    found = store.read("123")
-    assert (found.content, found.records) == (b'{"n":1}', (b"x",))
-    store.close()
+    with pytest.raises(ValueError, match="parts of it are missing"):
+        unpack(PLACE, b"*" + b",".join(change(parts)), seal)
 
 
 @pytest.mark.parametrize("keys", [None, OTHER])
-def test_another_key_or_none_is_refused_and_touches_nothing(tmp_path: Path, keys: str | None) -> None:
-    with_key = FolderStore(tmp_path, seal=read_keys(KEY))
-    check_seal(with_key, read_keys(KEY))
-    with_key.close()
-    before = contents(tmp_path)
-    seal = read_keys(keys) if keys else None
+def test_another_key_or_none_is_refused_in_one_sentence(tmp_path: Path, keys: str | None) -> None:
+    store = SQLiteStore(tmp_path / "db", seal=read_keys(KEY))
+    store.write({PLACE: b"sesame"})
+    store.close()
+    other = SQLiteStore(tmp_path / "db", seal=read_keys(keys) if keys else None)
     with pytest.raises(WrongKeyError, match="STATE_KEY") as refused:
-        check_seal(FolderStore(tmp_path, seal=seal), seal)
+        other.read("said")
     assert "\n" not in str(refused.value)
-    assert contents(tmp_path) == before
-
-
-def test_the_check_passes_for_the_same_key_and_for_one_more(tmp_path: Path) -> None:
-    for keys in (KEY, KEY, f"{OTHER},{KEY}", OTHER):
-        store = FolderStore(tmp_path, seal=read_keys(keys))
-        check_seal(store, read_keys(keys))
-        store.close()
-    with pytest.raises(WrongKeyError):
-        check_seal(FolderStore(tmp_path, seal=read_keys(KEY)), read_keys(KEY))
-
-
-def test_without_a_key_nothing_is_noted_and_one_may_come_later(tmp_path: Path) -> None:
-    check_seal(FolderStore(tmp_path), None)
-    assert contents(tmp_path) == {}
-    store = FolderStore(tmp_path, seal=read_keys(KEY))
-    check_seal(store, read_keys(KEY))
-    store.close()
-    with pytest.raises(WrongKeyError):
-        check_seal(FolderStore(tmp_path), None)
-
-
-def test_a_wrong_key_is_no_damage_for_a_session(tmp_path: Path) -> None:
-    manager = SessionManager(store=FolderStore(tmp_path, seal=read_keys(KEY)))
-    manager.create_session("123")
-    manager.close()
-    before = contents(tmp_path)
-    other = SessionManager(store=FolderStore(tmp_path, seal=read_keys(OTHER)))
-    with pytest.raises(WrongKeyError):
-        other.load_session("123")
-    with pytest.raises(WrongKeyError):
-        other.list_sessions()
     other.close()
-    assert contents(tmp_path) == before
 
 
-def test_what_was_plain_is_read_with_a_new_key_and_sealed_as_it_is_written(tmp_path: Path) -> None:
-    plain = FolderStore(tmp_path)
-    plain.write("123", b'{"said":"sesame"}')
-    plain.append("123", b"sesame")
-    plain.close()
-    store = FolderStore(tmp_path, seal=read_keys(KEY))
-    store.append("123", b"secret")
-    assert store.read("123") == Stored(b'{"said":"sesame"}', (b"sesame", b"secret"))
-    assert not any(b"secret" in data for data in contents(tmp_path).values())
-    store.write("123", b'{"said":"sesame, secret"}', purge=True)
-    assert not any(b"sesame" in data for data in contents(tmp_path).values())
-    store.close()
-
-
-def test_keys_rotate_with_the_new_one_first(tmp_path: Path) -> None:
-    old = FolderStore(tmp_path, seal=read_keys(KEY))
-    old.write("123", b'{"n":1}')
-    old.append("123", b"x")
-    old.close()
-    both = FolderStore(tmp_path, seal=read_keys(f"{OTHER}, {KEY}"))
-    assert both.read("123") == Stored(b'{"n":1}', (b"x",))
-    both.write("123", b'{"n":2}', purge=True)
-    assert FolderStore(tmp_path, seal=read_keys(OTHER)).read("123") == Stored(b'{"n":2}')
+def test_what_was_plain_is_read_with_a_new_key_and_keys_rotate_with_the_new_one_first(tmp_path: Path) -> None:
+    for keys in (None, KEY, f"{OTHER}, {KEY}", OTHER):
+        store = SQLiteStore(tmp_path / "db", seal=read_keys(keys) if keys else None)
+        store.write({PLACE: store.read("said")[0].value if keys else b"sesame"})
+        assert store.read("said", 5) == [Row(5, 7, b"sesame")]
+        store.sync()
+        assert keys is None or not any(b"sesame" in data for data in contents(tmp_path).values())
+        store.close()
 
 
 @pytest.mark.parametrize("text", ["", "key", f"{KEY},", f"{KEY};{OTHER}", KEY[:-4], "é" * 44])
@@ -152,6 +88,13 @@ def test_what_is_no_key_is_refused_with_how_to_make_one(text: str) -> None:
     with pytest.raises(ValueError, match=r"STATE_KEY must be .* made by .venv/bin/python -c .*generate_key") as refused:
         read_keys(text)
     assert KEY[:10] not in str(refused.value)
+
+
+def test_sealing_lets_other_threads_go_on_after_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    pack(PLACE, b"x" * (5 * CHUNK), read_keys(KEY))
+    assert pauses == [0] * 5
 
 
 def test_without_a_key_and_without_redis_neither_library_is_loaded() -> None:

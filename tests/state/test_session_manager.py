@@ -1,4 +1,4 @@
-"""The SessionManager of the document "State Management", over a folder and over Redis alike."""
+"""The SessionManager of the document "State Management"."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gc
 import json
 import textwrap
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from state import Message, MessageCategory, Session, SessionManager
-from state.sealing import CHUNK
 from state.session import VersionError
 from state.session_form import BATCH
-from state.store import FolderStore, StoreError, read_keys
+from state.store import StoreError
 from state.transcript import SessionError
-from tests.state.conftest import KEY, OpenStore
-from tests.state.test_store import NAMES
+from tests.state.conftest import NAMES
 
 SYSTEM, CONTEXT, DIALOG = MessageCategory.SYSTEM, MessageCategory.CONTEXT, MessageCategory.DIALOG
 
@@ -77,11 +74,11 @@ def texts(session: Session | None) -> list[str]:
 
 
 @pytest.fixture
-def open_manager(open_store: OpenStore) -> Callable[..., SessionManager]:
+def open_manager(tmp_path: Path) -> Callable[..., SessionManager]:
     """A manager as a process of its own would have it; none of them is closed, as none is that gets killed."""
 
     def open_one(**more: Any) -> SessionManager:
-        return SessionManager(store=open_store(), **{"clock": Clock(), **more})
+        return SessionManager(tmp_path / "sessions", **{"clock": Clock(), **more})
 
     return open_one
 
@@ -278,41 +275,6 @@ def test_what_is_deleted_is_gone_and_does_not_come_back(open_manager: OpenManage
     assert manager.create_session("123").messages == []
 
 
-def test_revised_messages_are_gone_from_everywhere(open_manager: OpenManager, tmp_path: Path) -> None:
-    manager = open_manager()
-    session = manager.create_session("123")
-    for text in ("keep", "sesame", "sesame too", "keep"):
-        session.add_message(said(text))
-        manager.save_session()
-    session.add_message(said("sesame in the journal"))
-
-    def change(message: Message) -> Message | None:
-        if message.content == "sesame too":
-            return None
-        return replace(message, content="gone") if "sesame" in str(message.content) else replace(message)
-
-    assert manager.revise_messages("123", change) == 3
-    assert texts(session) == ["keep", "gone", "keep", "gone"]
-    assert open_manager().load_session("123") == session
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert not [path for path in files if b"sesame" in path.read_bytes()]
-    assert manager.revise_messages("123", change) == 0
-    assert open_manager().revise_messages("123", lambda _message: None) == 4
-    assert manager.revise_messages("unknown", change) == 0
-    assert texts(open_manager().load_session("123")) == []
-
-
-def test_after_a_revision_adding_goes_on(open_manager: OpenManager) -> None:
-    manager = open_manager()
-    session = manager.create_session("123")
-    for number in range(4):
-        session.add_message(said(str(number), id=str(number)))
-    manager.revise_messages("123", lambda message: None if message.id in "02" else message)
-    session.add_message(said("three", id="3"))
-    session.add_message(said("new", id="4"))
-    assert texts(session) == texts(open_manager().load_session("123")) == ["1", "three", "new"]
-
-
 def test_a_session_is_one_object_however_often_it_is_loaded(open_manager: OpenManager) -> None:
     manager = open_manager(max_sessions_in_memory=2)
     held = manager.create_session("held")
@@ -391,14 +353,14 @@ class Writes:
     def __init__(self, manager: SessionManager) -> None:
         self.count = 0
         self.refuses = False
-        self._write, self._append = manager._store.write, manager._store.append
-        manager._store.write = self.write  # type: ignore[method-assign]
-        manager._store.append = self.append  # type: ignore[method-assign]
+        self._write, self._append = manager._files.write, manager._files.append
+        manager._files.write = self.write  # type: ignore[method-assign]
+        manager._files.append = self.append  # type: ignore[method-assign]
 
-    def write(self, name: str, content: bytes, *, purge: bool = False) -> None:
+    def write(self, name: str, content: bytes) -> None:
         self.count += 1
         self.refuse()
-        self._write(name, content, purge=purge)
+        self._write(name, content)
 
     def append(self, name: str, record: bytes) -> None:
         self.refuse()
@@ -436,22 +398,6 @@ def test_while_the_store_refuses_memory_keeps_all_and_one_line_is_logged(open_ma
     assert texts(fresh.load_session("first")) == ["before", *(f"outage {n}" for n in range(5)), "after"]
     assert [texts(fresh.load_session(str(number))) for number in range(5)] == [[f"in {n}"] for n in range(5)]
     assert len(manager._live) <= 3
-
-
-def test_a_revision_that_could_not_be_written_says_so_and_is_made_up_for(open_manager: OpenManager) -> None:
-    manager = open_manager()
-    session = manager.create_session("123")
-    session.add_message(said("sesame"))
-    writes = Writes(manager)
-    writes.refuses = True
-    with pytest.raises(StoreError, match="still has the old messages"):
-        manager.revise_messages("123", lambda _message: None)
-    with pytest.raises(StoreError):
-        manager.revise_messages("123", lambda _message: None)
-    assert session.messages == []
-    writes.refuses = False
-    session.add_message(said("next"))
-    assert texts(open_manager().load_session("123")) == ["next"]
 
 
 def test_closing_stores_what_is_left(open_manager: OpenManager) -> None:
@@ -496,18 +442,14 @@ def test_the_time_is_the_clocks(open_manager: OpenManager) -> None:
     assert session.last_active == "2030-01-02T03:04:05+00:00"
 
 
-@pytest.mark.parametrize("key", [None, KEY])
-def test_saving_lets_other_threads_go_on_every_few_messages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str | None
-) -> None:
+def test_saving_lets_other_threads_go_on_every_few_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For how long it holds them up is for the bench to measure."""
-    manager = SessionManager(store=FolderStore(tmp_path, seal=read_keys(key) if key else None))
+    manager = SessionManager(tmp_path)
     session = manager.create_session()
     session.messages += [said(f"message {number} {'x' * 200}") for number in range(5_000)]
     pauses: list[float] = []
     monkeypatch.setattr("time.sleep", pauses.append)
     assert manager.save_session(session)
-    sealed_parts = 5_000 * 300 // CHUNK if key else 0
-    assert len(pauses) >= 5_000 // BATCH + sealed_parts
+    assert len(pauses) >= 5_000 // BATCH
     assert set(pauses) == {0}
     manager.close()

@@ -1,289 +1,265 @@
-"""What every store of documents does, in a folder and in Redis alike."""
+"""What every store of rows does, in a database and in Redis alike; and what the database does when it is damaged."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
+import re
+import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from state.redis_store import RedisStore
-from state.store import FolderStore, Stored, StoreError
-from tests.state.conftest import OpenStore
+from state.sealing import read_keys
+from state.sqlite_store import MOST_DEAD
+from state.store import Key, Row, SQLiteStore, StoreError, WrongKeyError
+from tests.state.conftest import KEY, OpenStore
 
-NAMES = (
-    "123",
-    "../../etc/passwd",
-    "..",
-    ".",
-    ".hidden",
-    "a/b\\c",
-    "nul\0byte",
-    "x" * 300,
-    "é" * 300,
-    "🦊 fox",
-    "%2E%2E",
-    "CON",
-    "a.json",
-    "half \ud800 pair",
-    "-dash",
-    " ",
-    "a=b",
-    "line\nfeed",
-)
+OTHER = "pZ3xq0c9vJm1h7sV2bYt8RkLw5nEaGfUoIdTyQ4CuXs="
+LARGE = 2**62
 
 
-def test_what_was_never_written_is_not_there(open_store: OpenStore) -> None:
+def test_what_was_never_written_is_not_there_and_reading_touches_nothing(open_store: OpenStore, tmp_path: Path) -> None:
     store = open_store()
-    assert store.read("123") == Stored(None)
-    assert (store.peek("123", 100), store.latest("123"), store.names()) == (b"", None, [])
-    assert not store.delete("123")
-
-
-@pytest.mark.parametrize("content", [b"{}", b'{"a":1}', b'{ "a": [1, 2] }', b'{"a":"' + b"x" * 100_000 + b'"}'])
-def test_a_document_is_read_as_it_was_written_also_by_the_next_process(open_store: OpenStore, content: bytes) -> None:
-    open_store().write("123", content)
-    found = open_store().read("123")
-    assert json.loads(found.content or b"") == json.loads(content)
-    assert (found.records, found.notice) == ((), "")
-
-
-@pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name)[:20])
-def test_any_name_will_do_and_is_listed_as_it_is(open_store: OpenStore, name: str, tmp_path: Path) -> None:
-    store = open_store()
-    store.write(name, b'{"a":1}')
-    store.append(name, b"more")
-    assert open_store().read(name) == Stored(b'{"a":1}', (b"more",))
-    assert open_store().names() == [name]
-    assert not [path for path in tmp_path.iterdir() if path.name != "docs"]
-    assert store.delete(name)
-    assert open_store().names() == []
-
-
-def test_names_that_differ_are_different_documents(open_store: OpenStore) -> None:
-    store = open_store()
-    for name in (*NAMES, "x" * 299 + "y", "/", "%2F"):
-        store.write(name, json.dumps({"name": name}).encode())
-    for name in (*NAMES, "x" * 299 + "y", "/", "%2F"):
-        assert json.loads(store.read(name).content or b"") == {"name": name}
-
-
-@pytest.mark.parametrize("do", ["read", "write", "append", "delete", "peek", "latest", "reject"])
-def test_the_empty_name_is_refused(open_store: OpenStore, do: str) -> None:
-    more = {"write": (b"{}",), "append": (b"x",), "peek": (1,)}.get(do, ())
-    with pytest.raises(ValueError, match="must not be empty"):
-        getattr(open_store(), do)("", *more)
-
-
-@pytest.mark.parametrize("content", [b"", b"[]", b"x", b"{"])
-def test_what_is_no_object_is_refused_and_changes_nothing(open_store: OpenStore, content: bytes) -> None:
-    store = open_store()
-    store.write("123", b'{"a":1}')
-    with pytest.raises(ValueError, match="must be a JSON object"):
-        store.write("123", content)
-    assert store.read("123").content == b'{"a":1}'
-
-
-def test_records_come_back_in_order_and_any_bytes_will_do(open_store: OpenStore) -> None:
-    choice = random.Random(5)
-    records = [b"", b"\n", b"\0", b"a\nb", b" x ", b"=", b"*", b"gAAAAA", *map(choice.randbytes, range(60))]
-    store = open_store()
-    store.append("123", b"before there is a document")
-    store.write("123", b'{"a":1}')
-    for record in records:
-        store.append("123", record)
-    store.flush()
-    assert store.read("123") == Stored(b'{"a":1}', tuple(records))
-    again = open_store()
-    again.append("123", b"later")
-    assert again.read("123").records == (*records, b"later")
-    assert again.latest("123") == b"later"
-
-
-def test_a_record_may_come_before_the_document(open_store: OpenStore) -> None:
-    open_store().append("123", b"first")
-    store = open_store()
-    assert store.read("123") == Stored(None, (b"first",))
-    assert store.names() == ["123"]
-    store.append("123", b"second")
-    assert store.read("123").records == (b"first", b"second")
-    assert store.delete("123")
-    assert store.read("123") == Stored(None)
-
-
-def test_a_document_contains_the_records_that_were_there_before_it(open_store: OpenStore) -> None:
-    store = open_store()
-    for number in range(5):
-        store.append("123", b"old")
-        store.write("123", b'{"n":%d}' % number)
-        assert store.read("123") == Stored(b'{"n":%d}' % number)
-        assert store.latest("123") is None
-    store.append("123", b"new")
-    assert open_store().read("123") == Stored(b'{"n":4}', (b"new",))
-
-
-def test_after_a_purge_or_a_delete_nothing_is_left_of_the_words(open_store: OpenStore, tmp_path: Path) -> None:
-    store = open_store()
-    for round_ in range(3):
-        store.write("123", b'{"said":"sesame"}')
-        store.append("123", b"sesame")
-        store.write("123", b'{"said":"sesame again"}')
-        store.append("123", b"sesame")
-        if round_ == 0:
-            store.reject("123")
-            store.write("123", b'{"said":"sesame once more"}')
-        store.write("123", b'{"said":"nothing"}', purge=True)
-        assert store.read("123") == Stored(b'{"said":"nothing"}')
-        assert not _mention(tmp_path, b"sesame")
-        assert len(_mention(tmp_path, b"nothing")) <= 1
-    assert store.delete("123")
-    assert not store.delete("123")
-    assert open_store().read("123") == Stored(None)
-    assert not _mention(tmp_path, b"nothing")
-
-
-def test_what_is_rejected_is_no_longer_read_and_not_lost_at_once(open_store: OpenStore) -> None:
-    store = open_store()
-    store.reject("123")
-    store.write("123", b'{"a":1}')
-    store.append("123", b"more")
-    store.reject("123")
-    assert store.read("123") == Stored(None, (b"more",))
-    store.write("123", b'{"a":2}')
-    assert open_store().read("123") == Stored(b'{"a":2}')
-
-
-def test_the_names_come_in_the_order_of_their_last_change(open_store: OpenStore) -> None:
-    store = open_store()
-    for name in "abcdef":
-        store.write(name, b"{}")
-    store.append("b", b"x")
-    store.write("d", b"{}")
-    store.append("b", b"x")
-    store.append("new", b"x")
-    store.delete("e")
-    for each in (store, open_store()):
-        assert each.names() == ["new", "b", "d", "f", "c", "a"]
-        assert each.names(2) == ["new", "b"]
-        assert each.names(2, 1) == ["b", "d"]
-        assert each.names(offset=4) == ["c", "a"]
-        assert each.names(10, 6) == each.names(0) == []
-
-
-def test_the_first_bytes_are_had_without_the_rest(open_store: OpenStore) -> None:
-    store = open_store()
-    store.write("123", b'{"id":"123","more":"' + b"x" * 100_000 + b'"}')
-    assert store.peek("123", 11) == b'{"id":"123"'
-    assert len(store.peek("123", 200_000)) == 100_022
-    store.write("123", b"{}")
-    assert store.peek("123", 100) == b"{}"
-
-
-def test_many_documents_can_be_appended_to_at_once(open_store: OpenStore) -> None:
-    store = open_store()
-    for number in range(140):
-        store.append(str(number % 70), b"%d" % number)
-    store.flush()
-    assert all(store.read(str(n)).records == (b"%d" % n, b"%d" % (n + 70)) for n in range(70))
-
-
-def test_a_closed_store_can_be_opened_again(open_store: OpenStore) -> None:
-    store = open_store()
-    store.write("a", b"{}")
-    store.append("a", b"x")
+    assert (store.read("said"), store.read("said", 5), store.channels("said")) == ([], [], [])
+    store.sync()
+    store.drop_aside(LARGE)
     store.close()
-    store.append("a", b"y")
-    assert open_store().read("a").records == (b"x", b"y")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [b"1", b"{}", b'{"a":"' + b"x" * 100_000 + b'"}', "🦊\n\0".encode()])
+def test_a_value_is_read_as_it_was_written_also_by_the_next_process(open_store: OpenStore, value: bytes) -> None:
+    open_store().write({Key("said", 5, LARGE): value})
+    assert open_store().read("said", 5) == [Row(5, LARGE, value)]
+
+
+def test_the_last_value_counts_be_it_longer_shorter_or_none(open_store: OpenStore) -> None:
+    store = open_store()
+    for size in (10, 5_000, 3, 4, 90_000, 2):
+        for id_ in (0, 7):
+            store.write({Key("said", 5, id_): b"x" * size})
+        assert open_store().read("said", 5) == [Row(5, id_, b"x" * size) for id_ in (0, 7)]
+    store.write({Key("said", 5): None, Key("said", 5, 8): None})
+    assert open_store().read("said", 5) == [Row(5, 7, b"xx")]
+
+
+def test_rows_come_in_the_order_of_their_ids_and_in_pages(open_store: OpenStore) -> None:
+    store = open_store()
+    ids = random.Random(1).sample(range(1, 10**18), 50)
+    store.write({Key("said", 5, id_): b"%d" % id_ for id_ in ids} | {Key("said", 6, 1): b"1", Key("else", 5, 1): b"1"})
+    ids.sort()
+
+    def read(**how: int) -> list[int]:
+        return [row.id for row in open_store().read("said", 5, **how)]  # type: ignore[arg-type]
+
+    assert read() == ids
+    assert read(since=ids[3], before=ids[9]) == ids[3:9]
+    assert read(limit=7) == ids[:7]
+    assert read(since=ids[-1] + 1) == read(limit=0) == []
+    assert read(before=ids[40], limit=3, newest=True) == ids[39:36:-1]
+    assert [row.channel for row in store.read("said")] == [5] * 50 + [6]
+
+
+def test_the_channel_with_the_newest_row_is_the_last_and_one_without_rows_is_none(open_store: OpenStore) -> None:
+    store = open_store()
+    store.write({Key("said", 5, 10): b"1", Key("said", 6, 20): b"1", Key("said", 7, 15): b"1", Key("else", 8): b"1"})
+    store.write({Key("said", 5, 3): b"1"})
+    assert open_store().channels("said") == [5, 7, 6]
+    store.write({Key("said", 6, 20): None})
+    assert open_store().channels("said") == [5, 7]
+
+
+def test_what_goes_is_in_no_file_once_it_is_synchronised(open_store: OpenStore, tmp_path: Path) -> None:
+    store = open_store()
+    store.write({Key("said", 5, 1): b"sesame", Key("said", 5, 2): b"stays", Key("layer", 5): b"sesame too"})
+    store.write({Key("said", 5, 1): None, Key("layer", 5): b"{}"})
+    store.sync()
+    assert not _mention(tmp_path, b"sesame")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_thousands_of_changes_none_leaves_words_in_a_gap(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where SQLite moves rows between pages it leaves copies, even with secure_delete."""
+    monkeypatch.setattr("state.sqlite_store.MOST_DEAD", 500_000)
+    choice, store = random.Random(seed), SQLiteStore(tmp_path / "db")
+    live: dict[Key, bytes] = {}
+    for number in range(3_000):
+        word = b"T%07dX" % number
+        known = choice.choice(list(live)) if live and choice.random() < 0.6 else None
+        key = known or Key("said", choice.randint(1, 4), choice.choice([0, number]))
+        value = (
+            None if known and choice.random() < 0.5 else word + choice.randbytes(choice.choice([9, 200, 4_000])) + word
+        )
+        store.write({key: value})
+        live.pop(key, None)
+        if value is not None:
+            live[key] = word
+        if number % 500 == 499:
+            store.sync()
+            found = {word for path in tmp_path.iterdir() for word in re.findall(rb"T\d{7}X", path.read_bytes())}
+            assert found == set(live.values())
+    assert (tmp_path / "db").stat().st_size < 10_000_000
+    assert len(live) == sum(len(store.read("said", channel)) for channel in range(1, 5))
+    store.close()
+
+
+def test_what_is_dead_does_not_take_room_for_ever(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "db")
+    for number in range(8):
+        store.write({Key("said", 5, number + 1): b"x" * (MOST_DEAD // 4)})
+        store.write({Key("said", 5, number + 1): None})
+        store.sync()
+    assert (tmp_path / "db").stat().st_size < 2 * MOST_DEAD
+    store.close()
+
+
+def test_all_of_a_write_is_stored_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SQLiteStore(tmp_path / "db")
+    store.write({Key("said", 5, 1): b"old", Key("said", 5, 2): b"old"})
+    put = store._put
+
+    def failing(db: sqlite3.Connection, key: Key, value: bytes | None) -> None:
+        if key.id == 2:
+            raise sqlite3.OperationalError("disk I/O error")
+        put(db, key, value)
+
+    monkeypatch.setattr(store, "_put", failing)
+    with pytest.raises(StoreError, match="could not be written"):
+        store.write({Key("said", 5, 1): b"new", Key("said", 5, 2): b"new"})
+    assert [row.value for row in store.read("said", 5)] == [b"old", b"old"]
+    store.close()
 
 
 def test_the_files_are_the_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
-    folder = tmp_path / "new" / "docs"
     with _umask(0):
-        store = FolderStore(folder)
-        store.write("1" * 300, b"{}")
-        store.append("1" * 300, b"x")
-        store.write("1" * 300, b"{}")
-        store.append("1" * 300, b"x")
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*")}
-    assert len(modes) >= 10
-    assert all(mode == (0o700 if path.is_dir() else 0o600) for path, mode in modes.items()), modes
+        store = SQLiteStore(tmp_path / "new" / "db")
+        store.write({Key("said", 5): b"{}"})
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").iterdir()}
+    assert modes == dict.fromkeys(("db", "db-wal", "db-shm"), 0o600)
     store.close()
 
 
-def test_a_document_is_a_json_file_that_others_can_read(tmp_path: Path) -> None:
-    FolderStore(tmp_path).write("1/2", b'{"a":{"b":[1]}}')
-    read = json.loads((tmp_path / "1%2F2.json").read_text())
-    assert read["a"] == {"b": [1]}
+# A row in another's place
 
 
-def test_a_file_that_somebody_put_there_is_taken_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "123.json").write_text('{"a": 1}')
-    store = FolderStore(tmp_path)
-    assert store.names() == ["123"]
-    assert store.read("123") == Stored(b'{"a": 1}')
-    store.append("123", b"x")
-    assert FolderStore(tmp_path).read("123") == Stored(b'{"a": 1}', (b"x",))
-    store.write("123", b'{"a":2}')
-    assert FolderStore(tmp_path).read("123") == Stored(b'{"a":2}')
+@pytest.mark.parametrize("seal", [None, read_keys(KEY)], ids=["plain", "sealed"])
+@pytest.mark.parametrize("change", ["channel = 6", "id = 8", "kind = 'else'", "value = x'00'", "value = value || 'x'"])
+def test_a_row_that_belongs_elsewhere_or_is_damaged_is_not_accepted(tmp_path: Path, change: str, seal: object) -> None:
+    store = SQLiteStore(tmp_path / "db", seal=seal)  # type: ignore[arg-type]
+    store.write({Key("said", 5, 7): b"mine", Key("said", 5, 9): b"mine"})
+    store.close()
+    with sqlite3.connect(tmp_path / "db") as db:
+        db.execute(f"UPDATE row SET {change} WHERE id = 7")  # noqa: S608
+    db.close()
+    with capture_logs() as logs:
+        try:
+            rows = [*store.read("said"), *store.read("else")]
+        except WrongKeyError:  # of a token that was changed
+            assert "value" in change
+            return
+    assert [entry["event"] for entry in logs] == ["row_refused"]
+    assert sorted(str(row.value) for row in rows) == ["None", str(b"mine")]
     store.close()
 
 
-def test_files_of_others_are_left_alone_and_not_listed(tmp_path: Path) -> None:
-    foreign = ["notes.txt", "my file.json", ".json", ".x.json", "%zz.json", "%FF.json", "a=b.json", "a.json.damaged-x"]
-    for name in foreign:
-        (tmp_path / name).write_text("mine")
-    store = FolderStore(tmp_path)
-    store.write("123", b"{}")
-    store.write("123", b"{}", purge=True)
-    assert store.names() == ["123"]
-    store.delete("123")
-    assert all((tmp_path / name).read_text() == "mine" for name in foreign)
+# Damage
 
 
-def test_the_order_is_found_again_where_the_list_of_it_is_lost(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path)
-    for name in ("a", "b", "c" * 300):
-        store.write(name, b"{}")
-    store.append("only a record", b"x")
+def _truncated(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _flipped(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    for place in random.Random(1).sample(range(len(data)), 40):
+        data[place] ^= 1 << place % 8
+    path.write_bytes(data)
+
+
+def _page_lost(path: Path) -> None:
+    data = path.read_bytes()
+    middle = len(data) // 2 // 4_096 * 4_096
+    path.write_bytes(data[:middle] + os.urandom(4_096) + data[middle + 4_096 :])
+
+
+def _of_another_version(path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+
+
+def _made_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES: list[tuple[Callable[[Path], object], int]] = [
+    (_truncated, 100),
+    (_page_lost, 250),
+    (_of_another_version, 400),
+    (_flipped, 0),
+    (lambda path: path.write_bytes(b""), 0),
+    (lambda path: path.write_bytes(b"nonsense" * 1_000), 0),
+    (_made_a_folder, 0),
+]
+
+
+@pytest.mark.parametrize(("damage", "least"), DAMAGES)
+def test_a_damaged_database_is_set_aside_and_what_can_be_read_is_kept(
+    tmp_path: Path, damage: Callable[[Path], object], least: int
+) -> None:
+    path = tmp_path / "db"
+    store = SQLiteStore(path)
+    store.write({Key("said", 5, id_): b"%d" % id_ * 200 for id_ in range(1, 401)})
     store.close()
-    (tmp_path / ".store" / "order").unlink()
-    assert sorted(FolderStore(tmp_path).names()) == ["a", "b", "c" * 300, "only a record"]
-
-
-def test_the_list_of_the_order_does_not_grow_for_ever(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path)
-    for number in range(9_000):
-        store.append("ab"[number % 2], b"x")
-    assert (tmp_path / ".store" / "order").stat().st_size < 10_000
-    assert store.names() == ["b", "a"]
+    damage(path)
+    is_empty = path.is_file() and not path.stat().st_size
+    with capture_logs() as logs:
+        found = [row for row in store.read("said", 5) if row.value is not None]
+    assert len(found) >= least
+    assert all(row.value == b"%d" % row.id * 200 for row in found)
+    damaged = [entry for entry in logs if entry["event"] == "database_damaged"]
+    assert len(damaged) == (not is_empty)
+    if damaged:
+        assert Path(damaged[0]["set_aside"]).exists()
+        assert damaged[0]["rows_kept"] >= len(found)
+        store.drop_aside(0)
+        assert Path(damaged[0]["set_aside"]).exists()
+        store.drop_aside(LARGE)
+        assert not Path(damaged[0]["set_aside"]).exists()
+    store.write({Key("said", 6, 1): b"goes on"})
+    with capture_logs() as logs:
+        assert SQLiteStore(path).read("said", 6) == [Row(6, 1, b"goes on")]
+    assert not logs
     store.close()
 
 
-def test_reading_touches_nothing(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path / "docs")
-    assert store.read("123") == Stored(None)
-    assert store.names() == []
-    store.flush()
+def test_a_file_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "db")
+    store.write({Key("said", 5, 1): b"1"})
+    (tmp_path / "db").unlink()
+    store.write({Key("said", 5, 2): b"2"})
     store.close()
-    assert not list(tmp_path.iterdir())
+    assert store.read("said", 5) == [Row(5, 2, b"2")]
+    store.close()
+
+
+# Redis
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:1/0", "unix:///nowhere/socket"])
 def test_a_redis_that_is_not_there_is_said_in_one_sentence(url: str) -> None:
     store = RedisStore(url, "test")
-    for work in (
-        lambda: store.read("a"),
-        lambda: store.write("a", b"{}"),
-        lambda: store.append("a", b""),
-        lambda: store.delete("a"),
-        store.names,
-    ):
+    for work in (lambda: store.read("a"), lambda: store.write({Key("a", 1): b"{}"}), lambda: store.channels("a")):
         with pytest.raises(StoreError, match=r"could not be .* in Redis") as refused:
             work()
         assert "\n" not in str(refused.value)

@@ -8,11 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from memory.stores import DATABASE
 from playground.limits import Limits
 from playground.server import Playground
+from state.store import SQLiteStore
 from tests.support.clock import FakeClock
 from tests.support.scene import Scene, notify, recorded, running
 from tests.support.stub_model import StubModel
+from wiring import CONVERSATION, INITIATIVE, MINIAPPS, PROMPTS, UNFINISHED
 
 
 @asynccontextmanager
@@ -70,6 +73,15 @@ async def kill(scene: Scene) -> None:
 
 async def _dead(*_: Any, **__: Any) -> NoReturn:
     raise RuntimeError("this process is dead")
+
+
+def in_layers(folder: Path, text: str) -> list[str]:
+    """The layers of channels that hold it, of those that are not sealed."""
+    store = SQLiteStore(folder / DATABASE)
+    kinds = (CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED, INITIATIVE)
+    found = [kind for kind in kinds for row in store.read(kind) if row.value and text.encode() in row.value]
+    store.close()
+    return found
 
 
 def on_disk(folder: Path, text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import shutil
@@ -17,9 +18,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from state import Message, MessageCategory, Session, SessionManager
-from state.folder_form import unmarked
+from state.session_files import SessionFiles, Stored
 from state.session_form import decode_session, take_records
-from state.store import FolderStore, Stored, StoreError
+from state.store import StoreError
 
 ID = "123"
 MESSAGES = 36
@@ -39,7 +40,7 @@ def kept(tmp_path: Path, _hasty_disk: None) -> Path:
         if number in {20, 31}:
             assert manager.save_session(session)
     manager.flush()
-    FolderStore(folder).close()
+    SessionFiles(folder).close()
     return folder
 
 
@@ -49,7 +50,7 @@ def message(number: int, text: str) -> Message:
 
 def loaded(folder: Path) -> Session:
     """Without anything being written."""
-    stored = FolderStore(folder).read(ID)
+    stored = SessionFiles(folder).read(ID)
     assert stored.content is not None
     session = decode_session(stored.content)
     assert take_records(session, stored.records) == 0
@@ -62,7 +63,7 @@ def restored(folder: Path) -> Stored:
     whole = path.read_bytes()
     path.write_bytes(b"")
     assert texts(loaded(folder)) == TEXTS
-    stored = FolderStore(folder).read(ID)
+    stored = SessionFiles(folder).read(ID)
     path.write_bytes(whole)
     return stored
 
@@ -76,7 +77,7 @@ def test_truncated_at_any_byte_of_its_last_4_kb_everything_is_still_there(kept: 
     path = kept / f"{ID}.json"
     whole = path.read_bytes()
     assert len(whole) > 4_096
-    expected, store = restored(kept), FolderStore(kept)
+    expected, store = restored(kept), SessionFiles(kept)
     for size in reversed(range(len(whole) - 4_096, len(whole))):
         os.truncate(path, size)
         assert store.read(ID) == expected, size
@@ -85,7 +86,7 @@ def test_truncated_at_any_byte_of_its_last_4_kb_everything_is_still_there(kept: 
 def test_1000_random_bit_flips_lose_nothing(kept: Path) -> None:
     path = kept / f"{ID}.json"
     whole = path.read_bytes()
-    expected, store = restored(kept), FolderStore(kept)
+    expected, store = restored(kept), SessionFiles(kept)
     choice = random.Random(1)
     for _ in range(1_000):
         place, bit = choice.randrange(len(whole)), 1 << choice.randrange(8)
@@ -109,7 +110,7 @@ def test_many_bit_flips_at_once_lose_nothing(kept: Path, flips: int) -> None:
 def test_1000_random_bit_flips_in_the_mark_lose_nothing(kept: Path) -> None:
     path = kept / f"{ID}.json"
     whole = path.read_bytes()
-    expected, store = restored(kept), FolderStore(kept)
+    expected, store = restored(kept), SessionFiles(kept)
     choice = random.Random(3)
     for _ in range(1_000):
         place, bit = choice.randrange(50), 1 << choice.randrange(8)
@@ -138,9 +139,9 @@ def test_a_journal_torn_at_any_byte_keeps_what_was_whole(kept: Path) -> None:
         assert found == TEXTS[: len(found)]
         assert len(found) >= 32 + whole[:size].count(b"\n\n")
         if size % 40 == 0:  # what is added behind a torn record is not torn with it
-            store = FolderStore(kept)
+            store = SessionFiles(kept)
             store.append(ID, b"{}")
-            assert store.latest(ID) == b"{}"
+            assert store.head(ID)[1] == b"{}"
             store.close()
 
 
@@ -215,11 +216,9 @@ def test_without_a_backup_what_was_journalled_and_a_notice_are_loaded(kept: Path
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-@pytest.mark.parametrize("where", ["journal", "backup", "names", "temporary", "order"])
+@pytest.mark.parametrize("where", ["journal", "backup", "temporary"])
 def test_damage_beside_a_sound_document_costs_its_journal_at_most(kept: Path, damage: Damage, where: str) -> None:
-    there = kept / ".store" / where
-    paths = [there] if where == "order" else [path for path in there.iterdir() if path.is_file()]
-    for path in paths:
+    for path in [path for path in (kept / ".store" / where).iterdir() if path.is_file()]:
         damage(path)
     manager = SessionManager(kept)
     session = manager.load_session(ID)
@@ -380,7 +379,7 @@ def fail_at(step: int, patch: pytest.MonkeyPatch, error: BaseException) -> Calla
     return lambda: bool(hit)
 
 
-def prepare_backup(store: FolderStore) -> None:
+def prepare_backup(store: SessionFiles) -> None:
     store.write(ID, b'{"is":"older"}')
     store.append(ID, b"oldest")
     store.write(ID, b'{"is":"old"}')
@@ -388,14 +387,7 @@ def prepare_backup(store: FolderStore) -> None:
     store.append(ID, b"two")
 
 
-def prepare_purged(store: FolderStore) -> None:
-    store.write(ID, b'{"is":"older"}')
-    store.write(ID, b'{"is":"old"}', purge=True)
-    store.append(ID, b"one")
-    store.append(ID, b"two")
-
-
-def prepare_damaged(store: FolderStore) -> None:
+def prepare_damaged(store: SessionFiles) -> None:
     """What is read is what is in the backup, with the records of two generations."""
     store.write(ID, b'{"is":"old"}')
     store.append(ID, b"one")
@@ -404,38 +396,35 @@ def prepare_damaged(store: FolderStore) -> None:
     (store._folder / f"{ID}.json").write_bytes(b"damaged")
 
 
-def prepare_records_only(store: FolderStore) -> None:
+def prepare_records_only(store: SessionFiles) -> None:
     store.append(ID, b"one")
     store.append(ID, b"two")
 
 
-PREPARED = [prepare_backup, prepare_purged, prepare_damaged, prepare_records_only]
+PREPARED = [prepare_backup, prepare_damaged, prepare_records_only]
 
 
-@pytest.mark.parametrize("purge", [False, True])
 @pytest.mark.parametrize("prepare", PREPARED)
 @pytest.mark.parametrize("is_fresh", [False, True])
 def test_a_kill_at_any_step_of_a_write_leaves_the_old_or_the_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[FolderStore], None], purge: bool, is_fresh: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[SessionFiles], None], is_fresh: bool
 ) -> None:
     new = Stored(b'{"is":"new"}')
     ends = set()
     for step in count():
-        store = FolderStore(tmp_path / str(step))
+        store = SessionFiles(tmp_path / str(step))
         prepare(store)
         before = store.read(ID)
         assert before.records == (b"one", b"two")
-        writer = FolderStore(tmp_path / str(step)) if is_fresh else store
+        writer = SessionFiles(tmp_path / str(step)) if is_fresh else store
         with monkeypatch.context() as patch:
             is_hit = fail_at(step, patch, Killed())
             with suppress(Killed):
-                writer.write(ID, new.content or b"", purge=purge)
-        after = FolderStore(tmp_path / str(step)).read(ID)
+                writer.write(ID, new.content or b"")
+        after = SessionFiles(tmp_path / str(step)).read(ID)
         is_new = after == new
         assert is_new or (after.content, after.records) == (before.content, before.records), (step, after)
         ends.add(is_new)
-        if is_new and purge:
-            assert not [path for path in (tmp_path / str(step)).rglob("*") if path.is_file() and _has_old(path)]
         _goes_on(tmp_path / str(step), after)
         for each in (store, writer):
             each.close()
@@ -445,22 +434,18 @@ def test_a_kill_at_any_step_of_a_write_leaves_the_old_or_the_new(
     assert step > 4
 
 
-def _has_old(path: Path) -> bool:
-    return ".damaged" not in path.name and any(word in path.read_bytes() for word in (b"old", b"one", b"two"))
-
-
 def _goes_on(folder: Path, found: Stored) -> None:
     """After the kill, nothing is doubled either, and the next write has a backup again."""
-    store = FolderStore(folder)
+    store = SessionFiles(folder)
     store.append(ID, b"later")
-    assert FolderStore(folder).read(ID).records == (*found.records, b"later")
+    assert SessionFiles(folder).read(ID).records == (*found.records, b"later")
     store.write(ID, b'{"is":"next"}')
     store.append(ID, b"more")
-    assert FolderStore(folder).read(ID) == Stored(b'{"is":"next"}', (b"more",))
+    assert SessionFiles(folder).read(ID) == Stored(b'{"is":"next"}', (b"more",))
     store.write(ID, b'{"is":"last"}')
     store.append(ID, b"most")
     (folder / f"{ID}.json").write_bytes(b"")
-    restored = FolderStore(folder).read(ID)
+    restored = SessionFiles(folder).read(ID)
     assert (restored.content, restored.records) == (b'{"is":"next"}', (b"more", b"most"))
     assert not list((folder / ".store" / "temporary").iterdir())
     store.close()
@@ -468,16 +453,16 @@ def _goes_on(folder: Path, found: Stored) -> None:
 
 @pytest.mark.parametrize("prepare", PREPARED)
 def test_a_kill_at_any_step_of_a_deletion_leaves_something_to_delete_or_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[FolderStore], None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[SessionFiles], None]
 ) -> None:
     for step in count():
-        store = FolderStore(tmp_path / str(step))
+        store = SessionFiles(tmp_path / str(step))
         prepare(store)
         with monkeypatch.context() as patch:
             is_hit = fail_at(step, patch, Killed())
             with suppress(Killed):
                 store.delete(ID)
-        fresh = FolderStore(tmp_path / str(step))
+        fresh = SessionFiles(tmp_path / str(step))
         is_there = fresh.read(ID) != Stored(None)
         assert fresh.names() == [ID] * is_there
         assert fresh.delete(ID) or not is_there
@@ -492,14 +477,14 @@ def test_a_kill_at_any_step_of_a_deletion_leaves_something_to_delete_or_nothing(
 
 def test_a_kill_at_any_step_of_an_append_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for step in count():
-        store = FolderStore(tmp_path / str(step))
+        store = SessionFiles(tmp_path / str(step))
         prepare_backup(store)
-        fresh = FolderStore(tmp_path / str(step))
+        fresh = SessionFiles(tmp_path / str(step))
         with monkeypatch.context() as patch:
             is_hit = fail_at(step, patch, Killed())
             with suppress(Killed):
                 fresh.append(ID, b"three")
-        found = FolderStore(tmp_path / str(step)).read(ID)
+        found = SessionFiles(tmp_path / str(step)).read(ID)
         assert found.content == b'{"is":"old"}'
         assert found.records in ((b"one", b"two"), (b"one", b"two", b"three"))
         assert found.notice == ""
@@ -508,44 +493,6 @@ def test_a_kill_at_any_step_of_an_append_keeps_what_was_there(tmp_path: Path, mo
         if not is_hit():
             break
     assert found.records == (b"one", b"two", b"three")
-
-
-def test_a_purge_that_a_kill_cut_short_is_finished_by_the_next_append(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    purged = 0
-    for step in count():
-        folder = tmp_path / str(step)
-        store = FolderStore(folder)
-        prepare_backup(store)
-        with monkeypatch.context() as patch:
-            is_hit = fail_at(step, patch, Killed())
-            with suppress(Killed):
-                store.write(ID, b'{"is":"new"}', purge=True)
-        fresh = FolderStore(folder)
-        fresh.append(ID, b"three")
-        found = fresh.read(ID)
-        if found.content == b'{"is":"new"}':
-            purged += 1
-            assert found.records == (b"three",)
-            assert not [path for path in folder.rglob("*") if path.is_file() and _has_old(path)]
-        else:
-            assert found.records == (b"one", b"two", b"three")
-        for each in (store, fresh):
-            each.close()
-        if not is_hit():
-            break
-    assert purged > 2
-
-
-def test_a_link_to_the_old_document_does_not_stay_where_it_was_its_backup_already(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path)
-    store.write(ID, b'{"n":1}')
-    os.link(tmp_path / f"{ID}.json", tmp_path / ".store" / "backup" / f"{ID}.json")  # as a kill may leave it
-    store.write(ID, b'{"n":2}')
-    assert not list((tmp_path / ".store" / "temporary").iterdir())
-    (tmp_path / f"{ID}.json").write_bytes(b"")
-    assert store.read(ID).content == b'{"n":1}'
 
 
 def test_what_is_written_is_on_disk_before_it_takes_its_place_and_its_place_after(
@@ -565,13 +512,14 @@ def test_what_is_written_is_on_disk_before_it_takes_its_place_and_its_place_afte
         done.append(f"replace {Path(new).relative_to(tmp_path).as_posix()}")
         replace(old, new)
 
-    store = FolderStore(tmp_path)
+    store = SessionFiles(tmp_path)
     store.write(ID, b'{"n":1}')
     monkeypatch.setattr(os, "fsync", synchronised)
     monkeypatch.setattr(os, "replace", replaced)
     store.write(ID, b'{"n":2}')
     assert done == [
         f"fsync .store/temporary/{ID}",
+        f"fsync .store/backup/{ID}.new",
         f"replace .store/backup/{ID}.json",
         f"replace {ID}.json",
         "fsync .",
@@ -582,10 +530,10 @@ def test_what_is_written_is_on_disk_before_it_takes_its_place_and_its_place_afte
     assert done == []
     store.flush()
     store.flush()
-    assert done == [f"fsync .store/journal/{ID}.0", "fsync .store/journal", "fsync .store/order"]
+    assert done == [f"fsync .store/journal/{ID}.0", "fsync .store/journal"]
     store.close()
 
 
 def current_journal(folder: Path) -> Path:
-    generation = unmarked((folder / f"{ID}.json").read_bytes()).generation
+    generation = int(str(json.loads((folder / f"{ID}.json").read_text())["generation"]))
     return folder / ".store" / "journal" / f"{ID}.{generation % 2}"

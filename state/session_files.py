@@ -1,0 +1,443 @@
+"""Sessions as JSON files in a folder, for other programs to read; backups and journals lie in `.store` beside them.
+
+A session's file is a JSON object with a mark as its first keys: a checksum over all that follows, and how often the
+file was written. Each line of a journal carries the number of the file that it was appended behind, so that no kill
+between two steps of a write loses a message or counts it twice:
+
+    {"crc32":"0c5e3a2f","generation":7,"id":...
+    5b1d22e0 7 {"message":...
+
+A file without a mark was put there by somebody: it is taken as it is, in generation 0, if it is a JSON object.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+from zlib import crc32
+
+import orjson
+
+from state.stored import StoreError
+
+OWN = ".store"  # the folder in the folder where all is but the documents themselves
+SUFFIX = ".json"
+LONGEST = 180  # characters of a file's name; longer ones are cut, and end with a hash
+CUT = "="  # never occurs in a quoted name
+HEADER_BYTES = 4_096
+MARK = re.compile(rb'\{"crc32":"([0-9a-f]{8})",("generation":(\d{1,20})(?:,"purged":true)?)([,}])')
+MARK_BEGINS = b'{"crc32":"........","generation":'
+LINE = re.compile(rb"([0-9a-f]{8}) ((\d{1,20})([ =*].*))", re.DOTALL)
+MOST_OPEN = 64
+MOST_ASIDE = 3  # damaged files of one session; with one more the oldest goes
+
+
+class Places(NamedTuple):
+    """Where all that there is of one session lies. journals: for even generations and for odd ones."""
+
+    stem: str
+    document: Path
+    backup: Path
+    journals: tuple[Path, Path]
+    temporary: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a file holds. problem: what is wrong with it, as the rest of a sentence; empty if nothing is."""
+
+    content: bytes = b""
+    generation: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A session's document, None where there is none; its records since then, oldest first; and what was damaged."""
+
+    content: bytes | None
+    records: tuple[bytes, ...] = ()
+    notice: str = ""
+
+
+MISSING = Found(problem="is missing")
+DAMAGED = Found(problem="is damaged")
+Opened = Callable[[bytes], bytes]
+
+
+class SessionFiles:
+    """For the one process that writes to the folder. Nothing is touched before the first write.
+
+    The folder is made with mode 700 where it is missing, and all files with 600. Files of others in it are left alone.
+    Raises StoreError, and ValueError for the empty name.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+        self._journals: dict[
+            str, tuple[int, int]
+        ] = {}  # open ones: descriptor, generation; the one used last at the end
+        self._unflushed: set[Path] = set()
+        self._latest = 0
+
+    def read(
+        self, name: str, opened: Opened = lambda content: content, record: Opened = lambda line: line[1:]
+    ) -> Stored:
+        """Damage is no error: what can be read is given, and the notice says what could not.
+
+        opened, record: undo what was done to a document, and to a record behind the character that tells its form.
+        """
+        places = self._places(name)
+        found, notices = _opened(_file_at(places.document), opened), []
+        if found.problem:
+            backup = _opened(_file_at(places.backup), opened)
+            if not backup.problem:
+                notices = [f"it {found.problem}, its backup is taken"]
+            elif not (found is MISSING and backup is MISSING):
+                notices = [f"it {found.problem}, its backup {backup.problem}", "only its journal is taken"]
+            found = backup
+        since = 0 if found.problem else found.generation
+        lines = sorted((line for j in places.journals for line in _lines(j) if line and line[0] >= since), key=_age)
+        damaged = sum(_damaged_in(journal, since) for journal in places.journals)
+        if damaged:
+            notices.append(f"{damaged} damaged record{'s' * (damaged > 1)} of its journal skipped")
+        notice = f"{places.document.name}: {', '.join(notices)}." if notices else ""
+        return Stored(None if found.problem else found.content, tuple(record(line[1]) for line in lines), notice)
+
+    def write(self, name: str, content: bytes) -> None:
+        """Replaces the document: in a temporary file first, with a backup, in one step. Its records count no more."""
+        places = self._places(name)
+        with _refusing(name, "written"):
+            self._prepare()
+            before, latest = _file_at(places.document), _generation(places)
+            data = _marked(content, latest + 1)
+            _put(places.temporary, data)
+            self._close_journal(places.stem)
+            is_backup = not before.problem and before.generation == latest
+            if is_backup:
+                _put(places.backup.with_suffix(".new"), places.document.read_bytes())
+                _move(places.backup.with_suffix(".new"), places.backup)
+            elif before.problem and before is not MISSING:
+                _set_aside(places.document)
+            places.temporary.replace(places.document)
+            self._touch(places.document)
+            _synchronise(self._folder)
+            if not is_backup:  # what is damaged, or older than records that are there, is no backup
+                _put(places.temporary, data)
+                _move(places.temporary, places.backup)
+            _remove(places.journals[(latest + 1) % 2])  # it is older than the backup
+
+    def append(self, name: str, record: bytes) -> None:
+        """Adds a record of one line: it survives the end of the process, and a power cut once flushed."""
+        places = self._places(name)
+        with _refusing(name, "appended to"):
+            file, generation = self._journal(places)
+            self._unflushed.add(places.journals[generation % 2])
+            body = b"%d %s" % (generation, record)
+            # It begins and ends with a line feed, so that a neighbour's damage is not its own.
+            line = b"\n%08x %s\n" % (crc32(body), body)
+            if os.write(file, line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._touch(file)
+
+    def flush(self) -> None:
+        """Has on disk for certain what was appended."""
+        with _refusing("The journals", "flushed"):
+            while self._unflushed:
+                path = next(iter(self._unflushed))
+                with suppress(FileNotFoundError):
+                    _synchronise(path)
+                    _synchronise(path.parent)
+                self._unflushed.discard(path)
+
+    def reject(self, name: str) -> None:
+        """Sets the document aside as if it were damaged: the reader found that it is not what it should be."""
+        with _refusing(name, "set aside"), suppress(FileNotFoundError):
+            _set_aside(self._places(name).document)
+
+    def delete(self, name: str) -> bool:
+        """Deletes the document and all that was kept of it. Gives whether there was anything."""
+        places = self._places(name)
+        with _refusing(name, "deleted"):
+            self._close_journal(places.stem)
+            if places.document.is_dir():
+                _set_aside(places.document)
+            # The document goes last, so that what a kill left of it can still be found and deleted.
+            kept = (*_aside(places.document), places.backup, *places.journals, places.temporary, places.document)
+            there = [_remove(path) for path in kept]
+            if any(there):
+                _synchronise(self._folder)
+            return any(there)
+
+    def names(self, limit: int | None = None, offset: int = 0) -> list[str]:
+        """Of all sessions, the one last written or appended to first."""
+        times: dict[str, int] = {}
+        for folder, cut in ((self._folder, len(SUFFIX)), (self._folder / OWN / "journal", 2)):
+            with suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name.endswith((SUFFIX, ".0", ".1")) and (stem := entry.name[:-cut]):
+                        at = entry.stat(follow_symlinks=False).st_mtime_ns
+                        times[stem] = max(at, times.get(stem, 0))
+        newest = filter(None, map(self._name_of, sorted(times, key=times.__getitem__, reverse=True)))
+        return list(islice(newest, offset, None if limit is None else offset + limit))
+
+    def head(self, name: str) -> tuple[bytes, bytes | None]:
+        """The first bytes of the document, unchecked, and the record that was appended last; empty, None for none."""
+        places = self._places(name)
+        begins = _head(places.document)
+        mark = MARK.match(begins)
+        since = int(mark[3]) if mark else 0
+        ends = [line for j in places.journals for line in _lines(j)[-1:] if line and line[0] >= since]
+        return _without(mark, begins) if mark else begins, max(ends)[1][1:] if ends else None
+
+    def file_of(self, name: str) -> Path:
+        return self._places(name).document
+
+    def close(self) -> None:
+        for stem in list(self._journals):
+            self._close_journal(stem)
+
+    def _places(self, name: str) -> Places:
+        return places_of(self._folder, name)
+
+    def _journal(self, places: Places) -> tuple[int, int]:
+        """The one to append to, open."""
+        known = self._journals.pop(places.stem, None)
+        if known and places.journals[known[1] % 2].exists():
+            self._journals[places.stem] = known
+            return known
+        if known:
+            os.close(known[0])
+        self._prepare()
+        latest = _generation(places)
+        journal = self._journals[places.stem] = (_open_private(places.journals[latest % 2], os.O_APPEND), latest)
+        if len(self._journals) > MOST_OPEN:
+            self._close_journal(next(iter(self._journals)))
+        return journal
+
+    def _close_journal(self, stem: str) -> None:
+        if journal := self._journals.pop(stem, None):
+            os.close(journal[0])
+
+    def _prepare(self) -> None:
+        for folder in (self._folder, *(self._folder / OWN / sub for sub in ("", "backup", "journal", "temporary"))):
+            folder.mkdir(mode=0o700, parents=folder is self._folder, exist_ok=True)
+
+    def _touch(self, file: Path | int) -> None:
+        """By these times the sessions are listed; the system's own are too coarse."""
+        self._latest = max(time.time_ns(), self._latest + 1)
+        os.utime(file, ns=(self._latest, self._latest))
+
+    def _name_of(self, stem: str) -> str | None:
+        """None for what no session is called: somebody else's file. A name that was cut stands in the document."""
+        with suppress(UnicodeDecodeError):
+            name = unquote(stem, errors="surrogatepass")
+            if CUT in stem:
+                name = _id_in(_head(self._folder / f"{stem}{SUFFIX}"))
+            return name if name and _stem_of(name) == stem else None
+        return None
+
+
+@lru_cache(maxsize=1_024)
+def places_of(folder: Path, name: str) -> Places:
+    """Raises ValueError for the empty name."""
+    if not name:
+        raise ValueError("A session's id must not be empty.")
+    stem, own = _stem_of(name), folder / OWN
+    return Places(
+        stem,
+        folder / f"{stem}{SUFFIX}",
+        own / "backup" / f"{stem}{SUFFIX}",
+        (own / "journal" / f"{stem}.0", own / "journal" / f"{stem}.1"),
+        own / "temporary" / stem,
+    )
+
+
+def _stem_of(name: str) -> str:
+    """A file's name without its suffix, which no other session has and which leads nowhere else."""
+    quoted = quote(name, safe="", errors="surrogatepass")
+    if quoted.startswith("."):
+        quoted = "%2E" + quoted[1:]
+    if len(quoted) <= LONGEST:
+        return quoted
+    return quoted[:LONGEST] + CUT + sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _id_in(begins: bytes) -> str:
+    """The id that the first bytes of a session's file name."""
+    found = re.search(rb'[{,]"id":("(?:[^"\\]|\\.)*")', begins)
+    with suppress(ValueError):
+        return str(orjson.loads(found[1])) if found else ""
+    return ""
+
+
+def _marked(content: bytes, generation: int) -> bytes:
+    """A JSON object as it is stored."""
+    rest = content[1:].lstrip()
+    body = b'"generation":%d' % generation + (b"" if rest.startswith(b"}") else b",") + rest
+    return b'{"crc32":"%08x",' % crc32(body) + body
+
+
+def _unmarked(data: bytes) -> Found:
+    """What a session's file holds."""
+    mark = MARK.match(data)
+    if mark is None:
+        # A few flipped bits may have made of a mark what no longer is one.
+        alike = sum(a == b for a, b in zip(MARK_BEGINS, data, strict=False))
+        return DAMAGED if alike > len(MARK_BEGINS) // 2 or not _is_object(data) else Found(data)
+    if crc32(memoryview(data)[mark.start(2) :]) != int(mark[1], 16):
+        return DAMAGED
+    return Found(_without(mark, data), int(mark[3]))
+
+
+def _without(mark: re.Match[bytes], data: bytes) -> bytes:
+    return b"{" + data[mark.end() :] if mark[4] == b"," else b"{}"
+
+
+def _is_object(data: bytes) -> bool:
+    with suppress(orjson.JSONDecodeError):
+        return isinstance(orjson.loads(data), dict)
+    return False
+
+
+def _opened(found: Found, opened: Opened) -> Found:
+    try:
+        return found if found.problem else Found(opened(found.content), found.generation)
+    except ValueError:
+        return DAMAGED
+
+
+def _file_at(path: Path) -> Found:
+    """The document there. Whatever there is instead of one is no error."""
+    try:
+        return _unmarked(path.read_bytes())
+    except FileNotFoundError:
+        return MISSING
+    except OSError as error:
+        return Found(problem=f"cannot be read ({error.strerror})")
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes; empty for what cannot be read."""
+    with suppress(OSError), path.open("rb", buffering=0) as file:
+        return file.read(HEADER_BYTES)
+    return b""
+
+
+def _generation(places: Places) -> int:
+    """The latest that anything of the session is of."""
+    marks = [MARK.match(_head(path)) for path in (places.document, places.backup)]
+    lines = [line[0] for journal in places.journals for line in _lines(journal) if line]
+    return max([0, *lines, *(int(mark[3]) for mark in marks if mark)])
+
+
+def _lines(journal: Path) -> list[tuple[int, bytes] | None]:
+    """Of each line its generation and what it holds, None for a damaged one and for a journal that cannot be read."""
+    try:
+        read = map(LINE.fullmatch, filter(None, journal.read_bytes().split(b"\n")))
+        return [(int(m[3]), m[4]) if m and crc32(m[2]) == int(m[1], 16) else None for m in read]
+    except FileNotFoundError:
+        return []
+    except OSError:
+        return [None]
+
+
+def _damaged_in(journal: Path, since: int) -> int:
+    """How many damaged lines there are, unless the whole journal is older than this."""
+    lines = _lines(journal)
+    sound = [line[0] for line in lines if line]
+    return (len(lines) - len(sound)) * (not sound or max(sound) >= since)
+
+
+def _age(line: tuple[int, bytes] | None) -> int:
+    return line[0] if line else 0
+
+
+def _put(path: Path, data: bytes) -> None:
+    """Has it on disk for certain, there being nothing at that path to lose."""
+    try:
+        if path.is_dir():
+            _remove(path)
+        with os.fdopen(_open_private(path, os.O_TRUNC), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        path.unlink(missing_ok=True)  # a full disk has better use for the room
+        raise
+
+
+def _move(path: Path, to: Path) -> None:
+    if to.is_dir():
+        _remove(to)
+    path.replace(to)
+
+
+def _open_private(path: Path, flags: int) -> int:
+    """A descriptor for writing, of a file with mode 600 whatever the umask is."""
+    if path.is_dir():
+        _remove(path)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
+    os.fchmod(file, 0o600)
+    return file
+
+
+def _synchronise(path: Path) -> None:
+    """Has a file, or the entries of a folder, on disk for certain."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _aside(document: Path) -> list[Path]:
+    """What was set aside of it, oldest first."""
+    begins = f"{document.name}.damaged-"
+    with suppress(OSError):
+        names = [name for name in os.listdir(document.parent) if name.startswith(begins)]  # noqa: PTH208 - 10,000 paths
+        numbers = sorted(int(name[len(begins) :]) for name in names if name[len(begins) :].isdecimal())
+        return [document.with_name(f"{begins}{number}") for number in numbers]
+    return []
+
+
+def _set_aside(document: Path) -> None:
+    """Out of the way, under a name that nothing has."""
+    there = _aside(document)
+    for path in there[: 1 - MOST_ASIDE]:
+        _remove(path)
+    last = int(there[-1].name.rpartition("-")[2]) if there else 0
+    document.rename(document.with_name(f"{document.name}.damaged-{last + 1}"))
+
+
+def _remove(path: Path) -> bool:
+    """Gives whether there was anything. A folder that somebody put among the documents is left alone."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    except IsADirectoryError:
+        if OWN not in path.parts:
+            return False
+        shutil.rmtree(path)
+    return True
+
+
+@contextmanager
+def _refusing(what: str, done: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{what!r} could not be {done}: {error.strerror or error}.") from error

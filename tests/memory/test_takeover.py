@@ -1,0 +1,120 @@
+"""memory/takeover.py: what an earlier version left in folders is taken over once, and is gone there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+from structlog.testing import capture_logs
+
+from memory.stores import check_stores, open_stores
+from memory.transcript import GUILD, MESSAGE, to_message
+from state import SessionManager
+from state.sealing import read_keys
+from state.session_files import SessionFiles
+from state.store import Key, Row, WrongKeyError
+from tests.state.conftest import KEY
+from tests.state.test_sealing import OTHER
+from tests.support.lives import on_disk
+from tests.support.people import ANNA, CHANNEL, said
+
+FIRST, SECOND, THIRD = (said(ANNA, f"word {n}") for n in range(3))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """As an earlier version left it when it was killed."""
+    folder = tmp_path / "state"
+    channels = SessionFiles(folder / "channels")
+    channels.write(str(CHANNEL), b'{"version":1,"layers":{"prompts":1,"miniapps":{"a":1}}}')
+    channels.append(str(CHANNEL), b'{"prompts":null,"unfinished":[2]}')
+    SessionFiles(folder / "process").append("process", b'{"alive":"now"}')
+    manager = SessionManager(folder / "sessions")
+    session = manager.create_session(str(CHANNEL), {"channel_id": CHANNEL, "guild_id": 70})
+    session.add_message(to_message(FIRST))
+    session.add_message(to_message(SECOND))
+    later = manager.create_continuation_session(session, f"{CHANNEL}.1")
+    later.add_message(to_message(THIRD))
+    return folder
+
+
+def rows(folder: Path, kind: str, keys: str | None = None) -> list[Row]:
+    store = open_stores(folder, None, keys)()
+    found = store.read(kind)
+    store.close()
+    return found
+
+
+def test_all_of_it_is_there_and_the_folders_are_gone(folder: Path) -> None:
+    with capture_logs() as logs:
+        assert [row.id for row in rows(folder, MESSAGE)] == [m.message_id for m in (FIRST, SECOND, THIRD)]
+    assert [entry["event"] for entry in logs] == ["earlier_state_taken_over"]
+    found = {kind: rows(folder, kind) for kind in ("prompts", "miniapps", "unfinished", "alive", GUILD)}
+    assert found == {
+        "prompts": [],
+        "miniapps": [Row(CHANNEL, 0, b'{"a":1}')],
+        "unfinished": [Row(CHANNEL, 0, b"[2]")],
+        "alive": [Row(0, 0, b'"now"')],
+        GUILD: [Row(CHANNEL, 0, b'{"guild_id":%d}' % 70)],
+    }
+    assert [path.name for path in folder.iterdir()] == ["parley.db"]
+
+
+def test_what_is_stored_already_counts_and_files_of_others_stay(folder: Path) -> None:
+    (folder / "channels" / "notes.txt").write_text("mine")
+    (folder / "sessions" / "notes.json").write_text("{}")
+    later = open_stores(folder.with_name("later"), None, None)()
+    later.write({Key("unfinished", CHANNEL): b"[3]"})
+    later.close()
+    (folder.with_name("later") / "parley.db").rename(folder / "parley.db")
+    assert rows(folder, "unfinished") == [Row(CHANNEL, 0, b"[3]")]
+    assert (folder / "channels" / "notes.txt").read_text() == "mine"
+    assert (folder / "sessions" / "notes.json").read_text() == "{}"
+
+
+def test_what_cannot_be_read_or_is_of_another_channel_is_set_aside_and_logged(folder: Path) -> None:
+    (folder / "channels" / f"{CHANNEL}.json").write_text('{"version": 99}')
+    other = folder / "sessions" / f"{CHANNEL + 1}.json"
+    other.write_bytes((folder / "sessions" / f"{CHANNEL}.json").read_bytes())
+    with capture_logs() as logs:
+        found = rows(folder, MESSAGE)
+    assert {row.channel for row in found} == {CHANNEL}
+    damaged = [(e["kind"], Path(e["set_aside"])) for e in logs if e["event"] == "earlier_document_damaged"]
+    assert sorted(kind for kind, _ in damaged) == ["channels", "sessions"]
+    assert all(path.is_file() for _, path in damaged)
+    assert not rows(folder, "unfinished")
+    store = open_stores(folder, None, None)()
+    store.drop_aside(float("inf"))
+    assert not [path for _, path in damaged if path.exists()]
+
+
+def test_what_was_sealed_is_taken_over_sealed_and_with_its_key_alone(folder: Path) -> None:
+    seal = read_keys(KEY)
+    for kind, name in (("sessions", str(CHANNEL)), ("seal", "seal")):
+        files = SessionFiles(folder / kind)
+        content = files.read(name).content or b'{"sealed_by":"STATE_KEY"}'
+        half = len(content) // 2
+        tokens = [seal.seal(b"0/2 " + content[:half]).decode(), seal.seal(b"1/2 " + content[half:]).decode()]
+        records = files.read(name).records
+        files.write(name, orjson.dumps({"sealed": tokens}))
+        for record in records:
+            files.append(name, record)
+        files.close()
+    for keys in (None, OTHER):
+        with pytest.raises(WrongKeyError):
+            check_stores(folder, None, keys)
+    check_stores(folder, None, KEY)
+    assert [row.id for row in rows(folder, MESSAGE, KEY)] == [m.message_id for m in (FIRST, SECOND, THIRD)]
+    assert not on_disk(folder, "word 1")
+
+
+def test_where_it_cannot_be_written_it_stays_for_the_next_start(folder: Path) -> None:
+    (folder / "parley.db").mkdir()
+    (folder / "aside").write_text("in the way")
+    with capture_logs() as logs:
+        assert rows(folder, MESSAGE) == []
+    assert "earlier_state_left" in [entry["event"] for entry in logs]
+    (folder / "parley.db").rmdir()
+    (folder / "aside").unlink()
+    assert len(rows(folder, MESSAGE)) == 3
