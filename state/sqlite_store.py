@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -34,11 +35,8 @@ CREATE = """
     PRAGMA user_version = 1;
 """
 PLACED = "live AND kind = ? AND channel = ? AND id = ?"
-DAMAGES = {
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_ERROR,
-}  # the last: of a schema that is not ours
+IN_USE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+DAMAGES = {*IN_USE, sqlite3.SQLITE_ERROR}  # the last: of a schema that is not ours
 
 
 class SQLiteStore:
@@ -49,6 +47,7 @@ class SQLiteStore:
         self._seal = seal
         self._db: sqlite3.Connection | None = None
         self._dead = 0
+        self._is_damaged = False
 
     def read(
         self,
@@ -152,17 +151,21 @@ class SQLiteStore:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._db = self._opened()
             yield self._db
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             self.close()
+            # The check when it is opened does not find all damage.
+            self._is_damaged = _is_damage(error, IN_USE)
             if isinstance(error, StoreError):
                 raise
             raise StoreError(f"{self._path} could not be {done}: {error}.") from error
 
     def _opened(self) -> sqlite3.Connection:
+        if self._is_damaged and self._path.is_file():
+            return self._rescued("it failed in use")
         try:
             return _connected(self._path)
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode not in DAMAGES:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if not _is_damage(error, DAMAGES):
                 raise
             return self._rescued(str(error))
         except IsADirectoryError:
@@ -180,6 +183,7 @@ class SQLiteStore:
         for key, value in rows.items():
             self._put(db, key, value)
         db.execute("COMMIT")
+        self._is_damaged = False
         log.error("database_damaged", file=str(self._path), detail=detail, rows_kept=len(rows), set_aside=str(aside))
         return db
 
@@ -189,6 +193,12 @@ def set_aside(path: Path, folder: Path) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     aside = next(to for n in range(1_000_000) if not (to := folder / f"{path.name}.{n}").exists())
     return path.rename(aside)
+
+
+def _is_damage(error: Exception, damages: Collection[int]) -> bool:
+    """Where a name in the schema is damaged not even the error can be decoded."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(error, UnicodeDecodeError) or (code is not None and code & 0xFF in damages)
 
 
 def _connected(path: Path) -> sqlite3.Connection:
@@ -210,6 +220,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     except BaseException:
         db.close()
         raise
+    db.text_factory = partial(str, encoding="utf-8", errors="replace")  # of a damaged value, which is refused
     return db
 
 
@@ -218,7 +229,7 @@ def _salvaged(path: Path) -> dict[Key, bytes]:
     rows: dict[Key, bytes] = {}
     number, step = 0, 1
     sql = "SELECT number, kind, channel, id, value FROM row NOT INDEXED WHERE live AND number > ? ORDER BY number"
-    with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as db:
+    with suppress(sqlite3.Error, UnicodeDecodeError), closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA writable_schema = ON")  # or a file that was cut off is not read at all
         while step < 2**40:  # behind a page that cannot be read there may be others
             try:

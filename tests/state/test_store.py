@@ -197,6 +197,10 @@ def _of_another_version(path: Path) -> None:
     db.close()
 
 
+def _name_damaged(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"indexplacerow", b"indexpl\xffcerow"))
+
+
 def _made_a_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
@@ -206,6 +210,7 @@ DAMAGES: list[tuple[Callable[[Path], object], int]] = [
     (_truncated, 100),
     (_page_lost, 250),
     (_of_another_version, 400),
+    (_name_damaged, 400),
     (_flipped, 0),
     (lambda path: path.write_bytes(b""), 0),
     (lambda path: path.write_bytes(b"nonsense" * 1_000), 0),
@@ -240,6 +245,39 @@ def test_a_damaged_database_is_set_aside_and_what_can_be_read_is_kept(
     with capture_logs() as logs:
         assert SQLiteStore(path).read("said", 6) == [Row(6, 1, b"goes on")]
     assert not logs
+    store.close()
+
+
+def test_damage_that_shows_only_in_use_is_mended_with_the_next_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        error = sqlite3.DatabaseError("database disk image is malformed")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT | 3 << 8  # of an index
+        raise error
+
+    store = SQLiteStore(tmp_path / "db")
+    store.write({Key("said", 5, 1): b"1"})
+    monkeypatch.setattr(store, "_put", failing)
+    with pytest.raises(StoreError, match="malformed"):
+        store.write({Key("said", 5, 2): b"2"})
+    monkeypatch.undo()
+    with capture_logs() as logs:
+        store.write({Key("said", 5, 2): b"2"})
+        store.write({Key("said", 5, 3): b"3"})
+    assert [entry["event"] for entry in logs] == ["database_damaged"]
+    assert [row.value for row in store.read("said", 5)] == [b"1", b"2", b"3"]
+    store.close()
+
+
+def test_a_value_that_became_text_costs_that_row_alone(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "db")
+    store.write({Key("said", 5, 1): b"1", Key("said", 5, 2): b"2"})
+    store.close()
+    with sqlite3.connect(tmp_path / "db") as db:
+        db.execute("UPDATE row SET value = CAST(x'ff41' AS TEXT) WHERE id = 1")
+    db.close()
+    assert store.read("said", 5) == [Row(5, 1, None), Row(5, 2, b"2")]
     store.close()
 
 
