@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -14,7 +16,7 @@ from structlog.testing import capture_logs
 
 from memory.keeper import Encode, Keeper
 from memory.layers import as_json
-from state.store import SQLiteStore, Store, StoreError
+from state.store import Key, SQLiteStore, Store, StoreError
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 
@@ -165,6 +167,58 @@ async def test_a_disk_that_fails_is_told_to_who_waits(bench: Bench) -> None:
     bench.folder.unlink()
     bench.keeper.touch("things", CHANNEL)
     assert await bench.keeper.settled()
+    await bench.keeper.close()
+
+
+async def test_settled_tells_of_what_was_told_before_it_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.channels = {CHANNEL: ["a"], OTHER: ["b"]}
+    write, is_going, go_on = SQLiteStore.write, threading.Event(), threading.Event()
+
+    def slow(store: SQLiteStore, changes: Mapping[Key, bytes | None]) -> None:
+        if any(key.channel == OTHER for key in changes):
+            is_going.set()
+            assert go_on.wait(5)
+        write(store, changes)
+
+    monkeypatch.setattr(SQLiteStore, "write", slow)
+    bench.keeper.touch("things", CHANNEL)
+    settled = asyncio.create_task(bench.keeper.settled())
+    await asyncio.sleep(0)
+    bench.keeper.touch("things", OTHER)
+    bench.keeper._flush()
+    bench.keeper._writer._hand_over()
+    assert is_going.wait(5)  # the first is stored, and the second is being written when it is told of the first
+    try:
+        async with asyncio.timeout(2):
+            assert await settled
+        assert on_disk(bench.folder, '["a"]')
+        assert not on_disk(bench.folder, '["b"]')
+    finally:
+        go_on.set()
+        await bench.keeper.close()
+
+
+@pytest.mark.parametrize("fails", [CHANNEL, OTHER])
+async def test_settled_does_not_tell_of_what_failed_after_it(
+    bench: Bench, fails: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.channels = {CHANNEL: ["a"], OTHER: ["b"]}
+    write = SQLiteStore.write
+
+    def failing(store: SQLiteStore, changes: Mapping[Key, bytes | None]) -> None:
+        if any(key.channel == fails for key in changes):
+            raise StoreError("no room")
+        write(store, changes)
+
+    monkeypatch.setattr(SQLiteStore, "write", failing)
+    with capture_logs():
+        bench.keeper.touch("things", CHANNEL)
+        first = asyncio.create_task(bench.keeper.settled())
+        await asyncio.sleep(0)
+        bench.keeper.touch("things", OTHER)
+        second = asyncio.create_task(bench.keeper.settled())
+        assert (await first, await second) == (fails != CHANNEL, False)
+    monkeypatch.undo()
     await bench.keeper.close()
 
 
