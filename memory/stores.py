@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
-from memory.takeover import check_earlier, take_over
+from memory.takeover import EarlierFolder, OpenEarlier, check_earlier, take_over
 from state.sealing import Seal, read_keys
 from state.sqlite_store import SQLiteStore
 from state.stored import Key, Store, StoreError, WrongKeyError
+
+if TYPE_CHECKING:
+    from state.redis_store import RedisStore
 
 log = structlog.get_logger()
 
@@ -28,8 +33,7 @@ def open_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> Cal
 
     def open_store() -> Store:
         store = _store(state_dir, redis_url, seal)
-        if not redis_url:
-            take_over(state_dir, store, seal)
+        take_over(_earlier(state_dir, store), store, seal)
         return store
 
     return open_store
@@ -46,8 +50,7 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
     store = _store(state_dir, redis_url, seal)
     try:
         store.read(CHECK)
-        if not redis_url:
-            check_earlier(state_dir, seal)
+        check_earlier(_earlier(state_dir, store), seal)
         if seal:
             # By this row the next start tells whether its key fits.
             store.write({Key(CHECK, 0): b'{"sealed_by":"STATE_KEY"}'})
@@ -60,9 +63,14 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
         store.close()
 
 
-def _store(state_dir: Path, redis_url: str | None, seal: Seal | None) -> Store:
+def _store(state_dir: Path, redis_url: str | None, seal: Seal | None) -> SQLiteStore | RedisStore:
     if redis_url is None:
         return SQLiteStore(state_dir / DATABASE, seal=seal)
     from state.redis_store import RedisStore  # noqa: PLC0415 - only who sets REDIS_URL needs its client
 
     return RedisStore(redis_url, seal=seal)
+
+
+def _earlier(state_dir: Path, store: SQLiteStore | RedisStore) -> OpenEarlier:
+    """Where an earlier version kept what this store keeps now."""
+    return partial(EarlierFolder, state_dir) if isinstance(store, SQLiteStore) else store.earlier

@@ -1,23 +1,23 @@
-"""A STATE_DIR of earlier versions, a folder of JSON files and journals for each kind, taken over at the first start.
+"""What earlier versions left, documents with journals in a folder or in Redis, taken over at the first start.
 
-Its documents were made of layers, its sessions of messages; each may be sealed.
+Their documents were made of layers, their sessions of messages; each may be sealed.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 import structlog
 
 from memory.transcript import GUILD, MESSAGE
 from state.sealing import Seal, unsealed
-from state.session_files import OWN, SessionFiles, Stored
+from state.session_files import OWN, Opened, SessionFiles, Stored
 from state.sqlite_store import ASIDE, set_aside
 from state.stored import Key, Store, StoreError
 
@@ -26,63 +26,114 @@ log = structlog.get_logger()
 KINDS = CHANNELS, PROCESS, SESSIONS, SEAL = ("channels", "process", "sessions", "seal")
 
 
-def check_earlier(state_dir: Path, seal: Seal | None) -> None:
+class Earlier(Protocol):
+    """The documents of one kind, as an earlier version left them. Raises StoreError for what it cannot do."""
+
+    def is_left(self) -> bool:
+        """Whether there is anything."""
+
+    def names(self) -> list[str]:
+        """Of all documents."""
+
+    def read(self, name: str, opened: Opened, record: Opened) -> Stored:
+        """As `SessionFiles.read`."""
+
+    def set_aside(self, name: str) -> str:
+        """Moves a document to where `Store.drop_aside` deletes it, and says where that is; empty where it cannot."""
+
+    def delete(self, name: str) -> bool: ...
+
+    def clear(self) -> None:
+        """Deletes what is left beside the documents."""
+
+
+class EarlierFolder(SessionFiles):
+    """An `Earlier` in a folder of STATE_DIR, where what is of others stays."""
+
+    def __init__(self, state_dir: Path, kind: str) -> None:
+        super().__init__(state_dir / kind)
+        self._of_kind = state_dir / kind
+
+    def is_left(self) -> bool:
+        return (self._of_kind / OWN).is_dir()
+
+    def set_aside(self, name: str) -> str:
+        with suppress(OSError):
+            return str(set_aside(self.file_of(name), self._of_kind.parent / ASIDE))
+        return ""
+
+    def clear(self) -> None:
+        own = self._of_kind / OWN
+        with suppress(OSError):
+            for path in [*self._of_kind.glob("*.json.damaged-*"), *sorted(own.rglob("*"), reverse=True), own]:
+                path.rmdir() if path.is_dir() else path.unlink()
+            self._of_kind.rmdir()
+
+
+OpenEarlier = Callable[[str], Earlier]
+"""(kind) -> its documents."""
+
+
+def check_earlier(open_earlier: OpenEarlier, seal: Seal | None) -> None:
     """Raises WrongKeyError where the keys do not fit what an earlier version left."""
-    if (state_dir / SEAL).is_dir():
-        _read(SessionFiles(state_dir / SEAL), "seal", seal)
+    if (earlier := open_earlier(SEAL)).is_left():
+        _read(earlier, SEAL, seal)
 
 
-def take_over(state_dir: Path, store: Store, seal: Seal | None) -> None:
+def take_over(open_earlier: OpenEarlier, store: Store, seal: Seal | None) -> None:
     """Stores what an earlier version left, and deletes it there. What cannot be read is set aside; both are logged.
 
-    A kill before the end has it begin anew; what is stored already counts. Raises WrongKeyError.
+    A kill before the end has it begin anew; what is stored already counts.
     """
-    if not any((state_dir / kind / OWN).is_dir() for kind in KINDS):
-        return
+    earlier = {kind: open_earlier(kind) for kind in KINDS}
     try:
+        if not any(documents.is_left() for documents in earlier.values()):
+            return
         taken = 0
         for kind in KINDS[:-1]:
-            files = SessionFiles(state_dir / kind)
-            for name in filter(partial(_is_ours, kind), files.names()):
-                taken += _take(state_dir, kind, name, store, seal)
-        store.sync()
-        SessionFiles(state_dir / SEAL).delete("seal")
-        for kind in KINDS:
-            _clear(state_dir / kind)
+            for name in filter(partial(_is_ours, kind), earlier[kind].names()):
+                taken += _take(earlier[kind], kind, name, store, seal)
+        earlier[SEAL].delete(SEAL)
+        for documents in earlier.values():
+            documents.clear()
     except StoreError as error:
-        log.error("earlier_state_left", folder=str(state_dir), error=str(error), meaning="the next start tries again")
+        log.error(
+            "earlier_state_left",
+            error=str(error),
+            meaning="what an earlier version kept, also who opted out, does not count yet; the next start tries again",
+            remedy="mend what the error names, and start again",
+        )
         return
-    log.info("earlier_state_taken_over", folder=str(state_dir), rows=taken)
+    log.info("earlier_state_taken_over", rows=taken)
 
 
 def _is_ours(kind: str, name: str) -> bool:
     return name == PROCESS if kind == PROCESS else name.partition("." if kind == SESSIONS else "\0")[0].isdecimal()
 
 
-def _take(state_dir: Path, kind: str, name: str, store: Store, seal: Seal | None) -> int:
+def _take(earlier: Earlier, kind: str, name: str, store: Store, seal: Seal | None) -> int:
     """How many rows a document came to."""
-    files, rows = SessionFiles(state_dir / kind), {}
+    rows: dict[Key, bytes] = {}
     try:
-        stored = _read(files, name, seal)
+        stored = _read(earlier, name, seal)
         problem = stored.notice
         rows = dict(_messages(name, stored) if kind == SESSIONS else _layers(kind, name, stored))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         problem = str(error)
     known = {Key(*place, row.id) for place in {key[:2] for key in rows} for row in store.read(*place)}
     store.write({key: value for key, value in rows.items() if key not in known})
+    store.sync()  # or a power cut could take both
     if problem:
-        aside = ""
-        with suppress(OSError):
-            aside = str(set_aside(files.file_of(name), state_dir / ASIDE))
+        aside = earlier.set_aside(name)
         log.warning(
             "earlier_document_damaged", kind=kind, name=name, detail=problem, rows_kept=len(rows), set_aside=aside
         )
-    files.delete(name)
+    earlier.delete(name)
     return len(rows)
 
 
-def _read(files: SessionFiles, name: str, seal: Seal | None) -> Stored:
-    return files.read(name, partial(_opened, seal=seal), partial(_unwrapped, seal=seal))
+def _read(earlier: Earlier, name: str, seal: Seal | None) -> Stored:
+    return earlier.read(name, partial(_opened, seal=seal), partial(_unwrapped, seal=seal))
 
 
 def _opened(content: bytes, seal: Seal | None) -> bytes:
@@ -128,11 +179,3 @@ def _messages(name: str, stored: Stored) -> Iterator[tuple[Key, bytes]]:
     for message in [*session["messages"], *(orjson.loads(record)["message"] for record in stored.records)]:
         if isinstance(message_id := message["metadata"].get("message_id"), int):
             yield Key(MESSAGE, channel, message_id), orjson.dumps(message)
-
-
-def _clear(folder: Path) -> None:
-    """Deletes what else is ours in the folder; what is of others stays."""
-    with suppress(OSError):
-        for path in [*folder.glob("*.json.damaged-*"), *sorted((folder / OWN).rglob("*"), reverse=True), folder / OWN]:
-            path.rmdir() if path.is_dir() else path.unlink()
-        folder.rmdir()

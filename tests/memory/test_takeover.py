@@ -1,11 +1,14 @@
-"""memory/takeover.py: what an earlier version left in folders is taken over once, and is gone there."""
+"""memory/takeover.py: what an earlier version left, in folders or in Redis, is taken over once, and is gone there."""
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 import pytest
+import redis
 from structlog.testing import capture_logs
 
 from memory.stores import check_stores, open_stores
@@ -13,11 +16,13 @@ from memory.transcript import GUILD, MESSAGE, to_message
 from state import SessionManager
 from state.sealing import read_keys
 from state.session_files import SessionFiles
-from state.store import Key, Row, WrongKeyError
-from tests.state.conftest import KEY
+from state.store import Key, Row, StoreError, WrongKeyError
+from tests.state.conftest import KEY, redis_url
 from tests.state.test_sealing import OTHER
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, CHANNEL, said
+
+__all__ = ["redis_url"]
 
 FIRST, SECOND, THIRD = (said(ANNA, f"word {n}") for n in range(3))
 
@@ -118,3 +123,104 @@ def test_where_it_cannot_be_written_it_stays_for_the_next_start(folder: Path) ->
     (folder / "parley.db").rmdir()
     (folder / "aside").unlink()
     assert len(rows(folder, MESSAGE)) == 3
+
+
+# In Redis
+
+
+@pytest.fixture
+def there(redis_url: str) -> Iterator[redis.Redis]:
+    """As an earlier version left it."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushdb()
+        layers = b'{"version":1,"layers":{"prompts":1,"miniapps":{"a":1}}}'
+        leave(client, "channels", str(CHANNEL), layers, b' {"prompts":null}', b"=" + b64encode(b'{"unfinished":\n[2]}'))
+        leave(client, "process", "process", None, b' {"opted_out":[7]}')
+        session = {"messages": [to_message(FIRST).to_dict()], "metadata": {"channel_id": CHANNEL, "guild_id": 70}}
+        record = b" " + orjson.dumps({"message": to_message(SECOND).to_dict()})
+        leave(client, "sessions", str(CHANNEL), orjson.dumps(session), record)
+        client.set(f"parley:sessions::damaged:{CHANNEL}", b"a secret")
+        yield client
+        client.flushdb()
+
+
+def leave(client: redis.Redis, kind: str, name: str, content: bytes | None, *records: bytes) -> None:
+    if content is not None:
+        client.set(f"parley:{kind}::document:{name}", content)
+    if records:
+        client.rpush(f"parley:{kind}::records:{name}", *records)
+    client.zadd(f"parley:{kind}::names", {name: 1.0})
+
+
+def in_redis(url: str, kind: str, keys: str | None = None) -> list[Row]:
+    store = open_stores(Path("nowhere"), url, keys)()
+    found = store.read(kind)
+    store.close()
+    return found
+
+
+def earlier_keys(client: redis.Redis) -> list[bytes]:
+    return [key for key in client.scan_iter() if not key.startswith(b"parley:rows:")]
+
+
+def test_all_of_it_is_taken_over_in_redis_too(redis_url: str, there: redis.Redis) -> None:
+    with capture_logs() as logs:
+        assert [row.id for row in in_redis(redis_url, MESSAGE)] == [FIRST.message_id, SECOND.message_id]
+        assert in_redis(redis_url, "opted_out") == [Row(0, 0, b"[7]")]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("earlier_state_taken_over", "info")]
+    found = {kind: in_redis(redis_url, kind) for kind in ("prompts", "miniapps", "unfinished", GUILD)}
+    assert found == {
+        "prompts": [],
+        "miniapps": [Row(CHANNEL, 0, b'{"a":1}')],
+        "unfinished": [Row(CHANNEL, 0, b"[2]")],
+        GUILD: [Row(CHANNEL, 0, b'{"guild_id":70}')],
+    }
+    assert not earlier_keys(there)
+
+
+def test_what_is_damaged_in_redis_is_set_aside_until_something_has_to_go(redis_url: str, there: redis.Redis) -> None:
+    leave(there, "channels", str(CHANNEL), b'{"version": 99, "a": "secret"}')
+    leave(there, "sessions", f"{CHANNEL + 1}", b'{"sealed": 5}')
+    with capture_logs() as logs:
+        assert len(in_redis(redis_url, MESSAGE)) == 2
+    damaged = [entry for entry in logs if entry["event"] == "earlier_document_damaged"]
+    assert sorted(entry["kind"] for entry in damaged) == ["channels", "sessions"]
+    assert {entry["log_level"] for entry in damaged} == {"warning"}
+    assert not earlier_keys(there)
+    (aside,) = {entry["set_aside"] for entry in damaged}
+    assert "secret" in str(there.zrange(aside, 0, -1))
+    store = open_stores(Path("nowhere"), redis_url, None)()
+    store.drop_aside(1.0)
+    assert there.zcard(aside) == 2
+    store.drop_aside(float("inf"))
+    assert not there.exists(aside)
+    store.close()
+
+
+def test_what_was_sealed_in_redis_is_taken_over_with_its_key_alone(redis_url: str, there: redis.Redis) -> None:
+    seal = read_keys(KEY)
+    leave(there, "seal", "seal", orjson.dumps({"sealed": [seal.seal(b'0/1 {"sealed_by":"STATE_KEY"}').decode()]}))
+    leave(there, "process", "process", None, b"*" + seal.seal(b'{"opted_out":[8]}'))
+    for keys in (None, OTHER):
+        with pytest.raises(WrongKeyError):
+            check_stores(Path("nowhere"), redis_url, keys)
+    check_stores(Path("nowhere"), redis_url, KEY)
+    assert in_redis(redis_url, "opted_out", KEY) == [Row(0, 0, b"[8]")]
+    assert not earlier_keys(there)
+
+
+def test_what_cannot_be_taken_over_from_redis_is_told_and_stays(
+    redis_url: str, there: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("no room")
+
+    before = sorted(earlier_keys(there))
+    with monkeypatch.context() as patch, capture_logs() as logs:
+        patch.setattr("state.redis_store.RedisStore.write", full)
+        assert in_redis(redis_url, MESSAGE) == []
+    (entry,) = logs
+    assert (entry["event"], entry["log_level"], entry["error"]) == ("earlier_state_left", "error", "no room")
+    assert "start again" in entry["remedy"]
+    assert sorted(earlier_keys(there)) == before
+    assert len(in_redis(redis_url, MESSAGE)) == 2
