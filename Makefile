@@ -57,7 +57,7 @@ eval: .venv/dev.stamp $(if $(wildcard $(ROOMS)/*.jsonl),$(LEFT_OUT)/irc.json)
 	$(BIN)/python -m evals.measure_resolutions $(RESOLUTIONS) && exit $$((rooms + decisions))
 
 $(LEFT_OUT)/irc.json: evals/train.py evals/rows.py evals/data/rooms.jsonl followup/features.py followup/text_features.py
-	@echo "Training the models that have not seen a file of rooms: some minutes."
+	@echo "Training the models that have not seen a file of rooms: some 20 minutes."
 	@$(TRAIN) --out $(LEFT_OUT)/model.json >/dev/null
 
 train: .venv/dev.stamp
