@@ -29,7 +29,7 @@ from memory.holders import Forget
 from memory.lock import InUseError, in_use
 from memory.stores import check_stores
 from service import INTENTS, RefusedError, playground, serve, shown_in
-from state.store import StoreError, WrongKeyError
+from storage.store import StoreError, WrongKeyError
 from web.health import Health
 from web.logs import configure_logging
 from wiring import Parts, build_followup, where

@@ -35,7 +35,7 @@ from state.agent_state import GENERAL, AgentState, read_agent_state
 from state.declines import Declines
 from state.engagement import Engagement, Standing
 from state.message import MessageRecord, Source
-from state.names import add_to, called_by_name, index_of
+from understanding.names import add_to, called_by_name, index_of
 
 __all__ = [
     "ChannelConversation",

@@ -23,10 +23,10 @@ from followup.model import Eagerness, FollowupModel, load_model
 from followup.probation import passed_over, pending, without
 from state.engagement import RECENT, Engagement
 from state.message import MessageRecord
-from state.names import called_by_name
-from state.remarks import MAX_REMARK_WORDS, Remark, bare_remark
-from state.stopping import stops_person
-from state.wording import Wording, read
+from understanding.acknowledgements import MAX_REMARK_WORDS, Remark, bare_remark
+from understanding.names import called_by_name
+from understanding.stopping import stops_person
+from understanding.wording import Wording, read
 
 JUDGE_DEADLINE_SECONDS = 3.0
 QUIET_CHANNEL_PEOPLE = 4

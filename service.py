@@ -16,7 +16,7 @@ import structlog
 from discord.backoff import ExponentialBackoff
 
 from decider import LoggedDecision
-from state.store import WrongKeyError
+from storage.store import WrongKeyError
 from web.health import Health, start_http, watch_gateway, watch_loop
 
 if TYPE_CHECKING:

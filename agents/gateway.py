@@ -74,8 +74,8 @@ class AgentRequest:
     asked is resolved, and it goes on from there. asked: for whom tools run. tell_stage: told what the agent is doing
     before it goes on to speak, in a few words.
     state: what this agent left to be given back to it. shared: what people mentioned last, for every agent alike, as of
-    state/shared_context.py; like the notes it is for this turn only. is_private: somebody who asks does not want to be
-    kept. may_decline: nobody called the bot, so that the agent may keep silent.
+    understanding/shared_context.py; like the notes it is for this turn only. is_private: somebody who asks does not
+    want to be kept. may_decline: nobody called the bot, so that the agent may keep silent.
     """
 
     history: Sequence[ModelMessage]

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from functools import lru_cache
 
 from state.agent_state import GENERAL
-from state.wording import NOT_WORDS, TOO_COMMON
+from understanding.wording import NOT_WORDS, TOO_COMMON
 
 YOURSELF = "yourself"  # the general agent, to those who talk to the bot
 

@@ -12,7 +12,7 @@ from agents.declining import STAY_SILENT, TOKEN
 from agents.gateway import AgentRequest
 from conversation import MessageRecord
 from llm_history import indented, told
-from state.shared_context import in_words
+from understanding.shared_context import in_words
 
 # What is told of a channel that went on for long without the bot.
 MAX_TRANSCRIPT_MESSAGES = 60

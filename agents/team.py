@@ -9,7 +9,7 @@ from agents.gateway import AgentGateway, Place
 from conversation import ChannelConversation, MessageRecord
 from state.agent_state import GENERAL
 from state.message import as_one
-from state.shared_context import shared_context
+from understanding.shared_context import shared_context
 
 RECENT_MESSAGES = 12
 

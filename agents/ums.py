@@ -21,7 +21,7 @@ from delivery.split import is_blank
 from llm_history import indented
 from state.agent_state import UMSState
 from state.message import without_call
-from state.shared_context import in_words
+from understanding.shared_context import in_words
 
 log = structlog.get_logger()
 

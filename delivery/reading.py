@@ -11,7 +11,7 @@ import discord
 from conversation import ChannelConversation, MessageRecord
 from incoming import Incoming
 from llm_history import REPLY_EXCERPT
-from state.name_calls import called_as, may_call
+from understanding.name_calls import called_as, may_call
 
 SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.reply})
 MAX_IMAGES = 4

@@ -32,7 +32,7 @@ from evals.resolutions import (
     SelectionRow,
     read_rows,
 )
-from state.wording import words_of
+from understanding.wording import words_of
 
 BOT = "Parley"
 NUMBER_ALONE = re.compile(r"\W*(\d+)\W*")

@@ -17,10 +17,10 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 
 from evals.examples import ExampleError, read_lines
-from state.cancel import calls_off
-from state.confirmation import confirm
-from state.enrichment import enrich
-from state.selection import choose
+from understanding.cancel import calls_off
+from understanding.confirmation import confirm
+from understanding.enrichment import enrich
+from understanding.selection import choose
 
 Prediction = int | bool | dict[str, bool | str] | None
 

@@ -2,7 +2,7 @@
 
 One function, for the running bot and for training alike. Everything comes from the channel's conversation: the last
 12 messages, the bot's last 3 and the author's last 2 (300 messages back at most), and the engagement. What a text alone
-tells is read once for each message (state/wording.py), and so is whom it names (state/names.py).
+tells is read once for each message (understanding/wording.py), and so is whom it names (understanding/names.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from itertools import islice
 from conversation import ChannelConversation
 from state.engagement import RECENT, Engagement, Mark, Standing
 from state.message import MessageRecord
-from state.names import called_by_name, named_in
-from state.wording import TALK, Wording, words_of
+from understanding.names import called_by_name, named_in
+from understanding.wording import TALK, Wording, words_of
 
 Features = Mapping[str, float]
 """Name to value, always the same names in the same order. What there is not has a value beyond all others."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from conversation import ChannelConversation
 from state.message import MessageRecord
-from state.remarks import bare_remark
+from understanding.acknowledgements import bare_remark
 
 REACH = 12  # messages back
 PASSED_OVER = 3  # messages of people after which nobody will take it up any more

@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import sqrt
 from zlib import crc32
 
-from state.wording import Wording
+from understanding.wording import Wording
 
 BITS = 17
 SIZE = 1 << BITS

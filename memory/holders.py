@@ -24,10 +24,10 @@ from offers.offer_channels import OfferChannels
 from offers.proactive_offers import ProactiveOffers
 from state.awaiting import ConversationStateManager
 from state.message import Source
-from state.stopping import Stop, read_stop
 from turns.lanes import Turns
 from turns.ledger import Ledger, read_unfinished
 from turns.records import Records
+from understanding.stopping import Stop, read_stop
 
 
 @dataclass(frozen=True, slots=True)

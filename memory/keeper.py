@@ -20,7 +20,7 @@ from conversation import MessageRecord
 from memory.search import Search
 from memory.transcript import GUILD, MESSAGE, PAGE, Change, Transcript, expire, forget_person
 from memory.writer import SETTLE_SECONDS, Writer
-from state.stored import ANY, Key, Store
+from storage.store import ANY, Key, Store
 
 log = structlog.get_logger()
 

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from filelock import FileLock, Timeout
 
-from state.store import StoreError
+from storage.store import StoreError
 
 log = structlog.get_logger()
 

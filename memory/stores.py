@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import structlog
 
 from memory.takeover import EarlierFolder, OpenEarlier, check_earlier, take_over
-from state.sealing import Seal, read_keys
-from state.sqlite_store import SQLiteStore
-from state.stored import Key, Store, StoreError, WrongKeyError
+from storage.sealing import Seal, read_keys
+from storage.sqlite_store import SQLiteStore
+from storage.store import Key, Store, StoreError, WrongKeyError
 
 if TYPE_CHECKING:
-    from state.redis_store import RedisStore
+    from storage.redis_store import RedisStore
 
 log = structlog.get_logger()
 
@@ -66,7 +66,7 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
 def _store(state_dir: Path, redis_url: str | None, seal: Seal | None) -> SQLiteStore | RedisStore:
     if redis_url is None:
         return SQLiteStore(state_dir / DATABASE, seal=seal)
-    from state.redis_store import RedisStore  # noqa: PLC0415 - only who sets REDIS_URL needs its client
+    from storage.redis_store import RedisStore  # noqa: PLC0415 - only who sets REDIS_URL needs its client
 
     return RedisStore(redis_url, seal=seal)
 

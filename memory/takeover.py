@@ -16,10 +16,10 @@ import orjson
 import structlog
 
 from memory.transcript import GUILD, MESSAGE
-from state.sealing import Seal, unsealed
-from state.session_files import OWN, Opened, SessionFiles, Stored
-from state.sqlite_store import ASIDE, set_aside
-from state.stored import Key, Store, StoreError
+from state.session_files import OWN, SessionFiles
+from storage.sealing import Seal, unsealed
+from storage.sqlite_store import ASIDE, set_aside
+from storage.store import Key, Opened, Store, Stored, StoreError
 
 log = structlog.get_logger()
 

@@ -19,7 +19,7 @@ from llm_history import REPLY_EXCERPT
 from memory.writer import Writer
 from state import Message, MessageCategory
 from state.session_form import encode_message
-from state.stored import Key, Row
+from storage.store import Key, Row
 
 log = structlog.get_logger()
 

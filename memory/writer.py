@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from state.stored import ANY, Key, Row, Store
+from storage.store import ANY, Key, Row, Store
 
 log = structlog.get_logger()
 

@@ -31,7 +31,7 @@ from miniapps.trips import (
 )
 from miniapps.venues import SampleVenues, Venue, VenueLookup, VenueProblem, clean, matching
 from state.prompts import AwaitingType
-from state.selection import choose
+from understanding.selection import choose
 
 MAX_TRIPS = 1_000
 STORED = TypeAdapter(Trip)

@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
-from state.cancel import one_of, plain
 from state.message import MessageRecord
+from understanding.cancel import one_of, plain
 
 LINK = "{link}"
 """In an occasion's line: where the address of its subject belongs."""

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 
 from rapidfuzz import fuzz
 
-from state.cancel import clauses, plain
 from state.message import MessageRecord
-from state.names import called_by_name
-from state.wording import TOO_COMMON, words_of
+from understanding.cancel import clauses, plain
+from understanding.names import called_by_name
+from understanding.wording import TOO_COMMON, words_of
 
 MIN_WORDS = 4
 MIN_SHARED = 2  # words that carry meaning; with fewer, the questions have to be the same word by word

@@ -1,4 +1,4 @@
-"""What is remembered beside the conversation. Pure and synchronous but for the store; told the time."""
+"""What a channel or person is in. Pure and synchronous but for the sessions' files; told the time."""
 
 from state.agent_state import GPAState, UMSState
 from state.awaiting import ConversationStateManager, ProcessingResult, RouteTarget

@@ -17,9 +17,9 @@ from uuid import uuid4
 
 from pydantic import AwareDatetime, JsonValue, TypeAdapter
 
-from state.enrichment import enrich
 from state.prompts import Ask, AwaitingType, ResolutionType, read_state
 from state.resolution import resolve
+from understanding.enrichment import enrich
 
 TYPING_SECONDS = 15.0  # Discord shows typing for 10 s; the message still has to arrive
 MISSES_BEFORE_ASKING_AGAIN = 2

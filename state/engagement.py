@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from state.message import MessageRecord
-from state.stopping import Stop, read_stop
+from understanding.stopping import Stop, read_stop
 
 RECENT = timedelta(minutes=5)
 MAX_PEOPLE = 200

@@ -9,9 +9,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
-from state.wording import Wording, read
+from understanding.wording import MENTION, Wording, read
 
-MENTION = re.compile(r"<@!?(\d{1,20})>")
 GREETING = re.compile(r"\s*(?:(?:hey|hi|hello|yo|ok|okay|so|and|but)[\s,]+)?", re.IGNORECASE)
 CALL_FIRST = re.compile(r"@?([^,:\n]{1,40})[,:]")
 MAX_GRAMS = 400

@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import Field, JsonValue, TypeAdapter
 
 from state.message import MessageRecord
+from understanding.names import SOMEBODY
 
-SOMEBODY = "somebody"
 UNREAD = "(a message of somebody who does not want to be read)"
 IDS = TypeAdapter(list[Annotated[int, Field(strict=True, gt=0)]])
 

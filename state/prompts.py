@@ -16,14 +16,13 @@ import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import PydanticCustomError
 
+from understanding.choice_text import Option
+
 MAX_KEYS = 20  # of soft context, which goes with each message
 MAX_KNOWN = 200  # characters of each key and of each value as text
 MAX_OPTIONS = 100  # typed answers still find one of so many; buttons and menus end at 25
 # What orjson has a form for and JSON has none comes back as a text, where the asker expects what it gave.
 JSON_ONLY = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-
-Option = str | Mapping[str, Any]
-"""What can be chosen: a name, or a mapping with a "name" and attributes that tell equal names apart."""
 
 
 class AwaitingType(StrEnum):

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from state.cancel import calls_off
-from state.confirmation import confirm
 from state.prompts import Ask, AwaitingType, ResolutionType
-from state.remarks import bare_remark
-from state.selection import choose
-from state.wording import CUES_OF, read, words_of
+from understanding.acknowledgements import bare_remark
+from understanding.cancel import calls_off
+from understanding.confirmation import confirm
+from understanding.selection import choose
+from understanding.wording import CUES_OF, read, words_of
 
 NOTE = "note"
 MAX_CONTENT = 1_000  # characters of a free answer that are taken

@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,7 +30,7 @@ from zlib import crc32
 
 import orjson
 
-from state.stored import StoreError
+from storage.store import Opened, Stored, StoreError
 
 OWN = ".store"  # the folder in the folder where all is but the documents themselves
 SUFFIX = ".json"
@@ -63,18 +63,8 @@ class Found:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A session's document, None where there is none; its records since then, oldest first; and what was damaged."""
-
-    content: bytes | None
-    records: tuple[bytes, ...] = ()
-    notice: str = ""
-
-
 MISSING = Found(problem="is missing")
 DAMAGED = Found(problem="is damaged")
-Opened = Callable[[bytes], bytes]
 
 
 class SessionFiles:

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from state.session import Session, VersionError, new_id
-from state.session_files import SessionFiles, Stored
+from state.session_files import SessionFiles
 from state.session_form import (
     Header,
     decode_session,
@@ -28,8 +28,8 @@ from state.session_form import (
     read_header,
     take_records,
 )
-from state.stored import StoreError
 from state.transcript import Message, MessageCategory, SessionError
+from storage.store import Stored, StoreError
 
 log = structlog.get_logger()
 

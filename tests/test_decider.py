@@ -27,11 +27,11 @@ from decider import (
 from followup.evidence import WITH_SOMEBODY
 from followup.model import Eagerness
 from state.engagement import Mark, Standing
-from state.names import called_by_name
 from tests.support.clock import NOON
 from tests.support.followups import FixedTier, after, by_rules, decide, talk, trained
 from tests.support.models import THRESHOLDS, a_model
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, DAN, EVE, replied, said
+from understanding.names import called_by_name
 
 pytestmark = pytest.mark.virtual_time
 

@@ -22,6 +22,7 @@ FLOORS = (
     ("conversation",),
     ("llm_history",),
     ("state",),
+    ("understanding", "storage"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.

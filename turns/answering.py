@@ -17,9 +17,9 @@ from delivery.split import clipped
 from miniapps.base import FollowUp, MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from state.awaiting import ConversationStateManager
-from state.enrichment import enrich
 from state.prompts import ResolutionType
 from turns.turn import Cancel, Question, Turn, said_before
+from understanding.enrichment import enrich
 
 log = structlog.get_logger()
 

@@ -20,8 +20,9 @@ from decider import (
     is_explicit_trigger,
     names_others,
 )
-from state.message import MENTION, as_one
+from state.message import as_one
 from turns.turn import Question
+from understanding.wording import MENTION
 
 PAUSE_SHARE = 0.5  # of BURST_SECONDS: whoever says nothing for so long has paused
 MAX_DECIDED_CHARACTERS = 4_000  # of a burst; whom its earlier messages mention counts all the same

@@ -15,7 +15,7 @@ from llm_history import History
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import ProcessingResult, RouteTarget
 from state.optout import redacted
-from state.stopping import Stop
+from understanding.stopping import Stop
 
 MESSAGES_BEFORE = 10
 MAX_REWORDED = 3

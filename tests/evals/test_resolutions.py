@@ -31,8 +31,8 @@ from evals.measure_resolutions import (
     unchanged,
 )
 from evals.resolutions import CancelRow, ConfirmationRow, IncompleteRow, Prediction, SelectionRow, predict, read_rows
-from state.enrichment import Enrichment
 from tests.support.command import Ended, run_main
+from understanding.enrichment import Enrichment
 
 ROOT = Path(__file__).parents[2]
 CAFES = ["Blue Door", "Red Lion", "Old Mill"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from followup.text_features import MAX_BYTES, MAX_WORDS, SIZE, WEIGHT, Group, groups
-from state.wording import read
+from understanding.wording import read
 
 
 def groups_of(text: str, before: str = "a") -> list[Group]:

@@ -16,7 +16,8 @@ from structlog.testing import capture_logs
 
 from memory.keeper import Encode, Keeper
 from memory.layers import as_json
-from state.store import Key, SQLiteStore, Store, StoreError
+from storage.sqlite_store import SQLiteStore
+from storage.store import Key, Store, StoreError
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 

@@ -14,10 +14,11 @@ from conversation import MessageRecord
 from decider import Decision, FollowupRules, Reason
 from delivery.backlog import id_at
 from state.consent import Forgotten
-from state.optout import SOMEBODY, UNREAD
+from state.optout import UNREAD
 from tests.support.clock import NOON
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, replied, said
+from understanding.names import SOMEBODY
 
 OTHER = CHANNEL + 1
 EVERYBODY, EVERYWHERE = None, None

@@ -20,7 +20,7 @@ from memory.transcript import Change, Transcript, expire, forget_person
 from memory.writer import Writer
 from state.consent import Forgotten
 from state.optout import redacted
-from state.store import SQLiteStore
+from storage.sqlite_store import SQLiteStore
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, replied, said
 

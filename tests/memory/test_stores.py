@@ -12,9 +12,10 @@ from structlog.testing import capture_logs
 
 from memory.lock import InUseError, in_use
 from memory.stores import DATABASE, check_stores, open_stores
-from state.redis_store import RedisStore
-from state.store import Key, Row, SQLiteStore, StoreError, WrongKeyError
-from tests.state.conftest import redis_url
+from storage.redis_store import RedisStore
+from storage.sqlite_store import SQLiteStore
+from storage.store import Key, Row, StoreError, WrongKeyError
+from tests.storage.conftest import redis_url
 
 __all__ = ["redis_url"]
 

@@ -14,11 +14,11 @@ from structlog.testing import capture_logs
 from memory.stores import check_stores, open_stores
 from memory.transcript import GUILD, MESSAGE, to_message
 from state import SessionManager
-from state.sealing import read_keys
 from state.session_files import SessionFiles
-from state.store import Key, Row, StoreError, WrongKeyError
-from tests.state.conftest import KEY, redis_url
-from tests.state.test_sealing import OTHER
+from storage.sealing import read_keys
+from storage.store import Key, Row, StoreError, WrongKeyError
+from tests.storage.conftest import KEY, redis_url
+from tests.storage.test_sealing import OTHER
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, CHANNEL, said
 
@@ -217,7 +217,7 @@ def test_what_cannot_be_taken_over_from_redis_is_told_and_stays(
 
     before = sorted(earlier_keys(there))
     with monkeypatch.context() as patch, capture_logs() as logs:
-        patch.setattr("state.redis_store.RedisStore.write", full)
+        patch.setattr("storage.redis_store.RedisStore.write", full)
         assert in_redis(redis_url, MESSAGE) == []
     (entry,) = logs
     assert (entry["event"], entry["log_level"], entry["error"]) == ("earlier_state_left", "error", "no room")

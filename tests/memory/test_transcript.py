@@ -15,7 +15,8 @@ from memory.transcript import MESSAGE, Change, Transcript, expire, forget_person
 from memory.writer import Writer
 from state import Message, MessageCategory
 from state.optout import redacted
-from state.store import Key, SQLiteStore
+from storage.sqlite_store import SQLiteStore
+from storage.store import Key
 from tests.support.clock import NOON
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, BEN, CHANNEL, CLEO, GUILD, replied, said

@@ -10,7 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from memory.writer import Writer
-from state.store import Key, SQLiteStore, StoreError
+from storage.sqlite_store import SQLiteStore
+from storage.store import Key, StoreError
 
 
 class Disk(SQLiteStore):

@@ -18,9 +18,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from state import Message, MessageCategory, Session, SessionManager
-from state.session_files import SessionFiles, Stored
+from state.session_files import SessionFiles
 from state.session_form import decode_session, take_records
-from state.store import StoreError
+from storage.store import Stored, StoreError
 
 ID = "123"
 MESSAGES = 36

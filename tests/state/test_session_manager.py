@@ -16,8 +16,8 @@ from structlog.testing import capture_logs
 from state import Message, MessageCategory, Session, SessionManager
 from state.session import VersionError
 from state.session_form import BATCH
-from state.store import StoreError
 from state.transcript import SessionError
+from storage.store import StoreError
 from tests.state.conftest import NAMES
 
 SYSTEM, CONTEXT, DIALOG = MessageCategory.SYSTEM, MessageCategory.CONTEXT, MessageCategory.DIALOG

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from memory.stores import DATABASE
 from playground.limits import Limits
 from playground.server import Playground
-from state.store import SQLiteStore
+from storage.sqlite_store import SQLiteStore
 from tests.support.clock import FakeClock
 from tests.support.scene import Scene, notify, recorded, running
 from tests.support.stub_model import StubModel

@@ -1,0 +1,173 @@
+"""Rows in Redis, for where there is no disk that stays. Imported only where there is a REDIS_URL.
+
+The rows of a kind in a channel are one hash, and the channels of a kind one sorted set. Each write is one transaction;
+how much a power cut takes is for the settings of Redis to say. Earlier versions kept documents there, with records.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import redis
+import structlog
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from storage.sealing import Seal, pack, unpack
+from storage.store import ANY, Key, Opened, Row, Stored, StoreError
+
+log = structlog.get_logger()
+
+TIMEOUT_SECONDS = 5.0
+ASIDE = "aside"  # no kind has this name
+DOCUMENT = ("document", "records", "damaged")
+
+
+class RedisStore:
+    """A `storage.store.Store`. prefix: of all keys; one process at a time writes those of one prefix."""
+
+    def __init__(self, url: str, prefix: str = "parley:rows", *, seal: Seal | None = None) -> None:
+        """Raises ValueError for what is no address of a Redis. It connects when it is first used."""
+        self.redis = redis.Redis.from_url(
+            url,
+            socket_connect_timeout=TIMEOUT_SECONDS,
+            socket_timeout=TIMEOUT_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._prefix = prefix
+        self._seal = seal
+
+    def read(
+        self,
+        kind: str,
+        channel: int | None = None,
+        *,
+        since: int = 0,
+        before: int = ANY,
+        limit: int = ANY,
+        newest: bool = False,
+    ) -> list[Row]:
+        found: list[Row] = []
+        for each in sorted(self.channels(kind), reverse=newest) if channel is None else [channel]:
+            with _working("read"):
+                name = self._name(kind, each)
+                ids = sorted((id_ for id_ in map(int, self.redis.hkeys(name)) if since <= id_ < before), reverse=newest)
+                ids = ids[: limit - len(found)]
+                values: Any = self.redis.hmget(name, ids) if ids else []
+            found += [self._row(kind, each, id_, value) for id_, value in zip(ids, values, strict=True)]
+        return found
+
+    def channels(self, kind: str) -> list[int]:
+        with _working("read"):
+            found: Any = self.redis.zrange(f"{self._prefix}:{kind}", 0, -1)
+            return list(map(int, found))
+
+    def write(self, changes: Mapping[Key, bytes | None]) -> None:
+        packed = {key: None if value is None else pack(key, value, self._seal) for key, value in changes.items()}
+        with _working("written"), self.redis.pipeline(transaction=True) as pipe:
+            for key, value in packed.items():
+                name = self._name(key.kind, key.channel)
+                if value is None:
+                    pipe.hdel(name, str(key.id))
+                else:
+                    pipe.hset(name, str(key.id), value)
+                    pipe.zadd(f"{self._prefix}:{key.kind}", {str(key.channel): key.id}, gt=True)
+            pipe.execute()
+            for key in {key._replace(id=0) for key, value in packed.items() if value is None}:
+                if not self.redis.exists(self._name(key.kind, key.channel)):
+                    self.redis.zrem(f"{self._prefix}:{key.kind}", str(key.channel))
+
+    def sync(self) -> None:
+        """Redis has it already."""
+
+    def drop_aside(self, before: float) -> None:
+        with _working("deleted"):
+            self.redis.zremrangebyscore(f"{self._prefix}:{ASIDE}", "-inf", f"({before}")
+
+    def close(self) -> None:
+        self.redis.close()
+
+    def earlier(self, kind: str) -> EarlierDocuments:
+        """What an earlier version left of a kind in this Redis."""
+        return EarlierDocuments(self.redis, kind, f"{self._prefix}:{ASIDE}")
+
+    def _name(self, kind: str, channel: int) -> str:
+        return f"{self._prefix}:{kind}:{channel}"
+
+    def _row(self, kind: str, channel: int, id_: int, value: bytes | None) -> Row:
+        try:
+            return Row(channel, id_, unpack(Key(kind, channel, id_), value or b"", self._seal))
+        except ValueError as error:
+            log.error("row_refused", kind=kind, channel=channel, id=id_, detail=str(error))
+            return Row(channel, id_, None)
+
+
+class EarlierDocuments:
+    """Documents of one kind, with their records, as an earlier version kept them. Raises StoreError.
+
+    aside: a sorted set for what cannot be read, by the time at which it was put there.
+    """
+
+    def __init__(self, client: redis.Redis, kind: str, aside: str) -> None:
+        self._redis = client
+        self._kind = kind
+        self._aside = aside
+
+    def is_left(self) -> bool:
+        with _working("read"):
+            return bool(self._redis.exists(self._key("names")))
+
+    def names(self) -> list[str]:
+        with _working("read"):
+            found: Any = self._redis.zrevrange(self._key("names"), 0, -1)
+        return [name.decode("utf-8", "surrogatepass") for name in found]
+
+    def read(self, name: str, opened: Opened, record: Opened) -> Stored:
+        content, lines = self._found(name)
+        records = tuple(map(record, lines))
+        try:
+            return Stored(None if content is None else opened(content), records)
+        except ValueError as error:
+            return Stored(None, records, f"it is damaged ({error}), only its journal is taken.")
+
+    def set_aside(self, name: str) -> str:
+        content, lines = self._found(name)
+        whole = b"\n".join((f"{self._kind}/{name}".encode("utf-8", "surrogatepass"), content or b"", *lines))
+        with _working("set aside"):
+            self._redis.zadd(self._aside, {whole: time.time()})
+        return self._aside
+
+    def delete(self, name: str) -> bool:
+        encoded = name.encode("utf-8", "surrogatepass")
+        with _working("deleted"), self._redis.pipeline(transaction=True) as pipe:
+            pipe.delete(*(self._key(each, encoded) for each in DOCUMENT))
+            pipe.zrem(self._key("names"), encoded)
+            return any(pipe.execute())
+
+    def clear(self) -> None:
+        """What is damaged from before has names no more."""
+        with _working("deleted"):
+            for key in self._redis.scan_iter(match=self._key("damaged", b"*")):
+                self._redis.delete(key)
+
+    def _found(self, name: str) -> tuple[bytes | None, list[bytes]]:
+        encoded = name.encode("utf-8", "surrogatepass")
+        with _working("read"):
+            content: Any = self._redis.get(self._key("document", encoded))
+            lines: Any = self._redis.lrange(self._key("records", encoded), 0, -1)
+        return content, lines
+
+    def _key(self, *parts: str | bytes) -> bytes:
+        of_kind = f"parley:{self._kind}:"
+        return b":".join(part if isinstance(part, bytes) else part.encode() for part in (of_kind, *parts))
+
+
+@contextmanager
+def _working(done: str) -> Iterator[None]:
+    try:
+        yield
+    except redis.RedisError as error:
+        raise StoreError(f"What is kept could not be {done} in Redis: {error}") from error

@@ -1,0 +1,242 @@
+"""Rows in one SQLite file, in which nothing stays of what was deleted.
+
+`secure_delete` alone does not see to that: where SQLite moves cells between pages, copies stay in the gaps. So rows are
+only ever added at the end; what is deleted or outgrown is overwritten in its place, by as many zeros, and counts no
+more; and what room that takes is given back by a VACUUM now and then. What stands in the WAL goes with each sync.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import structlog
+
+from storage.sealing import Seal, pack, unpack
+from storage.store import ANY, Key, Row, StoreError
+
+log = structlog.get_logger()
+
+VERSION = 1
+ASIDE = "aside"  # the folder in STATE_DIR for what could not be used
+MOST_DEAD = 16_000_000  # bytes
+SETTINGS = "PRAGMA secure_delete = ON; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+CREATE = """
+    CREATE TABLE IF NOT EXISTS row (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, live INTEGER, kind TEXT, channel INTEGER, id INTEGER, value BLOB
+    );
+    CREATE UNIQUE INDEX IF NOT EXISTS place ON row (kind, channel, id) WHERE live;
+    PRAGMA user_version = 1;
+"""
+PLACED = "live AND kind = ? AND channel = ? AND id = ?"
+IN_USE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+DAMAGES = {*IN_USE, sqlite3.SQLITE_ERROR}  # the last: of a schema that is not ours
+
+
+class SQLiteStore:
+    """A `storage.store.Store`. Nothing is touched before the first write; the file has mode 600, a new folder 700."""
+
+    def __init__(self, path: Path, *, seal: Seal | None = None) -> None:
+        self._path = path
+        self._seal = seal
+        self._db: sqlite3.Connection | None = None
+        self._dead = 0
+        self._is_damaged = False
+
+    def read(
+        self,
+        kind: str,
+        channel: int | None = None,
+        *,
+        since: int = 0,
+        before: int = ANY,
+        limit: int = ANY,
+        newest: bool = False,
+    ) -> list[Row]:
+        where, of = ("", ()) if channel is None else ("AND channel = ?", (channel,))
+        order = "DESC" if newest else "ASC"
+        sql = f"""
+            SELECT channel, id, value FROM row WHERE live AND kind = ? {where} AND id >= ? AND id < ?
+            ORDER BY channel {order}, id {order} LIMIT ?
+        """  # noqa: S608 - nothing in it comes from outside
+        return [self._row(kind, *each) for each in self._ask(sql, (kind, *of, since, before, limit))]
+
+    def channels(self, kind: str) -> list[int]:
+        sql = "SELECT channel FROM row WHERE live AND kind = ? GROUP BY channel ORDER BY max(id)"
+        return [channel for (channel,) in self._ask(sql, (kind,))]
+
+    def write(self, changes: Mapping[Key, bytes | None]) -> None:
+        packed = {key: None if value is None else pack(key, value, self._seal) for key, value in changes.items()}
+        with self._working("written") as db:
+            db.execute("BEGIN")
+            for key, value in packed.items():
+                self._put(db, key, value)
+            db.execute("COMMIT")
+
+    def sync(self) -> None:
+        if self._db is None:
+            return
+        with self._working("brought to the disk") as db:
+            if self._dead > MOST_DEAD:
+                db.execute("DELETE FROM row WHERE NOT live")
+                db.execute("VACUUM")
+                self._dead = 0
+            if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                raise StoreError(f"{self._path} is being read by another program: what is deleted stands in it still.")
+
+    def drop_aside(self, before: float) -> None:
+        try:
+            for path in [*(self._path.parent / ASIDE).glob("*")]:
+                if path.stat().st_mtime < before:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        except OSError as error:
+            raise StoreError(f"What was set aside could not be deleted: {error}.") from error
+
+    def close(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            with suppress(sqlite3.Error):
+                db.close()
+
+    def _row(self, kind: str, channel: int, id_: int, value: bytes) -> Row:
+        try:
+            return Row(channel, id_, unpack(Key(kind, channel, id_), value.rstrip(b" "), self._seal))
+        except (ValueError, TypeError, AttributeError) as error:
+            log.error("row_refused", kind=kind, channel=channel, id=id_, detail=str(error))
+            return Row(channel, id_, None)
+
+    def _put(self, db: sqlite3.Connection, key: Key, value: bytes | None) -> None:
+        old = db.execute(f"SELECT number, length(value) FROM row WHERE {PLACED}", key).fetchone()  # noqa: S608
+        if old and value is not None and len(value) <= old[1]:
+            db.execute("UPDATE row SET value = ? WHERE number = ?", (value.ljust(old[1]), old[0]))
+            return
+        if old:
+            db.execute("UPDATE row SET live = 0, value = zeroblob(length(value)) WHERE number = ?", old[:1])
+            self._dead += old[1]
+        if value is not None:
+            # What changes often gets room to grow in.
+            room = len(value) if key.id else 1 << len(value).bit_length()
+            db.execute(
+                "INSERT INTO row (live, kind, channel, id, value) VALUES (1, ?, ?, ?, ?)", (*key, value.ljust(room))
+            )
+
+    def _ask(self, sql: str, arguments: tuple[object, ...]) -> list[Any]:
+        """What cannot be opened to be written to, as on a disk that is full, can be read perhaps."""
+        if self._db is None and not self._path.exists():
+            return []
+        try:
+            with self._working("read") as db:
+                return db.execute(sql, arguments).fetchall()
+        except StoreError as refused:
+            try:
+                uri = f"file:{quote(str(self._path.resolve()))}?mode=ro&immutable=1"
+                with closing(sqlite3.connect(uri, uri=True)) as db:
+                    return db.execute(sql, arguments).fetchall()
+            except sqlite3.Error:
+                log.error("database_unreadable", error=str(refused), meaning="the bot goes on without what is in it")
+                return []
+
+    @contextmanager
+    def _working(self, done: str) -> Iterator[sqlite3.Connection]:
+        """After an error the file is opened anew: it may be another by then."""
+        try:
+            if self._db is None or not self._path.exists():
+                self.close()
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._db = self._opened()
+            yield self._db
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            self.close()
+            # The check when it is opened does not find all damage.
+            self._is_damaged = _is_damage(error, IN_USE)
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(f"{self._path} could not be {done}: {error}.") from error
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._is_damaged and self._path.is_file():
+            return self._rescued("it failed in use")
+        try:
+            return _connected(self._path)
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if not _is_damage(error, DAMAGES):
+                raise
+            return self._rescued(str(error))
+        except IsADirectoryError:
+            return self._rescued("it is a folder")
+
+    def _rescued(self, detail: str) -> sqlite3.Connection:
+        """A new file with what can be read of a damaged one, which is set aside."""
+        rows = _salvaged(self._path)
+        aside = set_aside(self._path, self._path.parent / ASIDE)
+        for end in ("-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                self._path.with_name(self._path.name + end).rename(aside.with_name(aside.name + end))
+        db = _connected(self._path)
+        db.execute("BEGIN")
+        for key, value in rows.items():
+            self._put(db, key, value)
+        db.execute("COMMIT")
+        self._is_damaged = False
+        log.error("database_damaged", file=str(self._path), detail=detail, rows_kept=len(rows), set_aside=str(aside))
+        return db
+
+
+def set_aside(path: Path, folder: Path) -> Path:
+    """Moves what cannot be used into this folder, under a name that nothing has there."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    aside = next(to for n in range(1_000_000) if not (to := folder / f"{path.name}.{n}").exists())
+    return path.rename(aside)
+
+
+def _is_damage(error: Exception, damages: Collection[int]) -> bool:
+    """Where a name in the schema is damaged not even the error can be decoded."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(error, UnicodeDecodeError) or (code is not None and code & 0xFF in damages)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """Raises sqlite3.DatabaseError for a database that is damaged, or that another version wrote."""
+    if path.is_dir():
+        raise IsADirectoryError(path)
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        if version not in (0, VERSION) or found != "ok":
+            error = sqlite3.DatabaseError(found if found != "ok" else f"it is of version {version}")
+            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise error
+        db.executescript(SETTINGS if version else SETTINGS + CREATE)
+        db.execute("SELECT number, live, kind, channel, id, value FROM row LIMIT 0")  # or the schema is not ours
+    except BaseException:
+        db.close()
+        raise
+    db.text_factory = partial(str, encoding="utf-8", errors="replace")  # of a damaged value, which is refused
+    return db
+
+
+def _salvaged(path: Path) -> dict[Key, bytes]:
+    """The rows that can be read of a damaged database; whether they are sound is checked when they are read."""
+    rows: dict[Key, bytes] = {}
+    number, step = 0, 1
+    sql = "SELECT number, kind, channel, id, value FROM row NOT INDEXED WHERE live AND number > ? ORDER BY number"
+    with suppress(sqlite3.Error, UnicodeDecodeError), closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA writable_schema = ON")  # or a file that was cut off is not read at all
+        while step < 2**40:  # behind a page that cannot be read there may be others
+            try:
+                for last, kind, channel, id_, value in db.execute(sql, (number,)):
+                    number, step = last, 1
+                    rows[Key(str(kind), int(channel), int(id_))] = bytes(value)
+                break
+            except (sqlite3.DatabaseError, TypeError, ValueError):
+                number, step = number + step, step * 2
+    return rows

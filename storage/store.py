@@ -1,0 +1,79 @@
+"""What a store is: the port behind which whatever has to survive a restart is kept, as rows of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+ANY = 2**63 - 1  # above all ids
+
+
+class StoreError(OSError):
+    """What is stored cannot be reached or written. Its text is one sentence."""
+
+
+class WrongKeyError(StoreError):
+    """What is stored is sealed, and no key at hand opens it."""
+
+
+class Key(NamedTuple):
+    """A row's place. channel: 0 for what is of no channel. id: of a message; 0 for what a channel has only one of."""
+
+    kind: str
+    channel: int
+    id: int = 0
+
+
+class Row(NamedTuple):
+    """value: None where what is stored there is damaged, or was stored in another row's place."""
+
+    channel: int
+    id: int
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A session's document, None where there is none; its records since then, oldest first; and what was damaged."""
+
+    content: bytes | None
+    records: tuple[bytes, ...] = ()
+    notice: str = ""
+
+
+Opened = Callable[[bytes], bytes]
+"""Gives what is stored in plain words."""
+
+
+class Store(Protocol):
+    """Rows of JSON by kind, channel and id. One thread at a time. Raises StoreError for what it cannot do."""
+
+    def read(
+        self,
+        kind: str,
+        channel: int | None = None,
+        *,
+        since: int = 0,
+        before: int = ANY,
+        limit: int = ANY,
+        newest: bool = False,
+    ) -> list[Row]:
+        """The rows of a kind, in all channels or in one, by their ids, the highest first if newest. Damage is logged.
+
+        since, before: only ids from the one up to, and without, the other. Raises WrongKeyError.
+        """
+
+    def channels(self, kind: str) -> list[int]:
+        """Those with rows of this kind, the one with the newest id last."""
+
+    def write(self, changes: Mapping[Key, bytes | None]) -> None:
+        """Stores these values and deletes where there is None, all of it or nothing: it survives a kill."""
+
+    def sync(self) -> None:
+        """Has on disk for certain what was written, and nothing any more of what was replaced or deleted."""
+
+    def drop_aside(self, before: float) -> None:
+        """Deletes what was set aside as damaged and last written before this time, in seconds since 1970."""
+
+    def close(self) -> None: ...

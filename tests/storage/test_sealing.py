@@ -1,0 +1,103 @@
+"""With a key, nothing is stored in plain words; with another, nothing is read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.redis_store import RedisStore
+from storage.sealing import CHUNK, pack, read_keys, unpack
+from storage.sqlite_store import SQLiteStore
+from storage.store import Key, Row, WrongKeyError
+from tests.storage.conftest import KEY
+
+OTHER = "pZ3xq0c9vJm1h7sV2bYt8RkLw5nEaGfUoIdTyQ4CuXs="
+PLACE = Key("said", 5, 7)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_no_word_is_on_the_disk(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "db", seal=read_keys(KEY))
+    store.write({PLACE: b"sesame", Key("layer", 5): b"sesame"})
+    assert store.read("said", 5) == [Row(5, 7, b"sesame")]
+    assert not [path for path, data in contents(tmp_path).items() if b"sesame" in data]
+    store.close()
+
+
+def test_nothing_is_in_plain_words_in_redis(redis_url: str) -> None:
+    store = RedisStore(redis_url, "sealed", seal=read_keys(KEY))
+    store.write({PLACE: b"sesame"})
+    plain = RedisStore(redis_url, "sealed")
+    with pytest.raises(WrongKeyError):
+        plain.read("said", 5)
+    for key in plain.redis.keys("sealed:*"):
+        assert b"sesame" not in (plain.redis.dump(key) or b"")
+    store.close()
+    plain.close()
+
+
+@pytest.mark.parametrize("seal", [None, read_keys(KEY)], ids=["plain", "sealed"])
+@pytest.mark.parametrize("size", [1, CHUNK - 1, CHUNK, CHUNK + 1, 5 * CHUNK])
+def test_values_of_any_size_come_back_from_their_place_alone(size: int, seal: None) -> None:
+    value = b"x" * size
+    stored = pack(PLACE, value, seal)
+    assert unpack(PLACE, stored, seal) == value
+    for place in (PLACE._replace(channel=6), PLACE._replace(id=8), PLACE._replace(kind="else")):
+        with pytest.raises(ValueError, match="elsewhere"):
+            unpack(place, stored, seal)
+
+
+@pytest.mark.parametrize("change", [lambda parts: parts[:-1], lambda parts: parts[::-1], lambda parts: parts * 2])
+def test_parts_that_were_left_out_or_moved_are_damage(change: object) -> None:
+    seal = read_keys(KEY)
+    parts = pack(PLACE, b"x" * (3 * CHUNK), seal)[1:].split(b",")
+    assert callable(change)
+    with pytest.raises(ValueError, match="parts of it are missing"):
+        unpack(PLACE, b"*" + b",".join(change(parts)), seal)
+
+
+@pytest.mark.parametrize("keys", [None, OTHER])
+def test_another_key_or_none_is_refused_in_one_sentence(tmp_path: Path, keys: str | None) -> None:
+    store = SQLiteStore(tmp_path / "db", seal=read_keys(KEY))
+    store.write({PLACE: b"sesame"})
+    store.close()
+    other = SQLiteStore(tmp_path / "db", seal=read_keys(keys) if keys else None)
+    with pytest.raises(WrongKeyError, match="STATE_KEY") as refused:
+        other.read("said")
+    assert "\n" not in str(refused.value)
+    other.close()
+
+
+def test_what_was_plain_is_read_with_a_new_key_and_keys_rotate_with_the_new_one_first(tmp_path: Path) -> None:
+    for keys in (None, KEY, f"{OTHER}, {KEY}", OTHER):
+        store = SQLiteStore(tmp_path / "db", seal=read_keys(keys) if keys else None)
+        store.write({PLACE: store.read("said")[0].value if keys else b"sesame"})
+        assert store.read("said", 5) == [Row(5, 7, b"sesame")]
+        store.sync()
+        assert keys is None or not any(b"sesame" in data for data in contents(tmp_path).values())
+        store.close()
+
+
+@pytest.mark.parametrize("text", ["", "key", f"{KEY},", f"{KEY};{OTHER}", KEY[:-4], "é" * 44])
+def test_what_is_no_key_is_refused_with_how_to_make_one(text: str) -> None:
+    with pytest.raises(ValueError, match=r"STATE_KEY must be .* made by .venv/bin/python -c .*generate_key") as refused:
+        read_keys(text)
+    assert KEY[:10] not in str(refused.value)
+
+
+def test_sealing_lets_other_threads_go_on_after_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    pack(PLACE, b"x" * (5 * CHUNK), read_keys(KEY))
+    assert pauses == [0] * 5
+
+
+def test_without_a_key_and_without_redis_neither_library_is_loaded() -> None:
+    program = "import sys, state; sys.exit(bool({'cryptography', 'redis'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2], timeout=60)

@@ -1,0 +1,322 @@
+"""What every store of rows does, in a database and in Redis alike; and what the database does when it is damaged."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from storage.redis_store import RedisStore
+from storage.sealing import read_keys
+from storage.sqlite_store import MOST_DEAD, SQLiteStore
+from storage.store import Key, Row, StoreError, WrongKeyError
+from tests.storage.conftest import KEY, OpenStore
+
+OTHER = "pZ3xq0c9vJm1h7sV2bYt8RkLw5nEaGfUoIdTyQ4CuXs="
+LARGE = 2**62
+
+
+def test_what_was_never_written_is_not_there_and_reading_touches_nothing(open_store: OpenStore, tmp_path: Path) -> None:
+    store = open_store()
+    assert (store.read("said"), store.read("said", 5), store.channels("said")) == ([], [], [])
+    store.sync()
+    store.drop_aside(LARGE)
+    store.close()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [b"1", b"{}", b'{"a":"' + b"x" * 100_000 + b'"}', "🦊\n\0".encode()])
+def test_a_value_is_read_as_it_was_written_also_by_the_next_process(open_store: OpenStore, value: bytes) -> None:
+    open_store().write({Key("said", 5, LARGE): value})
+    assert open_store().read("said", 5) == [Row(5, LARGE, value)]
+
+
+def test_the_last_value_counts_be_it_longer_shorter_or_none(open_store: OpenStore) -> None:
+    store = open_store()
+    for size in (10, 5_000, 3, 4, 90_000, 2):
+        for id_ in (0, 7):
+            store.write({Key("said", 5, id_): b"x" * size})
+        assert open_store().read("said", 5) == [Row(5, id_, b"x" * size) for id_ in (0, 7)]
+    store.write({Key("said", 5): None, Key("said", 5, 8): None})
+    assert open_store().read("said", 5) == [Row(5, 7, b"xx")]
+
+
+def test_rows_come_in_the_order_of_their_ids_and_in_pages(open_store: OpenStore) -> None:
+    store = open_store()
+    ids = random.Random(1).sample(range(1, 10**18), 50)
+    store.write({Key("said", 5, id_): b"%d" % id_ for id_ in ids} | {Key("said", 6, 1): b"1", Key("else", 5, 1): b"1"})
+    ids.sort()
+
+    def read(**how: int) -> list[int]:
+        return [row.id for row in open_store().read("said", 5, **how)]  # type: ignore[arg-type]
+
+    assert read() == ids
+    assert read(since=ids[3], before=ids[9]) == ids[3:9]
+    assert read(limit=7) == ids[:7]
+    assert read(since=ids[-1] + 1) == read(limit=0) == []
+    assert read(before=ids[40], limit=3, newest=True) == ids[39:36:-1]
+    assert [row.channel for row in store.read("said")] == [5] * 50 + [6]
+
+
+def test_the_channel_with_the_newest_row_is_the_last_and_one_without_rows_is_none(open_store: OpenStore) -> None:
+    store = open_store()
+    store.write({Key("said", 5, 10): b"1", Key("said", 6, 20): b"1", Key("said", 7, 15): b"1", Key("else", 8): b"1"})
+    store.write({Key("said", 5, 3): b"1"})
+    assert open_store().channels("said") == [5, 7, 6]
+    store.write({Key("said", 6, 20): None})
+    assert open_store().channels("said") == [5, 7]
+
+
+def test_what_goes_is_in_no_file_once_it_is_synchronised(open_store: OpenStore, tmp_path: Path) -> None:
+    store = open_store()
+    store.write({Key("said", 5, 1): b"sesame", Key("said", 5, 2): b"stays", Key("layer", 5): b"sesame too"})
+    store.write({Key("said", 5, 1): None, Key("layer", 5): b"{}"})
+    store.sync()
+    assert not _mention(tmp_path, b"sesame")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_thousands_of_changes_none_leaves_words_in_a_gap(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where SQLite moves rows between pages it leaves copies, even with secure_delete."""
+    monkeypatch.setattr("storage.sqlite_store.MOST_DEAD", 500_000)
+    choice, store = random.Random(seed), SQLiteStore(tmp_path / "db")
+    live: dict[Key, bytes] = {}
+    for number in range(3_000):
+        word = b"T%07dX" % number
+        known = choice.choice(list(live)) if live and choice.random() < 0.6 else None
+        key = known or Key("said", choice.randint(1, 4), choice.choice([0, number]))
+        value = (
+            None if known and choice.random() < 0.5 else word + choice.randbytes(choice.choice([9, 200, 4_000])) + word
+        )
+        store.write({key: value})
+        live.pop(key, None)
+        if value is not None:
+            live[key] = word
+        if number % 500 == 499:
+            store.sync()
+            found = {word for path in tmp_path.iterdir() for word in re.findall(rb"T\d{7}X", path.read_bytes())}
+            assert found == set(live.values())
+    assert (tmp_path / "db").stat().st_size < 10_000_000
+    assert len(live) == sum(len(store.read("said", channel)) for channel in range(1, 5))
+    store.close()
+
+
+def test_what_is_dead_does_not_take_room_for_ever(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "db")
+    for number in range(8):
+        store.write({Key("said", 5, number + 1): b"x" * (MOST_DEAD // 4)})
+        store.write({Key("said", 5, number + 1): None})
+        store.sync()
+    assert (tmp_path / "db").stat().st_size < 2 * MOST_DEAD
+    store.close()
+
+
+def test_all_of_a_write_is_stored_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SQLiteStore(tmp_path / "db")
+    store.write({Key("said", 5, 1): b"old", Key("said", 5, 2): b"old"})
+    put = store._put
+
+    def failing(db: sqlite3.Connection, key: Key, value: bytes | None) -> None:
+        if key.id == 2:
+            raise sqlite3.OperationalError("disk I/O error")
+        put(db, key, value)
+
+    monkeypatch.setattr(store, "_put", failing)
+    with pytest.raises(StoreError, match="could not be written"):
+        store.write({Key("said", 5, 1): b"new", Key("said", 5, 2): b"new"})
+    assert [row.value for row in store.read("said", 5)] == [b"old", b"old"]
+    store.close()
+
+
+def test_the_files_are_the_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+    with _umask(0):
+        store = SQLiteStore(tmp_path / "new" / "db")
+        store.write({Key("said", 5): b"{}"})
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").iterdir()}
+    assert modes == dict.fromkeys(("db", "db-wal", "db-shm"), 0o600)
+    store.close()
+
+
+# A row in another's place
+
+
+@pytest.mark.parametrize("seal", [None, read_keys(KEY)], ids=["plain", "sealed"])
+@pytest.mark.parametrize("change", ["channel = 6", "id = 8", "kind = 'else'", "value = x'00'", "value = value || 'x'"])
+def test_a_row_that_belongs_elsewhere_or_is_damaged_is_not_accepted(tmp_path: Path, change: str, seal: object) -> None:
+    store = SQLiteStore(tmp_path / "db", seal=seal)  # type: ignore[arg-type]
+    store.write({Key("said", 5, 7): b"mine", Key("said", 5, 9): b"mine"})
+    store.close()
+    with sqlite3.connect(tmp_path / "db") as db:
+        db.execute(f"UPDATE row SET {change} WHERE id = 7")  # noqa: S608
+    db.close()
+    with capture_logs() as logs:
+        try:
+            rows = [*store.read("said"), *store.read("else")]
+        except WrongKeyError:  # of a token that was changed
+            assert "value" in change
+            return
+    assert [entry["event"] for entry in logs] == ["row_refused"]
+    assert sorted(str(row.value) for row in rows) == ["None", str(b"mine")]
+    store.close()
+
+
+# Damage
+
+
+def _truncated(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _flipped(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    for place in random.Random(1).sample(range(len(data)), 40):
+        data[place] ^= 1 << place % 8
+    path.write_bytes(data)
+
+
+def _page_lost(path: Path) -> None:
+    data = path.read_bytes()
+    middle = len(data) // 2 // 4_096 * 4_096
+    path.write_bytes(data[:middle] + os.urandom(4_096) + data[middle + 4_096 :])
+
+
+def _of_another_version(path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+
+
+def _name_damaged(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"indexplacerow", b"indexpl\xffcerow"))
+
+
+def _made_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES: list[tuple[Callable[[Path], object], int]] = [
+    (_truncated, 100),
+    (_page_lost, 250),
+    (_of_another_version, 400),
+    (_name_damaged, 400),
+    (_flipped, 0),
+    (lambda path: path.write_bytes(b""), 0),
+    (lambda path: path.write_bytes(b"nonsense" * 1_000), 0),
+    (_made_a_folder, 0),
+]
+
+
+@pytest.mark.parametrize(("damage", "least"), DAMAGES)
+def test_a_damaged_database_is_set_aside_and_what_can_be_read_is_kept(
+    tmp_path: Path, damage: Callable[[Path], object], least: int
+) -> None:
+    path = tmp_path / "db"
+    store = SQLiteStore(path)
+    store.write({Key("said", 5, id_): b"%d" % id_ * 200 for id_ in range(1, 401)})
+    store.close()
+    damage(path)
+    is_empty = path.is_file() and not path.stat().st_size
+    with capture_logs() as logs:
+        found = [row for row in store.read("said", 5) if row.value is not None]
+    assert len(found) >= least
+    assert all(row.value == b"%d" % row.id * 200 for row in found)
+    damaged = [entry for entry in logs if entry["event"] == "database_damaged"]
+    assert len(damaged) == (not is_empty)
+    if damaged:
+        assert Path(damaged[0]["set_aside"]).exists()
+        assert damaged[0]["rows_kept"] >= len(found)
+        store.drop_aside(0)
+        assert Path(damaged[0]["set_aside"]).exists()
+        store.drop_aside(LARGE)
+        assert not Path(damaged[0]["set_aside"]).exists()
+    store.write({Key("said", 6, 1): b"goes on"})
+    with capture_logs() as logs:
+        assert SQLiteStore(path).read("said", 6) == [Row(6, 1, b"goes on")]
+    assert not logs
+    store.close()
+
+
+def test_damage_that_shows_only_in_use_is_mended_with_the_next_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        error = sqlite3.DatabaseError("database disk image is malformed")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT | 3 << 8  # of an index
+        raise error
+
+    store = SQLiteStore(tmp_path / "db")
+    store.write({Key("said", 5, 1): b"1"})
+    monkeypatch.setattr(store, "_put", failing)
+    with pytest.raises(StoreError, match="malformed"):
+        store.write({Key("said", 5, 2): b"2"})
+    monkeypatch.undo()
+    with capture_logs() as logs:
+        store.write({Key("said", 5, 2): b"2"})
+        store.write({Key("said", 5, 3): b"3"})
+    assert [entry["event"] for entry in logs] == ["database_damaged"]
+    assert [row.value for row in store.read("said", 5)] == [b"1", b"2", b"3"]
+    store.close()
+
+
+def test_a_value_that_became_text_costs_that_row_alone(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "db")
+    store.write({Key("said", 5, 1): b"1", Key("said", 5, 2): b"2"})
+    store.close()
+    with sqlite3.connect(tmp_path / "db") as db:
+        db.execute("UPDATE row SET value = CAST(x'ff41' AS TEXT) WHERE id = 1")
+    db.close()
+    assert store.read("said", 5) == [Row(5, 1, None), Row(5, 2, b"2")]
+    store.close()
+
+
+def test_a_file_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "db")
+    store.write({Key("said", 5, 1): b"1"})
+    (tmp_path / "db").unlink()
+    store.write({Key("said", 5, 2): b"2"})
+    store.close()
+    assert store.read("said", 5) == [Row(5, 2, b"2")]
+    store.close()
+
+
+# Redis
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:1/0", "unix:///nowhere/socket"])
+def test_a_redis_that_is_not_there_is_said_in_one_sentence(url: str) -> None:
+    store = RedisStore(url, "test")
+    for work in (lambda: store.read("a"), lambda: store.write({Key("a", 1): b"{}"}), lambda: store.channels("a")):
+        with pytest.raises(StoreError, match=r"could not be .* in Redis") as refused:
+            work()
+        assert "\n" not in str(refused.value)
+    store.close()
+
+
+def test_an_address_that_is_none_of_a_redis_is_refused() -> None:
+    with pytest.raises(ValueError, match="redis://"):
+        RedisStore("http://nowhere", "test")
+
+
+def _mention(folder: Path, word: bytes) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and word in path.read_bytes()]
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)

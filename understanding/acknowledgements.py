@@ -1,0 +1,56 @@
+"""Remarks that ask for no answer: a bare thanks, ok or laugh."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import StrEnum
+
+from understanding.wording import CUES, words_of
+
+THANKS = frozenset(CUES["thanks"].split()) | {"appreciated", "danke", "gracias", "merci", "grazie", "obrigado"}
+LAUGHTER = frozenset(CUES["laughter"].split()) | {"xd", "lmfao", "ha"}
+CONSENT = frozenset(
+    "ok okay k kk okey alright cool great nice good perfect awesome neat sweet gotcha right wow".split()
+)
+FILLERS = frozenset(
+    """you so much very a an the lot again man mate dude bro all guys everyone for your help that's thats that it's it
+    its is then got now oh ah well hm hmm""".split()
+)
+ASKING = frozenset(CUES["asking"].split())  # "is that good" needs no mark to be a question
+MAX_REMARK_WORDS, MAX_REMARK_LENGTH = 8, 100
+SMILEY = re.compile(r"<a?:\w{2,32}:\d{1,20}>|(?:(?<=\s)|^)[:;=][-'^]?[)(\[\]dpo/|*]+(?=\s|$)", re.IGNORECASE)
+PARTS_OF_EMOJI = frozenset({"So", "Sk", "Mn", "Cf"})  # pictures, skin tones, variation selectors, joiners
+
+
+class Remark(StrEnum):
+    """A message that is only this. CONSENT ("ok", "cool") answers a question where one was asked."""
+
+    THANKS = "thanks"
+    CONSENT = "consent"
+    LAUGHTER = "laughter"
+    EMOJI = "emoji"
+
+
+def bare_remark(text: str, bot_name: str = "") -> Remark | None:
+    """What a text is that says no more than thanks, ok, lol or an emoji, to the bot or not; None where it says more."""
+    if len(text) > MAX_REMARK_LENGTH:
+        return None
+    rest = SMILEY.sub(" ", text)
+    own = words_of(bot_name)
+    words = [word for word in words_of(rest) if word not in own]
+    asks = "?" in text or bool(words and words[0] in ASKING)
+    if asks or len(words) > MAX_REMARK_WORDS or not set(words) <= FILLERS | THANKS | LAUGHTER | CONSENT:
+        return None
+    for remark, core in ((Remark.THANKS, THANKS), (Remark.LAUGHTER, LAUGHTER), (Remark.CONSENT, CONSENT)):
+        if not core.isdisjoint(words):
+            return remark
+    return Remark.EMOJI if not words and _is_emoji(rest, text) else None
+
+
+def _is_emoji(rest: str, text: str) -> bool:
+    """Whether a text of which this is left without its smileys consists of emoji."""
+    kinds = {
+        unicodedata.category(character) for character in rest if not character.isspace() and character not in ".!~"
+    }
+    return kinds <= PARTS_OF_EMOJI and (bool(kinds) or rest != text)

@@ -1,0 +1,273 @@
+"""Replies and options as words: numbers in digits, clauses, and the options by what they can be called by."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise, product, zip_longest
+from typing import Any, NamedTuple
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA, Prefix
+
+from understanding.choice_words import (
+    BEFORE_VALUES,
+    COUNTED,
+    FRAME,
+    GRAMMAR,
+    JOINTS,
+    MONTHS,
+    PAIRS,
+    STARTS,
+    TURNS,
+    UNITS,
+)
+from understanding.wording import NOT_WORDS
+
+MAX_NAME_LENGTH, MAX_ATTRIBUTES = 120, 12
+MIN_TYPO_LENGTH, LONG_WORD = 5, 10  # one typing error in a word, two in a long one
+MIN_STEM, STEM_SHARE, MAX_SUFFIX = 5, 0.8, 3  # letters in common, share of the shorter word, letters more
+
+Option = str | Mapping[str, Any]
+"""What can be chosen: a name, or a mapping with a "name" and attributes that tell equal names apart."""
+
+_ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen""".split()
+_ORDINALS = """zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
+fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth""".split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+
+
+def _numbers() -> dict[str, str]:
+    """Numbers up to 199 as they are said, by their digits: "twenty one", "twentyfirst" give "21", "21th"."""
+    said = {word: str(value) for value, word in enumerate(_ONES)}
+    said |= {word: f"{value}th" for value, word in enumerate(_ORDINALS)}
+    for value, ten in enumerate(_TENS, start=2):
+        said |= {ten: f"{value}0", f"{ten[:-1]}ieth": f"{value}0th"}
+        for one, joint in product(range(1, 10), ("", " ")):
+            said |= {ten + joint + _ONES[one]: f"{value}{one}", ten + joint + _ORDINALS[one]: f"{value}{one}th"}
+    for (word, digits), joint in product(list(said.items()), (" ", " and ")):
+        said[f"one hundred{joint}{word}"] = "1" + digits.zfill(2 if digits.isdecimal() else 4)
+    said |= {"one hundred": "100", "one hundredth": "100th"}
+    del said["one"]  # as often a pronoun
+    return said
+
+
+NUMBERS = _numbers()
+LONGEST_NUMBER = 5  # words: "one hundred and twenty one"
+ORDINAL_WORDS = [word for word, digits in NUMBERS.items() if digits.endswith("th") and " " not in word]
+DIGITS = re.compile(r"(\d{1,15})(st|nd|rd|th)?")
+HAS_DIGIT = re.compile(r"\d")
+CLOCK = re.compile(r"(?<!\S)(\d{1,2})\.(\d\d)(?!\S)")  # "7.30"
+HOUR = re.compile(r"(?<!\S)(1[0-2]|[1-9]) (?:(?=(?:am|pm|o'?clock)(?!\S))|([1-5]\d)(?!\S))")  # "7 pm", "7 30"
+_MONTH = "|".join(sorted(MONTHS - {"may"}))  # without "of", "may" is rather a verb
+DAY = re.compile(rf"(?<!\S)(\d+th) (?:of ({_MONTH}|may)|({_MONTH}))(?!\S)")
+
+FOLDED_AWAY = re.compile("[\u0300-\u036f\ufe0f]")
+CHARACTERS: Mapping[str, str] = {"’": "'", "\N{KEYCAP TEN}": "10 ", "\N{COMBINING ENCLOSING KEYCAP}": " "}
+QUOTED = re.compile(r"^>.*$", re.MULTILINE)
+HALF_OF_DAY = re.compile(r"\b([ap])\. ?m\b\.?")  # "p.m."
+TOKEN = re.compile(
+    r"[^\W\d_\u3040-\u30ff\u3400-\u9fff][^\W_\u3040-\u30ff\u3400-\u9fff]*(?:'[^\W_]+)*"
+    r"|(?<!\w)-\d[\d.,:]*"
+    r"|\d{1,2}(?=[ap]m\b)"
+    r"|[$€£]?\d+(?:[.:,]\d+)+%?|[$€£]\d+|\d+%"
+    r"|\d[^\W_\u3040-\u30ff\u3400-\u9fff]*"
+    r"|[\u3040-\u30ff\u3400-\u9fff]"  # a character of these scripts is taken for a word
+    r"|(?<=\d)[+*×÷=](?=\d)|(?<=\d )[-+*/×÷=](?= \d)"  # an operator between numbers
+    r"|[.,;:!?()\n#]"
+)
+MARKS = frozenset(".,;:!?()\n")
+HEAD = re.compile(r":(?!\d)|\(|\s[-\u2013]\s")
+
+
+class Reply(NamedTuple):
+    """The words of a reply, numbers in digits; the clause of each word; the mark that ends each clause."""
+
+    words: list[str]
+    clauses: list[int]
+    marks: list[str]
+
+
+class Phrase(NamedTuple):
+    """A name or an attribute of an option: the places of the words that carry meaning, and the grammar among them.
+
+    lead: the grammar before them; bare: whether there is nothing but grammar, as in the name "After".
+    """
+
+    option: int
+    words: Mapping[str, int]
+    grammar: frozenset[str]
+    lead: Sequence[str]
+    is_name: bool
+    bare: bool
+
+
+def cardinal(word: str) -> int | None:
+    """The value of "2"; None for an ordinal and whatever else is no whole number of at most 15 digits."""
+    return int(word) if word.isdecimal() and len(word) <= 15 else None
+
+
+def ordinal(word: str) -> int | None:
+    """The value of "2th"."""
+    return cardinal(word[:-2]) if word.endswith("th") else None
+
+
+def in_digits(words: Sequence[str]) -> list[str]:
+    """Words with each number up to 199, time and date in one spelling.
+
+    "Twenty first" is "21th", "7 pm" "7:00 pm", "5th of May" "may 5th". A bare "one" stays, and words that make no
+    number together stay apart: "one third", "two three".
+    """
+    found: list[str] = []
+    at = 0
+    while at < len(words):
+        phrases = (" ".join(words[at : at + size]) for size in range(LONGEST_NUMBER, 1, -1))
+        text = next((phrase for phrase in phrases if phrase in NUMBERS), words[at])
+        digits = DIGITS.fullmatch(text)
+        found.append(f"{int(digits[1])}{'th' if digits[2] else ''}" if digits else NUMBERS.get(text, text))
+        at += 1 + text.count(" ")
+    said = HOUR.sub(lambda hour: f"{hour[1]}:{hour[2] or '00 '}", CLOCK.sub(r"\1:\2", " ".join(found)))
+    return DAY.sub(lambda day: f"{day[2] or day[3]} {day[1]}", said).split(" ")
+
+
+def plain(reply: str) -> str:
+    """A reply without links, mentions, code and quoted lines, folded."""
+    return folded(NOT_WORDS.sub(" ", QUOTED.sub(" ", reply)))
+
+
+def folded(text: str) -> str:
+    """Text without case and accents, and with one spelling of what has several; lines stay lines."""
+    if not text.isascii():
+        for character, spelling in CHARACTERS.items():
+            text = text.replace(character, spelling)
+        text = FOLDED_AWAY.sub("", unicodedata.normalize("NFKD", text))
+    return HALF_OF_DAY.sub(r"\1m", text.casefold().replace("&", " and "))
+
+
+def read(text: str) -> Reply:
+    """A folded text in clauses: they end at a mark, and before words that turn ("but") or go on anew ("and I")."""
+    reply = Reply([], [], [])
+    run: list[str] = []
+    tokens = iter(zip_longest(found := TOKEN.findall(text), found[1:], fillvalue=""))
+    for token, following in tokens:
+        is_mark = token in MARKS
+        if is_mark or token in TURNS or (token in JOINTS and following in STARTS):
+            _close(reply, run, token if is_mark else "")
+        if is_mark:
+            continue
+        word = PAIRS.get((token, following))
+        run.append(word or token.removesuffix("'s"))
+        if word:
+            next(tokens)
+    _close(reply, run, "")
+    return reply
+
+
+def _close(reply: Reply, run: list[str], mark: str) -> None:
+    """Ends a clause."""
+    if run:
+        said = in_digits(run) if not NUMBERS.keys().isdisjoint(run) or HAS_DIGIT.search("".join(run)) else run
+        reply.words.extend(said)
+        reply.clauses.extend([len(reply.marks)] * len(said))
+        reply.marks.append(mark)
+        run.clear()
+
+
+class Index:
+    """The options by the words of their names and attributes."""
+
+    def __init__(self, options: Sequence[Option]) -> None:
+        self.count = len(options)
+        self.phrases_with: dict[str, list[Phrase]] = {}
+        for number, option in enumerate(options):
+            for text, is_name in _calls(option):
+                for phrase in _phrases(number, folded(text), is_name):
+                    for word in phrase.words:
+                        self.phrases_with.setdefault(word, []).append(phrase)
+
+    @cached_property
+    def joined(self) -> Mapping[str, tuple[str, str]]:
+        """Words that follow each other in a phrase, by how they look without the space."""
+        phrases = (phrase for found in self.phrases_with.values() for phrase in found)
+        return {"".join(pair): pair for phrase in phrases for pair in pairwise(phrase.words)}
+
+    def spelled(self, reply: Reply) -> Reply:
+        """The reply with words of the options spelled as they are there: "shinjuko", "sevenoaks", "full size"."""
+        spelled = Reply([], [], reply.marks)
+        before = ""
+        words = iter(zip(reply.words, reply.clauses, [*reply.words[1:], ""], strict=False))
+        for word, clause, after in words:
+            said: Sequence[str] = (word,)
+            if word not in self.phrases_with and word not in FRAME:
+                if word + after in self.phrases_with:
+                    said = (word + after,)
+                    next(words, None)
+                else:
+                    said = self._spelled(word, before, after)
+            spelled.words.extend(said)
+            spelled.clauses.extend([clause] * len(said))
+            before = word
+        return spelled
+
+    def _spelled(self, word: str, before: str, following: str) -> Sequence[str]:
+        if cardinal(word) is not None and (before in BEFORE_VALUES or following in UNITS or not before + following):
+            values = (f"{word}:00", f"${word}", f"€{word}", f"£{word}")  # a full hour or an amount of money
+            return [next((value for value in values if value in self.phrases_with), word)]
+        if before in MONTHS and f"{word}th" in self.phrases_with:
+            return [f"{word}th"]
+        if len(word) < MIN_TYPO_LENGTH:
+            return [word]
+        if following in COUNTED and (typed := _nearest(word, ORDINAL_WORDS)):
+            return [NUMBERS[typed]]
+        return self.joined.get(word) or [_nearest(word, self.phrases_with) or word]
+
+
+def _nearest(word: str, known: Iterable[str]) -> str | None:
+    """The one known word that a word is, but for a typing error or its ending; None if there are several.
+
+    A typing error is never in the first letter, two are in words of ten letters only, and a short word has none that
+    puts one letter for another: "greek" is not "green". By its ending "luxurious" is "luxury".
+    """
+    alike = [other for other in known if other[0] == word[0] and len(other) >= MIN_TYPO_LENGTH]
+    errors = 1 if len(word) < LONG_WORD else 2
+    near = {
+        other
+        for other, _, _ in process.extract(word, alike, scorer=OSA.distance, score_cutoff=errors, limit=3)
+        if len(word) != len(other) or len(word) > MIN_TYPO_LENGTH or sorted(word) == sorted(other)
+    }
+    near.update(
+        other
+        for other in alike
+        if other[:MIN_STEM] == word[:MIN_STEM]
+        and abs(len(word) - len(other)) <= MAX_SUFFIX
+        and Prefix.similarity(word, other) >= STEM_SHARE * min(len(word), len(other))
+    )
+    return near.pop() if len(near) == 1 else None
+
+
+def _calls(option: Option) -> Iterator[tuple[str, bool]]:
+    """What an option can be called by: its name (True) and its attributes: short texts and numbers, no ids."""
+    named = {"name": option} if isinstance(option, str) else option
+    yield str(named.get("name") or "")[:MAX_NAME_LENGTH], True
+    told = [
+        str(value)
+        for key, value in named.items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+        if key not in ("name", "id") and not key.endswith("_id") and len(str(value)) <= MAX_NAME_LENGTH
+    ]
+    yield from ((text, False) for text in told[:MAX_ATTRIBUTES])
+
+
+def _phrases(number: int, text: str, is_name: bool) -> Iterator[Phrase]:
+    """A name or attribute; of a name also its head and what follows it: "Mad Max" of "Mad Max: Fury Road"."""
+    words = read(text).words
+    telling = [word for word in words if word not in GRAMMAR]
+    places = {word: place for place, word in enumerate(telling or words)}
+    lead = words[: words.index(telling[0])] if telling else ()
+    yield Phrase(number, places, GRAMMAR.intersection(words), lead, is_name, bare=not telling)
+    if head := HEAD.search(text):
+        parts = (*_phrases(number, text[: head.start()], is_name), *_phrases(number, text[head.end() :], False))
+        yield from (phrase for phrase in parts if not phrase.bare)

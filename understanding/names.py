@@ -1,0 +1,97 @@
+"""Whom a message calls by name, without a mention: "Ben, ...", "..., Ben?", and "ben are you coming" as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from understanding.stopping import KNOWN
+from understanding.wording import TALK_OF, TOO_COMMON, Wording, words_of
+
+SOMEBODY = "somebody"
+"""The name of whoever does not want to be read."""
+SHORTEST = 3  # letters of a name that is one without a comma
+SHORTENED = 4  # letters of a name's beginning that stand for it: "calvin" for calvinr
+ABOUT = frozenset(
+    "is isn't was wasn't has hasn't had said says say did does will would and or who s just got went ist hat war es"
+    " está ha est a è ma jest był är har".split()
+)
+"""What follows a name at the start of a text that tells of that person, and does not call them."""
+SPEAKING_TO = frozenset("you you_social can_you make please thanks go stop ok yes no laugh agree".split())
+"""Of a text that ends in a name: what shows that it calls that person."""
+
+
+class Message(Protocol):
+    """What is read of a message here."""
+
+    @property
+    def author_id(self) -> int: ...
+    @property
+    def wording(self) -> Wording: ...
+    @property
+    def calls(self) -> frozenset[str]:
+        """What may be a name that it calls, casefolded."""
+
+
+@lru_cache(maxsize=4_096)
+def keys_of(name: str) -> Sequence[str]:
+    """The words by which somebody of this name is called: its first word, and that word's beginnings."""
+    words = words_of(name.replace("_", " "))
+    first = next((word.rstrip("0123456789") for word in words if len(word) >= SHORTEST), "")
+    if len(first) < SHORTEST:
+        return ()
+    whole = [first, *(word for word in words if len(word) > SHORTENED)]
+    # "mind your own business" names no Mindy, "forget it" no forgetful_fred.
+    beginnings = [first[:length] for length in range(SHORTENED, len(first)) if first[:length] not in KNOWN]
+    return tuple(key for key in dict.fromkeys((*whole, *beginnings)) if not _is_common(key))
+
+
+def _is_common(word: str) -> bool:
+    return word in TOO_COMMON or word in TALK_OF
+
+
+def index_of(names: Mapping[int, str]) -> dict[str, int]:
+    """Who is called by which word; by one that several share, nobody is."""
+    found: dict[str, int] = {}
+    for who, name in names.items():
+        add_to(found, who, name)
+    return found
+
+
+def add_to(index: dict[str, int], who: int, name: str) -> None:
+    for key in keys_of(name):
+        # A beginning that two share calls neither.
+        index[key] = who if index.get(key, who) == who else 0
+
+
+def named_in(tokens: Sequence[str], index: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Whom a text names without a mention: (place among its words, who)."""
+    return [(place, who) for place, token in enumerate(tokens) if (who := index.get(token, 0))]
+
+
+def called_by_name(
+    message: Message, names: Mapping[int, str], index: Mapping[str, int] | None = None
+) -> frozenset[int]:
+    """Whom of these it calls without a mention. index: of the same names, where there is one. Not the author."""
+    found = _called_first_or_last(message.wording, index_of(names) if index is None else index)
+    if message.calls:
+        found.update(who for who, name in names.items() if name.casefold() in message.calls)
+    return frozenset(found - {message.author_id}) if found else frozenset()
+
+
+def _called_first_or_last(wording: Wording, index: Mapping[str, int]) -> set[int]:
+    """Who is called at either end: "ben are you coming" and "are you coming ben" call Ben, "ben is late" does not, nor
+    does "i like ben"."""
+    tokens = wording.tokens
+    if len(tokens) < 2:
+        return {who for token in tokens if (who := index.get(token, 0))}
+    tells_of = tokens[1] in ABOUT and tokens[2:3] != ["you"]
+    found = set() if tells_of else {index.get(tokens[0], 0)}
+    if (last := index.get(tokens[-1], 0)) and _speaks_to_somebody(wording):
+        found.add(last)
+    return found - {0}
+
+
+def _speaks_to_somebody(wording: Wording) -> bool:
+    return wording.asks or "greeting" in wording.cues or not wording.talk.isdisjoint(SPEAKING_TO)

@@ -1,0 +1,418 @@
+"""Which of the options shown a reply chooses, by its words alone.
+
+A reply is read as mentions: places in the list ("2", "the last but one") and names (whole, in part, or what tells an
+option apart). Each mention stands for a set of options. Mentions that choose nothing are dropped: those asked about,
+told of or rejected, and numbers and parts of names in other company than words of choosing. What all the remaining
+mentions have in common must be one option; else nothing is chosen, for a wrong choice costs more than asking again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from itertools import pairwise
+from typing import NamedTuple
+
+import understanding.choice_words as common
+from understanding.choice_text import Index, Option, Phrase, Reply, cardinal, ordinal, plain, read
+
+MAX_LENGTH = 600  # whoever writes more tells something, and does not choose
+CORRECTION = re.compile(
+    r"\b(?:(?:(?<=no )|(?<=[,.;!?] ))wait|wait(?=[,:])|scratch that|i meant?|sorry|or rather|actually|make that)\b[,:]?"
+)
+FROM_END = re.compile(
+    r"(?<!\S)(?:one (?:before|prior to|preceding)(?: the)? (?:last|final)|next to(?: the)? last"
+    r"|(?P<ante>ante)?penultimate|last (?:one )?but (?:one|(?P<but>\d{1,3}))"
+    r"|(?P<nth>\d{1,3})th(?: (?:to|from|before|but))?(?: the)? (?:last|end|bottom))(?!\S)"
+)
+TAKING_IT = re.compile(
+    r"\b(?:(?:that|this) one|(?:take|choose|pick|want|do|get|have|see|watch|try|with|for) (?:it|that|this))\b"
+)
+ASKING_FOR = re.compile(r"(?:is there|are there|do you have)(?: (?:an?|any|some|the))? (?!\S)")  # and a mention
+OF_GROUP = re.compile(rf"(?<!\S)\d+ of (?:{'|'.join(common.GROUPS)})(?!\S)")  # "2 of us like it"
+
+
+class Mention(NamedTuple):
+    """Words `first` to before `end` of a reply, and the options they stand for: none, where there is no such place.
+
+    company: the only words that may stand beside it in its clause, or, if `alone`, in the reply; None: any may.
+    is_bare: whether it is no more than a cardinal number.
+    """
+
+    first: int
+    end: int
+    options: frozenset[int]
+    company: frozenset[str] | None = None
+    alone: bool = False
+    is_bare: bool = False
+
+
+class Mood(Enum):
+    """How a clause is said. DOUBTED: with a question mark, though not worded as a question."""
+
+    STATED = 1
+    DOUBTED = 2
+    ASKED = 3
+
+
+def choose(reply: str, options: Sequence[Option]) -> int | None:
+    """The 0-based index of the option that a reply chooses, or None: never a guess.
+
+    After a correction ("the first, no wait, the second") the rest counts alone, if it chooses. A reply of more than 600
+    characters chooses nothing.
+    """
+    if len(reply) > MAX_LENGTH or not options:
+        return None
+    text, index = plain(reply), Index(options)
+    starts = [0, *(correction.end() for correction in CORRECTION.finditer(text))]
+    found = (_chosen(text[start:], index) for start in reversed(starts))
+    return next((chosen for chosen in found if chosen is not None), None)
+
+
+def _chosen(text: str, index: Index) -> int | None:
+    """What a text chooses: "the second one" is no "March 2nd", but "on the 5th" of two dates is no place."""
+    reply = index.spelled(read(text))
+    names = list(_names_in(reply.words, index))
+    places = list(_places_in(reply.words, names, index.count))
+    clauses = reply.clauses
+    for first, end, *_ in (*names, *places):  # a mention is of one clause: "Mad Max: Fury Road"
+        clauses = [clauses[first] if clause == clauses[end - 1] else clause for clause in clauses]
+    counted = {at for place in places if place.company is None for at in range(place.first, place.end)}
+    names = [name for name in names if name.first not in counted]
+    named = {at for name in names for at in range(name.first, name.end)}
+    naming = {clauses[name.first] for name in names if name.company is None}
+    places = [
+        place
+        for place in places
+        if (place.options or place.first not in named) and not (place.is_bare and clauses[place.first] in naming)
+    ]
+    return (
+        _verdict(Reply(reply.words, clauses, reply.marks), [*names, *places], index.count) if names + places else None
+    )
+
+
+def _at(words: Sequence[str], at: int) -> str:
+    return words[at] if 0 <= at < len(words) else ""
+
+
+# Names
+
+
+class Run(NamedTuple):
+    """Words of a reply that stand in phrases of options, equally many in each; is_whole: whether they are all of it."""
+
+    words: Sequence[str]
+    first: int
+    end: int
+    phrases: Sequence[Phrase]
+    is_whole: bool
+
+    @property
+    def said(self) -> list[str]:
+        return [word for word in self.words[self.first : self.end] if word in self.phrases[0].words]
+
+    @property
+    def before(self) -> str:
+        return _at(self.words, self.first - 1)
+
+
+def _names_in(words: Sequence[str], index: Index) -> Iterator[Mention]:
+    """Names and attributes in a reply, the longest at each word; of equally long ones those that are whole."""
+    at = 0
+    while at < len(words):
+        if phrases := index.phrases_with.get(words[at]):
+            run = _longest(words, at, phrases)
+            mention = _name(run, index.count)
+            if mention:
+                yield mention
+            at = run.end
+        else:
+            at += 1
+
+
+def _longest(words: Sequence[str], at: int, phrases: Sequence[Phrase]) -> Run:
+    runs = [(*_run(words, at, phrase), phrase) for phrase in phrases]
+    size = max(size for size, _, _ in runs)
+    longest = [(end, phrase) for found, end, phrase in runs if found == size]
+    whole = [(end, phrase) for end, phrase in longest if size >= len(phrase.words.keys() - common.UNITS_OF_TIME)]
+    ends, best = zip(*(whole or longest), strict=True)
+    return Run(words, at, max(ends), best, bool(whole))
+
+
+def _run(words: Sequence[str], at: int, phrase: Phrase) -> tuple[int, int]:
+    """How many of a phrase's words stand here in their order, others left out; and where the last of them ends."""
+    size, end, last = 0, at, -1
+    for here in range(at, len(words)):
+        place = phrase.words.get(words[here], -1)
+        if place > last:
+            size, end, last = size + 1, here + 1, place
+        elif words[here] not in phrase.grammar:
+            break
+    return size, end
+
+
+def _name(run: Run, count: int) -> Mention | None:
+    """What a run of a phrase's words stands for, beside which words; None where it means something else."""
+    phrase, said, options = run.phrases[0], run.said, frozenset(phrase.option for phrase in run.phrases)
+    if run.before in common.PHRASAL and common.PARTICLES.issuperset(said):  # "give up" does not name the film "Up"
+        return None
+    if phrase.bare:  # "After" among words of choosing; "It", a pronoun, alone
+        alone = common.PRONOUNS.issuperset(said)
+        return (
+            Mention(run.first, run.end, options, common.POLITE if alone else common.CHOOSING, alone)
+            if run.is_whole
+            else None
+        )
+    if all(cardinal(word) is not None or ordinal(word) is not None for word in said):
+        return _value(run, options, count)
+    lead = list(phrase.lead)  # "How to Train Your Dragon" begins no question
+    start = (
+        run.first - len(lead)
+        if lead and list(run.words[max(run.first - len(lead), 0) : run.first]) == lead
+        else run.first
+    )
+    if _is_sure(run, leads=start < run.first):
+        return Mention(start, run.end, options)
+    if len(said) > 1 or (run.is_whole and not phrase.is_name):
+        return Mention(start, run.end, options, common.FRAME)
+    return _part(run, options)
+
+
+def _value(run: Run, options: frozenset[int], count: int) -> Mention | None:
+    """A number that is an option, or in one and no place in the list: "10" for "$10", "the 5th" for "March 5th".
+
+    An ordinal may be said as a day: "on the 5th", but not of a floor, nor of next month.
+    """
+    is_place = not run.is_whole and 0 < (cardinal(run.said[0]) or 0) <= count
+    if is_place or (run.before in common.MONTHS and run.before not in run.phrases[0].grammar):
+        return None
+    after = [*run.words[run.end : run.end + 2], "", ""]
+    is_counted = after[0] in common.UNCOUNTED and after[:2] != ["of", "this"]
+    is_day = [*run.words[max(run.first - 2, 0) : run.first]] == ["on", "the"] and not is_counted
+    return Mention(run.first, run.end, options, None if is_day or run.before in common.MONTHS else common.VALUING)
+
+
+def _is_sure(run: Run, *, leads: bool) -> bool:
+    """A whole name; "the Shinjuku one"; "the one in Shinjuku"; half of a name, and no strange word beside it."""
+    phrase, said, after = run.phrases[0], run.said, _at(run.words, run.end)
+    if run.is_whole and (phrase.is_name or len(said) > 1):
+        return leads or common.LINKS.issuperset(phrase.lead)
+    if len(said) > 1:
+        return 2 * len(said) >= len(phrase.words) and common.FRAME.issuperset({run.before or "the", after or "the"})
+    before = [word for word in run.words[max(run.first - 3, 0) : run.first] if word != "the"][-2:]
+    is_where = before[:1] == ["one"] and common.PREPOSITIONS.issuperset(before[1:])
+    return _is_telling(run) and (is_where or after == "one")
+
+
+def _is_telling(run: Run) -> bool:
+    """Whether the one word of a part can stand for the whole: not "best", not "a movie"."""
+    return run.said[0] not in common.FRAME and run.before not in ("a", "an")
+
+
+def _part(run: Run, options: frozenset[int]) -> Mention | None:
+    """One word of a name among common words; a word from within a name less: such are kinds, too."""
+    if not _is_telling(run):
+        return None
+    if run.before == "my" or any(phrase.words[run.said[0]] == 0 for phrase in run.phrases):
+        return Mention(run.first, run.end, options, common.FRAME_OF_PART)
+    if not run.before or run.before in common.NAMING:
+        return Mention(run.first, run.end, options, common.CHOOSING)
+    return Mention(run.first, run.end, options, common.NAMING, alone=True)
+
+
+# Places in the list
+
+
+def _places_in(words: Sequence[str], names: Sequence[Mention], count: int) -> Iterator[Mention]:
+    """Places in the list in a reply, by number, by ordinal, or from the end."""
+    sure = [name for name in names if name.company is None or cardinal(words[name.first]) is not None]
+    taken = {at for name in sure for at in range(name.first, name.end)}
+    text = " ".join(words)
+    for found in FROM_END.finditer(text):
+        first = text.count(" ", 0, found.start())
+        place = int(found["but"]) + 1 if found["but"] else 3 if found["ante"] else int(found["nth"] or 2)
+        end = first + found[0].count(" ") + 1
+        taken.update(range(first, end))
+        yield Mention(first, end, _option(-place, count))
+    for at in range(len(words)):
+        mention = None if at in taken else _ordinal(words, at, count) or _cardinal(words, at, count)
+        if mention:
+            taken.update(range(mention.first, mention.end))
+            yield mention
+
+
+def _option(place: int, count: int) -> frozenset[int]:
+    """The option at a place that counts from 0, or from -1 at the end; none if there is no such place."""
+    return frozenset({place % count}) if -count <= place < count else frozenset()
+
+
+def _ordinal(words: Sequence[str], at: int, count: int) -> Mention | None:
+    """ "The second one" in any company, "the second" among words of choosing; "the first two" are none.
+
+    A thing may be counted at the end: "the second restaurant", but not "on the second floor".
+    """
+    word, before, after, last = words[at], _at(words, at - 1), _at(words, at + 1), _at(words, at + 2)
+    number, place = ordinal(word), common.PLACES.get(word)
+    if number is not None:
+        place = number - 1 if number else count
+    elif word in common.MIDDLE and count % 2:
+        place = count // 2
+    is_verb = (
+        word == "2th" and before != "the" and after in ("that", "this") and common.POLITE.issuperset(words[at + 2 :])
+    )
+    if place is None or is_verb or (word in common.OF_TWO and count != 2):  # "I second that"
+        return None
+    if cardinal(after) is not None or after == "ones":
+        return Mention(at, at + 2, frozenset())
+    is_counted = before == "the" and _at(words, at - 2) not in common.BEFORE_QUANTITIES
+    if after in common.COUNTED or (
+        is_counted and after and after not in common.NO_THINGS and (not last or last in common.CHOOSING)
+    ):
+        return Mention(at, at + 2, _option(place, count))
+    is_date = not common.BEFORE_DATES.isdisjoint(words[max(at - 2, 0) : at])
+    if before in common.NOT_BEFORE_PLACES or after in common.UNCOUNTED or is_date:
+        return None
+    return Mention(at, at + 1, _option(place, count), common.PLACING, alone=before not in ("the", "option", "number"))
+
+
+def _cardinal(words: Sequence[str], at: int, count: int) -> Mention | None:
+    """ "Option 2" in any company; "2" among words of choosing, but not "at 2" or "for 2".
+
+    A bare "one" is one only alone. "Number one" is praise as well: "my number one fan".
+    """
+    number, before = cardinal(words[at]), _at(words, at - 1)
+    is_one = words[at] == "one"
+    if number is None and not is_one:
+        return None
+    chosen = _option(0 if is_one else (number or count + 1) - 1, count)
+    if before in common.MARKED:
+        praises = before == "number" and (is_one or number == 1)
+        return Mention(at - 1, at + 1, chosen, common.COUNTING if before == "#" else common.FRAME if praises else None)
+    if is_one:
+        return Mention(at, at + 1, chosen, common.POLITE, alone=True) if not before or before in common.POLITE else None
+    is_for = before == "for" and _at(words, max(at - 2, 0)) not in ("go", "going", "vote")
+    if is_for or before in common.BEFORE_QUANTITIES or _is_quantity(words, at):
+        return None
+    return Mention(at, at + 1, chosen, common.COUNTING, is_bare=True)
+
+
+def _is_quantity(words: Sequence[str], at: int) -> bool:
+    """Whether a number counts things, by the "s" of many: "2 tickets"."""
+    after = _at(words, at + 1)
+    return words[at].isdecimal() and after.endswith("s") and after not in common.NO_THINGS
+
+
+# What is meant of what is mentioned
+
+
+class _View:
+    """A reply beside its mentions: what is said around them, and how."""
+
+    def __init__(self, reply: Reply, mentions: Sequence[Mention]) -> None:
+        self.words, self.clauses, marks = reply
+        self.covered = {at for mention in mentions for at in range(mention.first, mention.end)}
+        counts = [at for at in range(len(self.words)) if _is_quantity(self.words, at)]
+        skipped = self.covered.union(counts, (at + 1 for at in counts))
+        self.around: list[list[str]] = [[] for _ in marks]
+        for at, clause in enumerate(self.clauses):
+            self.around[clause].append("" if at in skipped else self.words[at])
+        self.others = {word for words in self.around for word in words} - {""}
+        self.moods = [_mood(words, mark) for words, mark in zip(self.around, marks, strict=True)]
+        for clause in range(len(marks) - 2, -1, -1):  # "in Shibuya," belongs to the question that follows
+            leads_in = marks[clause] == "," and self.around[clause] and self.around[clause][0] in common.PREPOSITIONS
+            if leads_in and self.moods[clause + 1] is Mood.ASKED:
+                self.moods[clause] = Mood.ASKED
+
+    def mood(self, mention: Mention) -> Mood:
+        return self.moods[self.clauses[mention.first]]
+
+    def keeps_company(self, mention: Mention) -> bool:
+        """Whether a mention counts beside the words that are beside it. What is to be done may be any: "to fly"."""
+        beside = set(self.around[self.clauses[mention.first]]) - {""}
+        if self.mood(mention) is Mood.DOUBTED and not beside <= common.FRAME:
+            return False
+        if mention.company is None:
+            return True
+        others = self.others if mention.alone else beside
+        if mention.company is common.FRAME or mention.company is common.FRAME_OF_PART:
+            others = others - {word for before, word in pairwise(self.words) if before in common.BEFORE_VERBS}
+        return others <= mention.company
+
+    def is_told(self, mention: Mention) -> bool:
+        """Whether a mention is told of: "I was in Shibuya", "I missed Shibuya", "see you in Shibuya", "out of coffee".
+
+        But "I was thinking of Shibuya" and "I picked Shibuya" choose.
+        """
+        around = self.around[self.clauses[mention.first]]
+        before = [word for word in self.words[max(mention.first - 3, 0) : mention.first] if word != "the"]
+        is_told = not common.TOLD.isdisjoint(around) or any(
+            (word in common.REPORTERS and after.endswith("ed") and after not in common.DECIDED)
+            or (word == "see" and after in ("you", "ya", "u"))
+            for word, after in pairwise(around)
+        )
+        return before[-2:] == ["out", "of"] or (is_told and common.HAVING_IN_MIND.isdisjoint(around))
+
+    def is_rejected(self, mention: Mention) -> bool:
+        """Whether a "not" stands before a mention in its clause, or after it with no other mention behind."""
+        clause = [at for at, number in enumerate(self.clauses) if number == self.clauses[mention.first]]
+        negators = [at for at in clause if at not in self.covered and self._negates(at, at == clause[0])]
+        is_last = all(at < mention.end for at in self.covered.intersection(clause))
+        return any(at < mention.first or (is_last and self.words[at] != "except") for at in negators)
+
+    def _negates(self, at: int, begins: bool) -> bool:
+        word = self.words[at]
+        if word == "no" and begins:  # the answer no, unless it belongs to the name: "no Paprika"
+            return at + 1 in self.covered
+        return word in common.NEGATORS or word.endswith("n't")
+
+    def eliminates(self) -> bool:
+        """Whether a reply does nothing but rule options out: "not the first one" leaves the other of two."""
+        is_plain = set(self.moods) == {Mood.STATED} and self.others <= common.CHOOSING | common.ELIMINATING
+        return is_plain and not self.others.isdisjoint(common.ELIMINATING)
+
+    def takes(self, named: Sequence[Mention], asked: Sequence[Mention]) -> Sequence[Mention]:
+        """What a reply takes that only asks and tells: "has Shibuya parking? ok, that one", "Yes. Is Paprika long?"."""
+        last = self.around[-1]
+        is_plain = self.moods[-1] is Mood.STATED and common.CHOOSING.issuperset(last)
+        if is_plain and TAKING_IT.search(" ".join(last)):
+            return named
+        agrees = self.words[0] in common.AGREEING and all(mention.company is None for mention in asked)
+        return asked if agrees else ()
+
+
+def _mood(words: Sequence[str], mark: str) -> Mood:
+    """A request ("can I get", "how about", "is there a Paprika") states what is wanted; a question or an "if" asks."""
+    start = next((at for at, word in enumerate(words) if word not in common.LEADING), len(words))
+    first, second = _at(words, start), _at(words, start + 1)
+    enquires = not common.ENQUIRING.isdisjoint(words)
+    if (first in common.REQUESTS and second in common.PERSONS) or second == "about":
+        return Mood.ASKED if enquires else Mood.STATED
+    asks = first in common.ASKING or first == "if" or (first in common.INVERTED and second in common.SUBJECTS)
+    if asks and ASKING_FOR.match(" ".join(words[start:])):
+        return Mood.STATED
+    if asks or (enquires and (first in common.ENQUIRING or not common.ASKING.isdisjoint(words[start:]))):
+        return Mood.ASKED
+    return Mood.DOUBTED if mark == "?" else Mood.STATED
+
+
+def _verdict(reply: Reply, mentions: Sequence[Mention], count: int) -> int | None:
+    """The option that all mentions which choose have in common, unless it is rejected elsewhere; else none."""
+    view = _View(reply, mentions)
+    if not common.SEVERAL.isdisjoint(view.others) or OF_GROUP.search(" ".join(reply.words)):
+        return None
+    asked = [mention for mention in mentions if view.mood(mention) is Mood.ASKED]
+    named = [*asked, *filter(view.is_told, mentions)]
+    meant = [mention for mention in mentions if mention not in named]
+    rejected = [mention for mention in meant if view.is_rejected(mention)]
+    chosen = [mention for mention in meant if mention not in rejected and view.keeps_company(mention)]
+    gone = {option for mention in rejected if len(mention.options) == 1 for option in mention.options}
+    if rejected and not chosen:
+        return _only([frozenset(range(count)) - gone]) if view.eliminates() else None
+    return _only([mention.options - gone for mention in chosen or view.takes(named, asked)])
+
+
+def _only(sets: Sequence[frozenset[int]]) -> int | None:
+    """The one option that all sets have in common."""
+    left = frozenset.intersection(*sets) if sets else frozenset()
+    return next(iter(left)) if len(left) == 1 else None

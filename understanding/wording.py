@@ -1,0 +1,147 @@
+"""How a message is worded: what its text alone tells, read once.
+
+Only closed classes of common English words and marks count (pronouns, question words, thanks): nothing of any trade or
+place. A text in another language has few cues, and then its marks, its length and its rare words still count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+CUES: Mapping[str, str] = {
+    "question": "what why how when where which who whose whom what's why's how's where's who's whats hows wheres",
+    "asking": "is are was were do does did can could will would should shall has have had may isn't aren't don't",
+    "yes_no": "yes yeah yep yup ya yea no nope nah sure ok okay k kk right correct exactly true indeed",
+    "thanks": "thanks thank thx ty tyvm thankyou cheers tnx tks thanx",
+    "you": "you your yours u ur you're you've you'd you'll youre",
+    "me": "i my me mine i'm i've i'd i'll im ive we our us",
+    "going_on": "and also but so then because cause or though however yet still otherwise",
+    "pointing": "that it this they those these them its that's it's thats",
+    "everybody": "anyone anybody someone somebody everyone everybody guys folks all any",
+    "greeting": "hi hello hey hiya yo greetings morning evening welcome",
+    "hedge": "hmm hm ah oh aha ahh ohh well um uh huh wow oops ow ugh",
+    "request": "please pls plz tell show give try make let explain help write check look see use add put run go",
+    "denial": "not don't doesn't no nothing didn't isn't can't cannot won't never dont cant doesnt none neither nor",
+    "report": "did tried got done works worked work working says said already now went seems was had",
+    "modal": "should would could can might may must will need want wanna gonna",
+    "laughter": "lol haha hahaha heh hehe lmao rofl hah",
+    "opinion": "know think guess see mean understand believe thought hope",
+    "article": "the a an",
+    "preposition": "of in on from with for to at by",
+}
+COMMON = """about after again also because been before being both could does doing down done each even every from have
+having here into just like more most much need only other over really same should some such than that then there these
+they thing think this those through very want well were what when where which while will with without would your make
+still good going"""
+
+MENTION = re.compile(r"<@!?(\d{1,20})>")
+NOT_WORDS = re.compile(r"<a?[@#:!&]{1,2}[^<>\s]{1,60}>|https?://\S+|```.*?```", re.DOTALL)
+WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+COMMAND = re.compile(r"\s*[!?$%&;]{1,2}[^\W\d_]")  # as other bots take them: "!help", "?rank"
+MAX_WORDS = 60
+RARE_LENGTH = 4  # shorter words are mostly grammar, whatever the language
+
+_cues_of: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
+for _cue, _words in CUES.items():
+    for _word in _words.split():
+        _cues_of[_word] |= {_cue}
+CUES_OF: Mapping[str, frozenset[str]] = dict(_cues_of)
+NO_CUES: frozenset[str] = frozenset()
+TOO_COMMON = frozenset(COMMON.split()) | CUES_OF.keys()
+
+
+def _read_talk(text: str) -> dict[str, frozenset[str]]:
+    """The classes of each word or phrase of the file, in which a line "[name] word word_word ..." is a class."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for line in text.splitlines():
+        if line.startswith("["):
+            name, _, words = line[1:].partition("]")
+            for word in words.split():
+                found[word.replace("_", " ")].add(name)
+    return {word: frozenset(names) for word, names in found.items()}
+
+
+TALK_OF: Mapping[str, frozenset[str]] = _read_talk(Path(__file__).with_name("talk.txt").read_text(encoding="utf-8"))
+TALK: Sequence[str] = sorted({name for names in TALK_OF.values() for name in names})
+_FILLING, _ASKING = frozenset("ok so and but wait laugh agree".split()), frozenset("ask verb make".split())
+FILLERS = frozenset(w for w, names in TALK_OF.items() if names & _FILLING and not names & _ASKING)
+"""Words with which a message may begin before it says what it wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What a text is made of.
+
+    words: the first 60, casefolded, without mentions, links and code; count: of all words; rare: those words that
+    carry meaning; cues: the classes of common words that occur; first: the classes of the first word.
+    """
+
+    words: frozenset[str]
+    count: int
+    length: int
+    rare: frozenset[str]
+    cues: frozenset[str]
+    first: frozenset[str]
+    tokens: Sequence[str]
+    talk: frozenset[str]
+    lead: frozenset[str]
+    asks: bool
+    ends_asking: bool
+    exclaims: bool
+    has_link: bool
+    commas: int
+    colons: int
+    capitals: int
+    is_command: bool
+
+
+def read(text: str) -> Wording:
+    """The wording of a text as it was posted."""
+    plain = _plain(text)
+    stripped = plain.strip()
+    words = WORD.findall(_folded(plain))
+    known = words[:MAX_WORDS]
+    found = [CUES_OF[word] for word in known if word in CUES_OF]
+    pairs = map(" ".join, pairwise(known))
+    talk = [TALK_OF[piece] for piece in (*known, *pairs) if piece in TALK_OF]
+    start = next((place for place, word in enumerate(known) if word not in FILLERS), 0)
+    beginnings = (*known[start : start + 1], " ".join(known[start : start + 2]))
+    return Wording(
+        words=frozenset(known),
+        count=len(words),
+        length=len(stripped),
+        rare=frozenset(word for word in known if len(word) >= RARE_LENGTH and word not in TOO_COMMON),
+        cues=NO_CUES.union(*found),
+        first=CUES_OF.get(known[0], NO_CUES) if known else NO_CUES,
+        tokens=known,
+        talk=NO_CUES.union(*talk),
+        lead=NO_CUES.union(*(TALK_OF[piece] for piece in beginnings if piece in TALK_OF)),
+        asks="?" in plain,
+        ends_asking=stripped.endswith("?"),
+        exclaims="!" in plain,
+        has_link="http" in text,
+        commas=plain.count(","),
+        colons=plain.count(":"),
+        capitals=sum(map(str.isupper, plain)),
+        is_command=COMMAND.match(text) is not None,
+    )
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in their order, casefolded, without mentions, links and code."""
+    return WORD.findall(_folded(_plain(text)))
+
+
+def _plain(text: str) -> str:
+    """The text without mentions, custom emoji, links and code."""
+    has_others = "<" in text or "http" in text or "```" in text
+    return NOT_WORDS.sub(" ", text) if has_others else text
+
+
+def _folded(text: str) -> str:
+    return text.casefold().replace("’", "'")
