@@ -25,9 +25,9 @@ from config import SettingError, Settings, load_settings, secrets_of
 from conversation import Unwelcome
 from decider import FollowupTier, LoggedDecision
 from delivery.reading import is_said_by_people, replied_to_id
-from memory.holders import Forget
-from memory.lock import InUseError, in_use
-from memory.stores import check_stores
+from persistence.holders import Forget
+from persistence.lock import InUseError, in_use
+from persistence.open_store import check_stores
 from service import INTENTS, RefusedError, playground, serve, shown_in
 from storage.store import StoreError, WrongKeyError
 from web.health import Health

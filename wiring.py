@@ -50,8 +50,17 @@ from delivery.view import PREFIX as PROMPT
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from followup.model import Eagerness, ModelFileError, load_model
-from memory.catchup import CatchUp
-from memory.holders import (
+from miniapps.base import MiniApp
+from miniapps.router import MiniAppRouter, discover
+from miniapps.trip_planner import TripPlanner
+from miniapps.venues import NominatimVenues, SampleVenues
+from offers.offer_channels import OfferChannels
+from offers.offer_limits import OfferLimits
+from offers.open_offers import OpenOffers
+from offers.proactive_offers import NOT_READY, OVER_BUDGET, ProactiveOffers
+from offers.triggers import TRIGGERS
+from persistence.catchup import CatchUp
+from persistence.holders import (
     ConversationHolder,
     DecisionHolder,
     Edits,
@@ -64,19 +73,10 @@ from memory.holders import (
     TranscriptHolder,
     TurnHolder,
 )
-from memory.keeper import Keeper
-from memory.life import ALIVE, Life
-from memory.privacy import FORGOTTEN, OPTED_OUT, Privacy
-from memory.stores import mark_of, open_stores
-from miniapps.base import MiniApp
-from miniapps.router import MiniAppRouter, discover
-from miniapps.trip_planner import TripPlanner
-from miniapps.venues import NominatimVenues, SampleVenues
-from offers.offer_channels import OfferChannels
-from offers.offer_limits import OfferLimits
-from offers.open_offers import OpenOffers
-from offers.proactive_offers import NOT_READY, OVER_BUDGET, ProactiveOffers
-from offers.triggers import TRIGGERS
+from persistence.lifecycle import ALIVE, Life
+from persistence.open_store import mark_of, open_stores
+from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
+from persistence.snapshots import Keeper
 from state.awaiting import ConversationStateManager
 from state.consent import Consent, Forgotten
 from state.limits import Budget, Limits

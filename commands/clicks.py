@@ -14,8 +14,8 @@ from delivery.clicks import read_click, settle, show_form, whisper
 from delivery.prompts import Prompts, ending_of, in_words, settled
 from delivery.reading import Reader
 from incoming import Incoming
-from memory.keeper import Keeper
 from offers.offer import LABELS, Reply
+from persistence.snapshots import Keeper
 from state.awaiting import ConversationStateManager, ProcessingResult, Prompt, RouteTarget
 from state.prompts import Ask, AwaitingType, ResolutionType
 from state.resolution import CALLED_OFF, Resolution, chosen, confirmed, given

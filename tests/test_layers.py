@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("bot", "evals", "bench"),
     ("wiring",),
-    ("service", "commands", "web", "playground", "memory"),
+    ("service", "commands", "web", "playground", "persistence"),
     ("turns",),
     ("offers",),
     ("agents", "miniapps", "delivery"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memory.stores import open_stores
-from memory.transcript import MESSAGE
+from persistence.open_store import open_stores
+from persistence.transcript import MESSAGE
 
 
 def recorded(folder: Path) -> dict[int, set[int]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from decider import Reason
-from memory.life import ALIVE
+from persistence.lifecycle import ALIVE
 from playground.model import Message
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, open_stage

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from decider import Reason
-from memory.stores import DATABASE
+from persistence.open_store import DATABASE
 from tests.support.lives import on_disk
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel, last_line, texts

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from decider import Reason
-from memory.life import ALIVE
+from persistence.lifecycle import ALIVE
 from playground.faults import Fault
 from tests.e2e.test_trip import ADDED, asked_which, whisper
 from tests.support.lives import caught_up, life, on_disk, open_stage, waking

@@ -17,8 +17,8 @@ import redis
 from aiohttp.test_utils import unused_port
 from cryptography.fernet import Fernet
 
-from memory.lock import in_use
-from memory.stores import DATABASE, check_stores
+from persistence.lock import in_use
+from persistence.open_store import DATABASE, check_stores
 from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground

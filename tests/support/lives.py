@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from memory.stores import DATABASE
+from persistence.open_store import DATABASE
 from playground.limits import Limits
 from playground.server import Playground
 from storage.sqlite_store import SQLiteStore

@@ -1,4 +1,4 @@
-"""memory/transcript.py: what was said in a channel, in sessions that continue one another; what is to go, goes."""
+"""persistence/transcript.py: what was said in a channel, in sessions that continue one another; what is to go, goes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from conversation import MessageRecord
-from memory.transcript import MESSAGE, Change, Transcript, expire, forget_person, to_message, to_record
-from memory.writer import Writer
+from persistence.transcript import MESSAGE, Change, Transcript, expire, forget_person, to_message, to_record
+from persistence.writer import Writer
 from state import Message, MessageCategory
 from state.optout import redacted
 from storage.sqlite_store import SQLiteStore
@@ -54,7 +54,7 @@ class Shelf:
 
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    monkeypatch.setattr("memory.transcript.PAGE", PAGE_OF_THREE)
+    monkeypatch.setattr("persistence.transcript.PAGE", PAGE_OF_THREE)
     return Shelf(tmp_path / "state")
 
 

@@ -1,4 +1,4 @@
-"""memory/search.py: what was said is found by its words, and nothing that is to be gone."""
+"""persistence/search.py: what was said is found by its words, and nothing that is to be gone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversation import MessageRecord
-from memory.search import KEPT_SECONDS, MAX_CHARACTERS, MOST_CHANNELS, MOST_MESSAGES, Index, Search, expressions
-from memory.transcript import Change, Transcript, expire, forget_person
-from memory.writer import Writer
+from persistence.search import KEPT_SECONDS, MAX_CHARACTERS, MOST_CHANNELS, MOST_MESSAGES, Index, Search, expressions
+from persistence.transcript import Change, Transcript, expire, forget_person
+from persistence.writer import Writer
 from state.consent import Forgotten
 from state.optout import redacted
 from storage.sqlite_store import SQLiteStore

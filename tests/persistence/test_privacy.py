@@ -1,4 +1,4 @@
-"""memory/privacy.py: what was forgotten does not come back, who opted out is not read; what goes, goes everywhere."""
+"""persistence/privacy.py: what was forgotten does not come back, who opted out is not read."""
 
 from __future__ import annotations
 

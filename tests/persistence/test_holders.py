@@ -1,4 +1,4 @@
-"""memory/holders.py: whoever registers is reached by everything that is edited, goes, or comes back."""
+"""persistence/holders.py: whoever registers is reached by everything that is edited, goes, or comes back."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import discord
 import pytest
 
 from bot import Parley
-from memory.holders import Edit, Forget, Holder
-from memory.keeper import Encode
-from memory.layers import as_json
+from persistence.holders import Edit, Forget, Holder
+from persistence.snapshots import Encode, as_json
 from tests.support.clock import NOON
 from tests.support.discord_payloads import a_bot, a_message
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said

@@ -1,4 +1,4 @@
-"""memory/writer.py: one thread does all, in order, and what fails costs nobody anything."""
+"""persistence/writer.py: one thread does all, in order, and what fails costs nobody anything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from memory.writer import Writer
+from persistence.writer import Writer
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key, StoreError
 

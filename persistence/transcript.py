@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from conversation import MessageRecord
 from llm_history import REPLY_EXCERPT
-from memory.writer import Writer
+from persistence.writer import Writer
 from state import Message, MessageCategory
 from state.session_form import encode_message
 from storage.store import Key, Row

@@ -1,4 +1,4 @@
-"""memory/takeover.py: what an earlier version left, in folders or in Redis, is taken over once, and is gone there."""
+"""persistence/migration.py: what an earlier version left is taken over once, and is gone there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from memory.stores import check_stores, open_stores
-from memory.transcript import GUILD, MESSAGE, to_message
+from persistence.open_store import check_stores, open_stores
+from persistence.transcript import GUILD, MESSAGE, to_message
 from state import SessionManager
 from state.session_files import SessionFiles
 from storage.sealing import read_keys

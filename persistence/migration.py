@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import orjson
 import structlog
 
-from memory.transcript import GUILD, MESSAGE
+from persistence.transcript import GUILD, MESSAGE
 from state.session_files import OWN, SessionFiles
 from storage.sealing import Seal, unsealed
 from storage.sqlite_store import ASIDE, set_aside

@@ -14,9 +14,8 @@ from pydantic import AwareDatetime, TypeAdapter
 from conversation import ConversationManager, MessageRecord, StoredConversation
 from delivery.backlog import LIMIT, Backlog, Message, News, id_at
 from delivery.post import Posted
-from memory.holders import Edit, Forget, Holder, Holders
-from memory.keeper import Encode, Keeper
-from memory.layers import as_json
+from persistence.holders import Edit, Forget, Holder, Holders
+from persistence.snapshots import Encode, Keeper, as_json
 from turns.gate import Gate
 from turns.lanes import Turns
 from turns.ledger import NOTHING, TAKEN_BACK, Unfinished

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 import structlog
 
 from delivery.backlog import id_at
-from memory.catchup import CatchUp
-from memory.holders import ConversationHolder, Holders
-from memory.keeper import Keeper
-from memory.privacy import Privacy
+from persistence.catchup import CatchUp
+from persistence.holders import ConversationHolder, Holders
+from persistence.privacy import Privacy
+from persistence.snapshots import Keeper
 
 log = structlog.get_logger()
 

@@ -11,15 +11,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 import structlog
 
-from conversation import MessageRecord
-from memory.search import Search
-from memory.transcript import GUILD, MESSAGE, PAGE, Change, Transcript, expire, forget_person
-from memory.writer import SETTLE_SECONDS, Writer
+from conversation import MessageRecord, StoredConversation
+from persistence.search import Search
+from persistence.transcript import GUILD, MESSAGE, PAGE, Change, Transcript, expire, forget_person
+from persistence.writer import SETTLE_SECONDS, Writer
 from storage.store import ANY, Key, Store
 
 log = structlog.get_logger()
@@ -34,6 +34,8 @@ Take = Callable[[int], Encode | None]
 Layers = dict[str, Any]
 
 NOTHING: Mapping[str, Take] = {}
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,3 +300,23 @@ class Keeper:
         self._flush()
         await self._writer.close()
         self.search.close()
+
+
+def restored(restore: Callable[[Any], T], stored: Any, **where: object) -> T | None:
+    """What it restores; None where nothing is stored, or what is cannot be read, which is logged and left out."""
+    if stored is None:
+        return None
+    try:
+        return restore(stored)
+    except ValueError as error:
+        log.error("layer_refused", detail=" ".join(str(error).split())[:300], **where)
+        return None
+
+
+def as_json(value: Any) -> Encode | None:
+    return None if value is None else partial(orjson.dumps, value)
+
+
+def read_conversation(stored: Any) -> StoredConversation:
+    """Raises ValueError."""
+    return StoredConversation.from_json(orjson.dumps(stored))

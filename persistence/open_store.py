@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from memory.takeover import EarlierFolder, OpenEarlier, check_earlier, take_over
+from persistence.migration import EarlierFolder, OpenEarlier, check_earlier, take_over
 from storage.sealing import Seal, read_keys
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key, Store, StoreError, WrongKeyError

@@ -1,4 +1,4 @@
-"""memory/stores.py and memory/lock.py: where what is kept is stored, with which keys, and for whom alone."""
+"""persistence/open_store.py, persistence/lock.py: where rows are stored, with which keys, for whom alone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from memory.lock import InUseError, in_use
-from memory.stores import DATABASE, check_stores, open_stores
+from persistence.lock import InUseError, in_use
+from persistence.open_store import DATABASE, check_stores, open_stores
 from storage.redis_store import RedisStore
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key, Row, StoreError, WrongKeyError

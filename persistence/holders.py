@@ -17,11 +17,10 @@ from delivery.backlog import id_at
 from delivery.inbox import Inbox
 from delivery.prompts import Prompts
 from followup.learning import Learning
-from memory.keeper import Encode, Keeper
-from memory.layers import as_json, read_conversation, restored
 from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels
 from offers.proactive_offers import ProactiveOffers
+from persistence.snapshots import Encode, Keeper, as_json, read_conversation, restored
 from state.awaiting import ConversationStateManager
 from state.message import Source
 from turns.lanes import Turns

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from delivery.backlog import id_at
 from followup.decision_log import DecisionLog
-from memory.holders import Forget, Holders
-from memory.keeper import Keeper
+from persistence.holders import Forget, Holders
+from persistence.snapshots import Keeper
 from state.consent import Forgotten
 from state.optout import OptOut
 

@@ -1,4 +1,4 @@
-"""memory/catchup.py: which channels are read and since when, what is taken up there, and who waits for that."""
+"""persistence/catchup.py: which channels are read and since when, what is taken up there, and who waits for that."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 from conversation import MessageRecord
 from delivery.backlog import Backlog, News, id_at
 from delivery.post import Posted
-from memory.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, MAX_CHANNELS, CatchUp
-from memory.holders import Forget, Holders
-from memory.keeper import Keeper
+from persistence.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, MAX_CHANNELS, CatchUp
+from persistence.holders import Forget, Holders
+from persistence.snapshots import Keeper
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench

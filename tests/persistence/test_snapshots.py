@@ -1,4 +1,4 @@
-"""memory/keeper.py: what it is told is there for the next process, in the order in which it was told."""
+"""persistence/snapshots.py: what it is told is there for the next process, in the order in which it was told."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from memory.keeper import Encode, Keeper
-from memory.layers import as_json
+from persistence.snapshots import Encode, Keeper, as_json
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key, Store, StoreError
 from tests.support.lives import on_disk

@@ -1,1 +1,0 @@
-"""What outlives the process: the state of channels, the questions in the making, the transcripts."""

@@ -1,0 +1,1 @@
+"""What outlives the process: snapshots of state, transcripts, search, recovery and forgetting."""
