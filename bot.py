@@ -24,7 +24,7 @@ from commands import answer_when_open, sync
 from config import SettingError, Settings, load_settings, secrets_of
 from conversation import Unwelcome
 from decider import FollowupTier, LoggedDecision
-from delivery.reading import is_said_by_people, replied_to_id
+from discord_io.incoming_messages import is_said_by_people, replied_to_id
 from persistence.holders import Forget
 from persistence.lock import InUseError, in_use
 from persistence.open_store import check_stores

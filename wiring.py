@@ -37,16 +37,16 @@ from decider import (
     ResponseDecider,
     TrainedFollowup,
 )
-from delivery.backlog import Backlog
-from delivery.discord_wire import DiscordWire
-from delivery.hands import DiscordHands
-from delivery.history import HISTORY_AGE, ChannelHistory
-from delivery.inbox import Inbox
-from delivery.noted_wire import Wires
-from delivery.prompts import Prompts
-from delivery.reading import Reader
-from delivery.view import OFFER_PREFIX as OFFER
-from delivery.view import PREFIX as PROMPT
+from discord_io.actions import DiscordHands
+from discord_io.backlog import Backlog
+from discord_io.channel_history import HISTORY_AGE, ChannelHistory
+from discord_io.discord_wire import DiscordWire
+from discord_io.inbox import Inbox
+from discord_io.incoming_messages import Reader
+from discord_io.noted_wire import Wires
+from discord_io.prompt_cards import Prompts
+from discord_io.view import OFFER_PREFIX as OFFER
+from discord_io.view import PREFIX as PROMPT
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from followup.model import Eagerness, ModelFileError, load_model

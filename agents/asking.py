@@ -28,7 +28,7 @@ from pydantic_ai.messages import (
 
 from agents.gateway import Asked, Reply
 from conversation import MessageRecord
-from delivery.split import is_blank
+from discord_io.split import is_blank
 from llm_history import History
 from state.message import Source, sources_of
 from state.prompts import Ask, AwaitingType, ResolutionType

@@ -45,7 +45,7 @@ from agents.prompt import flat, prompt_of
 from agents.run import MAX_ANSWER_CHARACTERS, Run, size_of, sound, text_in
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, pruned, tool_use, with_tool_use
-from delivery.split import is_blank
+from discord_io.split import is_blank
 from state.message import Source, sources_of
 
 log = structlog.get_logger()

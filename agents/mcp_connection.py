@@ -23,7 +23,7 @@ from pydantic_core import to_json
 
 from agents.cutting import cut
 from agents.mcp_file import McpServer
-from delivery.split import clipped
+from discord_io.split import clipped
 
 if TYPE_CHECKING:
     from pydantic_ai.mcp import MCPToolset

@@ -17,7 +17,7 @@ from pydantic_core import SchemaValidator, core_schema, to_json
 
 from agents.mcp_connection import MAX_LOGGED, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
-from delivery.split import clipped
+from discord_io.split import clipped
 
 log = structlog.get_logger()
 

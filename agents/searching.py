@@ -16,7 +16,7 @@ from pydantic_ai import RunContext, Tool, ToolReturn
 from agents.cutting import cut
 from agents.gateway import Asked
 from conversation import MessageRecord
-from delivery.split import clipped
+from discord_io.split import clipped
 from llm_history import indented
 from state.message import sources_of_reading
 

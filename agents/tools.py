@@ -21,7 +21,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, TextContent, ToolC
 from agents.cutting import cut
 from agents.gateway import Asked
 from conversation import MessageRecord
-from delivery.split import is_blank
+from discord_io.split import is_blank
 from llm_history import told
 from miniapps.trips import escaped
 from state.message import sources_of_reading

@@ -17,7 +17,7 @@ from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind,
 from agents.general import STALL_SECONDS, TOTAL_SECONDS
 from agents.run import MAX_ANSWER_CHARACTERS
 from agents.ums_wire import GoneError, Remote, RemoteError, SilenceError
-from delivery.split import is_blank
+from discord_io.split import is_blank
 from llm_history import indented
 from state.agent_state import UMSState
 from state.message import without_call

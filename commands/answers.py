@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import discord
 import structlog
 
-from delivery.clicks import UNANSWERABLE
+from discord_io.interactions import UNANSWERABLE
 
 log = structlog.get_logger()
 

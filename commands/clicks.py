@@ -9,10 +9,10 @@ import discord
 from agents.asking import APPROVAL
 from commands.items import CLICK_PATIENCE_SECONDS
 from conversation import ConversationManager
-from delivery.card import Chosen, Click, Press, Written
-from delivery.clicks import read_click, settle, show_form, whisper
-from delivery.prompts import Prompts, ending_of, in_words, settled
-from delivery.reading import Reader
+from discord_io.card import Chosen, Click, Press, Written
+from discord_io.incoming_messages import Reader
+from discord_io.interactions import read_click, settle, show_form, whisper
+from discord_io.prompt_cards import Prompts, ending_of, in_words, settled
 from incoming import Incoming
 from offers.offer import LABELS, Reply
 from persistence.snapshots import Keeper

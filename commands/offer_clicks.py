@@ -5,9 +5,9 @@ from __future__ import annotations
 import discord
 
 from commands.clicks import ClickEdge
-from delivery.card import OfferClick
-from delivery.clicks import read_offer_click, settle, whisper
-from delivery.post import Posted
+from discord_io.card import OfferClick
+from discord_io.interactions import read_offer_click, settle, whisper
+from discord_io.streamed_reply import Posted
 from offers.offer import Offer, Reply
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers

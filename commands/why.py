@@ -7,7 +7,7 @@ from discord import app_commands
 
 from commands.answers import tell
 from decider import LoggedDecision, RecentDecisions
-from delivery.split import MAX_LENGTH, clipped
+from discord_io.split import MAX_LENGTH, clipped
 
 SHOWN = 5
 MAX_LINE = MAX_LENGTH // SHOWN - len("\n")

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeGuard
 
 from pydantic import JsonValue
 
-from delivery.split import is_blank, length
+from discord_io.split import is_blank, length
 from state.prompts import Ask, ConversationStateError, modernised, read_soft_context, read_state
 
 ChatGuid = int | str

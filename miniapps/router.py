@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 import structlog
 from pydantic import JsonValue
 
-from delivery.split import clipped, closed, length
+from discord_io.split import clipped, closed, length
 from miniapps.base import ChatGuid, MiniApp, MiniAppContext, MiniAppResponse, running
 from state.prompts import as_json
 

@@ -12,8 +12,8 @@ import structlog
 from pydantic import AwareDatetime, TypeAdapter
 
 from conversation import ConversationManager, MessageRecord, StoredConversation
-from delivery.backlog import LIMIT, Backlog, Message, News, id_at
-from delivery.post import Posted
+from discord_io.backlog import LIMIT, Backlog, Message, News, id_at
+from discord_io.streamed_reply import Posted
 from persistence.holders import Edit, Forget, Holder, Holders
 from persistence.snapshots import Encode, Keeper, as_json
 from turns.gate import Gate

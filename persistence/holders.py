@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from conversation import ConversationManager, MessageRecord, StoredConversation, Unwelcome
 from decider import LoggedDecision, RecentDecisions
-from delivery.backlog import id_at
-from delivery.inbox import Inbox
-from delivery.prompts import Prompts
+from discord_io.backlog import id_at
+from discord_io.inbox import Inbox
+from discord_io.prompt_cards import Prompts
 from followup.learning import Learning
 from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from delivery.backlog import id_at
+from discord_io.backlog import id_at
 from persistence.catchup import CatchUp
 from persistence.holders import ConversationHolder, Holders
 from persistence.privacy import Privacy

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 
-from delivery.backlog import id_at
+from discord_io.backlog import id_at
 from followup.decision_log import DecisionLog
 from persistence.holders import Forget, Holders
 from persistence.snapshots import Keeper

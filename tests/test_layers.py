@@ -15,7 +15,7 @@ FLOORS = (
     ("service", "commands", "web", "playground", "persistence"),
     ("turns",),
     ("offers",),
-    ("agents", "miniapps", "delivery"),
+    ("agents", "miniapps", "discord_io"),
     ("incoming",),
     ("decider",),
     ("followup",),
@@ -28,7 +28,7 @@ FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.
 ROOMS = {
     "config": ("bot", "wiring", "evals", "bench"),
-    "discord": ("bot", "wiring", "bench", "service", "commands", "delivery"),
+    "discord": ("bot", "wiring", "bench", "service", "commands", "discord_io"),
     "pydantic_ai": ("agents", "conversation", "llm_history"),
 }
 FILES = sorted(

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agents.gateway import FailureKind, Place
-from delivery.post import Problem
+from discord_io.streamed_reply import Problem
 from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, answers, asked, running

@@ -9,7 +9,7 @@ import pytest
 from agents.gateway import Place
 from conversation import MessageRecord
 from decider import Reason, RecentDecisions
-from delivery.post import Posted
+from discord_io.streamed_reply import Posted
 from miniapps.base import FollowUp
 from offers.offer import Note, Offer
 from state.awaiting import ProcessingResult, RouteTarget

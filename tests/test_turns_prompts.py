@@ -11,8 +11,8 @@ import pytest
 import structlog
 
 from agents.gateway import FailureKind
-from delivery.post import Problem
-from delivery.prompts import CALLED_OFF, EXPIRED
+from discord_io.prompt_cards import CALLED_OFF, EXPIRED
+from discord_io.streamed_reply import Problem
 from miniapps.base import MiniApp, MiniAppContext, MiniAppResponse
 from miniapps.router import BROKEN, LATE
 from state.awaiting import Prompt

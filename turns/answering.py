@@ -13,7 +13,7 @@ from agents.coordinator import Choice, Why
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Outcome, Reply
 from agents.team import Team
 from conversation import ChannelConversation, MessageRecord
-from delivery.split import clipped
+from discord_io.split import clipped
 from miniapps.base import FollowUp, MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from state.awaiting import ConversationStateManager

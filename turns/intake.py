@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import addresses_others, is_explicit_trigger, names_others
-from delivery.prompts import Prompts, ending_of
+from discord_io.prompt_cards import Prompts, ending_of
 from miniapps.router import MiniAppRouter
 from state.awaiting import ConversationStateManager, ProcessingResult, RouteTarget
 from state.message import as_one, without_call

@@ -17,9 +17,9 @@ import structlog
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import EXPLICIT, Decision, addresses_others, is_explicit_trigger, names_others
-from delivery.post import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
-from delivery.prompts import Prompts, card_of
-from delivery.split import closed, split
+from discord_io.prompt_cards import Prompts, card_of
+from discord_io.split import closed, split
+from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
 from llm_history import History
 from state.agent_state import AgentState
 from state.awaiting import Prompt

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from conversation import ConversationManager, MessageRecord
 from decider import OFFER_ACCEPTED, Decision, Reason, RecentDecisions
-from delivery.post import Posted
+from discord_io.streamed_reply import Posted
 from miniapps.base import FollowUp
 from offers.offer import Note, Offer, Reply
 from offers.open_offers import OpenOffers

@@ -10,7 +10,7 @@ from enum import StrEnum
 from agents.gateway import AgentRequest, Outcome, Place
 from conversation import ChannelConversation, MessageRecord
 from decider import EXPLICIT, Decision
-from delivery.post import Post, Posted
+from discord_io.streamed_reply import Post, Posted
 from llm_history import History
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import ProcessingResult, RouteTarget

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from decider import Decision, Reason
-from delivery.split import closed
+from discord_io.split import closed
 from turns.turn import Cancel, Turn
 
 NOT_ALLOWED = "🔇"

@@ -13,7 +13,7 @@ from agents.demo import LABEL, MAX_QUOTE, demo_model
 from agents.gateway import AgentRequest, Answer, Place, Reply
 from agents.general import GeneralAgent
 from conversation import MessageRecord
-from delivery.split import split
+from discord_io.split import split
 from state.prompts import AwaitingType, ResolutionType
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, replied, said

@@ -30,7 +30,7 @@ from agents.tools import (
     own_tools,
 )
 from conversation import MessageRecord
-from delivery.split import MAX_LENGTH, length
+from discord_io.split import MAX_LENGTH, length
 from state.optout import UNREAD, redacted
 from state.prompts import AwaitingType, ResolutionType
 from tests.support.clock import NOON

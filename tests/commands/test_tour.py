@@ -8,7 +8,7 @@ import pytest
 
 from commands.answers import IN_THREAD
 from commands.tour import tour_card
-from delivery.split import length
+from discord_io.split import length
 from miniapps.trip_commands import certainty
 from miniapps.trip_planner import TripPlanner
 from offers.proactive_offers import OffersStatus

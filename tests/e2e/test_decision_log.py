@@ -12,7 +12,7 @@ import pytest
 
 import bot
 from decider import Reason
-from delivery.noted_wire import NotedWire
+from discord_io.noted_wire import NotedWire
 from followup.decision_log import FILE_NAME, DecisionFile
 from followup.learning import Entry, Outcome
 from playground.model import Message

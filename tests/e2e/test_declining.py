@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import delivery.post
+import discord_io.streamed_reply
 from agents.gateway import FailureKind
 from decider import Decision, Reason
 from followup.decision_log import FILE_NAME, DecisionFile
@@ -34,7 +34,7 @@ async def scene(stub: StubModel) -> AsyncIterator[Scene]:
     async with open_scene(stub, decision_log="on") as scene:
         with pytest.MonkeyPatch.context() as patched:
             # On a busy machine it would be shown typing by then, or only once the requests are cleared.
-            patched.setattr(delivery.post, "TYPING_DELAY_SECONDS", 3_600)
+            patched.setattr(discord_io.streamed_reply, "TYPING_DELAY_SECONDS", 3_600)
             await scene.ask("Ada", "how do I get to Tokyo?")
         scene.pg.requests.clear()
         yield scene

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from decider import Reason
-from delivery.post import TRIES
+from discord_io.streamed_reply import TRIES
 from playground.limits import Limits, Rate
 from playground.model import Event, Message
 from tests.support.scene import Scene, open_scene

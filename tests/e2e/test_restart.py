@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from decider import Reason
-from delivery.prompts import EXPIRED
+from discord_io.prompt_cards import EXPIRED
 from playground.model import Message
 from tests.e2e.test_trip import ADDED, asked_which, current
 from tests.support.clock import FakeClock

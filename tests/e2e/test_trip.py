@@ -10,7 +10,7 @@ import pytest
 
 from commands import NOT_YOURS, TOO_LATE
 from decider import Reason
-from delivery.prompts import ANSWERED, ASKED_AGAIN, EXPIRED, LET_GO, REPLACED, WITHDRAWN
+from discord_io.prompt_cards import ANSWERED, ASKED_AGAIN, EXPIRED, LET_GO, REPLACED, WITHDRAWN
 from playground.interactions import Interaction
 from playground.model import Message
 from tests.support.scene import Scene, choices, open_scene

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from delivery.split import length
+from discord_io.split import length
 from miniapps import router as router_module
 from miniapps.base import ChatGuid, FollowUp, MiniApp, MiniAppContext, MiniAppResponse
 from miniapps.router import (

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from delivery.split import length
+from discord_io.split import length
 from miniapps.base import FollowUp, MiniAppResponse
 from miniapps.router import MiniAppRouter
 from miniapps.trip_follow_ups import of_must_try, of_venue

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from delivery.post import Posted, Problem
+from discord_io.streamed_reply import Posted, Problem
 from offers.offer import Ending, Offer, Reply
 from state.proactive import AgentStateV2
 from tests.support.clock import NOON

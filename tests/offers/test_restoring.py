@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from delivery.post import Posted
+from discord_io.streamed_reply import Posted
 from offers.offer import LABELS, Offer
 from offers.offer_channels import STORED, StoredChannel
 from offers.offer_limits import OfferLimits

@@ -13,8 +13,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from conversation import MessageRecord
-from delivery.backlog import Backlog, News, id_at
-from delivery.post import Posted
+from discord_io.backlog import Backlog, News, id_at
+from discord_io.streamed_reply import Posted
 from persistence.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, MAX_CHANNELS, CatchUp
 from persistence.holders import Forget, Holders
 from persistence.snapshots import Keeper

@@ -12,7 +12,7 @@ from bot import Parley, create_bot
 from config import Settings
 from conversation import MessageRecord
 from decider import Decision, FollowupRules, Reason
-from delivery.backlog import id_at
+from discord_io.backlog import id_at
 from state.consent import Forgotten
 from state.optout import UNREAD
 from tests.support.clock import NOON

@@ -14,9 +14,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from delivery.card import Card, Chosen, Press, Written
-from delivery.clicks import read_click, settle, show_form, whisper
-from delivery.discord_wire import DiscordWire
+from discord_io.card import Card, Chosen, Press, Written
+from discord_io.discord_wire import DiscordWire
+from discord_io.interactions import read_click, settle, show_form, whisper
 from playground import interactions
 from playground.server import Playground
 from state.prompts import AwaitingType

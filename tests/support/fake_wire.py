@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
-from delivery.card import Card
-from delivery.post import Posted, PostError, Problem
+from discord_io.card import Card
+from discord_io.streamed_reply import Posted, PostError, Problem
 from tests.support.clock import NOON
 
 KINDS = ("send", "edit", "settle", "delete")

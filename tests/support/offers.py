@@ -13,7 +13,7 @@ import orjson
 import structlog
 
 from conversation import MessageRecord
-from delivery.post import Posted, PostError, Problem
+from discord_io.streamed_reply import Posted, PostError, Problem
 from offers.offer import LINK, Note, Occasion, Offer
 from offers.offer_channels import OfferChannel, OfferChannels
 from offers.offer_limits import OfferLimits
@@ -116,7 +116,7 @@ class OfferWire:
         self.standing[message_id] = text
 
     async def delete(self, message_id: int) -> None:
-        """To delete what is gone already is no fault, as with delivery.discord_wire."""
+        """To delete what is gone already is no fault, as with discord_io.discord_wire."""
         self.deleted.append(message_id)
         self._refuse()
         self.standing.pop(message_id, None)

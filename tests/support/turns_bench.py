@@ -12,7 +12,7 @@ from agents.gateway import Place
 from agents.team import Team
 from conversation import ConversationManager, MessageRecord
 from decider import Decision
-from delivery.prompts import Prompts
+from discord_io.prompt_cards import Prompts
 from miniapps.base import FollowUp, MiniApp
 from miniapps.router import MiniAppRouter
 from state.awaiting import ConversationStateManager

@@ -1,10 +1,10 @@
-"""delivery/said.py: what of a message is ours."""
+"""discord_io/sent_texts.py: what of a message is ours."""
 
 from __future__ import annotations
 
 import pytest
 
-from delivery.said import MAX_TEXTS, Said
+from discord_io.sent_texts import MAX_TEXTS, Said
 
 
 def of(*texts: str) -> Said:

@@ -1,4 +1,4 @@
-"""delivery/post.py: two processes with one token answer the same question, as in a deploy that overlaps."""
+"""discord_io/streamed_reply.py: two processes with one token answer the same question, as in a deploy that overlaps."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from itertools import pairwise, product
 
 import pytest
 
-from delivery.post import TRIES, TYPING_DELAY_SECONDS, Posted, PostError, Problem
-from delivery.said import MAX_TEXTS
-from tests.delivery.posting import CARD, Posting, words
+from discord_io.sent_texts import MAX_TEXTS
+from discord_io.streamed_reply import TRIES, TYPING_DELAY_SECONDS, Posted, PostError, Problem
+from tests.discord_io.posting import CARD, Posting, words
 from tests.support.fake_wire import FakeWire
 from tests.support.virtual_time import settle, until
 

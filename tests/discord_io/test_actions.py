@@ -1,4 +1,4 @@
-"""delivery/hands.py over the loopback Discord: what is done, for whom, and in which sentence it is not."""
+"""discord_io/actions.py over the loopback Discord: what is done, for whom, and in which sentence it is not."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from agents.gateway import NOBODY, Asked
 from agents.tools import Hands, Poll
 from conversation import MessageRecord
-from delivery import hands as module
-from delivery.hands import (
+from discord_io import actions as module
+from discord_io.actions import (
     CANNOT_READ,
     GONE,
     LOOK_BACK,

@@ -1,4 +1,4 @@
-"""delivery/view.py: cards as Discord's components, within its limits."""
+"""discord_io/view.py: cards as Discord's components, within its limits."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from delivery.card import Card
-from delivery.split import length
-from delivery.view import form_of, view_of
+from discord_io.card import Card
+from discord_io.split import length
+from discord_io.view import form_of, view_of
 from state.prompts import AwaitingType
 
 PROMPT = "p" * 40

@@ -11,9 +11,9 @@ import discord
 import structlog
 
 from conversation import MessageRecord
-from delivery.discord_wire import UNREADABLE, find_channel
-from delivery.post import Posted
-from delivery.reading import SAID_BY_PEOPLE, Reader, bot_of, is_persons
+from discord_io.discord_wire import UNREADABLE, find_channel
+from discord_io.incoming_messages import SAID_BY_PEOPLE, Reader, bot_of, is_persons
+from discord_io.streamed_reply import Posted
 from state.consent import Consent
 
 log = structlog.get_logger()

@@ -12,9 +12,9 @@ from typing import Any
 import structlog
 
 from conversation import MessageRecord
-from delivery.card import Card
-from delivery.post import PostError, Wire
-from delivery.split import MAX_LENGTH, clipped, length
+from discord_io.card import Card
+from discord_io.split import MAX_LENGTH, clipped, length
+from discord_io.streamed_reply import PostError, Wire
 from state.awaiting import ConversationStateManager, Miss, Prompt
 from state.prompts import Ask, AwaitingType
 

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 import discord
 import pytest
 
-from delivery.discord_wire import DiscordWire
-from delivery.history import answer_among, read_since
-from delivery.post import Post, Posted, PostError, Problem
+from discord_io.channel_history import answer_among, read_since
+from discord_io.discord_wire import DiscordWire
+from discord_io.streamed_reply import Post, Posted, PostError, Problem
 from playground.model import Message
 from playground.server import Playground
-from tests.delivery.posting import CARD
+from tests.discord_io.posting import CARD
 from tests.playground.support import Bot, point_discord_at
 from tests.support.people import said
 from tests.support.virtual_time import until

@@ -7,8 +7,8 @@ from typing import Any
 
 import discord
 
-from delivery.card import MAX_CHOICES, Card, Press
-from delivery.split import clipped, ending, length
+from discord_io.card import MAX_CHOICES, Card, Press
+from discord_io.split import clipped, ending, length
 from state.prompts import AwaitingType
 
 PREFIX = "parley:prompt:"

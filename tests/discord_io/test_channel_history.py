@@ -1,4 +1,4 @@
-"""delivery/history.py: what was said in a channel, asked of the loopback Discord."""
+"""discord_io/channel_history.py: what was said in a channel, asked of the loopback Discord."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from delivery.discord_wire import DiscordWire
-from delivery.history import answer_among, read_since
+from discord_io.channel_history import answer_among, read_since
+from discord_io.discord_wire import DiscordWire
 from playground.model import Message
 from playground.server import Playground
 from tests.playground.support import Bot

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import discord
 
-from delivery.card import Card
-from delivery.discord_wire import DiscordWire
-from delivery.post import Posted
-from delivery.reading import bot_of
+from discord_io.card import Card
+from discord_io.discord_wire import DiscordWire
+from discord_io.incoming_messages import bot_of
+from discord_io.streamed_reply import Posted
 from followup.learning import Outcomes
 
 

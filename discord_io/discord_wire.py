@@ -1,4 +1,4 @@
-"""The Discord side of delivery: the one place that posts, edits, deletes, reacts and types."""
+"""The one place that posts, edits, deletes, reacts and types."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import aiohttp
 import discord
 import structlog
 
-from delivery.card import Card
-from delivery.post import Posted, PostError, Problem
-from delivery.view import is_offer, offer_view, view_of
+from discord_io.card import Card
+from discord_io.streamed_reply import Posted, PostError, Problem
+from discord_io.view import is_offer, offer_view, view_of
 
 log = structlog.get_logger()
 

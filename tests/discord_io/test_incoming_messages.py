@@ -1,4 +1,4 @@
-"""delivery/reading.py: what a discord.Message says, read from messages that discord.py made of payloads."""
+"""discord_io/incoming_messages.py: what a discord.Message says, read from messages that discord.py made of payloads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from bot import Parley
 from conversation import MessageRecord
-from delivery.reading import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, is_said_by_people, to_record
+from discord_io.incoming_messages import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, is_said_by_people, to_record
 from llm_history import REPLY_EXCERPT
 from tests.support.clock import NOON
 from tests.support.discord_payloads import (

@@ -9,8 +9,8 @@ from datetime import datetime
 import discord
 
 from conversation import MessageRecord
-from delivery.history import answer_among, read_since
-from delivery.post import Posted
+from discord_io.channel_history import answer_among, read_since
+from discord_io.streamed_reply import Posted
 
 LIMIT = 100  # what Discord gives at once
 READABLE = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel)

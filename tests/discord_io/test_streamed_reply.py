@@ -1,4 +1,4 @@
-"""delivery/post.py: one answer on its way into a channel. Time is the event loop's, and skips."""
+"""discord_io/streamed_reply.py: one answer on its way into a channel. Time is the event loop's, and skips."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from delivery.post import TRIES, TYPING_DELAY_SECONDS, PostError, Problem
-from tests.delivery.posting import CARD, QUESTION, Posting, words
+from discord_io.streamed_reply import TRIES, TYPING_DELAY_SECONDS, PostError, Problem
+from tests.discord_io.posting import CARD, QUESTION, Posting, words
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, BOT
 from tests.support.virtual_time import settle, until

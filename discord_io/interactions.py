@@ -10,9 +10,9 @@ import aiohttp
 import discord
 import structlog
 
-from delivery.card import MAX_CHOICES, Chosen, Click, OfferClick, Press, Written
-from delivery.discord_wire import PINGS, UNREADABLE
-from delivery.view import FORM, MENU, OFFER_PREFIX, PREFIX, form_of
+from discord_io.card import MAX_CHOICES, Chosen, Click, OfferClick, Press, Written
+from discord_io.discord_wire import PINGS, UNREADABLE
+from discord_io.view import FORM, MENU, OFFER_PREFIX, PREFIX, form_of
 
 log = structlog.get_logger()
 

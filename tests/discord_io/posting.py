@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conversation import MessageRecord
-from delivery.card import Card
-from delivery.post import Post, Posted
+from discord_io.card import Card
+from discord_io.streamed_reply import Post, Posted
 from state.prompts import AwaitingType
 from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BEN, BOT, said

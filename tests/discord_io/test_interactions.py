@@ -10,10 +10,10 @@ import discord
 import pytest
 from structlog.testing import capture_logs
 
-from delivery import clicks
-from delivery.card import Card, Chosen, Click, Press, Written
-from delivery.clicks import read_click, settle, show_form, whisper
-from delivery.discord_wire import DiscordWire
+from discord_io import interactions
+from discord_io.card import Card, Chosen, Click, Press, Written
+from discord_io.discord_wire import DiscordWire
+from discord_io.interactions import read_click, settle, show_form, whisper
 from playground.interactions import Interaction
 from playground.model import Message
 from playground.server import Playground
@@ -204,7 +204,7 @@ async def test_an_answer_that_discord_does_not_take_is_only_logged(table: Table,
 async def test_an_answer_is_given_up_once_discord_would_not_take_it_any_more(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clicks, "ANSWER_SECONDS", 0.02)
+    monkeypatch.setattr(interactions, "ANSWER_SECONDS", 0.02)
     await table.put(THREE)
     table.click("Ada", "0")
     never = asyncio.Event()

@@ -1,4 +1,4 @@
-"""delivery/backlog.py: where there is news, as the gateway told, and what is read there."""
+"""discord_io/backlog.py: where there is news, as the gateway told, and what is read there."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import discord
 import pytest
 
-from delivery.backlog import LIMIT, Backlog, News, id_at
-from delivery.reading import to_record
+from discord_io.backlog import LIMIT, Backlog, News, id_at
+from discord_io.incoming_messages import to_record
 from playground.model import Message
 from playground.server import Playground
 from tests.playground.support import Bot

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from conversation import MessageRecord
-from delivery.card import Card
-from delivery.said import Said
-from delivery.split import length, split
+from discord_io.card import Card
+from discord_io.sent_texts import Said
+from discord_io.split import length, split
 
 # Discord allows 5 edits in 5 s for each message; slower reads as well and leaves room for others.
 EDIT_INTERVAL_SECONDS = 1.0

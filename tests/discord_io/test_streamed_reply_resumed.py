@@ -1,4 +1,4 @@
-"""delivery/post.py: an answer that was begun before our process died is finished in its place."""
+"""discord_io/streamed_reply.py: an answer that was begun before our process died is finished in its place."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from delivery.post import TRIES, Posted, PostError, Problem
-from tests.delivery.posting import CARD, Posting, words
+from discord_io.streamed_reply import TRIES, Posted, PostError, Problem
+from tests.discord_io.posting import CARD, Posting, words
 from tests.support.clock import NOON
 from tests.support.fake_wire import FakeWire
 from tests.support.virtual_time import settle, until

@@ -16,8 +16,8 @@ import structlog
 from agents.gateway import Asked
 from agents.tools import Poll
 from conversation import MessageRecord
-from delivery.history import FAILURES
-from delivery.reading import to_record
+from discord_io.channel_history import FAILURES
+from discord_io.incoming_messages import to_record
 
 log = structlog.get_logger()
 

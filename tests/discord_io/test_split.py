@@ -1,4 +1,4 @@
-"""delivery/split.py: a text as messages that Discord takes."""
+"""discord_io/split.py: a text as messages that Discord takes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.split import MAX_LENGTH, clipped, is_blank, length, split
+from discord_io.split import MAX_LENGTH, clipped, is_blank, length, split
 
 PIECES = (
     *("word ", "a longer stretch of words. ", "\n", "\n\n", "   ", "x" * 70, "é", "\u200b", "שלום ", "👩‍👩‍👧"),
