@@ -87,11 +87,11 @@ from turns.bursts import Bursts
 from turns.gate import Gate
 from turns.intake import Intake
 from turns.judging import ChannelJudge, OfferJudge
-from turns.lanes import Turns
-from turns.ledger import Ledger
 from turns.message_handler import MessageHandler
 from turns.offer_turns import OfferReplies, OfferTurns
+from turns.pending_turns import Ledger
 from turns.records import Records
+from turns.turn_queue import Turns
 from web.health import Health
 
 log = structlog.get_logger()

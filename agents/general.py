@@ -41,10 +41,10 @@ from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome, Place
 from agents.history import as_text, followed, kept, sent
 from agents.models import SETTINGS
-from agents.prompt import flat, prompt_of
 from agents.run import MAX_ANSWER_CHARACTERS, Run, size_of, sound, text_in
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, pruned, tool_use, with_tool_use
+from agents.turn_input import flat, turn_content
 from discord_io.split import is_blank
 from state.message import Source, sources_of
 
@@ -296,7 +296,7 @@ class GeneralAgent:
         memory = None if request.is_private else self._server_state
         known = memory.known(request.history) if memory else None
         before = [] if known else sent(request.history)
-        messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(prompt_of(request)))])]
+        messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(turn_content(request)))])]
         return Run(
             show,
             messages,
@@ -319,7 +319,7 @@ class GeneralAgent:
             show,
             [*before, *suspended.said],
             began=len(before),
-            prompt=flat([TextContent(since), *prompt_of(request)]),
+            prompt=flat([TextContent(since), *turn_content(request)]),
             results=suspended.deferred_results(),
             words_of=[*suspended.words_of, *_told_words(request)],
             asked=asked,

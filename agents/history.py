@@ -13,8 +13,8 @@ from pydantic_ai.messages import ImageUrl, ModelMessage, ModelRequest, ModelResp
 
 from agents.asking import settled
 from agents.gateway import AgentRequest
-from agents.prompt import flat, prompt_of
 from agents.tool_use import given_back
+from agents.turn_input import flat, turn_content
 from llm_history import indented
 
 
@@ -23,7 +23,7 @@ def kept(request: AgentRequest, said: ModelResponse) -> list[ModelMessage]:
     # What was told stays known by its ids, even where the words are deleted later.
     told_ids = {"told": [message.message_id for message in request.transcript]}
     prompt = ModelRequest(
-        parts=[UserPromptPart(content=prompt_of(replace(request, notes=(), shared={})))], metadata=told_ids
+        parts=[UserPromptPart(content=turn_content(replace(request, notes=(), shared={})))], metadata=told_ids
     )
     before = settled(request.history, request.reply.ask_id) if request.reply else request.history
     return [*before, prompt, said]

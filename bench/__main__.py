@@ -26,7 +26,7 @@ import discord
 import orjson
 
 from bench.caps import refusing
-from bench.sessions import appending, listing, saving
+from bench.session_costs import appending, listing, saving
 from bench.start import starting
 from bench.understanding import understanding
 from bot import create_bot, use_server

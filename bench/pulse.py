@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from time import thread_time
 from unittest.mock import patch
 
-from bench.sessions import hasty_disk
+from bench.session_costs import hasty_disk
 from bench.week.settling import Settling
 from bot import create_bot
 from config import Settings

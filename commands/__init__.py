@@ -14,8 +14,8 @@ from commands.answers import INCOMPLETE
 from commands.clicks import NOT_YOURS, TOO_LATE, ClickEdge, Clicks
 from commands.items import answer_clicks, answer_when_open
 from commands.offer_clicks import OfferClicks
-from commands.offers import Offers, add_offers
-from commands.privacy import (
+from commands.offer_commands import Offers, add_offers
+from commands.privacy_commands import (
     CHANNEL_FORGOTTEN,
     EXPORTED,
     FORGOTTEN,

@@ -6,7 +6,7 @@ import discord
 from discord import app_commands
 
 from commands.answers import IN_THREAD, is_in_thread, tell
-from commands.offers import Offers, times
+from commands.offer_commands import Offers, times
 from offers.proactive_offers import OffersStatus
 
 

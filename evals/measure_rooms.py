@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 
 from decider import ResponseDecider, TrainedFollowup
-from evals.declining import Declining, declining
+from evals.declining_rooms import Declining, declining
 from evals.examples import BOT, ExampleError
 from evals.free_run import Counts, add, counted
 from evals.rooms import Moment, Room, decide, play, predict, read_rooms

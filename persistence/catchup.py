@@ -17,9 +17,9 @@ from discord_io.streamed_reply import Posted
 from persistence.holders import Edit, Forget, Holder, Holders
 from persistence.snapshots import Encode, Keeper, as_json
 from turns.gate import Gate
-from turns.lanes import Turns
-from turns.ledger import NOTHING, TAKEN_BACK, Unfinished
+from turns.pending_turns import NOTHING, TAKEN_BACK, Unfinished
 from turns.turn import Question, Turn
+from turns.turn_queue import Turns
 
 log = structlog.get_logger()
 

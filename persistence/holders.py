@@ -23,9 +23,9 @@ from offers.proactive_offers import ProactiveOffers
 from persistence.snapshots import Encode, Keeper, as_json, read_conversation, restored
 from state.awaiting import ConversationStateManager
 from state.message import Source
-from turns.lanes import Turns
-from turns.ledger import Ledger, read_unfinished
+from turns.pending_turns import Ledger, read_unfinished
 from turns.records import Records
+from turns.turn_queue import Turns
 from understanding.stopping import Stop, read_stop
 
 

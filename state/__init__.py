@@ -14,8 +14,8 @@ from state.proactive import (
 )
 from state.prompts import AwaitingType, ResolutionType
 from state.session import Session
+from state.session_messages import Message, MessageCategory
 from state.sessions import SessionManager
-from state.transcript import Message, MessageCategory
 
 __all__ = [
     "AgentStateV2",

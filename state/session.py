@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from state.transcript import Message, MessageCategory, SessionError, Timestamp, left_out, now, sentence
+from state.session_messages import Message, MessageCategory, SessionError, Timestamp, left_out, now, sentence
 
 VERSION = 1
 

@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from state.session import VERSION, Session
-from state.transcript import Message, SessionError
+from state.session_messages import Message, SessionError
 
 BATCH = 16  # messages between two moments in which other threads may go on
 

@@ -28,7 +28,7 @@ from state.session_form import (
     read_header,
     take_records,
 )
-from state.transcript import Message, MessageCategory, SessionError
+from state.session_messages import Message, MessageCategory, SessionError
 from storage.store import Stored, StoreError
 
 log = structlog.get_logger()

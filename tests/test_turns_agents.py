@@ -15,9 +15,9 @@ from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.turns_bench import Bench, answers
 from tests.support.virtual_time import until
-from turns.ledger import Begun, Unfinished
+from turns.ending_texts import REMOTE_SENTENCES, STOPPED
+from turns.pending_turns import Begun, Unfinished
 from turns.turn import Ready, Turn
-from turns.wording import REMOTE_SENTENCES, STOPPED
 
 pytestmark = pytest.mark.virtual_time
 

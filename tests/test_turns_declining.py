@@ -16,9 +16,9 @@ from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, said
 from tests.support.turns_bench import Bench, running
 from tests.support.virtual_time import until
-from turns.ledger import Unfinished
+from turns.ending_texts import SENTENCES, STOPPED
+from turns.pending_turns import Unfinished
 from turns.turn import MAX_REWORDED, Turn
-from turns.wording import SENTENCES, STOPPED
 
 pytestmark = pytest.mark.virtual_time
 

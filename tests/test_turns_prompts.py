@@ -21,9 +21,9 @@ from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD
 from tests.support.turns_bench import Bench
 from tests.support.virtual_time import until
+from turns.ending_texts import UNPOSTABLE
 from turns.intake import Intake
 from turns.turn import Question
-from turns.wording import UNPOSTABLE
 
 pytestmark = pytest.mark.virtual_time
 

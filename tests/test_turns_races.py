@@ -13,7 +13,7 @@ from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, replied, said
 from tests.support.turns_bench import Bench, asked, running
 from tests.support.virtual_time import settle, until
-from turns.wording import OVER_BUDGET, STOPPED
+from turns.ending_texts import OVER_BUDGET, STOPPED
 
 pytestmark = pytest.mark.virtual_time
 

@@ -10,10 +10,10 @@ import structlog
 from decider import Decision, Reason
 from incoming import Incoming
 from state.limits import Cap, Limits, Refusal
+from turns.ending_texts import NOT_ALLOWED, RESTARTING
 from turns.gate import Gate
-from turns.lanes import Turns
 from turns.turn import Question
-from turns.wording import NOT_ALLOWED, RESTARTING
+from turns.turn_queue import Turns
 
 log = structlog.get_logger()
 

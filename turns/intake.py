@@ -11,8 +11,8 @@ from discord_io.prompt_cards import Prompts, ending_of
 from miniapps.router import MiniAppRouter
 from state.awaiting import ConversationStateManager, ProcessingResult, RouteTarget
 from state.message import as_one, without_call
-from turns.lanes import Turns
 from turns.turn import Question, said_before
+from turns.turn_queue import Turns
 
 
 class Intake:

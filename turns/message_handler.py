@@ -16,10 +16,10 @@ from state.consent import Consent
 from turns.admission import Admission
 from turns.bursts import STOPPED, Bursts
 from turns.intake import Intake
-from turns.lanes import Turns
 from turns.offer_turns import OfferReplies
 from turns.records import NOT_LISTED, Records
 from turns.turn import Question
+from turns.turn_queue import Turns
 
 NOT_READ = Decision(False, Reason.OPTED_OUT)
 DELETED = Decision(False, Reason.DELETED)

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
-from bench.kill.count import WHAT
 from bench.kill.day import spend_day
+from bench.kill.findings import WHAT
 
 
 def main() -> int:

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from bench.kill.answers import MarkedModel
-from bench.kill.count import WHAT, Asked, Count, Evidence, count, lost
 from bench.kill.crowd import CHANNELS, PEOPLE, Crowd
 from bench.kill.diary import Diary
+from bench.kill.findings import WHAT, Asked, Count, Evidence, count, lost
+from bench.kill.marked_model import MarkedModel
 from bench.kill.moments import Moments
-from bench.kill.transcripts import recorded
+from bench.kill.recorded_messages import recorded
 from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground

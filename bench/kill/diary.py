@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from bench.kill.count import Finding
+from bench.kill.findings import Finding
 from playground.model import Event, Message
 
 BEFORE_SECONDS, AFTER_SECONDS = 5.0, 8.0

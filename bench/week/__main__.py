@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from bench.week.count import Check, Outcome, check, outcome
+from bench.week.checks import Check, Outcome, check, outcome
 from bench.week.record import Kind, Record
 from bench.week.week import Week, spend_week
 from tests.support.stub_model import StubModel

@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
-from bench.week.diary import Diary
 from bench.week.managing import DAY, Managing
+from bench.week.observer import Observer
 from bench.week.place import Place, Steps
 from bench.week.record import Kind, Record, Shown
 from bench.week.settling import Settling
@@ -53,8 +53,8 @@ class Week:
             id_: self._channel(record, Random(f"{seed}/{n}"), days)
             for n, (id_, record) in enumerate(self.records.items())
         }
-        diary = Diary(self.records, scene.pg.bot_id, self.now, self._shown)
-        scene.pg.world.listen(diary.listen)
+        observer = Observer(self.records, scene.pg.bot_id, self.now, self._shown)
+        scene.pg.world.listen(observer.listen)
 
     def _channel(self, record: Record, random: Random, days: float) -> Managing:
         pg = self._scene.pg

@@ -12,7 +12,7 @@ from agents.declining import REFUSED
 from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome, Place
 from agents.general import GeneralAgent
 from agents.history import sent
-from agents.prompt import MAY_DECLINE
+from agents.turn_input import MAY_DECLINE
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
 

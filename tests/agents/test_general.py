@@ -15,8 +15,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome, Place
 from agents.general import GeneralAgent
 from agents.models import build_model
-from agents.prompt import MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES
 from agents.run import MAX_ANSWER_CHARACTERS
+from agents.turn_input import MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES
 from conversation import MessageRecord
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, said

@@ -18,7 +18,7 @@ from tests.support.lives import kill, life, open_stage
 from tests.support.remote_agent import RemoteAgent, Said, whole
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
-from turns.wording import SENTENCES
+from turns.ending_texts import SENTENCES
 
 DOUBTFUL = "I would rather take the train"
 WHY = "they talk to each other"

@@ -16,7 +16,7 @@ from playground.model import Event, Message
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 from tests.support.unusual import removed_unheard
-from turns.wording import NOT_ALLOWED, UNPOSTABLE
+from turns.ending_texts import NOT_ALLOWED, UNPOSTABLE
 
 SENDS, EDITS = r"/messages$", r"/messages/\d+$"
 CODE = "```python\n" + "\n".join(f"line_{n} = {n} * 'abcdefghij'" for n in range(90)) + "\n```"

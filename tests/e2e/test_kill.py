@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.kill.answers import answer, asked_in
-from bench.kill.count import Asked, Evidence, count
 from bench.kill.day import spend_day
+from bench.kill.findings import Asked, Evidence, count
+from bench.kill.marked_model import answer, asked_in
 from playground.model import Message, Reference, User
 
 KILLS, SEED, SLOWEST_SECONDS = 5, 7, 1.0

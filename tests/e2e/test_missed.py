@@ -17,7 +17,7 @@ from tests.e2e.test_trip import ADDED, asked_which, whisper
 from tests.support.lives import caught_up, life, on_disk, open_stage, waking
 from tests.support.scene import Scene
 from tests.support.stub_model import StubModel
-from turns.wording import RESTARTING
+from turns.ending_texts import RESTARTING
 
 READING = r"/messages$"
 

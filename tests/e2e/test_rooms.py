@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.rooms import play
+from bench.played_rooms import play
 from evals.free_run import Counts
 from evals.rooms import Line, Room, read_rooms
 from tests.support.clock import FakeClock

@@ -15,7 +15,7 @@ from playground.interactions import Interaction
 from playground.model import Message
 from tests.support.scene import Scene, choices, open_scene
 from tests.support.stub_model import StubModel
-from turns.wording import RESTARTING
+from turns.ending_texts import RESTARTING
 
 WHICH = "Which one?\n1. Shibuya\n2. Shinjuku\n3. Harajuku"
 ADDED = "Added Shake Shack Shibuya! ✓"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.week.count import DAY, TIMEOUT, Outcome, check, outcome
+from bench.week.checks import DAY, TIMEOUT, Outcome, check, outcome
 from bench.week.record import Answer, Asked, Kind, Record, Replied, Said, Shown
 from bench.week.week import MONDAY, spend_week
 from playground.model import SILENT, Message, User

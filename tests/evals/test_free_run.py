@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from decider import ResponseDecider, TrainedFollowup
-from evals.declining import Declining, declining
+from evals.declining_rooms import Declining, declining
 from evals.free_run import BUTTS_IN, DEAF, STEPS, Counts, counted, points_of, swept
 from evals.rooms import Room
 from followup.model import Eagerness
@@ -92,7 +92,7 @@ def test_the_eager_point_is_never_above_the_balanced_one() -> None:
 
 
 def test_an_agent_that_agrees_with_the_labels_answers_what_was_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evals.declining.AT_RANDOM", 0)
+    monkeypatch.setattr("evals.declining_rooms.AT_RANDOM", 0)
     model = a_model(thresholds=dict.fromkeys(Eagerness, 0.3))  # everything is doubtful
     found = declining([ROOM], model)
     # What is open to taste is declined, too: that costs a call, and counts for nothing else.
@@ -101,7 +101,7 @@ def test_an_agent_that_agrees_with_the_labels_answers_what_was_for_it(monkeypatc
 
 
 def test_an_agent_that_tosses_a_coin_errs_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evals.declining.AT_RANDOM", 1)
+    monkeypatch.setattr("evals.declining_rooms.AT_RANDOM", 1)
     rooms = [Room.model_validate(room) for room in generated("coin", 30)]
     found = declining(rooms, a_model(thresholds=dict.fromkeys(Eagerness, 0.3)))
     assert 0.3 < found.counts.is_deaf < 0.7

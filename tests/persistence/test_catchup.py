@@ -22,7 +22,7 @@ from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench
 from turns.gate import Gate
-from turns.ledger import NOTHING, Begun, Unfinished
+from turns.pending_turns import NOTHING, Begun, Unfinished
 
 SECONDS = 300.0
 OTHER = CHANNEL + 1

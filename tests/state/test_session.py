@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from state import Message, MessageCategory, Session
 from state.session import VersionError
-from state.transcript import SessionError, estimated_tokens
+from state.session_messages import SessionError, estimated_tokens
 
 SYSTEM, CONTEXT, DIALOG, OUTPUT = (
     MessageCategory.SYSTEM,

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from state import Message, MessageCategory, Session, SessionManager
 from state.session import VersionError
 from state.session_form import BATCH
-from state.transcript import SessionError
+from state.session_messages import SessionError
 from storage.store import StoreError
 from tests.state.conftest import NAMES
 

@@ -22,9 +22,9 @@ from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.virtual_time import until
 from turns.answering import Answering
-from turns.lanes import Turns
-from turns.ledger import Ledger, Unfinished
+from turns.pending_turns import Ledger, Unfinished
 from turns.turn import Question
+from turns.turn_queue import Turns
 
 
 class Bench:

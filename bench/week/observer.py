@@ -13,7 +13,7 @@ YES = "Yes, please"
 LINK = re.compile(r"/(\d+)\)")
 
 
-class Diary:
+class Observer:
     """records: by channel id. clock: seconds by the wall clock. shown: told of each new offer, with its channel."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""agents/prompt.py: what stands beside the words of the channel, and how long."""
+"""agents/turn_input.py: what stands beside the words of the channel, and how long."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserProm
 
 from agents.gateway import AgentRequest, Place
 from agents.history import kept
-from agents.prompt import flat, prompt_of
+from agents.turn_input import flat, turn_content
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
 
@@ -18,7 +18,7 @@ SHARED = {"last_mentioned_user": "John", "last_mentioned_location": "Paris"}
 
 
 def test_what_people_mentioned_last_is_a_note_before_the_others() -> None:
-    assert flat(prompt_of(replace(TURN, shared=SHARED, notes=["a note"]))) == (
+    assert flat(turn_content(replace(TURN, shared=SHARED, notes=["a note"]))) == (
         "It is Monday, 2026-03-02 12:00 UTC. New in the channel:\n"
         "Anna: and where is he?\n"
         "(Note: Last mentioned in the channel, in people's own words: "
@@ -29,7 +29,7 @@ def test_what_people_mentioned_last_is_a_note_before_the_others() -> None:
 
 
 def test_without_anything_in_common_there_is_no_note() -> None:
-    assert "Note" not in str(flat(prompt_of(TURN)))
+    assert "Note" not in str(flat(turn_content(TURN)))
 
 
 def test_the_history_keeps_none_of_it() -> None:
@@ -37,4 +37,4 @@ def test_the_history_keeps_none_of_it() -> None:
     assert isinstance(history[0], ModelRequest)
     (prompt,) = history[0].parts
     assert isinstance(prompt, UserPromptPart)
-    assert flat(prompt.content) == flat(prompt_of(TURN))
+    assert flat(prompt.content) == flat(turn_content(TURN))

@@ -24,7 +24,7 @@ MAY_DECLINE = (
 )
 
 
-def prompt_of(request: AgentRequest) -> list[UserContent]:
+def turn_content(request: AgentRequest) -> list[UserContent]:
     """What is new since the last turn. The time stands here, where the provider's cache ends anyway."""
     said = _newest(request.transcript, {m.message_id for m in request.questions})
     left_out = len(request.transcript) - len(said)

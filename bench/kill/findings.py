@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bench.kill.answers import TOKEN
+from bench.kill.marked_model import TOKEN
 from playground.model import Message
 
 WHAT = ("questions lost", "questions answered twice", "acknowledged messages missing from the sessions")

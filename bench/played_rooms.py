@@ -1,4 +1,4 @@
-"""`python -m bench.rooms ROOMS.jsonl ...`: labelled rooms played to the real bot, whose model may decline.
+"""`python -m bench.played_rooms ROOMS.jsonl ...`: labelled rooms played to the real bot, whose model may decline.
 
 The bot is in the loopback Discord. Each room is a channel with people of its own; one is played after the other, by a
 clock that goes from message to message. The model declines as the labels say, but for one turn in ten, where a lot is
@@ -27,10 +27,10 @@ from unittest.mock import patch
 
 import wiring
 from agents.declining import STAY_SILENT
-from agents.prompt import MAY_DECLINE
+from agents.turn_input import MAY_DECLINE
 from bench.week.settling import Settling
 from config import Settings
-from evals.declining import Declining, agrees
+from evals.declining_rooms import Declining, agrees
 from evals.examples import ExampleError
 from evals.free_run import Counts, add
 from evals.rooms import NEUTRAL, Moment, Room, read_rooms
@@ -278,7 +278,7 @@ def _row(name: str, of: Played, seconds: float | None = None) -> str:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.rooms", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.played_rooms", description=__doc__)
     parser.add_argument("rooms", type=Path, nargs="+", help="rooms, one JSON object a line; .gz or not")
     parser.add_argument("--left-out", type=Path, help="the folder that evals.train --left-out has written")
     parser.add_argument("--limit", type=int, help="so many rooms of each file, the first ones")

@@ -1,4 +1,4 @@
-"""commands/offers.py: /offers on, off and status, over a loopback Discord."""
+"""commands/offer_commands.py: /offers on, off and status, over a loopback Discord."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from commands import INCOMPLETE
 from commands.answers import IN_THREAD
-from commands.offers import MAY_NOT_SPEAK, NOT_THEIRS, OFF, OFF_ALREADY, on_sentence, status_sentences
+from commands.offer_commands import MAY_NOT_SPEAK, NOT_THEIRS, OFF, OFF_ALREADY, on_sentence, status_sentences
 from offers.proactive_offers import OffersStatus
 from playground.interactions import Interaction
 from playground.server import Playground

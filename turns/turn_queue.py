@@ -24,9 +24,9 @@ from llm_history import History
 from state.agent_state import AgentState
 from state.awaiting import Prompt
 from turns.answering import Answering
-from turns.ledger import Ledger
+from turns.ending_texts import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, silence_of, with_stage
+from turns.pending_turns import Ledger
 from turns.turn import Cancel, Question, Ready, Stopped, Turn
-from turns.wording import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, silence_of, with_stage
 from understanding.stopping import Stop, read_stop
 
 log = structlog.get_logger()

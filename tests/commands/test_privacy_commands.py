@@ -1,4 +1,4 @@
-"""commands/privacy.py: what people can have done with what is kept of them, over a loopback Discord."""
+"""commands/privacy_commands.py: what people can have done with what is kept of them, over a loopback Discord."""
 
 from __future__ import annotations
 

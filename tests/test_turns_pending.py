@@ -18,7 +18,7 @@ from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import until
-from turns.ledger import NOTHING, TAKEN_BACK, Begun, Ledger, Unfinished, read_unfinished
+from turns.pending_turns import NOTHING, TAKEN_BACK, Begun, Ledger, Unfinished, read_unfinished
 from turns.turn import Question, Ready, Turn
 
 pytestmark = pytest.mark.virtual_time
