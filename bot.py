@@ -73,24 +73,29 @@ class Parley(discord.Client):
             settings, self, health=self.health, listener=listener, followup=followup, clock=clock
         )
         self._gate, self._inbox, self.tree = parts.gate, parts.inbox, parts.tree
-        self.keeper, self.privacy, self.life, self.catch_up = parts.keeper, parts.privacy, parts.life, parts.catch_up
+        self.snapshots, self.privacy, self.lifecycle, self.catch_up = (
+            parts.snapshots,
+            parts.privacy,
+            parts.lifecycle,
+            parts.catch_up,
+        )
         self.decisions, self.learning, self.decision_log = parts.decisions, parts.learning, parts.decision_log
         self.conversations, self.states, self.prompts = parts.conversations, parts.states, parts.prompts
-        self.turns, self.bursts, self.initiative = parts.turns, parts.bursts, parts.initiative
+        self.turns, self.bursts, self.proactive_offers = parts.turns, parts.bursts, parts.proactive_offers
 
     # Its life
 
     async def setup_hook(self) -> None:
-        await self.parts.life.restore()
+        await self.parts.lifecycle.restore()
         for connection in self.parts.connections:
             await self._models.enter_async_context(connection)
         self.decision_log.start()
         for work in (
             self.prompts.keep(),
             self._sweep(),
-            self.initiative.keep(),
-            self.life.beat(),
-            self.life.expire(),
+            self.proactive_offers.keep(),
+            self.lifecycle.beat(),
+            self.lifecycle.expire(),
             sync(self.tree),
         ):
             self._spawn(work)
@@ -111,7 +116,7 @@ class Parley(discord.Client):
             await self._models.aclose()
         finally:
             await self.decision_log.close()
-            await self.keeper.close()
+            await self.snapshots.close()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -129,7 +134,7 @@ class Parley(discord.Client):
         self.health.gateway_up()
         log.info("ready", bot=str(self.user), guilds=len(self.guilds))
         self.catch_up.expect()
-        self._spawn(self.life.catch_up({guild.id for guild in self.guilds}))
+        self._spawn(self.lifecycle.catch_up({guild.id for guild in self.guilds}))
 
     async def on_resumed(self) -> None:
         self.health.gateway_up()
@@ -146,7 +151,7 @@ class Parley(discord.Client):
         elif self.user and message.author.id == self.user.id:
             self.turns.overheard(message.channel.id, message.id, message.content, replied_to_id(message))
         elif answered_id := replied_to_id(message):
-            self.initiative.dealt_with(message.channel.id, answered_id)
+            self.proactive_offers.dealt_with(message.channel.id, answered_id)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         if interaction.type is discord.InteractionType.modal_submit:  # clicks go to whom answer_clicks() names
@@ -181,13 +186,15 @@ class Parley(discord.Client):
             mark = self.learning.disliked(payload.message_id, self._now())
             self.parts.records.unfollow(mark, Unwelcome.DISLIKED)
         if self.user and payload.message_author_id == self.user.id:
-            self.initiative.reacted(payload.channel_id)
+            self.proactive_offers.reacted(payload.channel_id)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
-        self.initiative.dealt_with(thread.parent_id, thread.id)  # it has the id of the message that it was begun at
+        self.proactive_offers.dealt_with(
+            thread.parent_id, thread.id
+        )  # it has the id of the message that it was begun at
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
-        self.initiative.leave(channel.id)
+        self.proactive_offers.leave(channel.id)
         await self.privacy.forget_channel(channel.id, discord.utils.time_snowflake(self._now()))
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:

@@ -23,14 +23,14 @@ from followup.model import Eagerness, FollowupModel, load_model
 from followup.probation import passed_over, pending, without
 from state.engagement import RECENT, Engagement
 from state.message import MessageRecord
-from understanding.acknowledgements import MAX_REMARK_WORDS, Remark, bare_remark
+from understanding.acknowledgements import MAX_WORDS, Acknowledgement, bare_acknowledgement
 from understanding.names import called_by_name
 from understanding.stopping import stops_person
 from understanding.wording import Wording, read
 
 JUDGE_DEADLINE_SECONDS = 3.0
 QUIET_CHANNEL_PEOPLE = 4
-MAX_REMARKS = 5
+MAX_ACKNOWLEDGEMENTS = 5
 ADDRESSED_SHARE = 0.3  # of the score is left where somebody else has just spoken to the author by name, or is named
 PASSED_OVER_SHARE = 0.9  # of the score is left for each unprompted answer that nobody took up
 SHORT_QUESTION_WORDS = 10
@@ -436,13 +436,13 @@ def names_others(message: MessageRecord, conversation: ChannelConversation, bot_
 
 def _asks_for_no_answer(message: MessageRecord, conversation: ChannelConversation, engagement: Engagement) -> bool:
     """A bare thanks, ok, laugh or emoji; but where the bot asked the author something, an ok or an emoji answers it."""
-    if message.images or message.wording.count > MAX_REMARK_WORDS:
+    if message.images or message.wording.count > MAX_WORDS:
         return False
-    remark = bare_remark(message.text, engagement.bot_name)
-    if remark in (Remark.CONSENT, Remark.EMOJI) and engagement.is_answer_due(message):
+    acknowledgement = bare_acknowledgement(message.text, engagement.bot_name)
+    if acknowledgement in (Acknowledgement.CONSENT, Acknowledgement.EMOJI) and engagement.is_answer_due(message):
         asked = conversation.last_words_to(message.author_id)
         return asked is None or not asked.wording.ends_asking
-    return remark is not None
+    return acknowledgement is not None
 
 
 def spoke_within(seconds: float, message: MessageRecord, engagement: Engagement) -> bool:
@@ -452,10 +452,10 @@ def spoke_within(seconds: float, message: MessageRecord, engagement: Engagement)
 
 def _bot_spoke_last(message: MessageRecord, conversation: ChannelConversation) -> bool:
     """Whether nobody has said anything since the bot did but thanks, laughs and the like."""
-    for earlier in reversed(conversation.before(message, MAX_REMARKS + 1)):
+    for earlier in reversed(conversation.before(message, MAX_ACKNOWLEDGEMENTS + 1)):
         if earlier.is_bot:
             return True
-        if bare_remark(earlier.text) is None:
+        if bare_acknowledgement(earlier.text) is None:
             return False
     return False
 
@@ -488,7 +488,7 @@ class LoggedDecision(NamedTuple):
 class RecentDecisions:
     """The last decisions, to be explained later. No message's content is kept. listener: told of each as it is taken.
 
-    Messages that started no conversation have a ring of their own: however many there are, they crowd out nothing else.
+    Messages that started no conversation are kept apart: however many there are, they crowd out nothing else.
     """
 
     def __init__(self, size: int = 2_000, listener: Callable[[LoggedDecision], None] | None = None) -> None:
@@ -519,10 +519,10 @@ class RecentDecisions:
         if entry := self._entries.get(message_id):
             self._entries[message_id] = entry._replace(decision=replace(entry.decision, agent=words))
 
-    def _put(self, ring: OrderedDict[int, LoggedDecision], entry: LoggedDecision) -> None:
-        ring[entry.message_id] = entry
-        if len(ring) > self._size:
-            ring.popitem(last=False)
+    def _put(self, entries: OrderedDict[int, LoggedDecision], entry: LoggedDecision) -> None:
+        entries[entry.message_id] = entry
+        if len(entries) > self._size:
+            entries.popitem(last=False)
         if self.listener:
             self.listener(entry)
 
@@ -531,7 +531,9 @@ class RecentDecisions:
 
     def latest(self, channel_id: int, count: int) -> list[LoggedDecision]:
         """The channel's last decisions, newest first."""
-        found = (e for ring in (self._entries, self._ignored) for e in ring.values() if e.channel_id == channel_id)
+        found = (
+            e for entries in (self._entries, self._ignored) for e in entries.values() if e.channel_id == channel_id
+        )
         return sorted(found, key=lambda entry: entry.message_id, reverse=True)[:count]
 
     def discard(self, message_id: int) -> None:
@@ -541,6 +543,6 @@ class RecentDecisions:
 
     def drop(self, gone: Callable[[LoggedDecision], bool]) -> None:
         """Forgets the decisions on some messages."""
-        for ring in (self._entries, self._ignored):
-            for message_id in [entry.message_id for entry in ring.values() if gone(entry)]:
-                del ring[message_id]
+        for entries in (self._entries, self._ignored):
+            for message_id in [entry.message_id for entry in entries.values() if gone(entry)]:
+                del entries[message_id]

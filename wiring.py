@@ -37,14 +37,14 @@ from decider import (
     ResponseDecider,
     TrainedFollowup,
 )
-from discord_io.actions import DiscordHands
+from discord_io.actions import DiscordActions
 from discord_io.backlog import Backlog
 from discord_io.channel_history import HISTORY_AGE, ChannelHistory
 from discord_io.discord_wire import DiscordWire
 from discord_io.inbox import Inbox
-from discord_io.incoming_messages import Reader
+from discord_io.incoming_messages import MessageReader
 from discord_io.noted_wire import Wires
-from discord_io.prompt_cards import Prompts
+from discord_io.prompt_cards import PromptCards
 from discord_io.view import OFFER_PREFIX as OFFER
 from discord_io.view import PREFIX as PROMPT
 from followup.decision_log import DecisionLog
@@ -73,10 +73,10 @@ from persistence.holders import (
     TranscriptHolder,
     TurnHolder,
 )
-from persistence.lifecycle import ALIVE, Life
+from persistence.lifecycle import ALIVE, Lifecycle
 from persistence.open_store import mark_of, open_stores
 from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
-from persistence.snapshots import Keeper
+from persistence.snapshots import Snapshots
 from state.awaiting import ConversationStateManager
 from state.consent import Consent, Forgotten
 from state.limits import Budget, Limits
@@ -89,15 +89,15 @@ from turns.intake import Intake
 from turns.judging import ChannelJudge, OfferJudge
 from turns.message_handler import MessageHandler
 from turns.offer_turns import OfferReplies, OfferTurns
-from turns.pending_turns import Ledger
+from turns.pending_turns import PendingTurns
 from turns.records import Records
-from turns.turn_queue import Turns
+from turns.turn_queue import TurnQueue
 from web.health import Health
 
 log = structlog.get_logger()
 
 CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
-INITIATIVE, LIMITS = "initiative", "limits"
+OFFERS, LIMITS = "initiative", "limits"
 USER_AGENT = "parley (Discord bot)"
 
 
@@ -134,7 +134,7 @@ class Parts:
         """Storage, and what says what may be stored."""
         self.forgotten, self.opted_out = Forgotten(), OptOut()
         self.consent = Consent(self.opted_out, self.forgotten)
-        self.keeper = Keeper(
+        self.snapshots = Snapshots(
             open_stores(*where(self._settings)),
             sealed_by=mark_of(where(self._settings)[2]),
             is_gone=self.consent.is_forgotten,
@@ -143,22 +143,22 @@ class Parts:
 
     def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
         """What channels and people are in, which is stored as it changes."""
-        settings, keeper = self._settings, self.keeper
+        settings, snapshots = self._settings, self.snapshots
         self.gate = Gate()
         self.decisions = RecentDecisions(listener=listener)
         self.learning = Learning(self.decision_log.add, keeps_content=settings.decision_log == "content")
         self.limits = Limits(turns_per_user_minute=settings.turns_per_user_minute, daily_tokens=settings.daily_tokens)
-        self.budget = Budget(self.limits, self._clock, partial(keeper.touch_process, LIMITS))
-        self.ledger = Ledger(on_change=partial(keeper.touch, UNFINISHED))
+        self.budget = Budget(self.limits, self._clock, partial(snapshots.touch_process, LIMITS))
+        self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
         # Stored together with the answer, so that a turn that is made anew does not do the same again.
-        self.miniapps = MiniAppRouter(_miniapps(settings), on_change=lambda guid: keeper.mark(MINIAPPS, int(guid)))
+        self.miniapps = MiniAppRouter(_miniapps(settings), on_change=lambda guid: snapshots.mark(MINIAPPS, int(guid)))
         self.states = ConversationStateManager(
             awaiting_ttl_seconds=settings.awaiting_ttl_seconds,
             soft_context_ttl_seconds=settings.soft_context_ttl_seconds,
             cache_ttl_seconds=settings.cache_ttl_seconds,
             clock=self._clock,
             wants=lambda text, soft_context: self.miniapps.pick(text, soft_context) is not None,
-            on_change=lambda guid: keeper.touch(PROMPTS, int(guid)),
+            on_change=lambda guid: snapshots.touch(PROMPTS, int(guid)),
         )
         limits = OfferLimits(
             settings.offer_timeout_seconds,
@@ -166,20 +166,20 @@ class Parts:
             settings.offers_per_day,
             settings.offer_quiet_hours,
         )
-        self.book = OfferChannels(limits, clock=self._clock, on_change=partial(keeper.touch, INITIATIVE))
+        self.offer_channels = OfferChannels(limits, clock=self._clock, on_change=partial(snapshots.touch, OFFERS))
         self.conversations = ConversationManager(
             settings.conversation_timeout_seconds,
             clock=self._clock,
             keeps_open=self._keeps_open,
-            on_change=partial(keeper.touch, CONVERSATION),
+            on_change=partial(snapshots.touch, CONVERSATION),
         )
-        self.records = Records(self.conversations, keeper, self.decisions, self.learning, self.limits, self.consent)
+        self.records = Records(self.conversations, snapshots, self.decisions, self.learning, self.limits, self.consent)
 
     def _build_models(self) -> None:
         """Models, and the agents that are built on them."""
         settings, budget = self._settings, self.budget
         self.wires = Wires(self._client, self.learning.outcomes)
-        self.reader = Reader(self._client, name_calls=settings.name_calls, clock=self._clock)
+        self.reader = MessageReader(self._client, name_calls=settings.name_calls, clock=self._clock)
         self._model = build_model("MODEL", settings.model)
         judge, coordinator, rewriter = settings.judge_model, settings.coordinator_model, settings.rewrite_model
         self._judge_model = build_model("JUDGE_MODEL", judge) if judge else self._model
@@ -194,8 +194,8 @@ class Parts:
             has_budget=budget.may_judge,
             spend=budget.spend,
         )
-        hands = DiscordHands(self._client, self.consent.tellable, self._clock)
-        own = [*own_tools(hands, self._clock), search_tool(self.keeper.search.find, hands.can_read)]
+        actions = DiscordActions(self._client, self.consent.tellable, self._clock)
+        own = [*own_tools(actions, self._clock), search_tool(self.snapshots.search.find, actions.can_read)]
         self.mcp = McpTools(_mcp_servers(settings), taken={tool.name for tool in (*OWN_TOOLS, *own)})
         general = GeneralAgent(
             self._model,
@@ -214,7 +214,7 @@ class Parts:
 
     def _build_turns(self) -> None:
         """Answers, and the queue of turns."""
-        self.prompts = Prompts(self.states, self.wires.open, clock=self._clock)
+        self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock)
         answering = Answering(
             team=self.team,
             miniapps=self.miniapps,
@@ -225,13 +225,13 @@ class Parts:
             rewrite=self.rewriter,
             clock=self._clock,
         )
-        self.turns = Turns(
+        self.turns = TurnQueue(
             conversations=self.conversations,
             answering=answering,
             prompts=self.prompts,
             discord=self.wires,
             budget=self.budget,
-            ledger=self.ledger,
+            pending=self.pending,
             records=self.records,
         )
         self.intake = Intake(
@@ -249,27 +249,27 @@ class Parts:
             conversations=self.conversations,
             intake=self.intake,
             decisions=self.decisions,
-            keep=self.keeper.said,
+            keep=self.snapshots.said,
             bot=self.wires.bot,
         )
         self.offers = OpenOffers(
-            self.book,
+            self.offer_channels,
             open_wire=partial(DiscordWire, self._client),
             bot=self.wires.bot,
             stands=offer_turns.stands,
-            settled=self.keeper.settled,
+            settled=self.snapshots.settled,
         )
         answerable = ModelAnswerable(self._judge_model, bot_name=self._bot_name, spend=self.budget.spend)
-        self.initiative = ProactiveOffers(
-            self.book,
+        self.proactive_offers = ProactiveOffers(
+            self.offer_channels,
             self.offers,
             triggers=TRIGGERS,
             forbids=self._why_mute,
             still_stands=self.miniapps.still_stands,
-            settled=self.keeper.settled,
+            settled=self.snapshots.settled,
             answerable=OfferJudge(answerable, self.budget) if self._settings.use_llm_judge else None,
         )
-        self.offer_replies = OfferReplies(self.initiative, self.offers, offer_turns, self._clock)
+        self.offer_replies = OfferReplies(self.proactive_offers, self.offers, offer_turns, self._clock)
         self.records.subscribe(self.offer_replies)
 
     def _build_way_in(self, followup: FollowupTier | None) -> None:
@@ -296,32 +296,32 @@ class Parts:
             turns=self.turns,
             offers=self.offer_replies,
         )
-        self.inbox = Inbox(self.reader, self.conversations, self.initiative, self.records, self.handler)
+        self.inbox = Inbox(self.reader, self.conversations, self.proactive_offers, self.records, self.handler)
 
     def _build_keeping(self) -> None:
         """Who keeps something of channels and people; and what reaches all of them."""
-        settings, keeper = self._settings, self.keeper
-        self.holders = holders = Holders(keeper)
-        conversations = ConversationHolder(self.conversations, self.ledger, keeper)
+        settings, snapshots = self._settings, self.snapshots
+        self.holders = holders = Holders(snapshots)
+        conversations = ConversationHolder(self.conversations, self.pending, snapshots)
         self.catch_up = CatchUp(
             seconds=settings.catch_up_seconds,
             burst_seconds=settings.burst_seconds,
             backlog=Backlog(self._client, settings.channels, self._unquoted),
             conversations=self.conversations,
             turns=self.turns,
-            keeper=keeper,
+            snapshots=snapshots,
             gate=self.gate,
             holders=holders,
             take=self.inbox.take,
             clock=self._clock,
         )
         holders.register(DecisionHolder(self.decisions, self.learning, self.records, self._clock))
-        holders.register(TranscriptHolder(keeper), SeenHolder(self.inbox))
+        holders.register(TranscriptHolder(snapshots), SeenHolder(self.inbox))
         holders.register(self.catch_up, of_process=ALIVE)
-        holders.register(TurnHolder(self.turns, self.ledger), of_channels=UNFINISHED)
+        holders.register(TurnHolder(self.turns, self.pending), of_channels=UNFINISHED)
         holders.register(PromptHolder(self.prompts, self.states), of_channels=PROMPTS)
-        holders.register(MiniAppHolder(self.miniapps, keeper), of_channels=MINIAPPS)
-        holders.register(OfferHolder(self.initiative, self.book, keeper), of_channels=INITIATIVE)
+        holders.register(MiniAppHolder(self.miniapps, snapshots), of_channels=MINIAPPS)
+        holders.register(OfferHolder(self.proactive_offers, self.offer_channels, snapshots), of_channels=OFFERS)
         holders.register(conversations, of_channels=CONVERSATION)
         holders.register(ProcessHolder(self.limits), of_process=LIMITS)
         holders.register(ProcessHolder(self.opted_out), of_process=OPTED_OUT)
@@ -329,15 +329,15 @@ class Parts:
         self.edits = Edits(self.conversations, holders, self.wires.bot)
         self.privacy = Privacy(
             holders=holders,
-            keeper=keeper,
+            snapshots=snapshots,
             decision_log=self.decision_log,
             opted_out=self.opted_out,
             forgotten=self.forgotten,
             reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
             clock=self._clock,
         )
-        self.life = Life(
-            keeper=keeper,
+        self.lifecycle = Lifecycle(
+            snapshots=snapshots,
             holders=holders,
             conversations=conversations,
             catch_up=self.catch_up,
@@ -349,16 +349,16 @@ class Parts:
 
     def _build_commands(self) -> None:
         """Slash commands and clicks."""
-        edge = ClickEdge(self.reader, self.conversations, self.admission, self.handler, self.keeper)
+        edge = ClickEdge(self.reader, self.conversations, self.admission, self.handler, self.snapshots)
         self.clicks = Clicks(self.states, self.prompts, edge)
-        offer_clicks = OfferClicks(self.initiative, self.offers, edge)
+        offer_clicks = OfferClicks(self.proactive_offers, self.offers, edge)
         answer_clicks(self._client, self.gate, {PROMPT: self.clicks.answer, OFFER: offer_clicks.answer})
         self.tree = app_commands.CommandTree(self._client)
         add_commands(
             self.tree,
             self.decisions,
             self.privacy,
-            offers=self.initiative,
+            offers=self.proactive_offers,
             retention_days=self._settings.retention_days,
         )
 
@@ -366,7 +366,7 @@ class Parts:
 
     def _keeps_open(self, channel_id: int) -> bool:
         """Whether a conversation outlasts its timeout, since a prompt or an offer is open there."""
-        channel = self.book.get(channel_id)
+        channel = self.offer_channels.get(channel_id)
         return self.states.is_awaiting(channel_id) or (channel is not None and channel.offer is not None)
 
     def sweep(self) -> None:
@@ -374,7 +374,7 @@ class Parts:
         now = self._clock()
         self.conversations.sweep()
         for channel_id in self.conversations.let_go(self.is_waiting):
-            self.keeper.purge(channel_id)
+            self.snapshots.purge(channel_id)
         self.states.sweep()
         self.limits.sweep(now)
         self.learning.outcomes.sweep(now.timestamp())

@@ -1,6 +1,6 @@
 """What the general agent can do of its own: tell the time, read a linked message, react, pin, make a poll.
 
-Who may do what is for Hands to find out. What changes the channel for everybody is asked about first, in the words
+Who may do what is for Actions to find out. What changes the channel for everybody is asked about first, in the words
 that say what exactly will be done: see asking.py.
 """
 
@@ -59,7 +59,7 @@ class Poll:
         return f"**{escaped(self.question)}**\n{options}\n\nIt stays open for {hours}, and {votes}."
 
 
-class Hands(Protocol):
+class Actions(Protocol):
     """What the tools need done in Discord, on behalf of whoever asked.
 
     Whether they and the bot may is looked up each time. What cannot be done is a sentence for the model; nothing is
@@ -86,9 +86,9 @@ class Hands(Protocol):
         ...
 
 
-def own_tools(hands: Hands, clock: Callable[[], datetime]) -> Sequence[Tool[Asked]]:
+def own_tools(actions: Actions, clock: Callable[[], datetime]) -> Sequence[Tool[Asked]]:
     """The tools, the same for every turn. clock: gives the present, aware."""
-    own = _Own(hands, clock)
+    own = _Own(actions, clock)
     return [Tool(own.current_time), Tool(own.read_message), Tool(own.react), Tool(own.pin), Tool(own.create_poll)]
 
 
@@ -96,7 +96,7 @@ def own_tools(hands: Hands, clock: Callable[[], datetime]) -> Sequence[Tool[Aske
 class _Own:
     """The tools' functions: their names and docstrings are what the model reads."""
 
-    hands: Hands
+    actions: Actions
     clock: Callable[[], datetime]
 
     async def current_time(self, timezone: str = "UTC") -> str:
@@ -121,7 +121,7 @@ class _Own:
         guild_id, channel_id, message_id = _ids(link)
         if guild_id != ctx.deps.guild_id:
             return OTHER_GUILD
-        found = await self.hands.read(ctx.deps, channel_id, message_id)
+        found = await self.actions.read(ctx.deps, channel_id, message_id)
         return found if isinstance(found, str) else _told(found, channel_id)
 
     async def react(self, ctx: RunContext[Asked], emoji: str, link: str = "") -> str:
@@ -136,7 +136,7 @@ class _Own:
         message_id = _here(ctx.deps, link) if link else ctx.deps.message_id
         if message_id is None:
             return OTHER_CHANNEL
-        return await self.hands.react(ctx.deps, message_id, emoji) or "The reaction stands there."
+        return await self.actions.react(ctx.deps, message_id, emoji) or "The reaction stands there."
 
     async def pin(self, ctx: RunContext[Asked], link: str) -> str:
         """Pin a message of this channel, if somebody wants that. They are asked to allow it before it happens.
@@ -149,7 +149,7 @@ class _Own:
             return OTHER_CHANNEL
         url = f"https://discord.com/channels/{asked.guild_id}/{asked.channel_id}/{message_id}"
         _ask_first(ctx, f"May I pin this message: {url} ?")
-        return await self.hands.pin(asked.by_whoever_allowed(ctx.tool_call_id), message_id) or "It is pinned."
+        return await self.actions.pin(asked.by_whoever_allowed(ctx.tool_call_id), message_id) or "It is pinned."
 
     async def create_poll(
         self,
@@ -174,7 +174,7 @@ class _Own:
             raise ModelRetry("The question and each option need visible characters.")
         _ask_first(ctx, f"May I post this poll?\n\n{poll.shown}")
         asked = ctx.deps.by_whoever_allowed(ctx.tool_call_id)
-        return await self.hands.poll(asked, poll, _nonce(ctx, poll)) or "The poll stands in the channel."
+        return await self.actions.poll(asked, poll, _nonce(ctx, poll)) or "The poll stands in the channel."
 
 
 def _ask_first(ctx: RunContext[Asked], text: str) -> None:

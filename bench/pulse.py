@@ -61,12 +61,14 @@ async def idle(folder: Path) -> tuple[float, float]:
     clock = FakeClock()
     bot = create_bot(Settings(model="demo", state_dir=folder, decision_log="off"), clock=clock)
     for channel_id in range(IDLE):
-        await bot.initiative.switch(channel_id, GUILD, on=True)
+        await bot.proactive_offers.switch(channel_id, GUILD, on=True)
     for channel_id in range(IDLE):
         clock.advance(HOUR / IDLE)
         message = MessageRecord("Ada", 7, "back from lunch", clock(), is_bot=False, message_id=channel_id + 1)
-        bot.initiative.heard(channel_id, message)
-    costs = [_cost(bot.initiative.pulse) for _ in range(2 * HOUR // PULSE_SECONDS) if clock.advance(PULSE_SECONDS)]
+        bot.proactive_offers.heard(channel_id, message)
+    costs = [
+        _cost(bot.proactive_offers.pulse) for _ in range(2 * HOUR // PULSE_SECONDS) if clock.advance(PULSE_SECONDS)
+    ]
     await bot.close()
     half = len(costs) // 2
     return median(costs[half:]), median(costs[:half])
@@ -91,12 +93,12 @@ class Crowd:
         self._scene = scene
         self._clock = clock
         self._settling = Settling(scene)
-        self._pulse = scene.bot.initiative.pulse
+        self._pulse = scene.bot.proactive_offers.pulse
         self._channels = list(scene.pg.world.channels)
 
     async def switch_on(self) -> None:
         for channel_id in self._channels:
-            await self._scene.bot.initiative.switch(channel_id, self._scene.pg.guild_id, on=True)
+            await self._scene.bot.proactive_offers.switch(channel_id, self._scene.pg.guild_id, on=True)
 
     async def offered(self) -> Due:
         """All have a question that nobody answers."""

@@ -10,12 +10,12 @@ from agents.asking import APPROVAL
 from commands.items import CLICK_PATIENCE_SECONDS
 from conversation import ConversationManager
 from discord_io.card import Chosen, Click, Press, Written
-from discord_io.incoming_messages import Reader
+from discord_io.incoming_messages import MessageReader
 from discord_io.interactions import read_click, settle, show_form, whisper
-from discord_io.prompt_cards import Prompts, ending_of, in_words, settled
+from discord_io.prompt_cards import PromptCards, ending_of, in_words, settled
 from incoming import Incoming
 from offers.offer import LABELS, Reply
-from persistence.snapshots import Keeper
+from persistence.snapshots import Snapshots
 from state.awaiting import ConversationStateManager, ProcessingResult, Prompt, RouteTarget
 from state.prompts import Ask, AwaitingType, ResolutionType
 from state.resolution import CALLED_OFF, Resolution, chosen, confirmed, given
@@ -34,17 +34,17 @@ class ClickEdge:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: MessageReader,
         conversations: ConversationManager,
         admission: Admission,
         handler: MessageHandler,
-        keeper: Keeper,
+        snapshots: Snapshots,
     ) -> None:
         self._reader = reader
         self._conversations = conversations
         self._admission = admission
         self._handler = handler
-        self._keeper = keeper
+        self._snapshots = snapshots
 
     def refusal(self, interaction: discord.Interaction, *, costs_tokens: bool) -> str | None:
         """Why a click cannot be taken now, in a sentence."""
@@ -65,7 +65,7 @@ class ClickEdge:
 
         Nobody is to see before that it counts.
         """
-        await self._keeper.noted(CLICK_PATIENCE_SECONDS)
+        await self._snapshots.noted(CLICK_PATIENCE_SECONDS)
 
     def _incoming(self, interaction: discord.Interaction, words: str) -> Incoming:
         return self._reader.clicked(interaction, words, self._conversations.get(interaction.channel_id or 0))
@@ -74,7 +74,7 @@ class ClickEdge:
 class Clicks:
     """Clicks on the cards of prompts: each resolves its prompt as typed words would, and only once."""
 
-    def __init__(self, states: ConversationStateManager, prompts: Prompts, edge: ClickEdge) -> None:
+    def __init__(self, states: ConversationStateManager, prompts: PromptCards, edge: ClickEdge) -> None:
         self._states = states
         self._prompts = prompts
         self._edge = edge

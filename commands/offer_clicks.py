@@ -21,8 +21,8 @@ ALL_RIGHT = "All right."
 class OfferClicks:
     """Each click answers its offer as typed words would, and only once."""
 
-    def __init__(self, initiative: ProactiveOffers, offers: OpenOffers, edge: ClickEdge) -> None:
-        self._initiative = initiative
+    def __init__(self, proactive_offers: ProactiveOffers, offers: OpenOffers, edge: ClickEdge) -> None:
+        self._proactive_offers = proactive_offers
         self._offers = offers
         self._edge = edge
 
@@ -50,14 +50,14 @@ class OfferClicks:
                 self._offers.decline(channel_id)
                 await whisper(interaction, ALL_RIGHT)
             case Reply.NOT_HERE:
-                self._initiative.switch_off(channel_id)
+                self._proactive_offers.switch_off(channel_id)
                 await self._edge.stored()
                 await whisper(interaction, NEVER_HERE)
             case _:
                 await whisper(interaction, TOO_LATE)
 
     async def _take_up(self, interaction: discord.Interaction, offer: Offer) -> None:
-        if refusal := self._edge.refusal(interaction, costs_tokens=offer.occasion.note is None):
+        if refusal := self._edge.refusal(interaction, costs_tokens=offer.opportunity.note is None):
             await whisper(interaction, refusal)
             return
         await self._edge.accept(interaction)

@@ -64,8 +64,8 @@ class _Place:
         return None if getattr(self.ours, permission) else I_LACK.format(permission)
 
 
-class DiscordHands:
-    """The Hands of agents/tools.py. client: connected.
+class DiscordActions:
+    """The Actions of agents/tools.py. client: connected.
 
     readable: (channel id, a message there) -> the message as far as it may be told, None: not at all.
     """

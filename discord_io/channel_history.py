@@ -12,7 +12,7 @@ import structlog
 
 from conversation import MessageRecord
 from discord_io.discord_wire import UNREADABLE, find_channel
-from discord_io.incoming_messages import SAID_BY_PEOPLE, Reader, bot_of, is_persons
+from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of, is_persons
 from discord_io.streamed_reply import Posted
 from state.consent import Consent
 
@@ -27,7 +27,7 @@ FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError
 class ChannelHistory:
     """What was said in a channel shortly before a message, from the cache or, where that is thin, from Discord."""
 
-    def __init__(self, client: discord.Client, reader: Reader, consent: Consent) -> None:
+    def __init__(self, client: discord.Client, reader: MessageReader, consent: Consent) -> None:
         self._client = client
         self._reader = reader
         self._consent = consent

@@ -9,7 +9,7 @@ from typing import Protocol
 import discord
 
 from conversation import ConversationManager
-from discord_io.incoming_messages import Reader, is_said_by_people
+from discord_io.incoming_messages import MessageReader, is_said_by_people
 from incoming import Incoming
 
 SEEN_IDS = 4_000
@@ -40,7 +40,7 @@ class Inbox:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: MessageReader,
         conversations: ConversationManager,
         listener: Listener,
         records: Records,

@@ -27,7 +27,7 @@ def bot_of(client: discord.Client) -> tuple[str, int]:
     return (client.user.name, client.user.id) if client.user else ("Parley", 0)
 
 
-class Reader:
+class MessageReader:
     """Reads messages and clicks. name_calls: whether the bot may be called by its names there."""
 
     def __init__(self, client: discord.Client, *, name_calls: bool, clock: Callable[[], datetime]) -> None:

@@ -31,7 +31,7 @@ WITHDRAWN = "Withdrawn."
 MAX_SHOWN = 100  # characters of an answer that a card shows
 
 
-class Prompts:
+class PromptCards:
     """Opens, settles and expires prompts. open_wire: (guild id, channel id) -> the way into a channel."""
 
     def __init__(
@@ -109,7 +109,7 @@ class Prompts:
                 self._close(prompt, ending)
 
     def messages_gone(self, channel_id: int, message_ids: Collection[int]) -> None:
-        """Prompts whose cards, or whose occasions, were deleted are over. Soft context may come from any of them."""
+        """Ends the prompts whose cards, or whose questions, were deleted. Soft context may come from any of them."""
         self._states.drop_soft_context(channel_id)
         for prompt in self._states.prompts(channel_id):
             if {prompt.source_id, prompt.message_id} & set(message_ids) and self._states.clear_prompt(prompt):

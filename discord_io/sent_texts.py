@@ -10,7 +10,7 @@ MAX_TEXTS = 64  # a minute of edits: as far back as an event may come late
 EMOJI = re.compile(r"<a?(:\w+:)\d+>")
 
 
-class Said:
+class SentTexts:
     """The texts that were sent for a message, and those found there that are as good as ours.
 
     Texts are the same here where they differ only in what Discord may change: white space, invisible characters, emoji.

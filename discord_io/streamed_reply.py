@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from conversation import MessageRecord
 from discord_io.card import Card
-from discord_io.sent_texts import Said
+from discord_io.sent_texts import SentTexts
 from discord_io.split import length, split
 
 # Discord allows 5 edits in 5 s for each message; slower reads as well and leaves room for others.
@@ -86,7 +86,7 @@ class _Part:
     found: bool = False
 
 
-class Post:
+class StreamedReply:
     """One answer. show() is called as the text grows, finish() once.
 
     question: what is answered; the nonces come from its id. reply_to: the id of the message that the first part replies
@@ -120,7 +120,7 @@ class Post:
         self._record = record
         self._interval = edit_interval_seconds
         self._parts: list[_Part] = []
-        self._said: defaultdict[int, Said] = defaultdict(Said)
+        self._said: defaultdict[int, SentTexts] = defaultdict(SentTexts)
         self._resumes = adopted is not None
         self._text = ""
         self._card: Card | None = None
@@ -163,7 +163,7 @@ class Post:
             if part.message.message_id == message_id and content not in self._said[index]:
                 self._contest(part, self._said[index], content)
 
-    def _contest(self, part: _Part, said: Said, content: str) -> None:
+    def _contest(self, part: _Part, said: SentTexts, content: str) -> None:
         """A part of ours reads as we never wrote it. What we go on with is put right by the next edit."""
         if part.found:
             said.add(content)

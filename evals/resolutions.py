@@ -65,7 +65,7 @@ class CancelRow(Row):
         return calls_off(self.utterance)
 
 
-class Said(_Frozen):
+class PastMessage(_Frozen):
     """role: user, assistant, or topic for a title that stands over it all."""
 
     role: str
@@ -75,7 +75,7 @@ class Said(_Frozen):
 class IncompleteRow(Row):
     """history: oldest first."""
 
-    history: list[Said]
+    history: list[PastMessage]
 
     def predict(self) -> dict[str, bool | str]:
         messages = [{"role": said.role, "content": said.text} for said in self.history]

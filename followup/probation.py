@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from conversation import ChannelConversation
 from state.message import MessageRecord
-from understanding.acknowledgements import bare_remark
+from understanding.acknowledgements import bare_acknowledgement
 
 REACH = 12  # messages back
 PASSED_OVER = 3  # messages of people after which nobody will take it up any more
@@ -55,7 +55,7 @@ def _is_taken_up(
     """Whether somebody called the bot since, or whom it spoke to went on and was answered, or thanked it or laughed."""
     return any(
         bot_user_id in m.addressed
-        or (m.author_id in answer.addressees and (m.message_id in answered or bare_remark(m.text) is not None))
+        or (m.author_id in answer.addressees and (m.message_id in answered or bare_acknowledgement(m.text) is not None))
         for m in later
     )
 

@@ -20,8 +20,8 @@ from miniapps.trips import (
     MAX_NOTES,
     MAX_STOPS,
     UNNAMED,
+    Attribution,
     Note,
-    Said,
     Stop,
     Trip,
     as_list,
@@ -200,7 +200,7 @@ class TripPlanner(MiniApp):
         return self._finalize_venue_add(context, Venue(f"typed-{said.message_id}", name), said, is_typed=True)
 
     def _finalize_venue_add(
-        self, context: MiniAppContext, venue: Venue, said: Said | None = None, *, is_typed: bool = False
+        self, context: MiniAppContext, venue: Venue, said: Attribution | None = None, *, is_typed: bool = False
     ) -> MiniAppResponse:
         trip, title = self._trip(context), escaped(venue.title)
         if stop := next((s for s in trip.stops if venue.id == s.venue.id or venue.title == s.venue.title), None):
@@ -323,10 +323,10 @@ class TripPlanner(MiniApp):
         return MiniAppResponse(message, soft_context={"last_action": action.value})
 
 
-def _said(context: MiniAppContext, *, in_asked: bool = False) -> Said:
+def _said(context: MiniAppContext, *, in_asked: bool = False) -> Attribution:
     """Who says this, and where; in_asked: in the message that led to the question."""
     message_id = int(context.asked["message_id"]) if in_asked else context.message_id
-    return Said(context.user_id, clean(context.user_name), message_id)
+    return Attribution(context.user_id, clean(context.user_name), message_id)
 
 
 def _about(venue: Venue, message: str, action: LastAction, follow_up: FollowUp | None = None) -> MiniAppResponse:

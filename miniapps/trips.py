@@ -19,7 +19,7 @@ PHRASES = {"must_try": "must try {}", "vibe": "vibe: {}", "best_for": "best for 
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Attribution:
     """Who said something, and in which message."""
 
     author_id: int
@@ -33,7 +33,7 @@ class Note:
 
     kind: str
     content: str
-    said: Said
+    said: Attribution
 
     def __str__(self) -> str:
         return PHRASES.get(self.kind, "{}").format(self.content)
@@ -44,7 +44,7 @@ class Stop:
     """A venue on the list. said: who added it, None once that is forgotten. is_typed: its name is their words."""
 
     venue: Venue
-    said: Said | None
+    said: Attribution | None
     is_typed: bool = False
     notes: tuple[Note, ...] = ()
 
@@ -54,13 +54,13 @@ class Trip:
     """What a channel has planned. said: who named it."""
 
     name: str = UNNAMED
-    said: Said | None = None
+    said: Attribution | None = None
     stops: tuple[Stop, ...] = ()
 
     def find(self, venue_id: object) -> Stop | None:
         return next((stop for stop in self.stops if stop.venue.id == venue_id), None)
 
-    def named(self, name: str, said: Said) -> Trip:
+    def named(self, name: str, said: Attribution) -> Trip:
         return replace(self, name=name, said=said)
 
     def with_stop(self, stop: Stop) -> Trip:
@@ -73,14 +73,14 @@ class Trip:
         stops = (replace(s, notes=(*s.notes, note)) if s.venue.id == venue_id else s for s in self.stops)
         return replace(self, stops=tuple(stops))
 
-    def without(self, is_gone: Callable[[Said], bool]) -> Trip:
+    def without(self, is_gone: Callable[[Attribution], bool]) -> Trip:
         """Without the words that are gone: notes, names that were typed; a venue that was looked up stays."""
         trip = self if self.said is None or not is_gone(self.said) else replace(self, name=UNNAMED, said=None)
         left = (stop for stop in self.stops if not (stop.is_typed and stop.said and is_gone(stop.said)))
         return replace(trip, stops=tuple(_unsaid(stop, is_gone) for stop in left))
 
 
-def _unsaid(stop: Stop, is_gone: Callable[[Said], bool]) -> Stop:
+def _unsaid(stop: Stop, is_gone: Callable[[Attribution], bool]) -> Stop:
     said = None if stop.said is None or is_gone(stop.said) else stop.said
     return replace(stop, said=said, notes=tuple(note for note in stop.notes if not is_gone(note.said)))
 

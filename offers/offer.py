@@ -6,14 +6,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
 from state.message import MessageRecord
 from understanding.cancel import one_of, plain
 
 LINK = "{link}"
-"""In an occasion's line: where the address of its subject belongs."""
+"""In an opportunity's line: where the address of its subject belongs."""
 
 
 class Reply(StrEnum):
@@ -82,7 +83,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class Opportunity:
     """What an offer can be made about.
 
     trigger: the trigger's id; user_id: to whom; line: what the offer says, one short line; evidence: why, in words for
@@ -98,7 +99,7 @@ class Occasion:
     subject: MessageRecord | None = None
     note: Note | None = None
 
-    def is_about_same(self, other: Occasion) -> bool:
+    def is_about_same(self, other: Opportunity) -> bool:
         """Whether it is the same one, be it some seconds later."""
         return (self.trigger, self.subject, self.note) == (other.trigger, other.subject, other.note)
 
@@ -108,7 +109,7 @@ class Offer:
     """An offer that is open. message_id: None until it is posted; text: as it is posted."""
 
     id: str
-    occasion: Occasion
+    opportunity: Annotated[Opportunity, Field(alias="occasion")]  # by that name it is stored
     made_at: AwareDatetime
     guild_id: int
     text: str
@@ -116,7 +117,7 @@ class Offer:
 
     @property
     def user_id(self) -> int:
-        return self.occasion.user_id
+        return self.opportunity.user_id
 
     @property
     def taken_up(self) -> str:
@@ -126,7 +127,7 @@ class Offer:
     @property
     def subject_id(self) -> int:
         """The message that it is about."""
-        about = self.occasion
+        about = self.opportunity
         return about.subject.message_id if about.subject else about.note.source_id if about.note else 0
 
 

@@ -45,7 +45,7 @@ class StoredChannel:
     setbacks: int = 0
 
     def to_json(self) -> bytes:
-        return STORED.dump_json(self)
+        return STORED.dump_json(self, by_alias=True)
 
 
 STORED = TypeAdapter(StoredChannel)
@@ -190,11 +190,11 @@ class OfferChannel:
         self.offer = offer
         self.made = [*self.made, now]
         self.not_again(offer.subject_id)
-        if subject := offer.occasion.subject:  # whoever asked it before in other words is not offered twice either
+        if subject := offer.opportunity.subject:  # whoever asked it before in other words is not offered twice either
             for message in self.messages:
                 if message.author_id == subject.author_id and message.message_id < subject.message_id:
                     self.not_again(message.message_id)
-        self.notes = [note for note in self.notes if note != offer.occasion.note]
+        self.notes = [note for note in self.notes if note != offer.opportunity.note]
 
     def not_again(self, message_id: int) -> None:
         """Nothing is offered about this message any more."""
@@ -302,8 +302,8 @@ class OfferChannels:
         )
         channel.look_at(now)
         try:
-            if kept.offer and kept.offer.occasion.subject:
-                channel.recent.heard(kept.offer.occasion.subject, now)
+            if kept.offer and kept.offer.opportunity.subject:
+                channel.recent.heard(kept.offer.opportunity.subject, now)
                 channel.is_unread = True
             channel.next_look(now)
         except (OverflowError, TypeError) as error:  # a time beyond all time, or without its zone

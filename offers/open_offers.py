@@ -13,7 +13,7 @@ import structlog
 
 from conversation import MessageRecord
 from discord_io.streamed_reply import Posted, PostError, Problem
-from offers.offer import LABELS, LINK, Ending, Occasion, Offer, Reply, read_reply
+from offers.offer import LABELS, LINK, Ending, Offer, Opportunity, Reply, read_reply
 from offers.offer_channels import RETRY, OfferChannel, OfferChannels
 from offers.questions import called
 from offers.recent_messages import as_kept
@@ -75,16 +75,16 @@ class OpenOffers:
             channel.machine.thinking.active_cooldown_period_s = channel.limits.cooldown_after(channel.setbacks)
             self._channels.changed(channel)
 
-    # From an occasion to an offer
+    # From an opportunity to an offer
 
-    async def make(self, channel: OfferChannel, occasion: Occasion) -> None:
+    async def make(self, channel: OfferChannel, opportunity: Opportunity) -> None:
         """Makes an offer, where the channel's machine lets it."""
-        if not channel.machine.transition_to_proactive(occasion.trigger):
+        if not channel.machine.transition_to_proactive(opportunity.trigger):
             return
-        about = occasion.subject.message_id if occasion.subject else 0
+        about = opportunity.subject.message_id if opportunity.subject else 0
         link = f"https://discord.com/channels/{channel.guild_id}/{channel.channel_id}/{about}"
         now = self._channels.clock()
-        offer = Offer(uuid4().hex, occasion, now, channel.guild_id, occasion.line.replace(LINK, link))
+        offer = Offer(uuid4().hex, opportunity, now, channel.guild_id, opportunity.line.replace(LINK, link))
         channel.made_one(offer, now)
         self._channels.changed(channel)
         await self._settled()  # so that a kill cannot have it made twice
@@ -115,7 +115,7 @@ class OpenOffers:
             self._retry(channel, error)
             return
         channel.is_unread = False
-        subject = channel.offer.occasion.subject if channel.offer else None
+        subject = channel.offer.opportunity.subject if channel.offer else None
         if _is_open(channel, offer) and subject and as_kept(replace(subject, content=words or "")) != subject:
             self.end(channel, Ending.WITHDRAWN)
 
@@ -259,4 +259,4 @@ def _is_open(channel: OfferChannel, offer: Offer) -> bool:
 
 def _ids(channel: OfferChannel, offer: Offer) -> dict[str, Any]:
     where = {"guild": channel.guild_id, "channel": channel.channel_id}
-    return where | {"message": offer.message_id, "trigger": offer.occasion.trigger}
+    return where | {"message": offer.message_id, "trigger": offer.opportunity.trigger}

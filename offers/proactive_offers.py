@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import structlog
 
 from conversation import MessageRecord
-from offers.offer import Ending, Note, Occasion
+from offers.offer import Ending, Note, Opportunity
 from offers.offer_channels import ANY, RETRY, OfferChannel, OfferChannels
 from offers.offer_limits import of_the_last_day
 from offers.open_offers import OpenOffers
@@ -108,7 +108,7 @@ class ProactiveOffers:
             self._end_if_answered(channel)
 
     def _end_if_answered(self, channel: OfferChannel) -> None:
-        if channel.offer and channel.offer.occasion.subject and channel.offer.subject_id in channel.recent.answered:
+        if channel.offer and channel.offer.opportunity.subject and channel.offer.subject_id in channel.recent.answered:
             self._offers.end(channel, Ending.OVERTAKEN)
 
     def answered(self, channel_id: int, guild_id: int, message: MessageRecord) -> None:
@@ -198,13 +198,13 @@ class ProactiveOffers:
             return False
         channel.recent.revise(message)
         offer = channel.offer
-        is_subject = bool(offer and offer.occasion.subject and offer.subject_id == message.message_id)
+        is_subject = bool(offer and offer.opportunity.subject and offer.subject_id == message.message_id)
         if offer and is_subject:
             subject = as_kept(message)
-            channel.offer = replace(offer, occasion=replace(offer.occasion, subject=subject))
+            channel.offer = replace(offer, opportunity=replace(offer.opportunity, subject=subject))
             self._channels.changed(channel)
-            if not any(t.id == offer.occasion.trigger and _tried(t, t.looks, subject) for t in self._triggers):
-                self._offers.end(channel, Ending.WITHDRAWN)  # it is no occasion any more
+            if not any(t.id == offer.opportunity.trigger and _tried(t, t.looks, subject) for t in self._triggers):
+                self._offers.end(channel, Ending.WITHDRAWN)  # there is nothing to offer any more
         self._plan_looks(channel, message)
         return is_subject
 
@@ -272,23 +272,23 @@ class ProactiveOffers:
             channel.look_at(now + RETRY)
         elif offer and offer.message_id is None:
             self._begin(channel, self._offers.resume(channel, offer))
-        elif offer and channel.is_unread and offer.occasion.subject:
+        elif offer and channel.is_unread and offer.opportunity.subject:
             self._begin(channel, self._offers.reread(channel, offer))
-        elif channel.is_on and (occasion := self._occasion(channel, now, due)):
+        elif channel.is_on and (opportunity := self._opportunity(channel, now, due)):
             if refusal := channel.refusal(now):
-                self._put_off(channel, occasion, refusal)
+                self._put_off(channel, opportunity, refusal)
             else:
-                self._begin(channel, self._make(channel, occasion))
+                self._begin(channel, self._make(channel, opportunity))
         self._channels.plan(channel)
 
-    def _occasion(self, channel: OfferChannel, now: datetime, due: Collection[str] = (ANY,)) -> Occasion | None:
-        """The first occasion of a trigger that is to look now; of those that look for notes there may always be one."""
+    def _opportunity(self, channel: OfferChannel, now: datetime, due: Collection[str] = (ANY,)) -> Opportunity | None:
+        """The first opportunity of a trigger that is to look now; there may always be one among the notes."""
         asked = (t for t in self._triggers if channel.notes or ANY in due or t.id in due)
         return next((found for trigger in asked if (found := _tried(trigger, trigger.due, channel, now))), None)
 
-    def _put_off(self, channel: OfferChannel, occasion: Occasion, why: str) -> None:
-        log.debug("offer_refused", channel=channel.channel_id, trigger=occasion.trigger, reason=why)
-        channel.look_at(self._channels.clock() + RETRY, occasion.trigger)
+    def _put_off(self, channel: OfferChannel, opportunity: Opportunity, why: str) -> None:
+        log.debug("offer_refused", channel=channel.channel_id, trigger=opportunity.trigger, reason=why)
+        channel.look_at(self._channels.clock() + RETRY, opportunity.trigger)
 
     def _begin(self, channel: OfferChannel, work: Coroutine[Any, Any, None]) -> None:
         async def busily() -> None:
@@ -301,26 +301,26 @@ class ProactiveOffers:
         channel.is_busy = True
         self._offers.spawn(busily())
 
-    async def _make(self, channel: OfferChannel, occasion: Occasion) -> None:
+    async def _make(self, channel: OfferChannel, opportunity: Opportunity) -> None:
         """Makes an offer, if it can be answered and nothing has come between."""
-        subject = occasion.subject
+        subject = opportunity.subject
         if why := self._forbids(channel.guild_id, channel.channel_id):
-            self._put_off(channel, occasion, why)
+            self._put_off(channel, opportunity, why)
             return
         if self._answerable and subject and not await self._answerable(subject, channel.messages):
             channel.not_again(subject.message_id)
-            channel.look_at(self._channels.clock())  # there may be another occasion behind it
-            log.info("offer_refused", channel=channel.channel_id, trigger=occasion.trigger, reason="not_answerable")
+            channel.look_at(self._channels.clock())  # there may be another opportunity behind it
+            log.info("offer_refused", channel=channel.channel_id, trigger=opportunity.trigger, reason="not_answerable")
             return
         # It may have been answered or deleted since, while the judge thought about it.
         self._offers.tick(channel)
         now = self._channels.clock()
-        current = self._occasion(channel, now)
+        current = self._opportunity(channel, now)
         why = channel.refusal(now) or self._forbids(channel.guild_id, channel.channel_id)
-        if why is None and current and current.is_about_same(occasion):
+        if why is None and current and current.is_about_same(opportunity):
             await self._offers.make(channel, current)
         else:
-            self._put_off(channel, occasion, why or "not_any_more")
+            self._put_off(channel, opportunity, why or "not_any_more")
 
 
 def _tried(trigger: Trigger, ask: Callable[..., T | None], *given: Any) -> T | None:

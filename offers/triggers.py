@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Protocol
 
-from offers.offer import LINK, Occasion
+from offers.offer import LINK, Opportunity
 from offers.offer_channels import OfferChannel
 from offers.pasted_errors import pastes_error
 from offers.questions import asks_again, called, is_question, is_same_question, is_to_nobody
@@ -27,7 +27,7 @@ NOTE_FRESH = timedelta(hours=24)
 
 
 class Trigger(Protocol):
-    """One kind of occasion."""
+    """One kind of opportunity."""
 
     @property
     def id(self) -> str: ...
@@ -35,7 +35,7 @@ class Trigger(Protocol):
     def looks(self, message: MessageRecord) -> datetime | None:
         """When to look at the channel because of this message; None: no need."""
 
-    def due(self, channel: OfferChannel, now: datetime) -> Occasion | None:
+    def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:
         """What there is to offer now; None: nothing. Changes nothing."""
 
 
@@ -50,12 +50,12 @@ class AskedAgain:
     def looks(self, message: MessageRecord) -> datetime | None:
         return message.timestamp + UNANSWERED_AGAIN if is_question(message) or asks_again(message) else None
 
-    def due(self, channel: OfferChannel, now: datetime) -> Occasion | None:
+    def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:
         for again in _waiting(channel, now, UNANSWERED_AGAIN):
             if subject := _asked_twice(again, channel):
                 line = f"<@{subject.author_id}> has asked [this]({LINK}) twice and has had no answer yet. Shall I try?"
                 evidence = f"somebody asked twice, the last time {_age(again, now)} ago, and nobody has answered"
-                return Occasion(self.id, subject.author_id, line, evidence, subject)
+                return Opportunity(self.id, subject.author_id, line, evidence, subject)
         return None
 
 
@@ -81,13 +81,13 @@ class PastedError:
         is_candidate = pastes_error(message.content) and is_to_nobody(message)
         return message.timestamp + UNANSWERED if is_candidate else None
 
-    def due(self, channel: OfferChannel, now: datetime) -> Occasion | None:
+    def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:
         for message in _waiting(channel, now, UNANSWERED):
             if self.looks(message):
                 to = message.author_id
                 line = f"Nobody has said anything to [this error]({LINK}) of <@{to}> yet. Shall I have a look?"
                 evidence = f"an error message was pasted {_age(message, now)} ago, and nobody has answered"
-                return Occasion(self.id, to, line, evidence, message)
+                return Opportunity(self.id, to, line, evidence, message)
         return None
 
 
@@ -102,7 +102,7 @@ class UnansweredQuestion:
     def looks(self, message: MessageRecord) -> datetime | None:
         return message.timestamp + UNANSWERED if is_question(message) else None
 
-    def due(self, channel: OfferChannel, now: datetime) -> Occasion | None:
+    def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:
         for message in _waiting(channel, now, UNANSWERED):
             to, end = message.author_id, message.timestamp
             others = {m.author_id for m in channel.messages if end - TALKING <= m.timestamp < end} - {to}
@@ -112,7 +112,7 @@ class UnansweredQuestion:
                     f"a question was asked {_age(message, now)} ago, and nobody has answered; {len(others)} "
                     f"{'other had' if len(others) == 1 else 'others had'} spoken in the half hour before"
                 )
-                return Occasion(self.id, to, line, evidence, message)
+                return Opportunity(self.id, to, line, evidence, message)
         return None
 
 
@@ -124,13 +124,13 @@ class FollowUpNote:
     def looks(self, message: MessageRecord) -> datetime | None:  # noqa: ARG002 - no message brings it about
         return None
 
-    def due(self, channel: OfferChannel, now: datetime) -> Occasion | None:
+    def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:
         notes = (note for note in channel.notes if note.due <= now <= note.due + NOTE_FRESH)
         note = min(notes, key=attrgetter("due"), default=None)
         if note is None:
             return None
         line, evidence = f"<@{note.user_id}>, {note.text}", f"{note.miniapp_id} left a note to come back to it"
-        return Occasion(self.id, note.user_id, line, evidence, note=note)
+        return Opportunity(self.id, note.user_id, line, evidence, note=note)
 
 
 TRIGGERS: tuple[Trigger, ...] = (AskedAgain(), PastedError(), UnansweredQuestion(), FollowUpNote())

@@ -15,11 +15,11 @@ from conversation import ConversationManager, MessageRecord, StoredConversation
 from discord_io.backlog import LIMIT, Backlog, Message, News, id_at
 from discord_io.streamed_reply import Posted
 from persistence.holders import Edit, Forget, Holder, Holders
-from persistence.snapshots import Encode, Keeper, as_json
+from persistence.snapshots import Encode, Snapshots, as_json
 from turns.gate import Gate
 from turns.pending_turns import NOTHING, TAKEN_BACK, Unfinished
 from turns.turn import Question, Turn
-from turns.turn_queue import Turns
+from turns.turn_queue import TurnQueue
 
 log = structlog.get_logger()
 
@@ -48,8 +48,8 @@ class CatchUp(Holder):
         burst_seconds: float = 0,
         backlog: Backlog,
         conversations: ConversationManager,
-        turns: Turns,
-        keeper: Keeper,
+        turns: TurnQueue,
+        snapshots: Snapshots,
         gate: Gate,
         holders: Holders,
         take: Callable[[Message], Awaitable[None]],
@@ -60,8 +60,8 @@ class CatchUp(Holder):
         self._backlog = backlog
         self._conversations = conversations
         self._turns = turns
-        self._ledger = turns.ledger
-        self._keeper = keeper
+        self._pending = turns.pending
+        self._snapshots = snapshots
         self._take = take
         self._gate = gate
         self._holders = holders
@@ -85,12 +85,12 @@ class CatchUp(Holder):
 
     async def found(self, channel_id: int, stored: StoredConversation | None) -> None:
         """What is kept of a channel has been restored but for its conversation: that goes on unless it has expired."""
-        if self._ledger.of(channel_id) != NOTHING:
+        if self._pending.of(channel_id) != NOTHING:
             self._left.add(channel_id)
         if stored is None:
             return
         self._began[channel_id] = stored.since
-        messages = await self._keeper.recent(channel_id, stored.since)
+        messages = await self._snapshots.recent(channel_id, stored.since)
         if self._conversations.restore(channel_id, stored, messages) is None:
             # It has expired by now, but what was missed may belong to it.
             self._dormant[channel_id] = (stored, messages)
@@ -106,7 +106,7 @@ class CatchUp(Holder):
     def _changed(self, channel_id: int) -> None:
         """Something that was said there has gone or is edited: a conversation that rests does not come back with it."""
         if self._dormant.pop(channel_id, None):
-            self._keeper.purge(channel_id)
+            self._snapshots.purge(channel_id)
 
     def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
         return as_json(MOMENT.dump_python(self.alive_at, mode="json"))
@@ -139,7 +139,7 @@ class CatchUp(Holder):
                 self._gate.open()
                 self.beat()
                 for channel_id in self._dormant:
-                    self._keeper.purge(channel_id)
+                    self._snapshots.purge(channel_id)
                 self._dormant.clear()
                 self._began.clear()
 
@@ -172,11 +172,11 @@ class CatchUp(Holder):
     async def _finish(self, channel_id: int) -> None:
         asked = self._young(channel_id)
         if not asked:
-            self._ledger.adopt(channel_id, NOTHING)
+            self._pending.adopt(channel_id, NOTHING)
             return
         first = min(question.reply_to for question in asked)
         messages = await self._backlog.since(asked[0].guild_id, channel_id, first - 1)
-        left = self._ledger.of(channel_id)  # without what was forgotten meanwhile
+        left = self._pending.of(channel_id)  # without what was forgotten meanwhile
         is_taken_back = left.turn is not None and left.turn.ready == TAKEN_BACK
         current = [
             None if is_taken_back and question in left.begun else self._current(question, messages)
@@ -189,7 +189,7 @@ class CatchUp(Holder):
         turn = self._turn(left, kept, messages)
         if gone:
             self._holders.forget(Forget([channel_id], message_ids=frozenset(gone)))
-        self._ledger.adopt(channel_id, kept if kept.questions or turn else NOTHING)
+        self._pending.adopt(channel_id, kept if kept.questions or turn else NOTHING)
         if kept.questions:
             self._reopen(channel_id, kept)
             self._follow_edits(channel_id, left.questions, kept.questions)
@@ -199,12 +199,12 @@ class CatchUp(Holder):
 
     def _young(self, channel_id: int) -> Sequence[Question]:
         """The questions that are still to be answered; the older ones are dropped."""
-        questions = self._ledger.of(channel_id).questions
+        questions = self._pending.of(channel_id).questions
         old = [q for q in questions if self._clock() - q.message.timestamp >= self._age]
         for question in old:
             log.warning("question_dropped", channel=channel_id, message=question.message.message_id, why="too old")
-        self._ledger.dropped(channel_id, old)
-        return self._ledger.of(channel_id).questions
+        self._pending.dropped(channel_id, old)
+        return self._pending.of(channel_id).questions
 
     def _current(self, question: Question, messages: Sequence[Message] | None) -> Question | None:
         """The question as it stands in the channel; None where it was deleted. A click stands nowhere."""
@@ -240,7 +240,7 @@ class CatchUp(Holder):
             if conversation.find(question.message.message_id) is None:
                 # A kill can come between the question and its place in the transcript.
                 self._conversations.record_message(channel_id, question.as_kept.message)
-                self._keeper.said(channel_id, question.guild_id, question.as_kept.message)
+                self._snapshots.said(channel_id, question.guild_id, question.as_kept.message)
 
     def _follow_edits(self, channel_id: int, before: Sequence[Question], now: Sequence[Question]) -> None:
         """Questions that were edited meanwhile: what they were is kept no more."""
@@ -248,8 +248,8 @@ class CatchUp(Holder):
         for asked in (question.as_kept.message for question in now):
             if asked.content != words[asked.message_id]:
                 self._conversations.revise(channel_id, asked)
-                self._keeper.revised(channel_id, asked)
-                self._keeper.purge(channel_id)
+                self._snapshots.revised(channel_id, asked)
+                self._snapshots.purge(channel_id)
 
     # What was missed
 
@@ -259,8 +259,8 @@ class CatchUp(Holder):
         self._is_unread |= messages is None
         if not messages:
             return
-        known = {record.message_id for record in await self._keeper.recent(channel_id, after)}
-        known |= {q.message.message_id for q in self._ledger.of(channel_id).questions}
+        known = {record.message_id for record in await self._snapshots.recent(channel_id, after)}
+        known |= {q.message.message_id for q in self._pending.of(channel_id).questions}
         known |= self._backlog.replied_to(messages)
         # What is older than the conversation was decided before it began, as no part of it.
         began = self._began.get(channel_id, 0)

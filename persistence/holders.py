@@ -15,17 +15,17 @@ from conversation import ConversationManager, MessageRecord, StoredConversation,
 from decider import LoggedDecision, RecentDecisions
 from discord_io.backlog import id_at
 from discord_io.inbox import Inbox
-from discord_io.prompt_cards import Prompts
+from discord_io.prompt_cards import PromptCards
 from followup.learning import Learning
 from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels
 from offers.proactive_offers import ProactiveOffers
-from persistence.snapshots import Encode, Keeper, as_json, read_conversation, restored
+from persistence.snapshots import Encode, Snapshots, as_json, read_conversation, restored
 from state.awaiting import ConversationStateManager
 from state.message import Source
-from turns.pending_turns import Ledger, read_unfinished
+from turns.pending_turns import PendingTurns, read_unfinished
 from turns.records import Records
-from turns.turn_queue import Turns
+from turns.turn_queue import TurnQueue
 from understanding.stopping import Stop, read_stop
 
 
@@ -125,8 +125,8 @@ class Edits:
 class Holders:
     """All holders, in the order in which they registered."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, snapshots: Snapshots) -> None:
+        self._snapshots = snapshots
         self._holders: list[Holder] = []
         self._of_channels: dict[str, Holder] = {}
         self._of_process: dict[str, Holder] = {}
@@ -137,22 +137,22 @@ class Holders:
         for holder in holders:
             if of_channels:
                 self._of_channels[of_channels] = holder
-                self._keeper.register(of_channels, holder.snapshot)
+                self._snapshots.register(of_channels, holder.snapshot)
             if of_process:
                 self._of_process[of_process] = holder
-                self._keeper.register_process(of_process, holder.snapshot)
+                self._snapshots.register_process(of_process, holder.snapshot)
 
     def revised(self, edit: Edit) -> None:
         changed = [holder for holder in self._holders if holder.revised(edit)]
         if changed:
-            self._keeper.purge(edit.channel_id)
+            self._snapshots.purge(edit.channel_id)
 
     def forget(self, what: Forget) -> None:
         for holder in self._holders:
             holder.forget(what)
         for channel_id in what.channel_ids:
-            if what.message_ids is None or self._keeper.has(channel_id):
-                self._keeper.purge(channel_id)
+            if what.message_ids is None or self._snapshots.has(channel_id):
+                self._snapshots.purge(channel_id)
 
     def expire(self, before: datetime) -> None:
         for holder in self._holders:
@@ -160,11 +160,11 @@ class Holders:
 
     def restore_process(self, stored: Mapping[str, Any]) -> None:
         for name, holder in self._of_process.items():
-            restored(partial(holder.restore, 0), stored.get(name), layer=name)
+            restored(partial(holder.restore, 0), stored.get(name), kind=name)
 
     def restore(self, channel_id: int, stored: Mapping[str, Any]) -> None:
         for name, holder in self._of_channels.items():
-            restored(partial(holder.restore, channel_id), stored.get(name), layer=name, channel=channel_id)
+            restored(partial(holder.restore, channel_id), stored.get(name), kind=name, channel=channel_id)
 
 
 class DecisionHolder(Holder):
@@ -211,24 +211,24 @@ def _is_in(channel_ids: Collection[int], entry: LoggedDecision) -> bool:
 class TranscriptHolder(Holder):
     """The channels' transcripts, as far as single messages go; the rest takes as long as the disk does."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, snapshots: Snapshots) -> None:
+        self._snapshots = snapshots
 
     def revised(self, edit: Edit) -> bool:
-        self._keeper.revised(edit.channel_id, edit.message)
+        self._snapshots.revised(edit.channel_id, edit.message)
         return False
 
     def forget(self, what: Forget) -> None:
         for channel_id in what.channel_ids if what.message_ids else ():
-            self._keeper.removed(channel_id, what.message_ids or ())
+            self._snapshots.removed(channel_id, what.message_ids or ())
 
 
 class TurnHolder(Holder):
     """The questions that are unfinished, and the turns that answer them."""
 
-    def __init__(self, turns: Turns, ledger: Ledger) -> None:
+    def __init__(self, turns: TurnQueue, pending: PendingTurns) -> None:
         self._turns = turns
-        self._ledger = ledger
+        self._pending = pending
 
     def revised(self, edit: Edit) -> bool:
         if edit.is_reworded:
@@ -240,16 +240,16 @@ class TurnHolder(Holder):
             self._turns.withdraw(channel_id, what.covers)
 
     def snapshot(self, channel_id: int) -> Encode | None:
-        return self._ledger.taken(channel_id)
+        return self._pending.taken(channel_id)
 
     def restore(self, channel_id: int, stored: Any) -> None:
-        self._ledger.adopt(channel_id, read_unfinished(stored))
+        self._pending.adopt(channel_id, read_unfinished(stored))
 
 
 class PromptHolder(Holder):
     """Prompts and soft context."""
 
-    def __init__(self, prompts: Prompts, states: ConversationStateManager) -> None:
+    def __init__(self, prompts: PromptCards, states: ConversationStateManager) -> None:
         self._prompts = prompts
         self._states = states
 
@@ -270,23 +270,23 @@ class PromptHolder(Holder):
 class MiniAppHolder(Holder):
     """What mini-apps keep."""
 
-    def __init__(self, miniapps: MiniAppRouter, keeper: Keeper) -> None:
+    def __init__(self, miniapps: MiniAppRouter, snapshots: Snapshots) -> None:
         self._miniapps = miniapps
-        self._keeper = keeper
+        self._snapshots = snapshots
 
     def forget(self, what: Forget) -> None:
         for channel_id in what.channel_ids:
             if what.message_ids is None:
                 self._miniapps.forget(channel_id, what.author_id)
-            elif self._keeper.has(channel_id):
+            elif self._snapshots.has(channel_id):
                 self._miniapps.retract(channel_id, what.message_ids)
 
     def expire(self, before: datetime) -> None:
-        for channel_id in self._keeper.channels:
+        for channel_id in self._snapshots.channels:
             kept = self._miniapps.stored(channel_id)
             self._miniapps.expire(channel_id, id_at(before))
             if self._miniapps.stored(channel_id) != kept:
-                self._keeper.purge(channel_id)
+                self._snapshots.purge(channel_id)
 
     def snapshot(self, channel_id: int) -> Encode | None:
         return as_json(self._miniapps.stored(channel_id) or None)
@@ -298,33 +298,35 @@ class MiniAppHolder(Holder):
 class OfferHolder(Holder):
     """What was heard where offers are on, the open offers, and the notes that some are to be made of."""
 
-    def __init__(self, initiative: ProactiveOffers, book: OfferChannels, keeper: Keeper) -> None:
-        self._initiative = initiative
-        self._book = book
-        self._keeper = keeper
+    def __init__(self, proactive_offers: ProactiveOffers, offer_channels: OfferChannels, snapshots: Snapshots) -> None:
+        self._proactive_offers = proactive_offers
+        self._offer_channels = offer_channels
+        self._snapshots = snapshots
 
     def revised(self, edit: Edit) -> bool:
-        return self._initiative.listens(edit.channel_id) and self._initiative.revised(edit.channel_id, edit.message)
+        return self._proactive_offers.listens(edit.channel_id) and self._proactive_offers.revised(
+            edit.channel_id, edit.message
+        )
 
     def forget(self, what: Forget) -> None:
         for channel_id in what.channel_ids:
             if what.message_ids is not None:
-                self._initiative.messages_gone(channel_id, what.message_ids)
+                self._proactive_offers.messages_gone(channel_id, what.message_ids)
             else:
-                self._initiative.forget(channel_id, what.author_id)
+                self._proactive_offers.forget(channel_id, what.author_id)
             if what.guild_id is not None:
-                self._initiative.leave(channel_id)
+                self._proactive_offers.leave(channel_id)
 
     def expire(self, before: datetime) -> None:
-        for channel_id in self._keeper.channels:
-            self._initiative.expire(channel_id, id_at(before))
+        for channel_id in self._snapshots.channels:
+            self._proactive_offers.expire(channel_id, id_at(before))
 
     def snapshot(self, channel_id: int) -> Encode | None:
-        stored = self._book.stored(channel_id)
+        stored = self._offer_channels.stored(channel_id)
         return stored.to_json if stored else None
 
     def restore(self, channel_id: int, stored: Any) -> None:
-        self._book.restore(channel_id, stored)
+        self._offer_channels.restore(channel_id, stored)
 
 
 class ConversationHolder(Holder):
@@ -333,10 +335,10 @@ class ConversationHolder(Holder):
     restored: what was stored of conversations, which go on once their messages are read, too.
     """
 
-    def __init__(self, conversations: ConversationManager, ledger: Ledger, keeper: Keeper) -> None:
+    def __init__(self, conversations: ConversationManager, pending: PendingTurns, snapshots: Snapshots) -> None:
         self._conversations = conversations
-        self._ledger = ledger
-        self._keeper = keeper
+        self._pending = pending
+        self._snapshots = snapshots
         self.restored: dict[int, StoredConversation] = {}
 
     def revised(self, edit: Edit) -> bool:
@@ -357,18 +359,21 @@ class ConversationHolder(Holder):
         self._take_back(*what.sources)
 
     def _take_back(self, *sources: Source) -> None:
-        for channel_id in {*self._conversations.take_back(*sources), *self._ledger.follow(self._conversations.current)}:
-            self._keeper.purge(channel_id)
+        for channel_id in {
+            *self._conversations.take_back(*sources),
+            *self._pending.follow(self._conversations.current),
+        }:
+            self._snapshots.purge(channel_id)
 
     def expire(self, before: datetime) -> None:
         """Also of one that is alive what is too old goes."""
-        for channel_id in self._keeper.channels:
+        for channel_id in self._snapshots.channels:
             conversation = self._conversations.get(channel_id)
             if conversation and conversation.started_at < before:
                 old = [m.message_id for m in conversation.messages if m.timestamp < before]
                 self._conversations.forget_messages(channel_id, old)
                 self._conversations.forget_history(channel_id)
-                self._keeper.purge(channel_id)
+                self._snapshots.purge(channel_id)
 
     def snapshot(self, channel_id: int) -> Encode | None:
         stored = self._conversations.stored(channel_id)

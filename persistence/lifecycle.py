@@ -12,7 +12,7 @@ from discord_io.backlog import id_at
 from persistence.catchup import CatchUp
 from persistence.holders import ConversationHolder, Holders
 from persistence.privacy import Privacy
-from persistence.snapshots import Keeper
+from persistence.snapshots import Snapshots
 
 log = structlog.get_logger()
 
@@ -21,7 +21,7 @@ BEAT_SECONDS = 5.0
 EXPIRE_SECONDS = 86_400.0
 
 
-class Life:
+class Lifecycle:
     """Restore, heartbeat and retention.
 
     is_well: whether all that is said is heard now. retention: how long what was said is kept.
@@ -30,7 +30,7 @@ class Life:
     def __init__(
         self,
         *,
-        keeper: Keeper,
+        snapshots: Snapshots,
         holders: Holders,
         conversations: ConversationHolder,
         catch_up: CatchUp,
@@ -39,7 +39,7 @@ class Life:
         retention: timedelta,
         clock: Callable[[], datetime],
     ) -> None:
-        self._keeper = keeper
+        self._snapshots = snapshots
         self._holders = holders
         self._conversations = conversations
         self._catch_up = catch_up
@@ -52,21 +52,21 @@ class Life:
     async def restore(self) -> None:
         """Brings back what an earlier process left. Raises StoreError where it cannot be had."""
         self._catch_up.expect()
-        kept = await self._keeper.load()
+        kept = await self._snapshots.load()
         for channel_id, guild_id in kept.transcripts.items():
             self._guilds.setdefault(guild_id, []).append(channel_id)
         self._holders.restore_process(kept.process)
-        for channel_id, layers in reversed(list(kept.channels.items())):  # the one used last comes last
-            self._holders.restore(channel_id, layers)
+        for channel_id, snapshots_by_kind in reversed(list(kept.channels.items())):  # the one used last comes last
+            self._holders.restore(channel_id, snapshots_by_kind)
             await self._catch_up.found(channel_id, self._conversations.restored.pop(channel_id, None))
 
     async def catch_up(self, guild_ids: set[int]) -> None:
         """Takes up what was missed. guild_ids: the servers where we are; of others nothing stays."""
         await self._catch_up.run()
-        self._keeper.touch_process(ALIVE)
+        self._snapshots.touch_process(ALIVE)
         guilds, self._guilds = self._guilds, {}
         for guild_id in guilds.keys() - guild_ids:
-            left = [c for c in guilds[guild_id] if await self._keeper.guild_of(c) == guild_id]
+            left = [c for c in guilds[guild_id] if await self._snapshots.guild_of(c) == guild_id]
             if left:
                 log.info("guild_left", guild=guild_id)
                 await self._privacy.forget_guild(guild_id, left, id_at(self._clock()))
@@ -75,9 +75,9 @@ class Life:
         """Notes every few seconds that all that was said until now has been heard. Until cancelled."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
-            self._keeper.sync()
+            self._snapshots.sync()
             if self._is_well() and self._catch_up.beat():
-                self._keeper.touch_process(ALIVE)
+                self._snapshots.touch_process(ALIVE)
 
     async def expire(self) -> None:
         """Drops what was said too long ago, now and every day. Until cancelled."""

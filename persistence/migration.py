@@ -1,6 +1,6 @@
 """What earlier versions left, documents with journals in a folder or in Redis, taken over at the first start.
 
-Their documents were made of layers, their sessions of messages; each may be sealed.
+Their documents were made of snapshots, their sessions of messages; each may be sealed.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _take(earlier: Earlier, kind: str, name: str, store: Store, seal: Seal | Non
     try:
         stored = _read(earlier, name, seal)
         problem = stored.notice
-        rows = dict(_messages(name, stored) if kind == SESSIONS else _layers(kind, name, stored))
+        rows = dict(_messages(name, stored) if kind == SESSIONS else _snapshots(kind, name, stored))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         problem = str(error)
     known = {Key(*place, row.id) for place in {key[:2] for key in rows} for row in store.read(*place)}
@@ -153,23 +153,23 @@ def _unwrapped(line: bytes, seal: Seal | None) -> bytes:
     return unsealed(rest, seal) if form == b"*" else b64decode(rest) if form == b"=" else rest
 
 
-def _layers(kind: str, name: str, stored: Stored) -> Iterator[tuple[Key, bytes]]:
-    """The rows of a document of layers. Raises ValueError, TypeError or KeyError for what is none."""
-    layers: dict[str, Any] = {}
+def _snapshots(kind: str, name: str, stored: Stored) -> Iterator[tuple[Key, bytes]]:
+    """The rows of a document of snapshots. Raises ValueError, TypeError or KeyError for what is none."""
+    snapshots: dict[str, Any] = {}
     if stored.content is not None:
         document = orjson.loads(stored.content)
         if document["version"] != 1:
             raise ValueError(f"it is of version {document['version']}")
-        layers |= document["layers"]
+        snapshots |= document["layers"]
     for record in stored.records:
-        layers |= orjson.loads(record)
-    for layer, value in layers.items():
+        snapshots |= orjson.loads(record)
+    for snapshot_kind, value in snapshots.items():
         if value is not None:
-            yield Key(layer, int(name) if kind == CHANNELS else 0), orjson.dumps(value)
+            yield Key(snapshot_kind, int(name) if kind == CHANNELS else 0), orjson.dumps(value)
 
 
 def _messages(name: str, stored: Stored) -> Iterator[tuple[Key, bytes]]:
-    """The rows of a session, whose name begins with its channel's id. Raises as _layers() does."""
+    """The rows of a session, whose name begins with its channel's id. Raises as _snapshots() does."""
     channel = int(name.partition(".")[0])
     session = orjson.loads(stored.content) if stored.content is not None else {"messages": [], "metadata": {}}
     if session["metadata"].get("channel_id", channel) != channel:

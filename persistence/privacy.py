@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from discord_io.backlog import id_at
 from followup.decision_log import DecisionLog
 from persistence.holders import Forget, Holders
-from persistence.snapshots import Keeper
+from persistence.snapshots import Snapshots
 from state.consent import Forgotten
 from state.optout import OptOut
 
@@ -26,7 +26,7 @@ class Privacy:
         self,
         *,
         holders: Holders,
-        keeper: Keeper,
+        snapshots: Snapshots,
         decision_log: DecisionLog,
         opted_out: OptOut,
         forgotten: Forgotten,
@@ -34,7 +34,7 @@ class Privacy:
         clock: Callable[[], datetime],
     ) -> None:
         self._holders = holders
-        self._keeper = keeper
+        self._snapshots = snapshots
         self._decision_log = decision_log
         self._opted_out = opted_out
         self._forgotten = forgotten
@@ -49,25 +49,25 @@ class Privacy:
 
     async def opt_out(self, user_id: int, at: int) -> None:
         self._opted_out.add(user_id)
-        self._keeper.touch_process(OPTED_OUT)
+        self._snapshots.touch_process(OPTED_OUT)
         await self.forget_person(user_id, at)
 
     async def opt_in(self, user_id: int) -> None:
         self._opted_out.discard(user_id)
-        self._keeper.touch_process(OPTED_OUT)
+        self._snapshots.touch_process(OPTED_OUT)
         await self._stored()
 
     # What goes
 
     async def forget_person(self, user_id: int, at: int) -> None:
         self._mark(None, user_id, at)
-        self._holders.forget(Forget(self._keeper.channels, author_id=user_id, through=at))
-        await self._carry_out(self._keeper.forget_person(user_id))
+        self._holders.forget(Forget(self._snapshots.channels, author_id=user_id, through=at))
+        await self._carry_out(self._snapshots.forget_person(user_id))
 
     async def forget_channel(self, channel_id: int, at: int) -> None:
         self._mark(channel_id, None, at)
         self._holders.forget(Forget([channel_id], through=at))
-        await self._carry_out(self._keeper.forget_where(lambda channel, _guild: channel == channel_id))
+        await self._carry_out(self._snapshots.forget_where(lambda channel, _guild: channel == channel_id))
 
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
         """We are not there any more, or the server is gone."""
@@ -75,24 +75,24 @@ class Privacy:
         for channel_id in channels:
             self._mark(channel_id, None, at)
         self._holders.forget(Forget(channels, guild_id=guild_id, through=at))
-        await self._carry_out(self._keeper.forget_where(lambda _channel, guild: guild == guild_id))
+        await self._carry_out(self._snapshots.forget_where(lambda _channel, guild: guild == guild_id))
 
     async def expire(self, before: datetime) -> None:
         """What was said before goes."""
         self._holders.expire(before)
-        await self._keeper.expire(before)
+        await self._snapshots.expire(before)
 
     def sweep(self) -> None:
         if self._forgotten.sweep(id_at(self._clock() - self._reread)):
-            self._keeper.touch_process(FORGOTTEN)
+            self._snapshots.touch_process(FORGOTTEN)
 
     async def export(self, user_id: int) -> bytes:
-        return await self._keeper.export(user_id)
+        return await self._snapshots.export(user_id)
 
     def _mark(self, channel_id: int | None, author_id: int | None, at: int) -> None:
         """By ids, as by Discord's own clock, older messages are told from newer ones."""
         self._forgotten.mark(channel_id, author_id, at)
-        self._keeper.touch_process(FORGOTTEN)
+        self._snapshots.touch_process(FORGOTTEN)
 
     async def _carry_out(self, removal: Awaitable[None]) -> None:
         """What is kept in all three places goes, though one of them should fail. Raises OSError then."""
@@ -103,7 +103,7 @@ class Privacy:
                 raise error
 
     async def _stored(self) -> None:
-        if not await self._keeper.settled():
+        if not await self._snapshots.settled():
             raise OSError("what is kept could not be written")
 
     async def _logged(self) -> None:

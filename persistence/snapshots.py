@@ -1,4 +1,4 @@
-"""Write-behind persistence: layers of JSON for each channel and for the process, and the channels' transcripts.
+"""Write-behind persistence: snapshots of each channel's and the process's state, and the channels' transcripts.
 
 What is told is stored by the writer's thread, in the order in which it was told. What changed in one step of the event
 loop is stored together or not at all.
@@ -28,10 +28,11 @@ SEALED_BY = "sealed_by"
 EXPIRED_AT_ONCE = 100  # messages of a channel that are looked at; most often nothing is too old
 
 Encode = Callable[[], bytes]
-"""Gives a layer as JSON; called in the writer's thread, so what it holds must not change."""
+"""Gives a snapshot as JSON; called in the writer's thread, so what it holds must not change."""
 Take = Callable[[int], Encode | None]
-"""(channel id, or 0 for the process) -> one layer as it stands; None: there is nothing to keep."""
-Layers = dict[str, Any]
+"""(channel id, or 0 for the process) -> one snapshot as of now; None: there is nothing to keep."""
+ByKind = dict[str, Any]
+"""Snapshots by their kind."""
 
 NOTHING: Mapping[str, Take] = {}
 
@@ -39,16 +40,16 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredState:
     """What there is from before. channels: by their ids, the one used last first; transcripts: with their guilds."""
 
-    process: Layers = field(default_factory=dict)
-    channels: Mapping[int, Layers] = field(default_factory=dict)
+    process: ByKind = field(default_factory=dict)
+    channels: Mapping[int, ByKind] = field(default_factory=dict)
     transcripts: Mapping[int, int] = field(default_factory=dict)
 
 
-class Keeper:
-    """open_store: called once, in the writer's thread. channel, process: how each layer is taken, by its name.
+class Snapshots:
+    """open_store: called once, in the writer's thread. channel, process: how each snapshot is taken, by its kind.
 
     sealed_by: what the key in use is told from others by; where another one was used before, all is written anew.
     """
@@ -63,50 +64,50 @@ class Keeper:
         is_gone: Callable[[int, MessageRecord], bool] = lambda _channel_id, _record: False,
     ) -> None:
         self._sealed_by = sealed_by
-        self._channel_layers = dict(channel)
-        self._process_layers = {**process, SEALED_BY: self._seal_mark}
+        self._of_channels = dict(channel)
+        self._of_process = {**process, SEALED_BY: self._seal_mark}
         self._writer = Writer(open_store)
         self._transcript = Transcript(self._writer)
         self.search = Search(self._newest_of, is_gone=is_gone)
         self._newest: dict[int, int] = {}  # the id of the newest message in each channel's transcript, as far as known
-        self._kept: dict[int, set[str]] = {}  # the layers that there are, or may be, of each channel
+        self._kept: dict[int, set[str]] = {}  # the kinds of snapshots that there are, or may be, of each channel
         self._marked: dict[int, set[str]] = {}
         self._changed: dict[int, set[str]] = {}
         self._is_due = False
 
-    def register(self, layer: str, take: Take) -> None:
-        """Stores one more layer of each channel."""
-        self._channel_layers[layer] = take
+    def register(self, kind: str, take: Take) -> None:
+        """Stores one more kind of snapshot of each channel."""
+        self._of_channels[kind] = take
 
-    def register_process(self, layer: str, take: Take) -> None:
-        """Stores one more layer of the process."""
-        self._process_layers[layer] = take
+    def register_process(self, kind: str, take: Take) -> None:
+        """Stores one more kind of snapshot of the process."""
+        self._of_process[kind] = take
 
     # From before
 
-    async def load(self) -> Kept:
+    async def load(self) -> StoredState:
         """What there is from before. Raises StoreError where it cannot be had at all."""
         kept = await self._writer.run(self._load)
         if kept.process.get(SEALED_BY) != self._sealed_by:
             self.touch_process(SEALED_BY)
         self._newest = dict.fromkeys(kept.transcripts, ANY) | self._newest
-        for channel_id, layers in kept.channels.items():
-            self._kept.setdefault(channel_id, set()).update(layers)
+        for channel_id, by_kind in kept.channels.items():
+            self._kept.setdefault(channel_id, set()).update(by_kind)
         return kept
 
-    def _load(self) -> Kept:
+    def _load(self) -> StoredState:
         transcripts = self._transcript.load()
-        process = self._read(self._process_layers).get(0, {})
-        found = self._read(self._channel_layers)
+        process = self._read(self._of_process).get(0, {})
+        found = self._read(self._of_channels)
         if self._sealed_by and process.get(SEALED_BY) != self._sealed_by:
             self._reseal(transcripts)
         latest_first = [channel for channel in reversed(transcripts) if channel in found]
-        return Kept(
+        return StoredState(
             process, {channel: found[channel] for channel in dict.fromkeys([*latest_first, *found])}, transcripts
         )
 
-    def _read(self, kinds: Collection[str]) -> dict[int, Layers]:
-        found: dict[int, Layers] = {}
+    def _read(self, kinds: Collection[str]) -> dict[int, ByKind]:
+        found: dict[int, ByKind] = {}
         for kind in kinds:
             for row in self._writer.store.read(kind):
                 found.setdefault(row.channel, {})
@@ -116,7 +117,7 @@ class Keeper:
 
     def _reseal(self, transcripts: Collection[int]) -> None:
         """Writes everything anew, with the key that holds now."""
-        for kind in (*self._channel_layers, *self._process_layers, GUILD):
+        for kind in (*self._of_channels, *self._of_process, GUILD):
             for row in self._writer.store.read(kind):
                 self._writer.write(Key(kind, row.channel), row.value)
         for channel_id in transcripts:
@@ -144,33 +145,33 @@ class Keeper:
 
     # What happens
 
-    def touch(self, layer: str, channel_id: int) -> None:
-        """A channel's layer changed, and is to be stored."""
-        self.mark(layer, channel_id)
+    def touch(self, kind: str, channel_id: int) -> None:
+        """What a channel's snapshot is of changed, and is to be stored."""
+        self.mark(kind, channel_id)
         self._changed.setdefault(channel_id, set()).update(self._marked.pop(channel_id))
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._flush)
 
-    def mark(self, layer: str, channel_id: int) -> None:
-        """A channel's layer changed, which is stored with the next that is touched there."""
-        self._kept.setdefault(channel_id, set()).add(layer)
-        self._marked.setdefault(channel_id, set()).add(layer)
+    def mark(self, kind: str, channel_id: int) -> None:
+        """What a channel's snapshot is of changed, which is stored with the next that is touched there."""
+        self._kept.setdefault(channel_id, set()).add(kind)
+        self._marked.setdefault(channel_id, set()).add(kind)
 
     def purge(self, channel_id: int) -> None:
-        """Something that a channel's layers held is to be gone."""
-        for layer in self._channel_layers:
-            self.touch(layer, channel_id)
+        """Something that a channel's snapshots held is to be gone."""
+        for kind in self._of_channels:
+            self.touch(kind, channel_id)
 
-    def touch_process(self, layer: str) -> None:
-        self.touch(layer, 0)
+    def touch_process(self, kind: str) -> None:
+        self.touch(kind, 0)
 
     def _flush(self) -> None:
         """Hands what has changed to the writer."""
         self._is_due = False
         changed, self._changed = self._changed, {}
-        takes = {**self._channel_layers, **self._process_layers}
-        taken = {Key(layer, c): takes[layer](c) for c, layers in changed.items() for layer in layers}
+        takes = {**self._of_channels, **self._of_process}
+        taken = {Key(kind, c): takes[kind](c) for c, by_kind in changed.items() for kind in by_kind}
         for key, encode in taken.items():
             if encode is None:
                 self._kept[key.channel].discard(key.kind)
@@ -309,7 +310,7 @@ def restored(restore: Callable[[Any], T], stored: Any, **where: object) -> T | N
     try:
         return restore(stored)
     except ValueError as error:
-        log.error("layer_refused", detail=" ".join(str(error).split())[:300], **where)
+        log.error("snapshot_refused", detail=" ".join(str(error).split())[:300], **where)
         return None
 
 

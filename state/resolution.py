@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from state.prompts import Ask, AwaitingType, ResolutionType
-from understanding.acknowledgements import bare_remark
+from understanding.acknowledgements import bare_acknowledgement
 from understanding.cancel import calls_off
 from understanding.confirmation import confirm
 from understanding.selection import choose
@@ -126,7 +126,9 @@ def _is_free_answer(reply: str, ask: Ask, *, is_direct: bool) -> bool:
     "brb ...", or nothing but "one sec", "hold on", "hm" and the like.
     """
     wording = read(reply)
-    starts_else = wording.asks or "question" in wording.first or wording.is_command or bare_remark(reply) is not None
+    starts_else = (
+        wording.asks or "question" in wording.first or wording.is_command or bare_acknowledgement(reply) is not None
+    )
     if starts_else or not reply.strip():
         return False
     if ask.awaiting_type is AwaitingType.METADATA:

@@ -367,7 +367,7 @@ async def test_an_ok_answers_what_the_bot_asked(text: str) -> None:
     assert (await decide(said(ANNA, "ok"), told, decider)).reason == "acknowledgement"
 
 
-async def test_a_picture_is_no_bare_remark() -> None:
+async def test_a_picture_is_no_bare_acknowledgement() -> None:
     picture = said(BEN, "lol", images=("https://cdn.example/cat.png",))
     assert (await decide(picture, ANNAS_TURN, ResponseDecider(followup=FixedTier()))).reason == "followup"
 
@@ -422,7 +422,7 @@ async def test_what_is_for_the_room_or_a_person_or_comes_late_is_left_to_the_sco
 
 
 @pytest.mark.parametrize(
-    ("remarks", "counts"),
+    ("acknowledgements", "counts"),
     [
         ([said(ANNA, "thanks")], True),
         ([said(ANNA, "thanks"), said(CLEO, "lol")], True),
@@ -431,8 +431,10 @@ async def test_what_is_for_the_room_or_a_person_or_comes_late_is_left_to_the_sco
         ([said(ANNA, "thanks"), said(CLEO, "I had soup")], False),
     ],
 )
-async def test_thanks_and_laughs_of_others_do_not_close_the_window(remarks: list[MessageRecord], counts: bool) -> None:
-    assert (await decide(said(BEN, "what about K2?"), [*ANNAS_TURN, *remarks], in_doubt())).respond is counts
+async def test_thanks_and_laughs_of_others_do_not_close_the_window(
+    acknowledgements: list[MessageRecord], counts: bool
+) -> None:
+    assert (await decide(said(BEN, "what about K2?"), [*ANNAS_TURN, *acknowledgements], in_doubt())).respond is counts
 
 
 # Told off

@@ -46,8 +46,8 @@ async def say(bot: Parley, text: str, member: int = 0) -> list[discord.Message]:
     """What the bot posts in answer, once it has nothing left to do."""
     await dpytest.message(text, member=member)
     await settle()
-    while bot.turns._lanes:
-        await asyncio.wait([lane.task for lane in bot.turns._lanes.values() if lane.task])
+    while bot.turns._queues:
+        await asyncio.wait([queue.task for queue in bot.turns._queues.values() if queue.task])
     sent = []
     while not dpytest.sent_queue.empty():
         sent.append(dpytest.get_message())

@@ -88,7 +88,7 @@ async def test_channels_do_not_wait_for_each_other(bench: Bench) -> None:
     await bench.turns.drain(0)
 
 
-async def test_a_lane_lives_no_longer_than_its_turns_and_keeps_the_conversation_open(bench: Bench) -> None:
+async def test_a_queue_lives_no_longer_than_its_turns_and_keeps_the_conversation_open(bench: Bench) -> None:
     gate = asyncio.Event()
     bench.script(Script(gate=gate))
     bench.ask()
@@ -103,7 +103,7 @@ async def test_a_lane_lives_no_longer_than_its_turns_and_keeps_the_conversation_
     assert bench.conversations.sweep() == 1
 
 
-async def test_a_thousand_channels_later_no_lane_is_left(bench: Bench) -> None:
+async def test_a_thousand_channels_later_no_queue_is_left(bench: Bench) -> None:
     for channel in range(1_000):
         bench.ask(channel=channel)
     assert len(bench.turns) == 1_000

@@ -163,7 +163,7 @@ async def test_a_restart_knows_who_had_answered(bench: Bench) -> None:
     message = bench.say(ANNA, "docs: where does it stand?")
     question = bench.question(message)
     begun = Begun((question.message.message_id,), (), Ready("page 12", agent="docs", state=STATE))
-    bench.ledger.adopt(CHANNEL, Unfinished((question,), begun))
+    bench.pending.adopt(CHANNEL, Unfinished((question,), begun))
     bench.turns.resume(CHANNEL, Turn([question], adopted=(), ready=begun.ready), [])
     await bench.idle()
     assert bench.wire.texts == ["page 12"]

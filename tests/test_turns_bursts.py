@@ -120,12 +120,12 @@ async def test_a_question_mark_ends_what_began_with_a_mention() -> None:
 async def test_of_long_messages_only_the_newest_words_are_decided_on() -> None:
     lengths = list[int]()
 
-    class Reader(FixedTier):
+    class MessageReader(FixedTier):
         def __call__(self, message: MessageRecord, conversation: ChannelConversation, me: int, /) -> Decision:
             lengths.append(len(message.content))
             return FixedTier.__call__(self, message, conversation, me)
 
-    room = Room(Reader())
+    room = Room(MessageReader())
     for number in range(20):
         await room.say(ANNA, f"{number} " + "word " * 700)
     await room.over()

@@ -49,7 +49,7 @@ async def test_a_decline_leaves_nothing_but_its_cost_and_its_reason(bench: Bench
     assert (message_id, reason, len(why)) == (first.message_id, Reason.DECLINED, 120)
     assert why.startswith("they talk ?to Ben!")
     assert (bench.wire.calls, bench.wire.typing, bench.spent, bench.history()) == ([], 0, [10], [])
-    assert bench.ledger.of(CHANNEL) == Unfinished()
+    assert bench.pending.of(CHANNEL) == Unfinished()
     second = bench.ask()
     await bench.idle()
     assert bench.agent.requests[-1].transcript == [first, second]
@@ -144,7 +144,7 @@ async def test_who_calls_the_bot_by_an_edit_is_not_left_to_the_agent(bench: Benc
     second = doubtful(bench, BEN)
     call(bench, first)
     call(bench, second)
-    assert not any(question.may_decline for question in bench.ledger.of(CHANNEL).questions)
+    assert not any(question.may_decline for question in bench.pending.of(CHANNEL).questions)
     await bench.idle()
     assert [request.may_decline for request in bench.agent.requests] == [True, False, False]
     assert bench.wire.texts == ["the answer", "the answer"]

@@ -68,7 +68,7 @@ async def test_another_failure_leaves_the_history_as_it_was(bench: Bench) -> Non
     assert answers(bench.history()) == ["yes"]
 
 
-async def test_a_bug_in_the_agent_costs_one_sentence_and_not_the_lane(bench: Bench) -> None:
+async def test_a_bug_in_the_agent_costs_one_sentence_and_not_the_queue(bench: Bench) -> None:
     bench.script(Script(first="So", error=ZeroDivisionError("a bug")))
     bench.ask()
     await bench.idle()
@@ -109,7 +109,7 @@ async def test_an_answer_that_discord_rejects_is_reported_in_the_channel(bench: 
     assert bench.spent == [10]
 
 
-async def test_a_report_that_fails_too_is_logged_and_the_lane_goes_on(bench: Bench) -> None:
+async def test_a_report_that_fails_too_is_logged_and_the_queue_goes_on(bench: Bench) -> None:
     bench.wire.problems["send"].extend([Problem.REJECTED, Problem.UNREACHABLE])
     with capture_logs() as logs:
         bench.ask()

@@ -14,7 +14,7 @@ from miniapps.base import FollowUp
 from offers.offer import Note, Offer
 from state.awaiting import ProcessingResult, RouteTarget
 from tests.support.clock import NOON
-from tests.support.offers import note_at, occasion
+from tests.support.offers import note_at, opportunity
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.turns_bench import Bench
 from turns.intake import Intake
@@ -47,7 +47,7 @@ class Fixture:
         )
 
     def offer(self, subject: MessageRecord | None = None, note: Note | None = None) -> Offer:
-        about = occasion(subject, note)
+        about = opportunity(subject, note)
         return Offer("o1", about, NOON, GUILD, "Shall I try?", message_id=next(IDS))
 
     def stands(self, offer: Offer) -> None:

@@ -1,4 +1,4 @@
-"""The ledger: what a restart has to finish, and how it is finished. Time skips."""
+"""turns/pending_turns.py: what a restart has to finish, and how it is finished. Time skips."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import until
-from turns.pending_turns import NOTHING, TAKEN_BACK, Begun, Ledger, Unfinished, read_unfinished
+from turns.pending_turns import NOTHING, TAKEN_BACK, Begun, PendingTurns, Unfinished, read_unfinished
 from turns.turn import Question, Ready, Turn
 
 pytestmark = pytest.mark.virtual_time
@@ -29,9 +29,9 @@ async def bench() -> Bench:
     return Bench()
 
 
-def stored(ledger: Ledger) -> Unfinished:
+def stored(pending: PendingTurns) -> Unfinished:
     """What another process reads of it."""
-    take = ledger.taken(CHANNEL)
+    take = pending.taken(CHANNEL)
     return read_unfinished(orjson.loads(take())) if take else NOTHING
 
 
@@ -40,7 +40,7 @@ def stored(ledger: Ledger) -> Unfinished:
 
 async def test_a_question_is_kept_from_its_acceptance_to_its_last_part(bench: Bench) -> None:
     question = bench.ask()
-    assert [q.message for q in bench.ledger.of(CHANNEL).questions] == [question]
+    assert [q.message for q in bench.pending.of(CHANNEL).questions] == [question]
     await bench.idle()
     before_the_model, before_the_post = bench.stored
     assert before_the_model.turn == Begun((question.message_id,))
@@ -48,14 +48,14 @@ async def test_a_question_is_kept_from_its_acceptance_to_its_last_part(bench: Be
     assert before_the_post.turn.ready
     assert before_the_post.turn.ready.text == "the answer"
     assert answers(before_the_post.turn.ready.history or []) == ["the answer"]
-    assert bench.ledger.of(CHANNEL) == NOTHING
+    assert bench.pending.of(CHANNEL) == NOTHING
     assert bench.kept == [(question.message_id, "the answer")]
 
 
 async def test_what_was_posted_is_kept_too(bench: Bench) -> None:
     gate = await running(bench, first="Hello")
     await until(lambda: bench.wire.texts == ["Hello"])
-    turn = bench.ledger.of(CHANNEL).turn
+    turn = bench.pending.of(CHANNEL).turn
     assert turn
     assert turn.posted == tuple(bench.wire.standing)
     gate.set()
@@ -65,11 +65,11 @@ async def test_what_was_posted_is_kept_too(bench: Bench) -> None:
 async def test_all_of_it_comes_back_as_it_was(bench: Bench) -> None:
     gate = await running(bench)
     bench.ask(BEN, "two")
-    bench.ledger.posted(CHANNEL, 77)
-    bench.ledger.ready(CHANNEL, Ready("Hello there", "a-prompt", []))
-    assert stored(bench.ledger) == bench.ledger.of(CHANNEL)
-    assert [q.message.content for q in stored(bench.ledger).begun] == ["one"]
-    assert [q.message.content for q in stored(bench.ledger).waiting] == ["two"]
+    bench.pending.posted(CHANNEL, 77)
+    bench.pending.ready(CHANNEL, Ready("Hello there", "a-prompt", []))
+    assert stored(bench.pending) == bench.pending.of(CHANNEL)
+    assert [q.message.content for q in stored(bench.pending).begun] == ["one"]
+    assert [q.message.content for q in stored(bench.pending).waiting] == ["two"]
     gate.set()
     await bench.idle()
 
@@ -78,10 +78,10 @@ async def test_all_of_it_comes_back_as_it_was(bench: Bench) -> None:
 async def test_what_a_turn_came_to_follows_where_words_are_taken_back(bench: Bench, now: History | None) -> None:
     gate = await running(bench)
     before: History = [ModelResponse(parts=[TextPart("Hello")])]
-    bench.ledger.ready(CHANNEL, Ready("Hello there", "a-prompt", before))
-    assert bench.ledger.follow(lambda _channel_id, history: history) == []
-    assert bench.ledger.follow(lambda _channel_id, _history: now) == [CHANNEL]
-    turn = stored(bench.ledger).turn
+    bench.pending.ready(CHANNEL, Ready("Hello there", "a-prompt", before))
+    assert bench.pending.follow(lambda _channel_id, history: history) == []
+    assert bench.pending.follow(lambda _channel_id, _history: now) == [CHANNEL]
+    turn = stored(bench.pending).turn
     assert turn
     assert turn.ready
     assert (turn.ready.text, turn.ready.history) == ("Hello there", now)
@@ -92,8 +92,8 @@ async def test_what_a_turn_came_to_follows_where_words_are_taken_back(bench: Ben
 async def test_what_cannot_be_read_beside_what_a_turn_came_to_goes_alone(bench: Bench) -> None:
     gate = await running(bench)
     answer = ModelResponse(parts=[TextPart("Hello")], metadata={"words_of": 5})
-    bench.ledger.ready(CHANNEL, Ready("Hello", None, [answer]))
-    turn = stored(bench.ledger).turn
+    bench.pending.ready(CHANNEL, Ready("Hello", None, [answer]))
+    turn = stored(bench.pending).turn
     assert turn
     assert turn.ready
     assert turn.ready.history == [replace(answer, metadata=None)]
@@ -103,12 +103,12 @@ async def test_what_cannot_be_read_beside_what_a_turn_came_to_goes_alone(bench: 
 
 async def test_who_does_not_want_to_be_read_is_not_kept(bench: Bench) -> None:
     question = bench.question(said(ANNA, "my secret"))
-    ledger = Ledger()
-    ledger.asked(replace(question, is_private=True))
-    (kept,) = stored(ledger).questions
+    pending = PendingTurns()
+    pending.asked(replace(question, is_private=True))
+    (kept,) = stored(pending).questions
     assert (kept.message.content, kept.message.readable) == ("", UNREAD)
     assert kept.message.message_id == question.message.message_id
-    assert b"secret" not in (ledger.taken(CHANNEL) or bytes)()
+    assert b"secret" not in (pending.taken(CHANNEL) or bytes)()
 
 
 @pytest.mark.parametrize("nonsense", [None, [], {"questions": 1}, {"questions": [{"message": {}}]}, "x"])
@@ -125,10 +125,10 @@ async def test_stopped_questions_are_kept_no_more(bench: Bench) -> None:
     bench.ask(ANNA, "two")
     other = bench.ask(BEN, "three")
     assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
-    assert [q.message for q in bench.ledger.of(CHANNEL).questions] == [other]
+    assert [q.message for q in bench.pending.of(CHANNEL).questions] == [other]
     gate.set()
     await bench.idle()
-    assert bench.ledger.of(CHANNEL) == NOTHING
+    assert bench.pending.of(CHANNEL) == NOTHING
 
 
 async def test_of_withdrawn_questions_only_what_has_to_be_taken_back_is_kept(bench: Bench) -> None:
@@ -136,27 +136,27 @@ async def test_of_withdrawn_questions_only_what_has_to_be_taken_back_is_kept(ben
     bench.ask(BEN, "two")
     bench.ask(ANNA, "three")
     bench.turns.withdraw(CHANNEL, lambda message: message.author_id == ANNA)
-    assert [q.message.content for q in stored(bench.ledger).questions] == ["", "two"]
-    turn = stored(bench.ledger).turn
+    assert [q.message.content for q in stored(bench.pending).questions] == ["", "two"]
+    turn = stored(bench.pending).turn
     assert turn
     assert (turn.ready, turn.posted) == (TAKEN_BACK, tuple(bench.wire.standing))
     gate.set()
     await bench.idle()
-    assert bench.ledger.of(CHANNEL) == NOTHING
+    assert bench.pending.of(CHANNEL) == NOTHING
 
 
 async def test_what_discord_could_not_be_told_is_kept_for_the_next_start(bench: Bench) -> None:
     bench.wire.problems["send"].extend([Problem.UNREACHABLE] * 10)
     question = bench.ask()
     await bench.idle()
-    assert [q.message for q in bench.ledger.of(CHANNEL).questions] == [question]
+    assert [q.message for q in bench.pending.of(CHANNEL).questions] == [question]
 
 
 async def test_what_discord_refused_is_done(bench: Bench) -> None:
     bench.wire.problems["send"].extend([Problem.FORBIDDEN] * 10)
     bench.ask()
     await bench.idle()
-    assert bench.ledger.of(CHANNEL) == NOTHING
+    assert bench.pending.of(CHANNEL) == NOTHING
 
 
 # Going on
@@ -168,7 +168,7 @@ def resumed(bench: Bench, *texts: str, posted: tuple[str, ...] = (), ready: Read
     ids = [9_500 + n for n, _ in enumerate(posted)]
     bench.wire.standing.update(zip(ids, posted, strict=True))
     turn = Begun(tuple(q.message.message_id for q in questions), tuple(ids), ready)
-    bench.ledger.adopt(CHANNEL, Unfinished(tuple(questions), turn))
+    bench.pending.adopt(CHANNEL, Unfinished(tuple(questions), turn))
     adopted = [Posted(message_id, NOON, text) for message_id, text in zip(ids, posted, strict=True)]
     bench.turns.resume(CHANNEL, Turn(questions, adopted=adopted, ready=ready), [])
     return questions
@@ -179,7 +179,7 @@ async def test_a_turn_that_was_begun_is_made_anew(bench: Bench) -> None:
     await bench.idle()
     (call,) = bench.wire.calls
     assert (call.kind, call.text, call.reply_to) == ("send", "the answer", question.message.message_id)
-    assert bench.ledger.of(CHANNEL) == NOTHING
+    assert bench.pending.of(CHANNEL) == NOTHING
 
 
 async def test_what_was_posted_of_it_is_taken_over_and_finished(bench: Bench) -> None:
@@ -187,7 +187,7 @@ async def test_what_was_posted_of_it_is_taken_over_and_finished(bench: Bench) ->
     await bench.idle()
     assert bench.wire.texts == ["the answer"]
     assert [call.kind for call in bench.wire.calls] == ["edit"]
-    assert bench.ledger.of(CHANNEL) == NOTHING
+    assert bench.pending.of(CHANNEL) == NOTHING
 
 
 async def test_what_was_posted_is_not_told_the_model_as_said_already(bench: Bench) -> None:
@@ -209,7 +209,7 @@ async def test_what_it_came_to_is_posted_without_asking_again(bench: Bench) -> N
     await bench.idle()
     assert bench.wire.texts == ["Hello there"]
     assert bench.agent.requests == []
-    assert bench.ledger.of(CHANNEL) == NOTHING
+    assert bench.pending.of(CHANNEL) == NOTHING
 
 
 async def test_the_model_remembers_what_it_came_to(bench: Bench) -> None:
@@ -220,7 +220,7 @@ async def test_the_model_remembers_what_it_came_to(bench: Bench) -> None:
     other = Bench()
     other.say(ANNA, first.content)
     question = other.question(first)
-    other.ledger.adopt(CHANNEL, Unfinished((question,), ready))
+    other.pending.adopt(CHANNEL, Unfinished((question,), ready))
     other.turns.resume(CHANNEL, Turn([question], adopted=[], ready=ready.ready), [])
     await other.idle()
     assert answers(other.history()) == ["the answer"]
@@ -231,12 +231,12 @@ async def test_what_waited_behind_it_comes_next_and_by_itself(bench: Bench) -> N
     begun = [bench.question(bench.say(ANNA, text)) for text in ("one", "two")]
     waiting = bench.question(bench.say(BEN, "three"))
     turn = Begun(tuple(q.message.message_id for q in begun))
-    bench.ledger.adopt(CHANNEL, Unfinished((*begun, waiting), turn))
+    bench.pending.adopt(CHANNEL, Unfinished((*begun, waiting), turn))
     bench.turns.resume(CHANNEL, Turn(begun, adopted=[]), [waiting])
     await bench.idle()
     assert asked(bench) == [["one", "two"], ["three"]]
     assert [call.reply_to for call in bench.wire.done("send")] == [begun[-1].message.message_id, waiting.reply_to]
-    assert bench.ledger.of(CHANNEL) == NOTHING
+    assert bench.pending.of(CHANNEL) == NOTHING
 
 
 async def test_another_process_that_answers_is_left_alone(bench: Bench) -> None:
@@ -247,13 +247,13 @@ async def test_another_process_that_answers_is_left_alone(bench: Bench) -> None:
     bench.turns.overheard(CHANNEL, 9_999, "I am quicker.", question.message_id)
     await bench.idle()
     assert bench.wire.calls == []
-    assert bench.ledger.of(CHANNEL) == NOTHING
+    assert bench.pending.of(CHANNEL) == NOTHING
 
 
 async def test_why_a_question_is_answered_is_kept_without_what_a_judge_said_of_it(bench: Bench) -> None:
     decision = Decision(True, Reason.LLM_JUDGE, tier=3, score=1.0, evidence="he said: xyzzy", may_decline=True)
-    bench.ledger.asked(replace(bench.question(said(ANNA)), decision=decision))
-    (question,) = stored(bench.ledger).questions
+    bench.pending.asked(replace(bench.question(said(ANNA)), decision=decision))
+    (question,) = stored(bench.pending).questions
     assert question.decision == replace(decision, evidence="")
     assert question.is_unprompted
     assert question.may_decline

@@ -187,7 +187,7 @@ async def test_a_question_that_cannot_be_posted_awaits_nothing(stage: Stage) -> 
     assert not stage.states.prompts(CHANNEL)
 
 
-async def test_a_question_whose_occasion_is_deleted_while_it_is_posted_awaits_nothing(stage: Stage) -> None:
+async def test_a_question_whose_message_is_deleted_while_it_is_posted_awaits_nothing(stage: Stage) -> None:
     stage.wire.gate = asyncio.Event()
     question = stage.take_in("paint it")
     await until(lambda: stage.states.prompts(CHANNEL))
@@ -413,7 +413,7 @@ async def test_a_deletion_drops_the_soft_context(stage: Stage) -> None:
 
 
 async def test_a_card_expires_at_its_deadline(stage: Stage) -> None:
-    keeper = asyncio.create_task(stage.prompts.keep())
+    keeping = asyncio.create_task(stage.prompts.keep())
     prompt = await stage.prompt()
     stage.clock.advance(119)
     await asyncio.sleep(119)
@@ -422,7 +422,7 @@ async def test_a_card_expires_at_its_deadline(stage: Stage) -> None:
     await asyncio.sleep(2)
     assert not stage.states.prompts(CHANNEL)
     assert stage.wire.standing[prompt.message_id or 0] == f"Which colour?\n\n-# {EXPIRED}"
-    keeper.cancel()
+    keeping.cancel()
 
 
 async def test_a_card_that_cannot_be_changed_costs_nothing_else(stage: Stage) -> None:

@@ -38,7 +38,7 @@ async def run_together(bench: Bench) -> asyncio.Event:
 
 def is_being_posted(bench: Bench) -> bool:
     """Whether the agent is done and its answer on the way."""
-    turn = bench.turns._lanes[CHANNEL].turn
+    turn = bench.turns._queues[CHANNEL].turn
     return bool(turn and turn.work and turn.work.done())
 
 

@@ -13,7 +13,7 @@ from state.limits import Cap, Limits, Refusal
 from turns.ending_texts import NOT_ALLOWED, RESTARTING
 from turns.gate import Gate
 from turns.turn import Question
-from turns.turn_queue import Turns
+from turns.turn_queue import TurnQueue
 
 log = structlog.get_logger()
 
@@ -23,7 +23,7 @@ CALLED = (Reason.EXPLICIT_TRIGGER, Reason.AWAITED, Reason.OFFER_ACCEPTED)
 class Admission:
     """Admits questions and clicks."""
 
-    def __init__(self, limits: Limits, gate: Gate, turns: Turns) -> None:
+    def __init__(self, limits: Limits, gate: Gate, turns: TurnQueue) -> None:
         self._limits = limits
         self._gate = gate
         self._turns = turns

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import addresses_others, is_explicit_trigger, names_others
-from discord_io.prompt_cards import Prompts, ending_of
+from discord_io.prompt_cards import PromptCards, ending_of
 from miniapps.router import MiniAppRouter
 from state.awaiting import ConversationStateManager, ProcessingResult, RouteTarget
 from state.message import as_one, without_call
 from turns.turn import Question, said_before
-from turns.turn_queue import Turns
+from turns.turn_queue import TurnQueue
 
 
 class Intake:
@@ -23,9 +23,9 @@ class Intake:
         *,
         conversations: ConversationManager,
         states: ConversationStateManager,
-        prompts: Prompts,
+        prompts: PromptCards,
         miniapps: MiniAppRouter,
-        turns: Turns,
+        turns: TurnQueue,
         bot: Callable[[], tuple[str, int]],
     ) -> None:
         self._conversations = conversations

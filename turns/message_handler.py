@@ -19,7 +19,7 @@ from turns.intake import Intake
 from turns.offer_turns import OfferReplies
 from turns.records import NOT_LISTED, Records
 from turns.turn import Question
-from turns.turn_queue import Turns
+from turns.turn_queue import TurnQueue
 
 NOT_READ = Decision(False, Reason.OPTED_OUT)
 DELETED = Decision(False, Reason.DELETED)
@@ -39,7 +39,7 @@ class MessageHandler:
         bursts: Bursts,
         intake: Intake,
         admission: Admission,
-        turns: Turns,
+        turns: TurnQueue,
         offers: OfferReplies,
     ) -> None:
         self._channels = channels

@@ -41,7 +41,7 @@ class OfferTurns:
 
     def stands(self, channel_id: int, offer: Offer, posted: Posted) -> None:
         """An offer was posted: as long as it is open, the channel has a conversation, in which it can be answered."""
-        subject = offer.occasion.subject
+        subject = offer.opportunity.subject
         said = [subject] if subject else []
         if conversation := self._conversations.get(channel_id):
             said = [message for message in said if conversation.find(message.message_id) is None]
@@ -63,12 +63,12 @@ class OfferTurns:
         self._conversations.record_message(channel_id, record, by_model=False)
         for message in (*said, record):
             self._keep(channel_id, offer.guild_id, message)
-        decision = Decision(True, Reason.OFFERED, evidence=offer.occasion.evidence)
+        decision = Decision(True, Reason.OFFERED, evidence=offer.opportunity.evidence)
         self._decisions.add(posted.message_id, channel_id, offer.user_id, decision)
 
     def take_up(self, offer: Offer, said: Question) -> None:
         """Has an offer that was accepted answered with a turn. said: the Yes."""
-        if note := offer.occasion.note:
+        if note := offer.opportunity.note:
             meaning = ProcessingResult(
                 RouteTarget.MINIAPP,
                 miniapp_id=note.miniapp_id,
@@ -77,7 +77,7 @@ class OfferTurns:
                 about=note.about,
             )
             self._intake.resolve(said, meaning)
-        elif subject := offer.occasion.subject:
+        elif subject := offer.opportunity.subject:
             # What was said around the question is not known yet.
             question = replace(said, message=subject, card_id=None, starts_conversation=True, was_offered=True)
             self._intake.submit(question)
@@ -88,17 +88,17 @@ class OfferReplies:
     """Tells offers what happens in the channels, and carries out what people reply to them."""
 
     def __init__(
-        self, initiative: ProactiveOffers, offers: OpenOffers, turns: OfferTurns, clock: Callable[[], datetime]
+        self, proactive_offers: ProactiveOffers, offers: OpenOffers, turns: OfferTurns, clock: Callable[[], datetime]
     ) -> None:
-        self._initiative = initiative
+        self._proactive_offers = proactive_offers
         self._offers = offers
         self._turns = turns
         self._clock = clock
 
     def heard(self, channel_id: int, message: MessageRecord) -> None:
         """A person's message, wherever it was said."""
-        if self._initiative.listens(channel_id):
-            self._initiative.heard(channel_id, message)
+        if self._proactive_offers.listens(channel_id):
+            self._proactive_offers.heard(channel_id, message)
 
     def reply_of(self, channel_id: int, message: MessageRecord) -> Reply | None:
         """What a message replies to the channel's open offer."""
@@ -109,7 +109,7 @@ class OfferReplies:
         if reply is Reply.NOT_NOW:
             self._offers.decline(channel_id)
             return None
-        self._initiative.switch_off(channel_id)
+        self._proactive_offers.switch_off(channel_id)
         return NEVER_HERE
 
     def accept(self, said: Question) -> None:
@@ -124,19 +124,19 @@ class OfferReplies:
         if offer:
             self._turns.take_up(offer, said)
         # Else what is answered is the question, and not the Yes.
-        return offer is not None and offer.occasion.note is not None
+        return offer is not None and offer.opportunity.note is not None
 
     def clicked(self, question: Question) -> None:
         """Somebody answered a question of ours on its card."""
-        self._initiative.clicked(question.channel_id, question.guild_id)
+        self._proactive_offers.clicked(question.channel_id, question.guild_id)
 
     def answered(self, question: Question) -> None:
         """The question is being answered."""
-        self._initiative.answered(question.channel_id, question.guild_id, question.message)
+        self._proactive_offers.answered(question.channel_id, question.guild_id, question.message)
 
     def follow_up(self, question: Question, follow_up: FollowUp) -> None:
         """A mini-app wants to come back to what it did for a question."""
-        self._initiative.note(question.channel_id, note_of(question, follow_up, self._clock()))
+        self._proactive_offers.note(question.channel_id, note_of(question, follow_up, self._clock()))
 
 
 def note_of(question: Question, follow_up: FollowUp, now: datetime) -> Note:

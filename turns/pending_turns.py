@@ -51,7 +51,7 @@ NOTHING = Unfinished()
 
 
 @dataclass(slots=True)
-class Ledger:
+class PendingTurns:
     """Keeps what is unfinished in each channel. on_change: told of the channel each time."""
 
     on_change: Callable[[int], None] = lambda _channel_id: None

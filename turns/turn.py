@@ -10,7 +10,7 @@ from enum import StrEnum
 from agents.gateway import AgentRequest, Outcome, Place
 from conversation import ChannelConversation, MessageRecord
 from decider import EXPLICIT, Decision
-from discord_io.streamed_reply import Post, Posted
+from discord_io.streamed_reply import Posted, StreamedReply
 from llm_history import History
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import ProcessingResult, RouteTarget
@@ -153,7 +153,7 @@ class Turn:
     questions: list[Question]
     adopted: Sequence[Posted] | None = None
     ready: Ready | None = None
-    post: Post | None = None
+    post: StreamedReply | None = None
     is_tainted: bool = False
     agent: str = GENERAL
     request: AgentRequest | None = None

@@ -1,6 +1,6 @@
 """One answer in the making: a queue per channel, taken together, cancelled, drained.
 
-Each channel with something to answer has a lane. A lane makes one turn at a time: it takes all questions that wait,
+Each channel with something to answer has a queue, which makes one turn at a time: it takes all questions that wait,
 has the agent answer them together, and sees to it that they end in exactly one visible outcome.
 """
 
@@ -17,15 +17,15 @@ import structlog
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import EXPLICIT, Decision, addresses_others, is_explicit_trigger, names_others
-from discord_io.prompt_cards import Prompts, card_of
+from discord_io.prompt_cards import PromptCards, card_of
 from discord_io.split import closed, split
-from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, Post, PostError, Problem, Wire
+from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, PostError, Problem, StreamedReply, Wire
 from llm_history import History
 from state.agent_state import AgentState
 from state.awaiting import Prompt
 from turns.answering import Answering
 from turns.ending_texts import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, silence_of, with_stage
-from turns.pending_turns import Ledger
+from turns.pending_turns import PendingTurns
 from turns.turn import Cancel, Question, Ready, Stopped, Turn
 from understanding.stopping import Stop, read_stop
 
@@ -67,7 +67,7 @@ class TurnRecords(Protocol):
 
 
 @dataclass(slots=True)
-class _Lane:
+class _ChannelQueue:
     """resumed: a turn that an earlier process began, to be made first."""
 
     waiting: list[Question] = field(default_factory=list)
@@ -76,10 +76,10 @@ class _Lane:
     task: asyncio.Task[None] | None = None
 
 
-class Turns:
+class TurnQueue:
     """The turns of all channels; channels never wait for each other.
 
-    discord: ways into channels. budget: told the tokens of each turn. ledger: the questions that are unfinished.
+    discord: ways into channels. budget: told the tokens of each turn. pending: the questions that are unfinished.
     records: told how turns end.
     """
 
@@ -88,14 +88,14 @@ class Turns:
         *,
         conversations: ConversationManager,
         answering: Answering,
-        prompts: Prompts,
+        prompts: PromptCards,
         discord: Discord,
         budget: Budget,
-        ledger: Ledger,
+        pending: PendingTurns,
         records: TurnRecords,
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
-        self.ledger = ledger
+        self.pending = pending
         self._records = records
         self._conversations = conversations
         self._answering = answering
@@ -103,44 +103,44 @@ class Turns:
         self._discord = discord
         self._budget = budget
         self._edit_interval = edit_interval_seconds
-        self._lanes: dict[int, _Lane] = {}
+        self._queues: dict[int, _ChannelQueue] = {}
         self._notices: set[asyncio.Task[None]] = set()
         self._cut_off = False
         self.draining = False
 
     def __len__(self) -> int:
-        return len(self._lanes)
+        return len(self._queues)
 
     def submit(self, question: Question) -> None:
         """Queues a question; its turn comes as soon as the channel's running one ends."""
-        self.ledger.asked(question)
-        self._lane(question.channel_id).waiting.append(question)
+        self.pending.asked(question)
+        self._queue(question.channel_id).waiting.append(question)
 
     def resume(self, channel_id: int, turn: Turn | None, waiting: Sequence[Question]) -> None:
         """Goes on where an earlier process ended: with its turn, and with the questions that waited behind it.
 
-        They are in the ledger already.
+        They are among the pending ones already.
         """
-        lane = self._lane(channel_id)
-        lane.resumed = turn
-        lane.waiting[:0] = waiting
+        queue = self._queue(channel_id)
+        queue.resumed = turn
+        queue.waiting[:0] = waiting
 
-    def _lane(self, channel_id: int) -> _Lane:
-        lane = self._lanes.get(channel_id)
-        if lane is None:
-            lane = self._lanes[channel_id] = _Lane()
-            lane.task = asyncio.create_task(self._run(channel_id, lane))
-        return lane
+    def _queue(self, channel_id: int) -> _ChannelQueue:
+        queue = self._queues.get(channel_id)
+        if queue is None:
+            queue = self._queues[channel_id] = _ChannelQueue()
+            queue.task = asyncio.create_task(self._run(channel_id, queue))
+        return queue
 
     def is_busy(self, channel_id: int) -> bool:
         """Whether a turn is made there, or waits."""
-        return channel_id in self._lanes
+        return channel_id in self._queues
 
     def overheard(self, channel_id: int, message_id: int, content: str, reply_to: int | None = None) -> None:
         """A message of our own user was posted or edited: by us, or by another process with our token."""
-        lane = self._lanes.get(channel_id)
-        if lane and lane.turn and lane.turn.post:
-            lane.turn.post.overheard(message_id, content, reply_to)
+        queue = self._queues.get(channel_id)
+        if queue and queue.turn and queue.turn.post:
+            queue.turn.post.overheard(message_id, content, reply_to)
 
     def announce(self, question: Question, text: str) -> None:
         """Answers with one line of ours, without a turn."""
@@ -167,21 +167,21 @@ class Turns:
         """
         if not (heard_out or self.is_busy(channel_id)) or (stop := self._read_stop(message, channel_id)) is None:
             return None
-        lane = self._lanes.get(channel_id) or _Lane()
+        queue = self._queues.get(channel_id) or _ChannelQueue()
         ends_all = manages and stop is Stop.KEEP_OUT
-        is_unprompted = lane.turn is not None and lane.turn.is_unprompted
+        is_unprompted = queue.turn is not None and queue.turn.is_unprompted
         ends_unprompted = is_unprompted and stop is Stop.KEEP_OUT
 
         def is_unwanted(question: Question) -> bool:
             is_own = question.message.author_id == message.author_id
             return is_own or ends_all or (ends_unprompted and question.is_unprompted)
 
-        running = list(filter(is_unwanted, lane.turn.questions)) if lane.turn else []
-        ended = running if lane.turn and lane.turn.stop(running) else []
-        queued = list(filter(is_unwanted, lane.waiting))
+        running = list(filter(is_unwanted, queue.turn.questions)) if queue.turn else []
+        ended = running if queue.turn and queue.turn.stop(running) else []
+        queued = list(filter(is_unwanted, queue.waiting))
         waiting = [*queued, *filter(is_unwanted, heard_out)]
-        self.ledger.dropped(channel_id, ended)
-        self._drop_waiting(channel_id, lane, waiting)
+        self.pending.dropped(channel_id, ended)
+        self._drop_waiting(channel_id, queue, waiting)
         told = {question.message.author_id for question in ended}
         newest = {q.message.author_id: q for q in waiting if not q.is_unprompted and q.message.author_id not in told}
         for question in newest.values():
@@ -189,7 +189,7 @@ class Turns:
         if not (ended or waiting):
             return None
         silently = [q for q in queued if q is not newest.get(q.message.author_id)]
-        if lane.turn and lane.turn.ends_silently:
+        if queue.turn and queue.turn.ends_silently:
             silently += ended
         return Stopped(stop, [*ended, *waiting], is_unprompted=is_unprompted and bool(ended), silently=silently)
 
@@ -206,54 +206,54 @@ class Turns:
 
         Where it calls the bot by now, that may not be declined.
         """
-        if (lane := self._lanes.get(channel_id)) is None:
+        if (queue := self._queues.get(channel_id)) is None:
             return
         if is_explicit_trigger(message, self._discord.bot()[1]):
-            for questions in (lane.waiting, lane.turn.questions if lane.turn else []):
+            for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
                 questions[:] = [self._called(q) if q.message.message_id == message.message_id else q for q in questions]
-        if lane.turn:
-            lane.turn.ask_anew(message.message_id)
+        if queue.turn:
+            queue.turn.ask_anew(message.message_id)
 
     def _called(self, question: Question) -> Question:
         called = replace(question, decision=EXPLICIT)
-        self.ledger.revised(called)
+        self.pending.revised(called)
         return called
 
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
-        if (lane := self._lanes.get(channel_id)) is None:
-            self.ledger.withdrawn(channel_id, gone)
+        if (queue := self._queues.get(channel_id)) is None:
+            self.pending.withdrawn(channel_id, gone)
             return
-        self._drop_waiting(channel_id, lane, [q for q in lane.waiting if gone(q.message)])
-        if lane.turn:
-            self._withdraw_from(lane.turn, channel_id, [q for q in lane.turn.questions if gone(q.message)])
+        self._drop_waiting(channel_id, queue, [q for q in queue.waiting if gone(q.message)])
+        if queue.turn:
+            self._withdraw_from(queue.turn, channel_id, [q for q in queue.turn.questions if gone(q.message)])
 
     def _withdraw_from(self, turn: Turn, channel_id: int, gone: Sequence[Question]) -> None:
         turn.is_tainted |= bool(gone)
         # In place: the answer replies to the newest question that is still there.
         turn.questions[:] = [q for q in turn.questions if q not in gone]
         if turn.questions:
-            self.ledger.dropped(channel_id, gone)
+            self.pending.dropped(channel_id, gone)
         else:
-            self.ledger.taken_back(channel_id)
+            self.pending.taken_back(channel_id)
             turn.end(Cancel.WITHDRAWN)
 
-    def _drop_waiting(self, channel_id: int, lane: _Lane, dropped: Sequence[Question]) -> None:
-        lane.waiting = [q for q in lane.waiting if q not in dropped]
-        self.ledger.dropped(channel_id, dropped)
+    def _drop_waiting(self, channel_id: int, queue: _ChannelQueue, dropped: Sequence[Question]) -> None:
+        queue.waiting = [q for q in queue.waiting if q not in dropped]
+        self.pending.dropped(channel_id, dropped)
 
     async def drain(self, seconds: float) -> None:
         """Lets running turns finish for so long, then tells those cut off."""
         self.draining = True
         await self._wait(seconds)
         self._cut_off = True
-        for lane in self._lanes.values():
-            if lane.turn:
-                lane.turn.end(Cancel.SHUTDOWN)
+        for queue in self._queues.values():
+            if queue.turn:
+                queue.turn.end(Cancel.SHUTDOWN)
         await self._wait(FAREWELL_SECONDS)
 
     async def _wait(self, seconds: float) -> None:
-        tasks = [*(lane.task for lane in self._lanes.values() if lane.task), *self._notices]
+        tasks = [*(queue.task for queue in self._queues.values() if queue.task), *self._notices]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
 
@@ -266,21 +266,21 @@ class Turns:
         except PostError as error:
             log.warning("notice_failed", channel=question.channel_id, problem=error.problem, detail=str(error))
 
-    async def _run(self, channel_id: int, lane: _Lane) -> None:
+    async def _run(self, channel_id: int, queue: _ChannelQueue) -> None:
         try:
             with self._conversations.hold(channel_id):
-                while lane.resumed or lane.waiting:
-                    lane.turn, lane.resumed = lane.resumed or self._begin(channel_id, lane), None
-                    await self._make_safely(lane.turn)
-                    lane.turn = None
+                while queue.resumed or queue.waiting:
+                    queue.turn, queue.resumed = queue.resumed or self._begin(channel_id, queue), None
+                    await self._make_safely(queue.turn)
+                    queue.turn = None
         finally:
-            del self._lanes[channel_id]
+            del self._queues[channel_id]
 
-    def _begin(self, channel_id: int, lane: _Lane) -> Turn:
+    def _begin(self, channel_id: int, queue: _ChannelQueue) -> Turn:
         # Among several agents each utterance has its own.
-        together = (_utterance if self._answering.picks else _together)(lane.waiting)
-        lane.waiting = lane.waiting[len(together) :]
-        self.ledger.begun(channel_id, together)
+        together = (_utterance if self._answering.picks else _together)(queue.waiting)
+        queue.waiting = queue.waiting[len(together) :]
+        self.pending.begun(channel_id, together)
         return Turn(together)
 
     async def _make_safely(self, turn: Turn) -> None:
@@ -314,7 +314,7 @@ class Turns:
         for record in () if turn.is_tainted else post.standing:
             self._records.said(newest, record)
         if ended != UNDELIVERED:
-            self.ledger.done(newest.channel_id)
+            self.pending.done(newest.channel_id)
         log.info(
             "turn_ended",
             guild=newest.guild_id,
@@ -325,17 +325,17 @@ class Turns:
             elapsed_ms=round(1000 * (asyncio.get_running_loop().time() - started)),
         )
 
-    def _open(self, question: Question, questions: Sequence[Question], turn: Turn | None = None) -> Post:
+    def _open(self, question: Question, questions: Sequence[Question], turn: Turn | None = None) -> StreamedReply:
         def record(said: MessageRecord) -> None:
             if turn:
-                self.ledger.posted(question.channel_id, said.message_id)
+                self.pending.posted(question.channel_id, said.message_id)
             by_model = not (question.by_miniapp or (turn and turn.is_remote))
             self._conversations.record_message(question.channel_id, said, by_model=by_model)
             conversation = self._conversations.get(question.channel_id)
             if conversation and turn and turn.is_remote:
                 conversation.asked(turn.agent, [said.message_id])
 
-        return Post(
+        return StreamedReply(
             self._discord.open(question.guild_id, question.channel_id),
             question.message,
             reply_to=lambda: questions[-1].reply_to if questions else question.reply_to,
@@ -347,7 +347,9 @@ class Turns:
             edit_interval_seconds=self._edit_interval,
         )
 
-    async def _outcome(self, turn: Turn, conversation: ChannelConversation | None, post: Post) -> Outcome | Cancel:
+    async def _outcome(
+        self, turn: Turn, conversation: ChannelConversation | None, post: StreamedReply
+    ) -> Outcome | Cancel:
         await self._records.stored()
         if turn.cancel:  # before it had begun
             return turn.cancel
@@ -363,7 +365,9 @@ class Turns:
             turn.request, turn.is_reworded = None, False
         return Cancel.OVER_BUDGET
 
-    async def _attempt(self, turn: Turn, conversation: ChannelConversation, post: Post) -> Outcome | Cancel | None:
+    async def _attempt(
+        self, turn: Turn, conversation: ChannelConversation, post: StreamedReply
+    ) -> Outcome | Cancel | None:
         """The turn's outcome; None where a question was edited before anything of it was shown."""
         turn.work = asyncio.create_task(self._answering.answer(turn, conversation, _showing(turn, post)))
         await asyncio.wait({turn.work, post.broken}, return_when=asyncio.FIRST_COMPLETED)
@@ -390,7 +394,7 @@ class Turns:
         turn: Turn,
         newest: Question,
         conversation: ChannelConversation | None,
-        post: Post,
+        post: StreamedReply,
         outcome: Outcome | Cancel,
     ) -> str:
         """Makes the outcome visible and remembers it. Returns it in a word."""
@@ -404,7 +408,7 @@ class Turns:
         state = self._state_of(turn, outcome)
         if isinstance(outcome, Answer):
             self._answering.note(newest, outcome)
-        self.ledger.ready(newest.channel_id, Ready(text, prompt.id if prompt else None, history, turn.agent, state))
+        self.pending.ready(newest.channel_id, Ready(text, prompt.id if prompt else None, history, turn.agent, state))
         await self._records.stored()
         if problem := await self._finish(turn, newest, post, text, prompt):
             return f"undelivered_{problem}"
@@ -417,7 +421,7 @@ class Turns:
         turn: Turn,
         newest: Question,
         conversation: ChannelConversation | None,
-        post: Post,
+        post: StreamedReply,
         outcome: Outcome | Cancel,
     ) -> str:
         """Ends the turn without a word in the channel. Returns the outcome in a word."""
@@ -435,7 +439,7 @@ class Turns:
         return told.state if told and turn.is_remote else None
 
     async def _go_on(
-        self, turn: Turn, ready: Ready, newest: Question, conversation: ChannelConversation | None, post: Post
+        self, turn: Turn, ready: Ready, newest: Question, conversation: ChannelConversation | None, post: StreamedReply
     ) -> str:
         """Posts what is left of an answer that an earlier process knew already. Returns how that ended in a word."""
         prompt = self._prompts.reopen(newest.channel_id, ready.prompt_id) if ready.prompt_id else None
@@ -448,7 +452,7 @@ class Turns:
         return turn.cancel or "finished"
 
     async def _finish(
-        self, turn: Turn, newest: Question, post: Post, text: str, prompt: Prompt | None
+        self, turn: Turn, newest: Question, post: StreamedReply, text: str, prompt: Prompt | None
     ) -> Problem | None:
         """Brings the channel to the whole text. Returns why that could not be done, once it is reported."""
         try:
@@ -542,7 +546,7 @@ def _unkept(history: History) -> History:
     return [*before, replace(last, metadata=None)]
 
 
-def _showing(turn: Turn, post: Post) -> Callable[[str], None]:
+def _showing(turn: Turn, post: StreamedReply) -> Callable[[str], None]:
     """What the turn says, and what it does meanwhile, is shown as it comes."""
 
     def show(text: str) -> None:

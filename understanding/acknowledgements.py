@@ -1,4 +1,4 @@
-"""Remarks that ask for no answer: a bare thanks, ok or laugh."""
+"""Acknowledgements, which ask for no answer: a bare thanks, ok or laugh."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FILLERS = frozenset(
     its is then got now oh ah well hm hmm""".split()
 )
 ASKING = frozenset(CUES["asking"].split())  # "is that good" needs no mark to be a question
-MAX_REMARK_WORDS, MAX_REMARK_LENGTH = 8, 100
+MAX_WORDS, MAX_LENGTH = 8, 100
 SMILEY = re.compile(r"<a?:\w{2,32}:\d{1,20}>|(?:(?<=\s)|^)[:;=][-'^]?[)(\[\]dpo/|*]+(?=\s|$)", re.IGNORECASE)
 PARTS_OF_EMOJI = frozenset({"So", "Sk", "Mn", "Cf"})  # pictures, skin tones, variation selectors, joiners
 
 
-class Remark(StrEnum):
+class Acknowledgement(StrEnum):
     """A message that is only this. CONSENT ("ok", "cool") answers a question where one was asked."""
 
     THANKS = "thanks"
@@ -32,20 +32,24 @@ class Remark(StrEnum):
     EMOJI = "emoji"
 
 
-def bare_remark(text: str, bot_name: str = "") -> Remark | None:
+def bare_acknowledgement(text: str, bot_name: str = "") -> Acknowledgement | None:
     """What a text is that says no more than thanks, ok, lol or an emoji, to the bot or not; None where it says more."""
-    if len(text) > MAX_REMARK_LENGTH:
+    if len(text) > MAX_LENGTH:
         return None
     rest = SMILEY.sub(" ", text)
     own = words_of(bot_name)
     words = [word for word in words_of(rest) if word not in own]
     asks = "?" in text or bool(words and words[0] in ASKING)
-    if asks or len(words) > MAX_REMARK_WORDS or not set(words) <= FILLERS | THANKS | LAUGHTER | CONSENT:
+    if asks or len(words) > MAX_WORDS or not set(words) <= FILLERS | THANKS | LAUGHTER | CONSENT:
         return None
-    for remark, core in ((Remark.THANKS, THANKS), (Remark.LAUGHTER, LAUGHTER), (Remark.CONSENT, CONSENT)):
+    for acknowledgement, core in (
+        (Acknowledgement.THANKS, THANKS),
+        (Acknowledgement.LAUGHTER, LAUGHTER),
+        (Acknowledgement.CONSENT, CONSENT),
+    ):
         if not core.isdisjoint(words):
-            return remark
-    return Remark.EMOJI if not words and _is_emoji(rest, text) else None
+            return acknowledgement
+    return Acknowledgement.EMOJI if not words and _is_emoji(rest, text) else None
 
 
 def _is_emoji(rest: str, text: str) -> bool:

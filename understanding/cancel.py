@@ -102,7 +102,7 @@ OTHER_WAYS = one_of(rf"""
     never ?mind(?: (?:me|(?:about )?(?:{IT}|all that)))?|nvm
     no thanks?|no thank you|no thx|actually no|nah|nope|not interested
 """)
-REMARKS = one_of(r"""
+ASIDES = one_of(r"""
     (?:i |ive )?(?:gotta|got to|have to) go(?: now)?|see (?:you|ya)(?: (?:later|soon|tomorrow))?
     good ?bye|bye(?: bye)?|good ?night
     (?:im|i am) (?:good|fine|ok|okay)|(?:on second thought|you know what|my bad|very much|so much)s?
@@ -193,4 +193,4 @@ def _is_ending(words: list[str]) -> bool:
 def _says_nothing(words: str, place: int) -> bool:
     """Courtesy and hesitation; or a name, which stands alone before: "Robo, stop"."""
     is_name = place == 0 and words.isalpha() and words not in CUES_OF
-    return is_name or (BEFORE | AFTER).issuperset(words.split()) or REMARKS.fullmatch(words) is not None
+    return is_name or (BEFORE | AFTER).issuperset(words.split()) or ASIDES.fullmatch(words) is not None

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from understanding.acknowledgements import bare_remark
+from understanding.acknowledgements import bare_acknowledgement
 from understanding.stopping import Stop, read_stop
 from understanding.wording import TALK_OF, TOO_COMMON, words_of
 
@@ -162,7 +162,7 @@ def called_as(text: str, names: tuple[str, ...]) -> str:
 
 
 def _calls(text: str, name: str, read: _Name) -> bool:
-    if bare_remark(text, name):  # "thanks parley" stays a thanks
+    if bare_acknowledgement(text, name):  # "thanks parley" stays a thanks
         return False
     if not read.is_common and read_stop(text, name) is Stop.KEEP_OUT and read.key in text.casefold():
         return True

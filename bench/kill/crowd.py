@@ -34,7 +34,7 @@ CALLED_OFF = "Skip"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PersonsMessage:
     """A person's message. mark: its number. to_bot: whether it mentions the bot."""
 
     message: Message
@@ -55,7 +55,7 @@ class Crowd:
     """All that was said and clicked, and what was deleted since (ids)."""
 
     def __init__(self, pg: Playground, random: Random) -> None:
-        self.said: list[Said] = []
+        self.said: list[PersonsMessage] = []
         self.clicked: list[Clicked] = []
         self.deleted: set[int] = set()
         self._pg = pg
@@ -151,9 +151,9 @@ class Crowd:
         mark = len(self.said) + 1
         stickers = () if "{}" in text else (f"k{mark}",)
         message = self._pg.post(channel_id, author_id, text.format(f"k{mark}"), reply_to=reply_to, stickers=stickers)
-        self.said.append(Said(message, mark, self._pg.bot_id in message.mentions))
+        self.said.append(PersonsMessage(message, mark, self._pg.bot_id in message.mentions))
 
-    def _recent(self, channel_id: int) -> Said | None:
+    def _recent(self, channel_id: int) -> PersonsMessage | None:
         """One of the last things said there in words."""
         latest = [said for said in self.said[-12:] if said.message.channel_id == channel_id]
         standing = [s for s in latest if s.message.id not in self.deleted and not s.message.stickers]

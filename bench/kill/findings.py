@@ -63,7 +63,7 @@ def count(evidence: Evidence) -> Count:
     return Count(lost(evidence), doubled(evidence), missing(evidence))
 
 
-class _Said:
+class _ChannelAnswers:
     """The bot's words in one channel, by what they answer."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
@@ -102,8 +102,8 @@ class _Said:
         return [(n, m) for n, m in begun if m.reference is None or m.reference.message_id >= asked.id]
 
 
-def _by_channel(evidence: Evidence) -> Mapping[int, _Said]:
-    return {channel_id: _Said(messages) for channel_id, messages in evidence.said.items()}
+def _by_channel(evidence: Evidence) -> Mapping[int, _ChannelAnswers]:
+    return {channel_id: _ChannelAnswers(messages) for channel_id, messages in evidence.said.items()}
 
 
 def lost(evidence: Evidence) -> list[Finding]:
@@ -129,7 +129,7 @@ def doubled(evidence: Evidence) -> list[Finding]:
     return twice + [finding for channel_id, here in said.items() for finding in _remains(channel_id, here)]
 
 
-def _remains(channel_id: int, said: _Said) -> Iterator[Finding]:
+def _remains(channel_id: int, said: _ChannelAnswers) -> Iterator[Finding]:
     times = Counter((kind, number, mark) for kind, number, mark, _ in said.tokens)
     begun = {number for kind, number, _, _ in said.tokens if kind == "b"}
     wrong = {

@@ -1,1 +1,1 @@
-"""A simulated week: what the bot offers unasked in busy channels, and whether it keeps to its own restraint."""
+"""A simulated week: what the bot offers unasked in busy channels, and whether it keeps to its own limits."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from bench.week.record import Record, Replied, Said, Shown
+from bench.week.record import PersonsMessage, Record, Replied, Shown
 from playground.model import Event, Message
 from tests.support.scene import choices
 
@@ -58,7 +58,7 @@ class Observer:
     def _theirs(self, record: Record, message: Message) -> None:
         record.acts.add(self._clock())
         if not message.author.bot:
-            record.said[message.id] = Said(self._clock(), message.author.id)
+            record.said[message.id] = PersonsMessage(self._clock(), message.author.id)
 
     def _edited(self, record: Record, message: Message) -> None:
         offer = self._offers.get(message.id)

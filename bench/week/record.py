@@ -72,7 +72,7 @@ class Shown:
 
 
 @dataclass(slots=True)
-class Said:
+class PersonsMessage:
     """A person's message."""
 
     at: float
@@ -97,7 +97,7 @@ class Record:
     kind: Kind
     switched: list[tuple[float, bool]] = field(default_factory=list)
     asked: dict[int, Asked] = field(default_factory=dict)
-    said: dict[int, Said] = field(default_factory=dict)
+    said: dict[int, PersonsMessage] = field(default_factory=dict)
     acts: set[float] = field(default_factory=set)
     offers: list[Shown] = field(default_factory=list)
     replies: list[Replied] = field(default_factory=list)

@@ -94,7 +94,7 @@ class Week:
     def _pulse(self) -> None:
         self.pulses += 1
         self._pulse_at += PULSE_SECONDS
-        self._scene.bot.initiative.pulse()
+        self._scene.bot.proactive_offers.pulse()
 
 
 @asynccontextmanager

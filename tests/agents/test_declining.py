@@ -19,19 +19,19 @@ from tests.support.people import ANNA, said
 PLACE = Place("Parley", "The Guild", "general")
 SILENT = {0: DeltaToolCall("stay_silent", '{"why": "they talk to Ben"}', tool_call_id="call-1")}
 
-Said = str | DeltaToolCalls
+Piece = str | DeltaToolCalls
 
 
 class Talker:
     """A model that says these pieces, in one response after the other, and keeps what it was sent."""
 
-    def __init__(self, *responses: Sequence[Said]) -> None:
+    def __init__(self, *responses: Sequence[Piece]) -> None:
         self.responses = list(responses)
         self.sent: list[list[ModelMessage]] = []
         self.tools: list[list[str]] = []
         self.pieces_said = 0
 
-    async def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Said]:
+    async def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Piece]:
         self.sent.append(messages)
         self.tools.append([tool.name for tool in info.function_tools])
         for piece in self.responses.pop(0):

@@ -25,7 +25,7 @@ from conversation import MessageRecord
 from state.agent_state import MAX_ID, AgentState, GPAMessages, GPAState, UMSState
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CLEO, replied, said
-from tests.support.remote_agent import STREAM, RemoteAgent, Said, delta_event, streamed, whole
+from tests.support.remote_agent import STREAM, RemoteAgent, RemoteReply, delta_event, streamed, whole
 
 PLACE = Place("Parley", "The Guild", "general")
 SECRET = "s3cret-of-the-docs"
@@ -275,14 +275,14 @@ async def test_a_stream_is_one_however_its_type_is_written(remote: RemoteAgent, 
     ],
 )
 async def test_a_stream_may_have_all_that_streams_have(remote: RemoteAgent, agent: UMSAgent, stream: bytes) -> None:
-    remote.answers.append(Said([stream], STREAM))
+    remote.answers.append(RemoteReply([stream], STREAM))
     assert (await answer(agent)).text == "yes"
 
 
 async def test_characters_come_whole_however_they_are_cut(remote: RemoteAgent, agent: UMSAgent) -> None:
     body = 'data: {"delta": "Grüße 😀"}\r\n\r\n'.encode()
     halves = b'data: {"delta": "\\ud83d"}\r\n\r\ndata: {"delta": "\\ude00 \\ud83d!"}\r\n\r\n'
-    remote.answers.append(Said([bytes([byte]) for byte in body + halves], STREAM))
+    remote.answers.append(RemoteReply([bytes([byte]) for byte in body + halves], STREAM))
     outcome, shown = await respond(agent)
     assert isinstance(outcome, Answer)
     assert outcome.text == "Grüße 😀😀 \ufffd!"
@@ -300,7 +300,7 @@ async def test_an_answer_that_is_too_long_is_cut(remote: RemoteAgent, agent: UMS
 
 async def test_an_endless_answer_is_not_waited_for(remote: RemoteAgent, agent: UMSAgent) -> None:
     many = [delta_event("and so on, " * 100)] * 20
-    remote.answers.append(Said([b"".join(many), b"never"], STREAM, gate=asyncio.Event()))
+    remote.answers.append(RemoteReply([b"".join(many), b"never"], STREAM, gate=asyncio.Event()))
     outcome = await answer(agent)
     assert (len(outcome.text), outcome.was_cut, outcome.state) == (MAX_ANSWER_CHARACTERS, True, FIRST)
 
@@ -322,7 +322,7 @@ async def test_a_conversation_that_is_gone_is_made_anew(remote: RemoteAgent, age
 
 
 async def test_it_is_made_anew_once(remote: RemoteAgent, agent: UMSAgent) -> None:
-    remote.default = lambda _content: Said(status=404)
+    remote.default = lambda _content: RemoteReply(status=404)
     outcome = await failure(agent, request(state=UMSState(ums_conversation_id="old")))
     assert (outcome.kind, outcome.state) == (FailureKind.UNAVAILABLE, FIRST)
     assert len(remote.asked) == 3
@@ -332,7 +332,7 @@ async def test_a_conversation_that_cannot_be_made_anew_leaves_the_old_state(
     remote: RemoteAgent, agent: UMSAgent
 ) -> None:
     old = UMSState(ums_conversation_id="old")
-    remote.creations.append(Said(status=500))
+    remote.creations.append(RemoteReply(status=500))
     outcome = await failure(agent, request(state=old))
     assert (outcome.kind, outcome.state) == (FailureKind.UNAVAILABLE, old)
 
@@ -371,7 +371,7 @@ async def test_each_refusal_of_an_answer_is_a_kind_of_failure(
 async def test_each_refusal_of_a_conversation_is_a_kind_of_failure(
     remote: RemoteAgent, agent: UMSAgent, status: int, kind: FailureKind
 ) -> None:
-    remote.creations.append(Said(status=status, headers={"Location": "/elsewhere"}))
+    remote.creations.append(RemoteReply(status=status, headers={"Location": "/elsewhere"}))
     outcome = await failure(agent)
     assert (outcome.kind, outcome.text, outcome.state) == (kind, "", None)
     assert len(remote.asked) == 1
@@ -381,7 +381,7 @@ async def test_each_refusal_of_a_conversation_is_a_kind_of_failure(
 async def test_credentials_do_not_follow_a_redirect(remote: RemoteAgent, agent: UMSAgent, status: int) -> None:
     elsewhere = RemoteAgent()
     await elsewhere.start()
-    remote.answers.append(Said(status=status, headers={"Location": elsewhere.url}))
+    remote.answers.append(RemoteReply(status=status, headers={"Location": elsewhere.url}))
     outcome = await failure(agent)
     assert outcome.kind is FailureKind.MISCONFIGURED
     assert elsewhere.url not in outcome.detail
@@ -412,7 +412,7 @@ async def test_credentials_do_not_follow_a_redirect(remote: RemoteAgent, agent: 
     ],
 )
 async def test_garbage_for_an_id_is_a_failure(remote: RemoteAgent, agent: UMSAgent, body: bytes) -> None:
-    remote.creations.append(Said([body]))
+    remote.creations.append(RemoteReply([body]))
     outcome = await failure(agent)
     assert (outcome.kind, outcome.state) == (FailureKind.UNAVAILABLE, None)
     assert len(remote.asked) == 1
@@ -439,7 +439,7 @@ async def test_garbage_for_an_id_is_a_failure(remote: RemoteAgent, agent: UMSAge
     ],
 )
 async def test_garbage_for_an_answer_is_a_failure(remote: RemoteAgent, agent: UMSAgent, body: bytes) -> None:
-    remote.answers.append(Said([body]))
+    remote.answers.append(RemoteReply([body]))
     outcome = await failure(agent)
     assert (outcome.kind, outcome.text, outcome.state) == (FailureKind.UNAVAILABLE, "", FIRST)
     assert "words" not in outcome.detail
@@ -466,17 +466,17 @@ async def test_garbage_for_an_answer_is_a_failure(remote: RemoteAgent, agent: UM
     ],
 )
 async def test_garbage_in_a_stream_keeps_what_came_before(remote: RemoteAgent, agent: UMSAgent, garbage: bytes) -> None:
-    remote.answers.append(Said([delta_event("The beginning"), garbage], STREAM))
+    remote.answers.append(RemoteReply([delta_event("The beginning"), garbage], STREAM))
     outcome = await failure(agent)
     assert (outcome.kind, outcome.text, outcome.state) == (FailureKind.UNAVAILABLE, "The beginning", FIRST)
     assert "words" not in outcome.detail
 
 
 @pytest.mark.parametrize(
-    "cut", [streamed("The beginning", cut=True), Said([delta_event("x"), b"data"], STREAM, cut=True)]
+    "cut", [streamed("The beginning", cut=True), RemoteReply([delta_event("x"), b"data"], STREAM, cut=True)]
 )
 async def test_half_a_stream_is_a_failure_and_its_beginning_kept(
-    remote: RemoteAgent, agent: UMSAgent, cut: Said
+    remote: RemoteAgent, agent: UMSAgent, cut: RemoteReply
 ) -> None:
     heard = asyncio.Event()
     remote.answers.append(replace(cut, gate=heard))
@@ -488,12 +488,12 @@ async def test_half_a_stream_is_a_failure_and_its_beginning_kept(
 
 
 async def test_half_an_answer_is_a_failure(remote: RemoteAgent, agent: UMSAgent) -> None:
-    remote.answers.append(Said([b'{"content": "hel'], headers={"Content-Length": "100"}, cut=True))
+    remote.answers.append(RemoteReply([b'{"content": "hel'], headers={"Content-Length": "100"}, cut=True))
     assert (await failure(agent)).kind is FailureKind.UNAVAILABLE
 
 
 async def test_a_huge_answer_is_not_read(remote: RemoteAgent, agent: UMSAgent) -> None:
-    remote.answers.append(Said([b'{"content": "', b"x" * MAX_BODY_BYTES, b'"}']))
+    remote.answers.append(RemoteReply([b'{"content": "', b"x" * MAX_BODY_BYTES, b'"}']))
     outcome = await failure(agent)
     assert outcome.kind is FailureKind.UNAVAILABLE
     assert outcome.detail == "The agent docs gave an answer that cannot be used: more than 1,000,000 bytes."
@@ -501,20 +501,20 @@ async def test_a_huge_answer_is_not_read(remote: RemoteAgent, agent: UMSAgent) -
 
 async def test_an_answer_that_is_huge_once_unpacked_is_not_read(remote: RemoteAgent, agent: UMSAgent) -> None:
     bomb = gzip.compress(b" " * 50_000_000)
-    remote.answers.append(Said([bomb], headers={"Content-Encoding": "gzip"}))
+    remote.answers.append(RemoteReply([bomb], headers={"Content-Encoding": "gzip"}))
     assert (await failure(agent)).kind is FailureKind.UNAVAILABLE
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br"])
 async def test_what_cannot_be_unpacked_is_a_failure(remote: RemoteAgent, agent: UMSAgent, encoding: str) -> None:
-    remote.answers.append(Said([b"no such thing"], headers={"Content-Encoding": encoding}))
+    remote.answers.append(RemoteReply([b"no such thing"], headers={"Content-Encoding": encoding}))
     assert (await failure(agent)).kind is FailureKind.UNAVAILABLE
 
 
 @pytest.mark.parametrize(
-    "empty", [whole(""), whole(" \n\u200b"), streamed(), streamed("", " "), Said([b"data: [DONE]\n\n"], STREAM)]
+    "empty", [whole(""), whole(" \n\u200b"), streamed(), streamed("", " "), RemoteReply([b"data: [DONE]\n\n"], STREAM)]
 )
-async def test_an_empty_answer_is_a_failure(remote: RemoteAgent, agent: UMSAgent, empty: Said) -> None:
+async def test_an_empty_answer_is_a_failure(remote: RemoteAgent, agent: UMSAgent, empty: RemoteReply) -> None:
     remote.answers.append(empty)
     outcome = await failure(agent)
     assert (outcome.kind, outcome.text, outcome.state) == (FailureKind.EMPTY, "", FIRST)
@@ -576,7 +576,7 @@ async def test_an_agent_that_stalls_midway_is_late_and_its_beginning_kept(
 
 
 async def test_a_conversation_that_is_not_made_in_time_is_a_failure(remote: RemoteAgent) -> None:
-    remote.creations.append(Said([b'{"id": "x"}'], before=asyncio.Event()))
+    remote.creations.append(RemoteReply([b'{"id": "x"}'], before=asyncio.Event()))
     async with UMSAgent("docs", remote.url, ABOUT, HEADERS, stall_seconds=0.1) as agent:
         outcome = await failure(agent)
     assert (outcome.kind, outcome.state) == (FailureKind.LATE, None)
@@ -611,7 +611,7 @@ async def test_a_stopped_answer_keeps_its_words_and_the_conversation(remote: Rem
 async def test_a_turn_stopped_before_any_words_keeps_the_conversation(remote: RemoteAgent, agent: UMSAgent) -> None:
     chatting = asyncio.Event()
 
-    def begun(_content: str) -> Said:
+    def begun(_content: str) -> RemoteReply:
         chatting.set()
         return whole("never", before=asyncio.Event())
 
@@ -622,7 +622,7 @@ async def test_a_turn_stopped_before_any_words_keeps_the_conversation(remote: Re
 
 
 async def test_a_turn_stopped_before_it_had_a_conversation_has_none(remote: RemoteAgent, agent: UMSAgent) -> None:
-    remote.creations.append(Said(before=asyncio.Event()))
+    remote.creations.append(RemoteReply(before=asyncio.Event()))
     turn = request()
     await stopped(agent, turn, remote.arrived)
     assert agent.interrupted(turn, "").state is None
@@ -640,7 +640,9 @@ async def test_no_header_is_logged_or_shown(
     remote: RemoteAgent, agent: UMSAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    remote.answers.extend([whole("x", status=401), Said([b"garbage"]), streamed("x", cut=True), Said(status=404)])
+    remote.answers.extend(
+        [whole("x", status=401), RemoteReply([b"garbage"]), streamed("x", cut=True), RemoteReply(status=404)]
+    )
     with capture_logs() as logs:
         outcomes = [(await respond(agent))[0] for _ in range(5)]
     await remote.stop()
@@ -703,17 +705,17 @@ async def test_an_error_event_is_raised() -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (Said(status=204), ""),
-        (Said([b'{"declined": true}']), ""),
-        (Said([b'{"declined": true, "why": "they talk to Ben", "content": "hm"}']), "they talk to Ben"),
-        (Said([b'{"declined": true, "why": 5}']), "5"),
-        (Said(status=204, type=STREAM), ""),
-        (Said([b'data: {"declined": true, "why": "they talk to Ben"}\n\n'], type=STREAM), "they talk to Ben"),
-        (Said([b"data: {}\n\n", b'data: {"delta": " "}\n\n', b'data: {"declined": true}\n\n'], type=STREAM), ""),
+        (RemoteReply(status=204), ""),
+        (RemoteReply([b'{"declined": true}']), ""),
+        (RemoteReply([b'{"declined": true, "why": "they talk to Ben", "content": "hm"}']), "they talk to Ben"),
+        (RemoteReply([b'{"declined": true, "why": 5}']), "5"),
+        (RemoteReply(status=204, type=STREAM), ""),
+        (RemoteReply([b'data: {"declined": true, "why": "they talk to Ben"}\n\n'], type=STREAM), "they talk to Ben"),
+        (RemoteReply([b"data: {}\n\n", b'data: {"delta": " "}\n\n', b'data: {"declined": true}\n\n'], type=STREAM), ""),
     ],
 )
 async def test_where_it_may_it_declines_and_where_it_was_called_that_is_no_answer(
-    remote: RemoteAgent, agent: UMSAgent, said: Said, why: str
+    remote: RemoteAgent, agent: UMSAgent, said: RemoteReply, why: str
 ) -> None:
     remote.answers.extend([said, said])
     outcome, shown = await respond(agent, replace(request(), may_decline=True))
@@ -723,10 +725,10 @@ async def test_where_it_may_it_declines_and_where_it_was_called_that_is_no_answe
 
 
 async def test_words_are_an_answer_whatever_else_is_said(remote: RemoteAgent, agent: UMSAgent) -> None:
-    remote.answers.append(Said([b'{"declined": false, "content": "Yes."}']))
+    remote.answers.append(RemoteReply([b'{"declined": false, "content": "Yes."}']))
     assert (await answer(agent, replace(request(), may_decline=True))).text == "Yes."
 
 
 async def test_words_that_were_shown_stand_though_it_declines_behind_them(remote: RemoteAgent, agent: UMSAgent) -> None:
-    remote.answers.append(Said([delta_event("Yes."), b'data: {"declined": true}\n\n'], type=STREAM))
+    remote.answers.append(RemoteReply([delta_event("Yes."), b'data: {"declined": true}\n\n'], type=STREAM))
     assert (await answer(agent, replace(request(), may_decline=True))).text == "Yes."

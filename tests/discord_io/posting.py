@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from conversation import MessageRecord
 from discord_io.card import Card
-from discord_io.streamed_reply import Post, Posted
+from discord_io.streamed_reply import Posted, StreamedReply
 from state.prompts import AwaitingType
 from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BEN, BOT, said
@@ -21,7 +21,7 @@ class Posting:
     def __init__(self, wire: FakeWire | None = None, adopted: Sequence[Posted] | None = None) -> None:
         self.wire = wire or FakeWire()
         self.recorded: list[MessageRecord] = []
-        self.post = Post(
+        self.post = StreamedReply(
             self.wire,
             QUESTION,
             reply_to=lambda: QUESTION.message_id,

@@ -12,7 +12,7 @@ import discord
 import pytest
 
 from agents.gateway import NOBODY, Asked
-from agents.tools import Hands, Poll
+from agents.tools import Actions, Poll
 from conversation import MessageRecord
 from discord_io import actions as module
 from discord_io.actions import (
@@ -25,7 +25,7 @@ from discord_io.actions import (
     REFUSED,
     UNREAD,
     UNSURE,
-    DiscordHands,
+    DiscordActions,
 )
 from playground.model import Message
 from playground.pins import MAX_PINS
@@ -34,12 +34,12 @@ from tests.playground.support import Bot
 
 OWN = "1573787725184630791"  # an emoji of the guild's
 POLL = Poll("Which day?", ("Monday", "Friday"), 3, False)
-Doing = Callable[[Hands, Asked, int], Awaitable[object]]
+Doing = Callable[[Actions, Asked, int], Awaitable[object]]
 DOINGS: dict[str, Doing] = {
-    "read": lambda hands, asked, message_id: hands.read(asked, asked.channel_id, message_id),
-    "react": lambda hands, asked, message_id: hands.react(asked, message_id, "🎉"),
-    "pin": lambda hands, asked, message_id: hands.pin(asked, message_id),
-    "poll": lambda hands, asked, _: hands.poll(asked, POLL, "n1"),
+    "read": lambda actions, asked, message_id: actions.read(asked, asked.channel_id, message_id),
+    "react": lambda actions, asked, message_id: actions.react(asked, message_id, "🎉"),
+    "pin": lambda actions, asked, message_id: actions.pin(asked, message_id),
+    "poll": lambda actions, asked, _: actions.poll(asked, POLL, "n1"),
 }
 # What each takes beside reading: of the bot, and of the person.
 NEEDED = [
@@ -70,7 +70,7 @@ class Scene:
         self.asked = Asked(pg.guild_id, self.channel, self.ben, self.question.id)
         self.now = discord.utils.utcnow()
         self.readable: Callable[[int, MessageRecord], MessageRecord | None] = lambda _, record: record
-        self.hands: Hands = DiscordHands(bot, self._told, lambda: self.now)
+        self.actions: Actions = DiscordActions(bot, self._told, lambda: self.now)
         pg.allow(self.channel, "pin_messages")
         pg.allow(self.channel, "manage_messages", member=self.ben)
         self.changes = 2
@@ -113,7 +113,7 @@ def sent(pg: Playground, method: str, ending: str) -> int:
 
 async def test_a_message_is_read_as_the_conversation_would_record_it(scene: Scene) -> None:
     there = scene.pg.post(scene.pg.channel("help"), scene.pg.person("Ada"), f"<@{scene.ben}> under the mat")
-    found = await scene.hands.read(scene.asked, there.channel_id, there.id)
+    found = await scene.actions.read(scene.asked, there.channel_id, there.id)
     assert isinstance(found, MessageRecord)
     assert (found.author, found.text, found.message_id) == ("Ada", "@Ben under the mat", there.id)
 
@@ -122,24 +122,24 @@ async def test_the_bots_own_message_is_known_as_such(scene: Scene) -> None:
     channel = scene.bot.get_channel(scene.channel)
     assert isinstance(channel, discord.TextChannel)
     own = await channel.send("mine")
-    found = await scene.hands.read(scene.asked, scene.channel, own.id)
+    found = await scene.actions.read(scene.asked, scene.channel, own.id)
     assert isinstance(found, MessageRecord)
     assert found.is_bot
 
 
 async def test_what_may_be_told_of_a_message_is_for_others_to_say(scene: Scene) -> None:
     scene.readable = lambda channel_id, record: replace(record, content=f"(something in {channel_id})")
-    found = await DOINGS["read"](scene.hands, scene.asked, scene.question.id)
+    found = await DOINGS["read"](scene.actions, scene.asked, scene.question.id)
     assert isinstance(found, MessageRecord)
     assert found.text == f"(something in {scene.channel})"
     scene.readable = lambda *_: None
-    assert await DOINGS["read"](scene.hands, scene.asked, scene.question.id) == NOT_TOLD
+    assert await DOINGS["read"](scene.actions, scene.asked, scene.question.id) == NOT_TOLD
 
 
 @pytest.mark.parametrize("emoji", ["👍", " 🎉 ", "1️⃣", "🏳️‍🌈"])
 async def test_a_reaction_stands_under_the_message_once(scene: Scene, emoji: str) -> None:
     for _ in range(2):
-        assert await scene.hands.react(scene.asked, scene.question.id, emoji) is None
+        assert await scene.actions.react(scene.asked, scene.question.id, emoji) is None
     [reaction] = scene.standing.reactions
     assert (reaction.emoji, reaction.users) == (emoji.strip(), (scene.pg.bot_id,))
 
@@ -150,26 +150,26 @@ async def test_an_emoji_of_the_server_is_known_by_its_name_or_id(scene: Scene, g
     assert guild
     data: Any = {"id": OWN, "name": "parley", "roles": [], "animated": False}
     guild.emojis = (discord.Emoji(guild=guild, state=scene.bot._connection, data=data),)
-    assert await scene.hands.react(scene.asked, scene.question.id, given) is None
+    assert await scene.actions.react(scene.asked, scene.question.id, given) is None
     assert [one.emoji for one in scene.standing.reactions] == [f"parley:{OWN}"]
 
 
 @pytest.mark.parametrize("given", ["", "thumbsup", "<:foreign:1573787725184630792>", "a" * 5_000, "👍" * 20, "\n"])
 async def test_what_is_no_emoji_is_told(scene: Scene, given: str) -> None:
-    assert await scene.hands.react(scene.asked, scene.question.id, given) == NO_EMOJI
+    assert await scene.actions.react(scene.asked, scene.question.id, given) == NO_EMOJI
     assert scene.standing.reactions == ()
 
 
 async def test_a_message_is_pinned_once(scene: Scene) -> None:
     for _ in range(2):
-        assert await scene.hands.pin(scene.asked, scene.question.id) is None
+        assert await scene.actions.pin(scene.asked, scene.question.id) is None
     assert scene.standing.pinned_at
     assert [m.type for m in scene.pg.messages(scene.channel)] == [0, 6]
 
 
 async def test_a_poll_is_posted_as_it_is_and_pings_nobody(scene: Scene) -> None:
     poll = Poll("Which day, @everyone?", ("Monday", f"<@{scene.ben}>"), 3, True)
-    assert await scene.hands.poll(scene.asked, poll, "n1") is None
+    assert await scene.actions.poll(scene.asked, poll, "n1") is None
     [posted] = scene.polls
     assert posted.poll == {
         "question": poll.question,
@@ -185,27 +185,27 @@ async def test_a_poll_is_posted_as_it_is_and_pings_nobody(scene: Scene) -> None:
 @pytest.mark.parametrize("nonce", ["n1", "n2"])
 async def test_a_poll_that_stands_is_not_posted_again(scene: Scene, nonce: str) -> None:
     """By its nonce while Discord knows that; else by what it says."""
-    await scene.hands.poll(scene.asked, POLL, "n1")
+    await scene.actions.poll(scene.asked, POLL, "n1")
     for number in range(50):
         scene.pg.post(scene.channel, scene.ben, str(number))
     again = replace(scene.asked, message_id=scene.pg.messages(scene.channel)[-1].id)
-    assert await scene.hands.poll(again, POLL, nonce) is None
+    assert await scene.actions.poll(again, POLL, nonce) is None
     assert len(scene.polls) == 1
     assert sent(scene.pg, "POST", "/messages") == 1
 
 
 async def test_a_poll_whose_answer_was_lost_is_there_once(scene: Scene) -> None:
     scene.pg.faults.add("POST", "/messages$", drop=True, after_effect=True)
-    assert await scene.hands.poll(scene.asked, POLL, "n1") == UNSURE
-    assert await scene.hands.poll(scene.asked, POLL, "n1") is None
+    assert await scene.actions.poll(scene.asked, POLL, "n1") == UNSURE
+    assert await scene.actions.poll(scene.asked, POLL, "n1") is None
     assert len(scene.polls) == 1
 
 
 async def test_a_poll_far_up_in_the_channel_is_known_by_its_nonce(scene: Scene) -> None:
-    await scene.hands.poll(scene.asked, POLL, "n1")
+    await scene.actions.poll(scene.asked, POLL, "n1")
     for number in range(LOOK_BACK):
         scene.pg.post(scene.channel, scene.ben, str(number))
-    assert await scene.hands.poll(scene.asked, POLL, "n1") is None
+    assert await scene.actions.poll(scene.asked, POLL, "n1") is None
     assert len(scene.polls) == 1
     assert sent(scene.pg, "POST", "/messages") == 2
 
@@ -220,24 +220,24 @@ async def test_a_poll_far_up_in_the_channel_is_known_by_its_nonce(scene: Scene) 
     ],
 )
 async def test_another_poll_is_posted_beside_it(scene: Scene, other: Poll) -> None:
-    await scene.hands.poll(scene.asked, POLL, "n1")
-    assert await scene.hands.poll(scene.asked, other, "n2") is None
+    await scene.actions.poll(scene.asked, POLL, "n1")
+    assert await scene.actions.poll(scene.asked, other, "n2") is None
     assert len(scene.polls) == 2
 
 
 async def test_a_poll_that_is_over_can_be_posted_again(scene: Scene) -> None:
-    await scene.hands.poll(scene.asked, POLL, "n1")
+    await scene.actions.poll(scene.asked, POLL, "n1")
     scene.now += timedelta(hours=POLL.hours, minutes=1)
-    await scene.hands.poll(scene.asked, POLL, "n2")
+    await scene.actions.poll(scene.asked, POLL, "n2")
     assert len(scene.polls) == 2
 
 
 async def test_somebody_elses_poll_is_not_ours(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    await scene.hands.poll(scene.asked, POLL, "n1")
+    await scene.actions.poll(scene.asked, POLL, "n1")
     [ours] = scene.polls
     foreign = replace(ours, author=scene.pg.world.user(scene.ben))
     monkeypatch.setitem(scene.pg.world.channel(scene.channel).messages, ours.id, foreign)
-    await scene.hands.poll(scene.asked, POLL, "n2")
+    await scene.actions.poll(scene.asked, POLL, "n2")
     assert len(scene.polls) == 2
 
 
@@ -248,7 +248,7 @@ async def test_somebody_elses_poll_is_not_ours(scene: Scene, monkeypatch: pytest
 @pytest.mark.parametrize("permission", ["view_channel", "read_message_history"])
 async def test_nothing_is_done_where_the_person_cannot_read(scene: Scene, doing: Doing, permission: str) -> None:
     await scene.deny(permission, member=scene.ben)
-    assert await doing(scene.hands, scene.asked, scene.question.id) == CANNOT_READ
+    assert await doing(scene.actions, scene.asked, scene.question.id) == CANNOT_READ
     assert (scene.standing, scene.polls) == (scene.question, [])
 
 
@@ -256,15 +256,15 @@ async def test_nothing_is_done_where_the_person_cannot_read(scene: Scene, doing:
 @pytest.mark.parametrize("permission", ["view_channel", "read_message_history"])
 async def test_nothing_is_done_where_the_bot_cannot_read(scene: Scene, doing: Doing, permission: str) -> None:
     await scene.deny(permission)
-    assert await doing(scene.hands, scene.asked, scene.question.id) == UNREAD
+    assert await doing(scene.actions, scene.asked, scene.question.id) == UNREAD
     assert (scene.standing, scene.polls) == (scene.question, [])
 
 
 async def test_a_channel_that_only_the_bot_can_see_stays_hidden(scene: Scene) -> None:
     secret = scene.pg.post(scene.pg.channel("help"), scene.pg.person("Ada"), "secret")
     await scene.deny("view_channel", member=scene.ben, channel=secret.channel_id)
-    unseen = await scene.hands.read(scene.asked, secret.channel_id, secret.id)
-    assert unseen == await scene.hands.read(scene.asked, 1, 1) == CANNOT_READ
+    unseen = await scene.actions.read(scene.asked, secret.channel_id, secret.id)
+    assert unseen == await scene.actions.read(scene.asked, 1, 1) == CANNOT_READ
 
 
 @pytest.mark.parametrize(("doing", "ours", "theirs"), NEEDED, indirect=["doing"])
@@ -272,7 +272,7 @@ async def test_what_the_person_may_not_do_is_not_done_for_them(
     scene: Scene, doing: Doing, ours: str, theirs: str
 ) -> None:
     await scene.deny(theirs, member=scene.ben)
-    told = await doing(scene.hands, scene.asked, scene.question.id)
+    told = await doing(scene.actions, scene.asked, scene.question.id)
     assert told == f"Not done: the person who asks lacks the permission '{ours}' in this channel."
     assert (scene.standing, scene.polls) == (scene.question, [])
 
@@ -280,7 +280,7 @@ async def test_what_the_person_may_not_do_is_not_done_for_them(
 @pytest.mark.parametrize(("doing", "ours"), [needed[:2] for needed in NEEDED], indirect=["doing"])
 async def test_what_the_bot_may_not_do_is_told(scene: Scene, doing: Doing, ours: str) -> None:
     await scene.deny(ours)
-    told = await doing(scene.hands, scene.asked, scene.question.id)
+    told = await doing(scene.actions, scene.asked, scene.question.id)
     assert told == f"Not done: I lack the permission '{ours}' in this channel."
     assert not any(one.method in ("PUT", "POST") for one in scene.pg.requests)
 
@@ -289,23 +289,23 @@ async def test_to_manage_messages_is_not_enough_for_the_bot_to_pin(scene: Scene)
     scene.pg.allow(scene.channel, "manage_messages")
     scene.changes += 1
     await scene.deny("pin_messages")
-    assert "I lack" in str(await scene.hands.pin(scene.asked, scene.question.id))
+    assert "I lack" in str(await scene.actions.pin(scene.asked, scene.question.id))
 
 
 async def test_the_owner_may_have_everything_done(scene: Scene) -> None:
     owner = replace(scene.asked, user_id=scene.pg.person("Ada"))
-    assert await scene.hands.pin(owner, scene.question.id) is None
+    assert await scene.actions.pin(owner, scene.question.id) is None
 
 
 @each
 async def test_who_has_left_has_nothing_done(scene: Scene, doing: Doing) -> None:
     gone = replace(scene.asked, user_id=404)
-    assert await doing(scene.hands, gone, scene.question.id) == REFUSALS[10007]
+    assert await doing(scene.actions, gone, scene.question.id) == REFUSALS[10007]
 
 
 @each
 async def test_where_nobody_asked_nothing_is_done(scene: Scene, doing: Doing) -> None:
-    assert await doing(scene.hands, NOBODY, scene.question.id) == CANNOT_READ
+    assert await doing(scene.actions, NOBODY, scene.question.id) == CANNOT_READ
 
 
 # What Discord refuses
@@ -314,14 +314,14 @@ async def test_where_nobody_asked_nothing_is_done(scene: Scene, doing: Doing) ->
 @pytest.mark.parametrize("doing", ["read", "react", "pin"], indirect=True)
 async def test_a_message_that_is_gone_is_told(scene: Scene, doing: Doing) -> None:
     scene.pg.delete(scene.question)
-    assert await doing(scene.hands, scene.asked, scene.question.id) == GONE
+    assert await doing(scene.actions, scene.asked, scene.question.id) == GONE
 
 
 async def test_a_channel_full_of_pins_is_told(scene: Scene) -> None:
     for number in range(MAX_PINS):
         message = scene.pg.post(scene.channel, scene.ben, str(number))
         scene.pg.world.channel(scene.channel).messages[message.id] = replace(message, pinned_at=1.0)
-    assert await scene.hands.pin(scene.asked, scene.question.id) == REFUSALS[30003]
+    assert await scene.actions.pin(scene.asked, scene.question.id) == REFUSALS[30003]
 
 
 @each
@@ -337,7 +337,7 @@ async def test_a_channel_full_of_pins_is_told(scene: Scene) -> None:
 )
 async def test_each_refusal_is_a_sentence(scene: Scene, doing: Doing, fault: dict[str, Any], told: str) -> None:
     scene.pg.faults.add("*", "/channels/", **fault)
-    assert await doing(scene.hands, scene.asked, scene.question.id) == told
+    assert await doing(scene.actions, scene.asked, scene.question.id) == told
 
 
 @each
@@ -347,5 +347,5 @@ async def test_a_discord_that_says_nothing_is_not_waited_for(
     monkeypatch.setattr(module, "CALL_SECONDS", 0.05)
     never = asyncio.Event()
     scene.pg.faults.add("GET", "/members/", delay_event=never)
-    assert await doing(scene.hands, scene.asked, scene.question.id) == UNSURE
+    assert await doing(scene.actions, scene.asked, scene.question.id) == UNSURE
     never.set()

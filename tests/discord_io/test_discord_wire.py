@@ -11,7 +11,7 @@ import pytest
 
 from discord_io.channel_history import answer_among, read_since
 from discord_io.discord_wire import DiscordWire
-from discord_io.streamed_reply import Post, Posted, PostError, Problem
+from discord_io.streamed_reply import Posted, PostError, Problem, StreamedReply
 from playground.model import Message
 from playground.server import Playground
 from tests.discord_io.posting import CARD
@@ -33,10 +33,10 @@ class Process(Bot):
         super().__init__()
         self._pg = pg
         self._question = question
-        self.post: Post | None = None
+        self.post: StreamedReply | None = None
 
-    def begin(self, adopted: Sequence[Posted] | None = None) -> Post:
-        self.post = Post(
+    def begin(self, adopted: Sequence[Posted] | None = None) -> StreamedReply:
+        self.post = StreamedReply(
             DiscordWire(self, self._pg.guild_id, self._question.channel_id),
             said(self._question.author.id, "what is it?", message_id=self._question.id),
             reply_to=lambda: self._question.id,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from discord_io.sent_texts import MAX_TEXTS, Said
+from discord_io.sent_texts import MAX_TEXTS, SentTexts
 
 
-def of(*texts: str) -> Said:
-    said = Said()
+def of(*texts: str) -> SentTexts:
+    said = SentTexts()
     for text in texts:
         said.add(text)
     return said

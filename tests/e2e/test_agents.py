@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.lives import kill, life, on_disk, open_stage
-from tests.support.remote_agent import RemoteAgent, Said, streamed, whole
+from tests.support.remote_agent import RemoteAgent, RemoteReply, streamed, whole
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply, StubModel
 
@@ -162,14 +162,14 @@ async def test_an_answer_in_pieces_is_shown_as_it_comes(scene: Scene, docs: Remo
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        (Said(status=500), "It cannot be reached, or broke off. Please ask again in a moment."),
-        (Said(status=429), "It is overloaded. Please ask again in a moment."),
-        (Said(status=401), "It is not set up correctly. Whoever runs me finds the reason in my log."),
+        (RemoteReply(status=500), "It cannot be reached, or broke off. Please ask again in a moment."),
+        (RemoteReply(status=429), "It is overloaded. Please ask again in a moment."),
+        (RemoteReply(status=401), "It is not set up correctly. Whoever runs me finds the reason in my log."),
         (whole(" "), "It had no answer to that. Please put it differently."),
     ],
 )
 async def test_an_agent_that_fails_costs_one_sentence_and_no_memory(
-    scene: Scene, docs: RemoteAgent, said: Said, sentence: str
+    scene: Scene, docs: RemoteAgent, said: RemoteReply, sentence: str
 ) -> None:
     docs.answers.append(said)
     answer = await scene.ask("Ada", "docs: how many days of holiday do I have?")
@@ -203,7 +203,7 @@ async def test_an_agent_that_is_gone_from_the_settings_is_kept_and_not_used(
         await stage.ask("Ada", "docs: how many days of holiday do I have?")
     async with life(stage):
         assert (await stage.answer_to(stage.say("Ada", "and how many can I keep?"))).content == FRANCE
-        await stage.bot.keeper.settled()
+        await stage.bot.snapshots.settled()
         assert on_disk(stage.folder, "conv-1")
     async with life(stage, **beside(tmp_path)):
         await stage.ask("Ada", "docs: and now?")

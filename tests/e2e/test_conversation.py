@@ -317,7 +317,7 @@ async def test_an_ignored_message_costs_nothing(
         await scene.at_rest()
         assert list(scene.pg.requests) == before
         assert not stub.requests
-        await scene.bot.keeper.settled()
+        await scene.bot.snapshots.settled()
         # When it was alive is noted by the clock, whatever is said.
         assert not on_disk(tmp_path / "state", "lunch")
         assert all(path.name.startswith(DATABASE) for path in _files_in(tmp_path / "state"))

@@ -15,7 +15,7 @@ from decider import Decision, Reason
 from followup.decision_log import FILE_NAME, DecisionFile
 from playground.model import Message
 from tests.support.lives import kill, life, open_stage
-from tests.support.remote_agent import RemoteAgent, Said, whole
+from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel
 from turns.ending_texts import SENTENCES
@@ -277,7 +277,7 @@ async def test_a_remote_agent_may_decline_though_its_file_says_nothing_of_that(
     agents.write_text(f'[[agent]]\nname = "docs"\nkind = "ums"\nurl = "{docs.url}"\nabout = "The handbook."\n')
     async with open_scene(stub, agents=agents) as scene:
         await scene.ask("Ada", "docs: how many holidays are there?")
-        docs.answers.append(Said(status=204))
+        docs.answers.append(RemoteReply(status=204))
         message = await asked(scene, who="Ada", text="what about Monday?")
         assert last_decision(scene, message).reason is Reason.DECLINED
         assert [body.get("may_decline") for body in docs.chats] == [None, True]

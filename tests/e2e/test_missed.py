@@ -87,7 +87,7 @@ async def test_a_followup_to_a_conversation_that_has_expired_by_now_is_answered(
         turn_back(scene, wall, 200)
         await scene.ask("Ada", "my cat is called Tim")
         bot.catch_up.beat()
-        bot.keeper.touch_process(ALIVE)
+        bot.snapshots.touch_process(ALIVE)
     turn_back(scene, wall, 190)
     followup = scene.say("Ada", "and what is it called?")
     wall.behind = 0
@@ -100,7 +100,7 @@ async def test_what_is_older_is_not_taken_up(scene: Scene, wall: Wall) -> None:
     async with life(scene):
         scene.bot.catch_up._clock = lambda: datetime.now(UTC) - timedelta(days=1)
         scene.bot.catch_up.beat()
-        scene.bot.keeper.touch_process(ALIVE)
+        scene.bot.snapshots.touch_process(ALIVE)
     turn_back(scene, wall, 320)
     old = scene.mention("Ada", "are you there?")
     wall.behind = 0

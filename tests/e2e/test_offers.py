@@ -60,7 +60,7 @@ def wait(scene: Scene, seconds: float) -> None:
     """Time passes, and at its end the pulse comes."""
     assert scene.clock
     scene.clock.advance(seconds)
-    scene.bot.initiative.pulse()
+    scene.bot.proactive_offers.pulse()
 
 
 async def unanswered(scene: Scene) -> Message:
@@ -172,7 +172,7 @@ async def test_a_question_counts_as_answered_once_the_agent_has_not_declined_it(
     async with life(stage):
         await offers(stage, "on")
         await stage.ask("Ada", "hello")
-        channel = stage.bot.parts.book.get(stage.pg.channel("general"))
+        channel = stage.bot.parts.offer_channels.get(stage.pg.channel("general"))
         assert channel
         stage.stub.replies.append(Reply("[silent]"))
         declined = stage.say("Ben", "does the library lend laptops to guests?")
@@ -238,14 +238,14 @@ async def test_an_offer_that_was_ignored_over_a_restart_goes(stage: Scene) -> No
 
 async def test_an_offer_that_was_left_behind_goes_with_the_first_click(scene: Scene) -> None:
     _, card = await offered(scene)
-    scene.bot.parts.book.drop(card.channel_id)
+    scene.bot.parts.offer_channels.drop(card.channel_id)
     assert (await scene.pg.reply_to(scene.press("Ben", card, "Yes, please"))).content == TOO_LATE
     await gone(scene, card)
 
 
 async def test_nothing_of_what_was_heard_is_written_to_disk(scene: Scene) -> None:
     await unanswered(scene)
-    await scene.bot.keeper.settled()
+    await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "certbot")
 
 
@@ -262,8 +262,8 @@ async def test_only_who_manages_the_channel_switches_offers(scene: Scene) -> Non
         await offers(scene, "off", "Ben")
     scene.pg.allow(general, "manage_channels", member=scene.pg.person("Ben"))
     assert "no longer" in await offers(scene, "off", "Ben")
-    assert not scene.bot.initiative.listens(general)
-    assert not len(scene.bot.parts.book)
+    assert not scene.bot.proactive_offers.listens(general)
+    assert not len(scene.bot.parts.offer_channels)
 
 
 async def test_status_says_how_many_were_made_and_when_the_next_can_come(scene: Scene) -> None:
@@ -288,7 +288,7 @@ async def test_a_talk_with_the_bot_keeps_it_from_offering(scene: Scene) -> None:
 async def test_a_reaction_to_the_bot_counts_as_taking_notice(scene: Scene) -> None:
     _, card = await offered(scene)
     wait(scene, TIMEOUT - 10)
-    machine = scene.bot.parts.book.open(card.channel_id).machine
+    machine = scene.bot.parts.offer_channels.open(card.channel_id).machine
     before = machine.last_interaction_at
     scene.pg.react(card, scene.pg.person("Chloe"), "👀")
     heard = scene.bot.wait_for("raw_reaction_add", timeout=5)
@@ -319,13 +319,13 @@ async def test_who_asked_not_to_be_read_is_offered_nothing(scene: Scene) -> None
 
 async def test_forget_takes_the_offer_and_the_question_with_it(scene: Scene) -> None:
     _, card = await offered(scene)
-    await scene.bot.keeper.settled()
+    await scene.bot.snapshots.settled()
     assert on_disk(scene.folder, "certbot")
     await use(scene, "Ben", "forget")
     await gone(scene, card)
-    await scene.bot.keeper.settled()
+    await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "certbot")
-    assert "certbot" not in str(scene.bot.parts.book.open(card.channel_id))
+    assert "certbot" not in str(scene.bot.parts.offer_channels.open(card.channel_id))
 
 
 async def test_no_more_than_the_days_number_is_offered(scene: Scene) -> None:
@@ -381,7 +381,9 @@ async def test_a_tour_is_a_talk_that_only_its_reader_sees(scene: Scene) -> None:
     card = await use(scene, "Ben", "tour")
     assert "**Ask me**" in card.content
     assert card.flags & EPHEMERAL
-    assert scene.bot.parts.book.open(scene.pg.channel("general")).machine.current_state is AgentStateV2.REACTIVE
+    assert (
+        scene.bot.parts.offer_channels.open(scene.pg.channel("general")).machine.current_state is AgentStateV2.REACTIVE
+    )
 
 
 async def use(scene: Scene, who: str, name: str) -> Message:
@@ -435,9 +437,9 @@ async def test_where_nothing_is_going_on_any_more_nothing_is_kept(stage: Scene) 
         for seconds in (TIMEOUT + 1, COOLDOWN):
             wait(stage, seconds)
         stage.bot.states.sweep()
-        assert not len(stage.bot.parts.book)
-        await stage.bot.keeper.settled()
-        assert not stage.bot.keeper.channels
+        assert not len(stage.bot.parts.offer_channels)
+        await stage.bot.snapshots.settled()
+        assert not stage.bot.snapshots.channels
 
 
 async def test_after_a_restart_an_answer_still_ends_the_offer(stage: Scene) -> None:
@@ -454,10 +456,10 @@ async def test_an_offer_that_was_posted_just_before_a_kill_is_found_again(stage:
     async with life(stage):
         await offers(stage, "on")
         _, card = await offered(stage)
-        channel = stage.bot.parts.book.open(card.channel_id)
+        channel = stage.bot.parts.offer_channels.open(card.channel_id)
         assert channel.offer
         channel.offer = replace(channel.offer, message_id=None)
-        stage.bot.parts.book.changed(channel)
+        stage.bot.parts.offer_channels.changed(channel)
         await kill(stage)
     async with life(stage):
         wait(stage, 300)

@@ -29,7 +29,7 @@ from tests.e2e.test_offers import (
 from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import texts
-from wiring import INITIATIVE
+from wiring import OFFERS
 
 __all__ = ["scene", "stage"]  # fixtures
 
@@ -60,17 +60,17 @@ async def test_a_document_that_cannot_be_used_keeps_the_bot_from_nothing(stage: 
     async with life(stage):
         await offers(stage, "on")
         _, card = await offered(stage)
-        stored = stage.bot.parts.book.stored(card.channel_id)
+        stored = stage.bot.parts.offer_channels.stored(card.channel_id)
         assert stored
         kept = json.loads(stored.to_json())
         BAD[name](kept)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(StoredChannel, "to_json", lambda _: json.dumps(kept).encode())
-            stage.bot.keeper.touch(INITIATIVE, card.channel_id)
-            await stage.bot.keeper.settled()
+            stage.bot.snapshots.touch(OFFERS, card.channel_id)
+            await stage.bot.snapshots.settled()
     async with life(stage):
         await stage.ask("Ada", "hello")
-        assert stage.journal.find("layer_refused") or stage.journal.find("machine_refused")
+        assert stage.journal.find("snapshot_refused") or stage.journal.find("machine_refused")
 
 
 @pytest.mark.usefixtures("impatient")
@@ -106,10 +106,10 @@ async def test_an_offer_from_before_a_kill_is_found_once_the_history_can_be_read
     async with life(stage):
         await offers(stage, "on")
         _, card = await offered(stage)
-        channel = stage.bot.parts.book.open(card.channel_id)
+        channel = stage.bot.parts.offer_channels.open(card.channel_id)
         assert channel.offer
         channel.offer = replace(channel.offer, message_id=None)
-        stage.bot.parts.book.changed(channel)
+        stage.bot.parts.offer_channels.changed(channel)
         await kill(stage)
     async with life(stage):
         stage.pg.faults.add("GET", "/messages", status=status, times=5)
@@ -136,11 +136,11 @@ async def test_words_that_were_edited_away_while_the_offer_was_posted_are_gone_f
     question = await unanswered(scene)
     wait(scene, 90)
     await scene.until(lambda: scene.bot.parts.offers.is_open(question.channel_id))
-    await scene.bot.keeper.settled()
+    await scene.bot.snapshots.settled()
     await scene.edit(question, "does anybody know how to bake bread with yeast?")
     gate.set()
     await scene.until(lambda: scene.journal.find("offered"))
-    await scene.bot.keeper.settled()
+    await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "certbot")
 
 
@@ -154,8 +154,8 @@ async def test_what_an_edited_question_quotes_is_not_kept(scene: Scene) -> None:
     await scene.until(lambda: scene.journal.find("offered"))
     await scene.edit(question, f"{QUESTION} I am on Debian")
     await scene.delete(first)
-    await scene.bot.keeper.settled()
-    assert "xyzzy" not in str(scene.bot.parts.book.open(question.channel_id))
+    await scene.bot.snapshots.settled()
+    assert "xyzzy" not in str(scene.bot.parts.offer_channels.open(question.channel_id))
     assert not on_disk(scene.folder, "xyzzy")
 
 
@@ -193,14 +193,14 @@ async def test_a_question_that_stands_as_it_did_is_still_offered_about(stage: Sc
 
 
 async def test_a_channel_that_was_left_does_not_take_its_successor_away(scene: Scene) -> None:
-    general, book = scene.pg.channel("general"), scene.bot.parts.book
-    before = book.open(general)
+    general, offer_channels = scene.pg.channel("general"), scene.bot.parts.offer_channels
+    before = offer_channels.open(general)
     before.is_busy = True  # the judge thinks
-    scene.bot.initiative.leave(general)
+    scene.bot.proactive_offers.leave(general)
     await offers(scene, "on")
     before.is_busy = False
-    book.plan(before)
-    assert scene.bot.initiative.listens(general)
+    offer_channels.plan(before)
+    assert scene.bot.proactive_offers.listens(general)
 
 
 async def test_why_after_an_offer_was_taken_up(scene: Scene) -> None:

@@ -15,7 +15,7 @@ from discord_io.prompt_cards import EXPIRED
 from playground.model import Message
 from tests.e2e.test_trip import ADDED, asked_which, current
 from tests.support.clock import FakeClock
-from tests.support.lives import in_layers, kill, life, on_disk, open_stage
+from tests.support.lives import in_snapshots, kill, life, on_disk, open_stage
 from tests.support.scene import Scene
 from tests.support.stub_model import Body, Call, Reply, StubModel
 
@@ -60,7 +60,7 @@ async def test_an_expired_conversation_does_not(stub: StubModel, tmp_path: Path)
         clock.advance(121)
         async with life(scene):
             assert not (await scene.decision(scene.say("Ada", "and what is it called?"))).respond
-        assert not in_layers(scene.folder, "Tim")
+        assert not in_snapshots(scene.folder, "Tim")
 
 
 async def test_edits_and_deletions_reach_what_was_said_before(scene: Scene) -> None:
@@ -212,7 +212,7 @@ async def test_a_long_answer_that_is_ready_is_posted_to_its_end_without_the_mode
         held = sent.add("POST", "/messages$", delay_event=asyncio.Event())
         question = scene.mention("Ada", "tell me all")
         await scene.until(lambda: held.hits and all(fault.hits for fault in earlier))
-        await scene.until(lambda: (turn := scene.bot.parts.ledger.of(question.channel_id).turn) and turn.ready)
+        await scene.until(lambda: (turn := scene.bot.parts.pending.of(question.channel_id).turn) and turn.ready)
         await kill(scene)
     async with life(scene):
         await scene.answer_to(question)

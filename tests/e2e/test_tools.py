@@ -16,7 +16,7 @@ from commands import NOT_YOURS, TOO_LATE
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
 from tests.support.clock import FakeClock
-from tests.support.lives import in_layers, kill, life, on_disk, open_stage
+from tests.support.lives import in_snapshots, kill, life, on_disk, open_stage
 from tests.support.scene import Scene
 from tests.support.stub_model import Call, Reply, StubModel
 
@@ -193,7 +193,7 @@ async def test_what_was_read_is_not_kept_behind_the_answer(scene: Scene) -> None
     said = scene.say("Chloe", "lunch is at bluebell", channel="random")
     scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply("I know.")])
     await scene.ask("Ben", "when is lunch?")
-    await scene.bot.keeper.settled()
+    await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "bluebell")
     await scene.ask("Ben", "and now?")
     assert tool_results(scene.stub.requests[-1]) == [NOT_KEPT]
@@ -217,13 +217,13 @@ async def test_what_is_taken_back_comes_back_with_no_restart(stage: Scene, when:
         if when == "while the model speaks":
             await taken_back(stage, said, how)
         spoken.set()
-        await stage.until(lambda: (turn := stage.bot.parts.ledger.of(said.channel_id).turn) and turn.ready)
+        await stage.until(lambda: (turn := stage.bot.parts.pending.of(said.channel_id).turn) and turn.ready)
         if when == "while the answer is posted":
-            await stage.bot.keeper.settled()
-            assert in_layers(stage.folder, "bluebell")
+            await stage.bot.snapshots.settled()
+            assert in_snapshots(stage.folder, "bluebell")
             await taken_back(stage, said, how)
-        await stage.bot.keeper.settled()
-        assert not in_layers(stage.folder, "bluebell")
+        await stage.bot.snapshots.settled()
+        assert not in_snapshots(stage.folder, "bluebell")
         await kill(stage)
     posted.set()
     async with life(stage):
@@ -268,7 +268,7 @@ async def test_a_question_deleted_while_the_bot_is_away_comes_back_with_no_answe
             await stage.until(lambda: len(stub.requests) == 2)
             stage.pg.faults.add("POST", r"/messages$", delay_event=posted)
             stage.pg.faults.add("PATCH", r"/messages/\d+$", delay_event=posted)
-            await stage.until(lambda: (turn := stage.bot.parts.ledger.of(asked.channel_id).turn) and turn.ready)
+            await stage.until(lambda: (turn := stage.bot.parts.pending.of(asked.channel_id).turn) and turn.ready)
             await kill(stage)
         stage.pg.delete(secret)
         clock.advance(150)
@@ -328,8 +328,8 @@ async def test_what_is_taken_back_elsewhere_while_the_model_speaks_is_not_kept(s
     await taken_back(scene, said, what)
     gate.set()
     await scene.answer_to(question)
-    await scene.bot.keeper.settled()
-    assert not in_layers(scene.folder, "bluebell")
+    await scene.bot.snapshots.settled()
+    assert not in_snapshots(scene.folder, "bluebell")
 
 
 async def test_what_was_found_and_is_edited_away_stays_nowhere(scene: Scene) -> None:
@@ -340,10 +340,10 @@ async def test_what_was_found_and_is_edited_away_stays_nowhere(scene: Scene) -> 
     sure = Call("ask_confirmation", '{"question": "Shall I say it here?"}')
     scene.stub.replies.extend([call("search_history", words="wifi password"), Reply(calls=(sure,))])
     await scene.ask("Ben", "where is the wifi password?")
-    await scene.bot.keeper.settled()
-    assert in_layers(scene.folder, "bluebell")
+    await scene.bot.snapshots.settled()
+    assert in_snapshots(scene.folder, "bluebell")
     await scene.edit(said, "forget that")
-    await scene.bot.keeper.settled()
+    await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "bluebell")
 
 
@@ -402,10 +402,10 @@ async def test_what_was_read_elsewhere_and_is_deleted_there_stays_nowhere(scene:
     sure = Call("ask_confirmation", '{"question": "Shall I say it here?"}')
     scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply(calls=(sure,))])
     await scene.ask("Ben", "when is lunch?")
-    await scene.bot.keeper.settled()
+    await scene.bot.snapshots.settled()
     assert on_disk(scene.folder, "bluebell")
     await scene.delete(said)
-    await scene.bot.keeper.settled()
+    await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "bluebell")
 
 
@@ -419,6 +419,6 @@ async def test_what_a_run_keeps_goes_once_nobody_is_waited_for(scene: Scene) -> 
     assert not scene.bot.conversations.let_go(scene.bot.parts.is_waiting)
     scene.bot.states.clear_awaiting(question.channel_id)
     assert scene.bot.conversations.let_go(scene.bot.parts.is_waiting) == [question.channel_id]
-    scene.bot.keeper.purge(question.channel_id)
-    await scene.bot.keeper.settled()
-    assert not in_layers(scene.folder, "bluebell")
+    scene.bot.snapshots.purge(question.channel_id)
+    await scene.bot.snapshots.settled()
+    assert not in_snapshots(scene.folder, "bluebell")

@@ -152,11 +152,11 @@ async def test_typing_gives_its_user_more_time_and_nobody_else(stub: StubModel) 
 async def test_a_click_is_stored_before_its_card_says_that_it_counts(scene: Scene) -> None:
     """After a kill nobody could read it again."""
     card = await asked_which(scene)
-    await scene.bot.keeper.settled()
+    await scene.bot.snapshots.settled()
     disk = threading.Event()
-    scene.bot.keeper._writer._queue(disk.wait)
+    scene.bot.snapshots._writer._queue(disk.wait)
     click = scene.press("Ada", card, "2.")
-    await scene.until(lambda: scene.bot.parts.ledger.of(card.channel_id).questions or None)
+    await scene.until(lambda: scene.bot.parts.pending.of(card.channel_id).questions or None)
     await asyncio.sleep(0)
     assert click.callback is None
     disk.set()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.week.checks import DAY, TIMEOUT, Outcome, check, outcome
-from bench.week.record import Answer, Asked, Kind, Record, Replied, Said, Shown
+from bench.week.record import Answer, Asked, Kind, PersonsMessage, Record, Replied, Shown
 from bench.week.week import MONDAY, spend_week
 from playground.model import SILENT, Message, User
 from tests.support.stub_model import StubModel
@@ -101,7 +101,7 @@ def test_an_offer_that_nobody_asked_for() -> None:
 )
 def test_an_offer_during_a_fast_exchange(before: tuple[float, ...], is_wrong: bool) -> None:
     fast = record(ignored(NOON))
-    fast.said = {number: Said(NOON - seconds, CHLOE.id) for number, seconds in enumerate(before)}
+    fast.said = {number: PersonsMessage(NOON - seconds, CHLOE.id) for number, seconds in enumerate(before)}
     assert wrong(fast) == ({"offers during fast exchanges"} if is_wrong else set())
     for said in fast.said.values():
         said.gone_at = NOON - 1

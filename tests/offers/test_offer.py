@@ -6,7 +6,7 @@ from pathlib import Path
 
 from offers.offer import LABELS, Offer, Reply, read_reply
 from tests.support.clock import NOON
-from tests.support.offers import note_at, occasion
+from tests.support.offers import note_at, opportunity
 from tests.support.people import ANNA, GUILD, said
 from tests.support.phrases import labelled
 
@@ -33,13 +33,13 @@ def test_the_quick_replies_stand_in_their_order() -> None:
 
 def test_an_offer_is_about_its_question_or_about_what_its_note_goes_back_to() -> None:
     question = said(ANNA)
-    about = Offer("o1", occasion(question), NOON, GUILD, "Shall I try?")
+    about = Offer("o1", opportunity(question), NOON, GUILD, "Shall I try?")
     assert (about.subject_id, about.user_id) == (question.message_id, ANNA)
     note = note_at(NOON, source_id=77)
-    assert Offer("o1", occasion(note=note), NOON, GUILD, note.text).subject_id == 77
-    assert Offer("o1", occasion(), NOON, GUILD, "?").subject_id == 0
+    assert Offer("o1", opportunity(note=note), NOON, GUILD, note.text).subject_id == 77
+    assert Offer("o1", opportunity(), NOON, GUILD, "?").subject_id == 0
 
 
 def test_an_offer_that_was_taken_up_still_says_what_it_was() -> None:
-    offer = Offer("o1", occasion(said(ANNA)), NOON, GUILD, "Shall I try?")
+    offer = Offer("o1", opportunity(said(ANNA)), NOON, GUILD, "Shall I try?")
     assert offer.taken_up == "Shall I try?\n-# ✓ Yes, please"

@@ -13,7 +13,7 @@ from offers.offer_channels import ANY, MAX_LOOKS, MAX_NOTES, MAX_OFFERED, MOMENT
 from offers.offer_limits import OfferLimits
 from state.proactive import SessionState
 from tests.support.clock import NOON, FakeClock
-from tests.support.offers import note_at, occasion
+from tests.support.offers import note_at, opportunity
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -44,7 +44,7 @@ class At:
         return None if at is None else (at - self.clock()).total_seconds()
 
     def make(self, offer: Offer | None = None) -> Offer:
-        offer = offer or Offer("o1", occasion(said(ANNA)), self.clock(), GUILD, "Shall I?")
+        offer = offer or Offer("o1", opportunity(said(ANNA)), self.clock(), GUILD, "Shall I?")
         self.channel.made_one(offer, self.clock())
         return offer
 
@@ -245,7 +245,7 @@ def test_notes_about_nothing_do_not_displace_each_other(at: At) -> None:
 def test_an_offer_takes_its_note_and_no_other(at: At) -> None:
     due, later = note_at(EVENING), note_at(EVENING + HOUR)
     at.channel.notes = [due, later]
-    at.make(Offer("o1", occasion(note=due), EVENING, GUILD, due.text))
+    at.make(Offer("o1", opportunity(note=due), EVENING, GUILD, due.text))
     assert at.channel.notes == [later]
     assert due.source_id in at.channel.offered
 
@@ -255,7 +255,7 @@ def test_what_was_answered_or_offered_about_is_not_unanswered(at: At) -> None:
     for message in messages:
         at.channel.recent.heard(message, at.clock())
     assert at.channel.unanswered == messages[::-1], "newest first"
-    at.make(Offer("o1", occasion(messages[0]), EVENING, GUILD, "Shall I?"))
+    at.make(Offer("o1", opportunity(messages[0]), EVENING, GUILD, "Shall I?"))
     at.channel.not_again(messages[2].message_id)
     at.channel.recent.mark_answered(messages[1].message_id)
     assert at.channel.unanswered == [messages[3]]
@@ -312,36 +312,36 @@ class Kept:
 
     def __init__(self, limits: OfferLimits | None = None) -> None:
         self.clock = FakeClock()
-        self.book = OfferChannels(limits or OfferLimits(), clock=self.clock, on_change=self._changed)
+        self.offer_channels = OfferChannels(limits or OfferLimits(), clock=self.clock, on_change=self._changed)
         self.disk: set[int] = set()
         self.changes = 0
 
     def _changed(self, channel_id: int) -> None:
         self.changes += 1
-        (self.disk.add if self.book.stored(channel_id) else self.disk.discard)(channel_id)
+        (self.disk.add if self.offer_channels.stored(channel_id) else self.disk.discard)(channel_id)
 
     def open(self, channel_id: int = CHANNEL, *, on: bool = True) -> OfferChannel:
-        channel = self.book.open(channel_id, GUILD)
+        channel = self.offer_channels.open(channel_id, GUILD)
         channel.is_on = on
-        self.book.changed(channel)
+        self.offer_channels.changed(channel)
         return channel
 
     def talk(self, channel_id: int = CHANNEL) -> OfferChannel:
         """A talk in a channel where offers are off."""
-        channel = self.book.open(channel_id, GUILD)
+        channel = self.offer_channels.open(channel_id, GUILD)
         channel.machine.transition_to_reactive()
-        self.book.changed(channel)
+        self.offer_channels.changed(channel)
         return channel
 
     def look(self, seconds: float) -> list[int]:
         """Time passes; the ids of the channels that are due then, which notice the time."""
         self.clock.advance(seconds)
-        due = self.book.due(self.clock())
+        due = self.offer_channels.due(self.clock())
         for channel in due:
             if channel.tick():
-                self.book.changed(channel)
+                self.offer_channels.changed(channel)
             channel.looked(self.clock())
-            self.book.plan(channel)
+            self.offer_channels.plan(channel)
         return [channel.channel_id for channel in due]
 
 
@@ -351,32 +351,32 @@ def kept() -> Kept:
 
 
 def test_a_channel_is_opened_once(kept: Kept) -> None:
-    assert kept.book.get(CHANNEL) is None
-    channel = kept.book.open(CHANNEL, GUILD)
-    assert kept.book.open(CHANNEL) is channel is kept.book.get(CHANNEL)
-    assert (channel.guild_id, channel.is_on, len(kept.book)) == (GUILD, False, 1)
+    assert kept.offer_channels.get(CHANNEL) is None
+    channel = kept.offer_channels.open(CHANNEL, GUILD)
+    assert kept.offer_channels.open(CHANNEL) is channel is kept.offer_channels.get(CHANNEL)
+    assert (channel.guild_id, channel.is_on, len(kept.offer_channels)) == (GUILD, False, 1)
 
 
 def test_the_guild_is_taken_where_it_becomes_known(kept: Kept) -> None:
-    assert kept.book.open(CHANNEL).guild_id == 0
-    assert kept.book.open(CHANNEL, GUILD).guild_id == GUILD
-    assert kept.book.open(CHANNEL).guild_id == GUILD
+    assert kept.offer_channels.open(CHANNEL).guild_id == 0
+    assert kept.offer_channels.open(CHANNEL, GUILD).guild_id == GUILD
+    assert kept.offer_channels.open(CHANNEL).guild_id == GUILD
 
 
 def test_its_machine_has_the_channels_timeouts(kept: Kept) -> None:
-    machine = Kept(OfferLimits(30, 40)).book.open(CHANNEL).machine
+    machine = Kept(OfferLimits(30, 40)).offer_channels.open(CHANNEL).machine
     assert (machine.interaction_timeout_s, machine.cooldown_period_s) == (30, 40)
     assert machine.session_id == str(CHANNEL)
     assert machine.last_interaction_at == kept.clock().timestamp()
 
 
 def test_a_channel_at_rest_is_not_kept(kept: Kept) -> None:
-    kept.book.plan(kept.book.open(CHANNEL))
-    assert len(kept.book) == 0
+    kept.offer_channels.plan(kept.offer_channels.open(CHANNEL))
+    assert len(kept.offer_channels) == 0
     kept.open()
-    assert (len(kept.book), kept.disk) == (1, {CHANNEL})
+    assert (len(kept.offer_channels), kept.disk) == (1, {CHANNEL})
     kept.open(on=False)
-    assert (len(kept.book), kept.disk) == (0, set())
+    assert (len(kept.offer_channels), kept.disk) == (0, set())
 
 
 def test_a_talk_is_forgotten_after_its_timeout_and_cooldown_on_disk_too(kept: Kept) -> None:
@@ -386,22 +386,22 @@ def test_a_talk_is_forgotten_after_its_timeout_and_cooldown_on_disk_too(kept: Ke
     assert kept.disk == {CHANNEL}
     assert kept.look(1_799) == []
     assert kept.look(1) == [CHANNEL]
-    assert (kept.book.get(CHANNEL), kept.disk) == (None, set())
+    assert (kept.offer_channels.get(CHANNEL), kept.disk) == (None, set())
 
 
 def test_a_channel_that_was_left_is_gone_and_its_offer_with_it(kept: Kept) -> None:
     channel = kept.open()
-    kept.book.drop(CHANNEL)
-    assert (len(kept.book), kept.disk, channel.offer) == (0, set(), None)
+    kept.offer_channels.drop(CHANNEL)
+    assert (len(kept.offer_channels), kept.disk, channel.offer) == (0, set(), None)
     before = kept.changes
-    kept.book.drop(CHANNEL)
+    kept.offer_channels.drop(CHANNEL)
     assert kept.changes == before
 
 
 def test_what_is_due_is_found_without_looking_at_the_others(kept: Kept) -> None:
     for channel_id in range(1, 1_001):
         kept.open(channel_id).look_at(kept.clock() + timedelta(seconds=channel_id))
-        kept.book.plan(kept.book.open(channel_id))
+        kept.offer_channels.plan(kept.offer_channels.open(channel_id))
     assert kept.look(0.5) == []
     assert kept.look(2.5) == [1, 2, 3]
     assert kept.look(0) == []
@@ -421,62 +421,62 @@ def test_a_clock_that_is_set_forward_ends_things_early_and_no_more(kept: Kept) -
     kept.talk()
     kept.look(10)
     assert kept.look(3_600) == [CHANNEL]
-    assert kept.book.open(CHANNEL).machine.thinking.cooldown_active
+    assert kept.offer_channels.open(CHANNEL).machine.thinking.cooldown_active
     assert kept.look(-3_600) == [CHANNEL]
     assert kept.look(1_799) == []
     assert kept.look(1) == [CHANNEL]
-    assert len(kept.book) == 0
+    assert len(kept.offer_channels) == 0
 
 
 def test_a_channel_of_which_nothing_is_known_is_not_stored(kept: Kept) -> None:
-    assert kept.book.stored(CHANNEL) is None
-    kept.book.open(CHANNEL)
-    assert kept.book.stored(CHANNEL) is None
+    assert kept.offer_channels.stored(CHANNEL) is None
+    kept.offer_channels.open(CHANNEL)
+    assert kept.offer_channels.stored(CHANNEL) is None
 
 
 def test_channels_that_are_switched_off_again_leave_nothing_planned_either(kept: Kept) -> None:
     for channel_id in range(1, 1_001):
         kept.open(channel_id).look_at(kept.clock() + timedelta(seconds=90))
-        kept.book.plan(kept.book.open(channel_id))
-    assert len(kept.book) == 1_000
+        kept.offer_channels.plan(kept.offer_channels.open(channel_id))
+    assert len(kept.offer_channels) == 1_000
     for channel_id in range(1, 1_001):
         kept.open(channel_id, on=False)
-    assert (len(kept.book), kept.disk) == (0, set())
+    assert (len(kept.offer_channels), kept.disk) == (0, set())
     assert kept.look(90) == []
-    assert len(kept.book._heap) == 0
+    assert len(kept.offer_channels._heap) == 0
 
 
 def test_ten_thousand_talks_leave_nothing_once_their_cooldown_is_over(kept: Kept) -> None:
     for channel_id in MANY:
         kept.talk(channel_id)
     kept.look(601)
-    assert len(kept.book) == len(MANY)
+    assert len(kept.offer_channels) == len(MANY)
     kept.look(1_800)
-    assert (len(kept.book), len(kept.book._heap), len(kept.disk)) == (0, 0, 0)
+    assert (len(kept.offer_channels), len(kept.offer_channels._heap), len(kept.disk)) == (0, 0, 0)
 
 
 def test_a_channel_is_checked_once_at_the_earliest_time_it_was_given(kept: Kept) -> None:
     channel = kept.open()
     for seconds in (30, 10, 20, 40, 10):
-        kept.book.wake(channel, kept.clock() + timedelta(seconds=seconds))
-    kept.book.wake(channel, None)
-    due = [len(kept.book.due(kept.clock() + timedelta(seconds=seconds))) for seconds in (9, 10, 30, 100)]
+        kept.offer_channels.wake(channel, kept.clock() + timedelta(seconds=seconds))
+    kept.offer_channels.wake(channel, None)
+    due = [len(kept.offer_channels.due(kept.clock() + timedelta(seconds=seconds))) for seconds in (9, 10, 30, 100)]
     assert due == [0, 1, 0, 0], "the times after the earliest are no more"
 
 
 def test_a_later_time_counts_once_the_earlier_has_been(kept: Kept) -> None:
     channel, start = kept.open(), kept.clock()
     for seconds in (30, 10):
-        kept.book.wake(channel, start + timedelta(seconds=seconds))
-    assert kept.book.due(start + timedelta(seconds=10)) == [channel]
-    kept.book.wake(channel, start + timedelta(seconds=50))
-    assert kept.book.due(start + timedelta(seconds=30)) == [], "a stale time is none"
-    assert kept.book.due(start + timedelta(seconds=50)) == [channel]
+        kept.offer_channels.wake(channel, start + timedelta(seconds=seconds))
+    assert kept.offer_channels.due(start + timedelta(seconds=10)) == [channel]
+    kept.offer_channels.wake(channel, start + timedelta(seconds=50))
+    assert kept.offer_channels.due(start + timedelta(seconds=30)) == [], "a stale time is none"
+    assert kept.offer_channels.due(start + timedelta(seconds=50)) == [channel]
 
 
 def test_what_is_planned_stays_as_small_as_there_are_channels_however_often_one_is_woken(kept: Kept) -> None:
     channels = [kept.open(channel_id) for channel_id in range(5)]
     for seconds in range(10_000, 0, -1):
-        kept.book.wake(channels[seconds % 5], kept.clock() + timedelta(seconds=seconds))
-    assert len(kept.book._heap) <= 20
-    assert len(kept.book.due(kept.clock() + timedelta(seconds=5))) == 5
+        kept.offer_channels.wake(channels[seconds % 5], kept.clock() + timedelta(seconds=seconds))
+    assert len(kept.offer_channels._heap) <= 20
+    assert len(kept.offer_channels.due(kept.clock() + timedelta(seconds=5))) == 5

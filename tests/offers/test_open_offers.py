@@ -102,7 +102,7 @@ async def test_it_links_the_channel_as_a_new_conversation(desk: Desk) -> None:
 
 async def test_a_note_is_offered_in_its_own_words(desk: Desk) -> None:
     await desk.on()
-    desk.initiative.note(CHANNEL, note_at(NOON + timedelta(hours=3), text="How was {link}, the burger?"))
+    desk.proactive_offers.note(CHANNEL, note_at(NOON + timedelta(hours=3), text="How was {link}, the burger?"))
     await desk.wait(3 * 3_600)
     (text,) = desk.wire.standing.values()
     assert text.startswith(f"<@{ANNA}>, How was ")
@@ -130,9 +130,9 @@ async def test_one_that_cannot_be_posted_any_more_is_not_withdrawn_twice(desk: D
     question = desk.ask()
     desk.wire.problems.append(Problem.UNREACHABLE)
     desk.clock.advance(90)
-    desk.initiative.pulse()
+    desk.proactive_offers.pulse()
     await asyncio.sleep(0)
-    desk.initiative.messages_gone(CHANNEL, [question.message_id])
+    desk.proactive_offers.messages_gone(CHANNEL, [question.message_id])
     await settle()
     assert outcomes(logs) == ["withdrawn"]
 
@@ -170,7 +170,7 @@ async def test_nothing_is_posted_where_a_cooldown_began_meanwhile(desk: Desk) ->
     assert desk.cooldown
     before = len(desk.wire.offered)
     offer = desk.shown[0][1]
-    await desk.offers.make(desk.channel, offer.occasion)
+    await desk.offers.make(desk.channel, offer.opportunity)
     assert (desk.channel.offer, len(desk.wire.offered)) == (None, before)
 
 
@@ -237,15 +237,15 @@ def late(desk: Desk) -> None:
 
 
 ENDS: dict[str, tuple[Change, str]] = {
-    "deleted": (lambda desk: desk.initiative.messages_gone(CHANNEL, [desk.channel.offered[-1]]), "withdrawn"),
-    "switched off": (lambda desk: desk.initiative.switch_off(CHANNEL), "not_here"),
+    "deleted": (lambda desk: desk.proactive_offers.messages_gone(CHANNEL, [desk.channel.offered[-1]]), "withdrawn"),
+    "switched off": (lambda desk: desk.proactive_offers.switch_off(CHANNEL), "not_here"),
     "answered": (lambda desk: desk.hear(BEN, "certbot renew"), "overtaken"),
     "answered by another bot": (
-        lambda desk: desk.initiative.dealt_with(CHANNEL, desk.channel.offered[-1]),
+        lambda desk: desk.proactive_offers.dealt_with(CHANNEL, desk.channel.offered[-1]),
         "overtaken",
     ),
-    "forgotten": (lambda desk: desk.initiative.forget(CHANNEL, ANNA), "withdrawn"),
-    "asked us": (lambda desk: desk.initiative.answered(CHANNEL, GUILD, said(ANNA, "hey")), "overtaken"),
+    "forgotten": (lambda desk: desk.proactive_offers.forget(CHANNEL, ANNA), "withdrawn"),
+    "asked us": (lambda desk: desk.proactive_offers.answered(CHANNEL, GUILD, said(ANNA, "hey")), "overtaken"),
     "timed out": (late, "ignored"),
 }
 
@@ -280,17 +280,17 @@ async def test_what_ends_while_it_is_being_stored_is_never_posted(desk: Desk, ho
 
 async def test_what_is_left_while_it_is_being_posted_is_removed_once(desk: Desk) -> None:
     message_id = await posting(desk)
-    desk.initiative.leave(CHANNEL)
+    desk.proactive_offers.leave(CHANNEL)
     await answer_comes(desk)
     assert (desk.wire.deleted, desk.shown) == ([message_id], [])
-    assert (desk.book.get(CHANNEL), desk.disk) == (None, {})
+    assert (desk.offer_channels.get(CHANNEL), desk.disk) == (None, {})
     await desk.wait(86_400, step=600)
     assert len(desk.wire.offered) == 1
 
 
 async def test_a_channel_that_is_taken_up_anew_while_an_old_offer_is_posted_is_not_confused(desk: Desk) -> None:
     message_id = await posting(desk)
-    desk.initiative.leave(CHANNEL)
+    desk.proactive_offers.leave(CHANNEL)
     await desk.on()
     await answer_comes(desk)
     assert desk.wire.deleted == [message_id]

@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from offers.offer import Occasion
+from offers.offer import Opportunity
 from offers.offer_channels import MAX_LOOKS, OfferChannel
 from offers.offer_limits import OfferLimits
 from offers.proactive_offers import NOT_READY, OVER_BUDGET, PULSE_SECONDS, OffersStatus
@@ -56,10 +56,10 @@ def state(desk: Desk) -> AgentStateV2:
 
 
 async def test_nothing_is_heard_or_offered_where_nobody_switched_it_on(desk: Desk) -> None:
-    assert not desk.initiative.listens(CHANNEL)
+    assert not desk.proactive_offers.listens(CHANNEL)
     desk.ask()
     await desk.wait(HOUR, step=30)
-    assert (offers(desk), len(desk.book), desk.disk) == (0, 0, {})
+    assert (offers(desk), len(desk.offer_channels), desk.disk) == (0, 0, {})
 
 
 async def test_an_unanswered_question_has_an_offer_made_after_90_seconds(desk: Desk) -> None:
@@ -110,16 +110,16 @@ async def test_who_is_answered_or_done_is_offered_nothing(desk: Desk, who: int, 
 
 
 GONE: dict[str, Callable[[Desk, MessageRecord], object]] = {
-    "deleted": lambda desk, q: desk.initiative.messages_gone(CHANNEL, [q.message_id]),
-    "forgotten": lambda desk, _: desk.initiative.forget(CHANNEL, ANNA),
-    "all forgotten": lambda desk, _: desk.initiative.forget(CHANNEL, None),
-    "another bot": lambda desk, q: desk.initiative.dealt_with(CHANNEL, q.message_id),
-    "our answer": lambda desk, q: desk.initiative.answered(CHANNEL, GUILD, q),
-    "edited": lambda desk, q: desk.initiative.revised(
+    "deleted": lambda desk, q: desk.proactive_offers.messages_gone(CHANNEL, [q.message_id]),
+    "forgotten": lambda desk, _: desk.proactive_offers.forget(CHANNEL, ANNA),
+    "all forgotten": lambda desk, _: desk.proactive_offers.forget(CHANNEL, None),
+    "another bot": lambda desk, q: desk.proactive_offers.dealt_with(CHANNEL, q.message_id),
+    "our answer": lambda desk, q: desk.proactive_offers.answered(CHANNEL, GUILD, q),
+    "edited": lambda desk, q: desk.proactive_offers.revised(
         CHANNEL, said(ANNA, "I see", q.timestamp, message_id=q.message_id)
     ),
-    "left": lambda desk, _: desk.initiative.leave(CHANNEL),
-    "switched off": lambda desk, _: desk.initiative.switch_off(CHANNEL),
+    "left": lambda desk, _: desk.proactive_offers.leave(CHANNEL),
+    "switched off": lambda desk, _: desk.proactive_offers.switch_off(CHANNEL),
 }
 
 
@@ -136,7 +136,7 @@ async def test_nothing_is_offered_about_what_is_gone_or_dealt_with(desk: Desk, h
 async def test_what_we_answer_is_answered(desk: Desk) -> None:
     await desk.on()
     question = desk.ask()
-    desk.initiative.answered(CHANNEL, GUILD, question)
+    desk.proactive_offers.answered(CHANNEL, GUILD, question)
     assert question not in desk.channel.unanswered
 
 
@@ -144,20 +144,20 @@ async def test_a_message_that_becomes_a_question_by_an_edit_has_an_offer_made(de
     await desk.on()
     message = desk.ask("does anybody")
     desk.clock.advance(20)
-    desk.initiative.revised(CHANNEL, said(ANNA, QUESTION, message.timestamp, message_id=message.message_id))
+    desk.proactive_offers.revised(CHANNEL, said(ANNA, QUESTION, message.timestamp, message_id=message.message_id))
     await desk.wait(70)
     assert offers(desk) == 1
 
 
 async def test_an_edit_where_nothing_is_listened_to_leaves_nothing(desk: Desk) -> None:
-    desk.initiative.revised(CHANNEL, said(ANNA, QUESTION))
-    assert len(desk.book) == 0
-    desk.initiative.clicked(CHANNEL, GUILD)
-    desk.initiative.revised(CHANNEL, said(ANNA, QUESTION))
+    desk.proactive_offers.revised(CHANNEL, said(ANNA, QUESTION))
+    assert len(desk.offer_channels) == 0
+    desk.proactive_offers.clicked(CHANNEL, GUILD)
+    desk.proactive_offers.revised(CHANNEL, said(ANNA, QUESTION))
     assert list(desk.channel.messages) == []
     await desk.wait(601)
     await desk.wait(COOLDOWN)
-    assert (offers(desk), len(desk.book)) == (0, 0)
+    assert (offers(desk), len(desk.offer_channels)) == (0, 0)
 
 
 # OfferLimits, each by its reason
@@ -172,7 +172,7 @@ def long_cooldown(desk: Desk) -> None:
 
 def talk(desk: Desk) -> None:
     """Ben talks with us."""
-    desk.initiative.answered(CHANNEL, GUILD, said(BEN, at=desk.clock()))
+    desk.proactive_offers.answered(CHANNEL, GUILD, said(BEN, at=desk.clock()))
 
 
 def three_today(desk: Desk) -> None:
@@ -321,9 +321,9 @@ async def test_an_open_offer_goes_when_its_time_is_over_and_not_before(desk: Des
 @pytest.mark.parametrize(
     "interact",
     [
-        lambda desk: desk.initiative.reacted(CHANNEL),
+        lambda desk: desk.proactive_offers.reacted(CHANNEL),
         talk,
-        lambda desk: desk.initiative.clicked(CHANNEL, GUILD),
+        lambda desk: desk.proactive_offers.clicked(CHANNEL, GUILD),
     ],
 )
 async def test_an_interaction_keeps_an_open_offer_open(desk: Desk, interact: Change) -> None:
@@ -343,19 +343,19 @@ ENDS: dict[str, tuple[Callable[[Desk, int], object], str]] = {
         "overtaken",
     ),
     "an answer": (lambda desk, _: desk.hear(BEN, "try certbot renew"), "overtaken"),
-    "another bot, a thread": (lambda desk, q: desk.initiative.dealt_with(CHANNEL, q), "overtaken"),
+    "another bot, a thread": (lambda desk, q: desk.proactive_offers.dealt_with(CHANNEL, q), "overtaken"),
     "solved": (lambda desk, _: desk.hear(ANNA, "nvm, solved it"), "overtaken"),
     "marked solved": (
-        lambda desk, q: desk.initiative.revised(CHANNEL, said(ANNA, f"[SOLVED] {QUESTION}", message_id=q)),
+        lambda desk, q: desk.proactive_offers.revised(CHANNEL, said(ANNA, f"[SOLVED] {QUESTION}", message_id=q)),
         "overtaken",
     ),
-    "deleted": (lambda desk, q: desk.initiative.messages_gone(CHANNEL, {q, 5}), "withdrawn"),
-    "forgotten": (lambda desk, _: desk.initiative.forget(CHANNEL, ANNA), "withdrawn"),
-    "all forgotten": (lambda desk, _: desk.initiative.forget(CHANNEL, None), "withdrawn"),
-    "switched off": (lambda desk, _: desk.initiative.switch_off(CHANNEL), "not_here"),
-    "asked us": (lambda desk, _: desk.initiative.answered(CHANNEL, GUILD, said(ANNA, "hey")), "overtaken"),
+    "deleted": (lambda desk, q: desk.proactive_offers.messages_gone(CHANNEL, {q, 5}), "withdrawn"),
+    "forgotten": (lambda desk, _: desk.proactive_offers.forget(CHANNEL, ANNA), "withdrawn"),
+    "all forgotten": (lambda desk, _: desk.proactive_offers.forget(CHANNEL, None), "withdrawn"),
+    "switched off": (lambda desk, _: desk.proactive_offers.switch_off(CHANNEL), "not_here"),
+    "asked us": (lambda desk, _: desk.proactive_offers.answered(CHANNEL, GUILD, said(ANNA, "hey")), "overtaken"),
     "edited": (
-        lambda desk, q: desk.initiative.revised(CHANNEL, said(ANNA, "I see", message_id=q)),
+        lambda desk, q: desk.proactive_offers.revised(CHANNEL, said(ANNA, "I see", message_id=q)),
         "withdrawn",
     ),
 }
@@ -376,7 +376,7 @@ async def test_an_open_offer_goes_with_its_reason(desk: Desk, how: str, logs: li
 
 async def test_one_that_a_moderator_deletes_is_declined(desk: Desk, logs: list[EventDict]) -> None:
     await desk.offered()
-    desk.initiative.messages_gone(CHANNEL, {desk.wire.moderate()})
+    desk.proactive_offers.messages_gone(CHANNEL, {desk.wire.moderate()})
     await settle()
     assert (outcomes(logs), desk.wire.deleted) == (["declined"], []), "it is gone already"
     assert desk.channel.setbacks == 1
@@ -386,7 +386,7 @@ async def test_one_that_people_react_to_stands_for_six_timeouts_at_most(desk: De
     await desk.offered()
     for _ in range(6):
         await desk.wait(599)
-        desk.initiative.reacted(CHANNEL)
+        desk.proactive_offers.reacted(CHANNEL)
     assert desk.channel.offer
     await desk.wait(7)
     assert not desk.offers.is_open(CHANNEL)
@@ -400,12 +400,12 @@ async def test_one_that_people_react_to_stands_for_six_timeouts_at_most(desk: De
 BESIDE: dict[str, Callable[[Desk, int], object]] = {
     "to others": lambda desk, _: desk.hear(BEN, f"<@{CLEO}> lunch?"),
     "more of it": lambda desk, _: desk.hear(ANNA, "it is nginx on debian"),
-    "another answered": lambda desk, q: desk.initiative.dealt_with(CHANNEL, q - 1),
-    "another deleted": lambda desk, q: desk.initiative.messages_gone(CHANNEL, {q - 1}),
-    "another forgotten": lambda desk, _: desk.initiative.forget(CHANNEL, CLEO),
-    "expiry": lambda desk, q: desk.initiative.expire(CHANNEL, q + 1),
-    "a talk": lambda desk, _: desk.initiative.answered(CHANNEL, GUILD, said(CLEO, "hey")),
-    "another left": lambda desk, _: desk.initiative.leave(9),
+    "another answered": lambda desk, q: desk.proactive_offers.dealt_with(CHANNEL, q - 1),
+    "another deleted": lambda desk, q: desk.proactive_offers.messages_gone(CHANNEL, {q - 1}),
+    "another forgotten": lambda desk, _: desk.proactive_offers.forget(CHANNEL, CLEO),
+    "expiry": lambda desk, q: desk.proactive_offers.expire(CHANNEL, q + 1),
+    "a talk": lambda desk, _: desk.proactive_offers.answered(CHANNEL, GUILD, said(CLEO, "hey")),
+    "another left": lambda desk, _: desk.proactive_offers.leave(9),
 }
 
 
@@ -430,18 +430,18 @@ async def test_its_answer_is_no_word_on_the_question(desk: Desk) -> None:
 async def test_an_edit_of_its_question_is_what_it_is_about_from_then_on(desk: Desk) -> None:
     question = await desk.offered()
     edited = said(ANNA, f"{QUESTION} on debian", question.timestamp, message_id=question.message_id)
-    desk.initiative.revised(CHANNEL, edited)
+    desk.proactive_offers.revised(CHANNEL, edited)
     offer = desk.offers.accept(CHANNEL)
     assert offer
-    assert offer.occasion.subject == edited
+    assert offer.opportunity.subject == edited
     assert b"on debian" not in desk.disk[CHANNEL]
 
 
 async def test_one_that_was_left_is_forgotten_without_a_request(desk: Desk) -> None:
     await desk.offered()
-    desk.initiative.leave(CHANNEL)
+    desk.proactive_offers.leave(CHANNEL)
     await desk.wait(1_200, step=60)
-    assert (desk.book.get(CHANNEL), desk.disk, desk.wire.deleted) == (None, {}, [])
+    assert (desk.offer_channels.get(CHANNEL), desk.disk, desk.wire.deleted) == (None, {}, [])
 
 
 # Talks and reactions
@@ -472,7 +472,7 @@ async def test_a_talk_where_offers_are_off_is_forgotten_when_it_is_over_on_disk_
     assert set(desk.disk) == {CHANNEL}
     await desk.wait(601)
     await desk.wait(COOLDOWN)
-    assert (desk.book.get(CHANNEL), desk.disk) == (None, {})
+    assert (desk.offer_channels.get(CHANNEL), desk.disk) == (None, {})
 
 
 async def test_the_cooldown_after_a_talk_is_as_long_as_the_setbacks_have_made_it(desk: Desk) -> None:
@@ -484,10 +484,10 @@ async def test_the_cooldown_after_a_talk_is_as_long_as_the_setbacks_have_made_it
 
 
 async def test_a_reaction_alone_begins_nothing(desk: Desk) -> None:
-    desk.initiative.reacted(CHANNEL)
-    assert len(desk.book) == 0
+    desk.proactive_offers.reacted(CHANNEL)
+    assert len(desk.offer_channels) == 0
     await desk.on()
-    desk.initiative.reacted(CHANNEL)
+    desk.proactive_offers.reacted(CHANNEL)
     assert state(desk) is THINKING
 
 
@@ -495,7 +495,7 @@ async def test_a_reaction_alone_begins_nothing(desk: Desk) -> None:
 
 
 async def test_switching_tells_whether_it_changed_anything(desk: Desk) -> None:
-    switch = desk.initiative.switch
+    switch = desk.proactive_offers.switch
     assert [await switch(CHANNEL, GUILD, on=on) for on in (False, True, True, False, False)] == [
         False,
         True,
@@ -503,26 +503,26 @@ async def test_switching_tells_whether_it_changed_anything(desk: Desk) -> None:
         True,
         False,
     ]
-    assert (len(desk.book), desk.disk) == (0, {})
+    assert (len(desk.offer_channels), desk.disk) == (0, {})
 
 
 @pytest.mark.parametrize("on", [True, False])
 async def test_what_could_not_be_stored_is_said(desk: Desk, *, on: bool) -> None:
     desk.is_stored = False
     with pytest.raises(OSError, match="could not be written"):
-        await desk.initiative.switch(CHANNEL, GUILD, on=on)
+        await desk.proactive_offers.switch(CHANNEL, GUILD, on=on)
 
 
 async def test_switched_off_nothing_stays_of_what_was_heard(desk: Desk) -> None:
     await desk.offered()
-    desk.initiative.note(CHANNEL, note_at(NOON + timedelta(hours=5)))
-    await desk.initiative.switch(CHANNEL, GUILD, on=False)
+    desk.proactive_offers.note(CHANNEL, note_at(NOON + timedelta(hours=5)))
+    await desk.proactive_offers.switch(CHANNEL, GUILD, on=False)
     await settle()
-    assert not desk.initiative.listens(CHANNEL)
+    assert not desk.proactive_offers.listens(CHANNEL)
     assert (list(desk.channel.messages), desk.channel.notes, desk.wire.standing) == ([], [], {})
     assert b"certbot" not in desk.disk[CHANNEL]
     await desk.wait(7 * DAY, step=3_600)
-    assert (offers(desk), len(desk.book), desk.disk) == (1, 0, {})
+    assert (offers(desk), len(desk.offer_channels), desk.disk) == (1, 0, {})
 
 
 @pytest.mark.parametrize(
@@ -530,7 +530,7 @@ async def test_switched_off_nothing_stays_of_what_was_heard(desk: Desk) -> None:
     [
         (str, OffersStatus(True, 0, 3, False, None, True, "")),
         (lambda desk: setattr(desk, "muted", "no"), OffersStatus(True, 0, 3, False, None, False, "")),
-        (lambda desk: desk.initiative.switch_off(CHANNEL), OffersStatus(False, 0, 3, False, None, True, "")),
+        (lambda desk: desk.proactive_offers.switch_off(CHANNEL), OffersStatus(False, 0, 3, False, None, True, "")),
         (
             lambda desk: setattr(desk.channel, "made", [NOON, NOON - timedelta(days=2)]),
             OffersStatus(True, 1, 3, False, None, True, ""),
@@ -541,44 +541,44 @@ async def test_switched_off_nothing_stays_of_what_was_heard(desk: Desk) -> None:
 async def test_how_it_stands(desk: Desk, change: Change, expected: OffersStatus) -> None:
     await desk.on()
     change(desk)
-    assert desk.initiative.status(CHANNEL) == expected
+    assert desk.proactive_offers.status(CHANNEL) == expected
 
 
 async def test_how_it_stands_with_an_open_offer_and_quiet_hours() -> None:
     desk = Desk(OfferLimits(quiet_hours=(time(22), time(7, 30), ZoneInfo("Europe/Berlin"))))
     await desk.offered()
-    status = desk.initiative.status(CHANNEL)
+    status = desk.proactive_offers.status(CHANNEL)
     assert (status.is_open, status.made_today) == (True, 1)
     assert status.quiet_hours == "22:00 to 07:30 Europe/Berlin"
     desk.clock.advance(601)
-    assert not desk.initiative.status(CHANNEL).is_open, "its time is over, pulse or no pulse"
+    assert not desk.proactive_offers.status(CHANNEL).is_open, "its time is over, pulse or no pulse"
 
 
 async def test_to_ask_how_it_stands_leaves_nothing(desk: Desk) -> None:
     for channel_id in range(100):
-        desk.initiative.status(channel_id)
-    assert (len(desk.book), desk.disk) == (0, {})
+        desk.proactive_offers.status(channel_id)
+    assert (len(desk.offer_channels), desk.disk) == (0, {})
 
 
 async def test_what_was_made_outlasts_switching_off_and_on_for_a_week(desk: Desk) -> None:
     await desk.on()
     desk.channel.made = [desk.clock()] * 3
-    await desk.initiative.switch(CHANNEL, GUILD, on=False)
+    await desk.proactive_offers.switch(CHANNEL, GUILD, on=False)
     await desk.wait(DAY - 60)
     await desk.on()
     assert desk.channel.refusal(desk.clock()) == "daily_cap"
-    await desk.initiative.switch(CHANNEL, GUILD, on=False)
+    await desk.proactive_offers.switch(CHANNEL, GUILD, on=False)
     await desk.wait(6 * DAY)
-    assert len(desk.book) == 1
+    assert len(desk.offer_channels) == 1
     await desk.wait(120)
-    assert (len(desk.book), desk.disk) == (0, {})
+    assert (len(desk.offer_channels), desk.disk) == (0, {})
 
 
 @pytest.mark.parametrize(("why", "may_speak"), [(NOT_READY, True), (OVER_BUDGET, True), ("missing_permission", False)])
 async def test_what_keeps_it_silent_for_a_while_only_is_not_said(desk: Desk, why: str, *, may_speak: bool) -> None:
     await desk.on()
     desk.muted = why
-    assert desk.initiative.status(CHANNEL).may_speak is may_speak
+    assert desk.proactive_offers.status(CHANNEL).may_speak is may_speak
     desk.ask()
     await desk.wait(90)
     assert offers(desk) == 0
@@ -589,7 +589,7 @@ async def test_what_keeps_it_silent_for_a_while_only_is_not_said(desk: Desk, why
 
 async def test_a_note_is_come_back_to_once_when_it_is_due(desk: Desk) -> None:
     await desk.on()
-    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3)))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3)))
     await desk.wait(3 * HOUR - 1, step=60)
     assert offers(desk) == 0
     await desk.wait(1)
@@ -602,7 +602,7 @@ async def test_a_note_is_come_back_to_once_when_it_is_due(desk: Desk) -> None:
 async def test_a_note_waits_for_quiet_hours_to_end() -> None:
     desk = Desk(OfferLimits(quiet_hours=(time(13), time(20), UTC)))
     await desk.on()
-    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3)))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3)))
     await desk.wait(8 * HOUR - 1, step=60)
     assert offers(desk) == 0
     await desk.wait(61, step=5)
@@ -613,17 +613,17 @@ async def test_a_note_waits_for_quiet_hours_to_end() -> None:
     "change",
     [
         lambda desk: setattr(desk, "stands", set()),
-        lambda desk: desk.initiative.messages_gone(CHANNEL, [50]),
-        lambda desk: desk.initiative.forget(CHANNEL, ANNA),
-        lambda desk: desk.initiative.forget(CHANNEL, None),
-        lambda desk: desk.initiative.expire(CHANNEL, 51),
-        lambda desk: desk.initiative.switch_off(CHANNEL),
-        lambda desk: desk.initiative.leave(CHANNEL),
+        lambda desk: desk.proactive_offers.messages_gone(CHANNEL, [50]),
+        lambda desk: desk.proactive_offers.forget(CHANNEL, ANNA),
+        lambda desk: desk.proactive_offers.forget(CHANNEL, None),
+        lambda desk: desk.proactive_offers.expire(CHANNEL, 51),
+        lambda desk: desk.proactive_offers.switch_off(CHANNEL),
+        lambda desk: desk.proactive_offers.leave(CHANNEL),
     ],
 )
 async def test_a_note_that_does_not_hold_any_more_is_dropped(desk: Desk, change: Change) -> None:
     await desk.on()
-    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3), source_id=50))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3), source_id=50))
     change(desk)
     await desk.wait(DAY, step=600)
     assert offers(desk) == 0
@@ -633,14 +633,14 @@ async def test_a_note_that_does_not_hold_any_more_is_dropped(desk: Desk, change:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda desk: desk.initiative.messages_gone(CHANNEL, [49, 51]),
-        lambda desk: desk.initiative.forget(CHANNEL, BEN),
-        lambda desk: desk.initiative.expire(CHANNEL, 50),
+        lambda desk: desk.proactive_offers.messages_gone(CHANNEL, [49, 51]),
+        lambda desk: desk.proactive_offers.forget(CHANNEL, BEN),
+        lambda desk: desk.proactive_offers.expire(CHANNEL, 50),
     ],
 )
 async def test_a_note_outlasts_what_does_not_concern_it(desk: Desk, change: Change) -> None:
     await desk.on()
-    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3), source_id=50))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3), source_id=50))
     change(desk)
     await desk.wait(3 * HOUR)
     assert offers(desk) == 1
@@ -649,7 +649,7 @@ async def test_a_note_outlasts_what_does_not_concern_it(desk: Desk, change: Chan
 async def test_a_note_that_could_not_be_offered_for_a_day_is_dropped(desk: Desk) -> None:
     await desk.on()
     desk.muted = "missing_permission"
-    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3)))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(hours=3)))
     await desk.wait(3 * HOUR + DAY, step=600)
     assert desk.channel.notes
     await desk.wait(31)
@@ -658,20 +658,20 @@ async def test_a_note_that_could_not_be_offered_for_a_day_is_dropped(desk: Desk)
 
 
 async def test_no_note_is_taken_where_offers_are_off(desk: Desk) -> None:
-    desk.initiative.note(CHANNEL, note_at(desk.clock()))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock()))
     talk(desk)
-    desk.initiative.note(CHANNEL, note_at(desk.clock()))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock()))
     assert desk.channel.notes == []
 
 
 async def test_the_offer_of_a_note_goes_with_its_source_and_its_author(desk: Desk) -> None:
     ways: list[Callable[[], None]] = [
-        lambda: desk.initiative.messages_gone(CHANNEL, [50]),
-        lambda: desk.initiative.forget(CHANNEL, ANNA),
+        lambda: desk.proactive_offers.messages_gone(CHANNEL, [50]),
+        lambda: desk.proactive_offers.forget(CHANNEL, ANNA),
     ]
     for gone in ways:
         await desk.on()
-        desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(minutes=5), source_id=50))
+        desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(minutes=5), source_id=50))
         await desk.wait(300)
         assert desk.wire.standing
         gone()
@@ -702,9 +702,9 @@ async def test_a_channel_that_cannot_be_looked_at_keeps_no_other_from_it(desk: D
     await desk.on(9)
     await desk.on()
     desk.ask()
-    broken = desk.book.open(9)
+    broken = desk.offer_channels.open(9)
     broken.look_at(desk.clock() + timedelta(seconds=1))
-    desk.book.plan(broken)
+    desk.offer_channels.plan(broken)
     broken.notes = [None]  # type: ignore[list-item]
     await desk.wait(90)
     assert [entry["channel"] for entry in logs if entry["event"] == "look_broken"] == [9]
@@ -757,7 +757,7 @@ async def test_the_judge_is_not_asked_about_notes() -> None:
     judge = Judge(says=False)
     desk = Desk(judge=judge)
     await desk.on()
-    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(minutes=5)))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(minutes=5)))
     await desk.wait(300)
     assert (judge.asked, offers(desk)) == ([], 1)
 
@@ -790,12 +790,12 @@ async def test_the_offer_is_made_however_long_the_judge_thinks(seconds: float) -
 MEANWHILE: dict[str, Callable[[Desk, int], object]] = {
     "answered": lambda desk, _: desk.hear(BEN, "certbot renew"),
     "solved": lambda desk, _: desk.hear(ANNA, "found it"),
-    "another bot": lambda desk, q: desk.initiative.dealt_with(CHANNEL, q),
-    "deleted": lambda desk, q: desk.initiative.messages_gone(CHANNEL, [q]),
-    "forgotten": lambda desk, _: desk.initiative.forget(CHANNEL, ANNA),
-    "switched off": lambda desk, _: desk.initiative.switch_off(CHANNEL),
-    "left": lambda desk, _: desk.initiative.leave(CHANNEL),
-    "a talk": lambda desk, _: desk.initiative.answered(CHANNEL, GUILD, said(CLEO, "hey")),
+    "another bot": lambda desk, q: desk.proactive_offers.dealt_with(CHANNEL, q),
+    "deleted": lambda desk, q: desk.proactive_offers.messages_gone(CHANNEL, [q]),
+    "forgotten": lambda desk, _: desk.proactive_offers.forget(CHANNEL, ANNA),
+    "switched off": lambda desk, _: desk.proactive_offers.switch_off(CHANNEL),
+    "left": lambda desk, _: desk.proactive_offers.leave(CHANNEL),
+    "a talk": lambda desk, _: desk.proactive_offers.answered(CHANNEL, GUILD, said(CLEO, "hey")),
     "muted": lambda desk, _: setattr(desk, "muted", "missing_permission"),
 }
 
@@ -807,7 +807,7 @@ async def test_what_happens_while_the_judge_thinks_counts(what: str) -> None:
     MEANWHILE[what](desk, question.message_id)
     await said_yes(judge)
     assert offers(desk) == 0
-    assert all(channel.offer is None for channel in desk.book._channels.values())
+    assert all(channel.offer is None for channel in desk.offer_channels._channels.values())
 
 
 async def test_while_the_judge_thinks_it_is_not_asked_again() -> None:
@@ -834,7 +834,7 @@ async def test_a_yes_to_one_question_is_none_to_another() -> None:
 async def test_what_is_due_with_it_is_come_back_to_after_a_no() -> None:
     desk = Desk(judge=Judge(says=False))
     await desk.on()
-    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(seconds=150)))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(seconds=150)))
     desk.ask()
     await desk.wait(120)  # one look for both
     assert offers(desk) == 0
@@ -862,7 +862,7 @@ STATES: dict[str, Any] = {
     "declined": lambda desk: _after_offer(desk, lambda: desk.offers.decline(CHANNEL)),
     "talking": talk,
     "cooling": _cooling,
-    "noted": lambda desk: desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=2))),
+    "noted": lambda desk: desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(hours=2))),
 }
 
 
@@ -927,24 +927,24 @@ async def test_a_busy_channel_stays_small(desk: Desk) -> None:
     for i in range(2_000):
         desk.hear((ANNA, BEN, CLEO)[i % 3], f"does anybody know what number {i} is good for?")
         desk.clock.advance(3)
-        desk.initiative.pulse()
+        desk.proactive_offers.pulse()
     await settle()
     assert len(desk.channel.messages) == 50
     assert len(desk.channel.recent.answered) <= 50
     assert len(desk.channel.looks) <= MAX_LOOKS + 1
-    assert len(desk.book._heap) <= 20
+    assert len(desk.offer_channels._heap) <= 20
     assert offers(desk) == 0
     await desk.wait(2 * HOUR, step=30)
-    assert (list(desk.channel.messages), desk.channel.looks, len(desk.book._heap)) == ([], [], 1)
+    assert (list(desk.channel.messages), desk.channel.looks, len(desk.offer_channels._heap)) == ([], [], 1)
 
 
 async def test_ten_thousand_channels_that_are_switched_off_again_leave_nothing(desk: Desk) -> None:
     for channel_id in range(10_000):
-        desk.book.open(channel_id, GUILD).is_on = True
-    assert len(desk.book) == 10_000
+        desk.offer_channels.open(channel_id, GUILD).is_on = True
+    assert len(desk.offer_channels) == 10_000
     for channel_id in range(10_000):
-        desk.initiative.switch_off(channel_id)
-    assert (len(desk.book), len(desk.book._heap), desk.disk) == (0, 0, {})
+        desk.proactive_offers.switch_off(channel_id)
+    assert (len(desk.offer_channels), len(desk.offer_channels._heap), desk.disk) == (0, 0, {})
 
 
 # The pulse
@@ -961,7 +961,7 @@ class Counting:
     def looks(self, message: MessageRecord) -> datetime | None:
         return message.timestamp + self._wait
 
-    def due(self, channel: OfferChannel, now: datetime) -> Occasion | None:  # noqa: ARG002 - it is asked by these names
+    def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:  # noqa: ARG002 - it is asked by these names
         self.count += 1
         return None
 
@@ -984,8 +984,8 @@ async def test_the_pulse_comes_every_five_seconds_until_it_is_cancelled() -> Non
     loop, start = asyncio.get_running_loop(), desk.clock()
     await desk.on()
     desk.hear(ANNA, "hello")
-    desk.book.clock = lambda: start + timedelta(seconds=loop.time())
-    pulse = asyncio.create_task(desk.initiative.keep())
+    desk.offer_channels.clock = lambda: start + timedelta(seconds=loop.time())
+    pulse = asyncio.create_task(desk.proactive_offers.keep())
     await asyncio.sleep(4 * PULSE_SECONDS - 1)
     assert counting.count == 0
     await asyncio.sleep(2)

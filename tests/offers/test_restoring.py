@@ -18,7 +18,7 @@ from offers.offer_channels import STORED, StoredChannel
 from offers.offer_limits import OfferLimits
 from state.proactive import AgentStateV2
 from tests.support.clock import NOON
-from tests.support.offers import QUESTION, Desk, note_at, occasion, outcomes
+from tests.support.offers import QUESTION, Desk, note_at, opportunity, outcomes
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, said
 from tests.support.virtual_time import settle
 
@@ -39,8 +39,8 @@ async def full() -> Desk:
     await desk.on()
     desk.channel.setbacks, desk.channel.offered = 2, [5, 6]
     desk.channel.made = [desk.clock() - timedelta(hours=3)]
-    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=5)))
-    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=7)))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(hours=5)))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(hours=7)))
     await desk.offered()
     return desk
 
@@ -70,12 +70,12 @@ def changed(stored: Document, path: str, value: Any) -> Document:
 async def test_all_of_it_comes_back_as_it_was() -> None:
     desk = await full()
     again = Desk(after=desk)
-    assert again.book.stored(CHANNEL) == desk.book.stored(CHANNEL)
+    assert again.offer_channels.stored(CHANNEL) == desk.offer_channels.stored(CHANNEL)
     assert again.channel.machine == desk.channel.machine
     assert again.channel.offer == desk.channel.offer
     assert (again.channel.notes, again.channel.made) == (desk.channel.notes, desk.channel.made)
     assert all(message.content == QUESTION for message in again.channel.messages), "of the others nothing is stored"
-    assert again.initiative.listens(CHANNEL)
+    assert again.proactive_offers.listens(CHANNEL)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ async def test_all_of_it_comes_back_as_it_was() -> None:
     ],
 )
 def test_an_offers_subject_comes_back_word_by_word(more: Any) -> None:
-    offer = Offer("o1", occasion(said(ANNA, **more)), NOON, GUILD, "Shall I?", 9)
+    offer = Offer("o1", opportunity(said(ANNA, **more)), NOON, GUILD, "Shall I?", 9)
     stored = StoredChannel(True, GUILD, {}, offer, made=(NOON,), offered=(1,), setbacks=3)
     assert STORED.validate_python(orjson.loads(stored.to_json()), strict=False) == stored
 
@@ -98,8 +98,8 @@ async def test_an_open_offer_can_be_answered_after_a_restart() -> None:
     assert again.offers.reply_of(CHANNEL, said(ANNA, "yes please"))
     offer = again.offers.accept(CHANNEL)
     assert offer
-    assert offer.occasion.subject
-    assert offer.occasion.subject.content == QUESTION
+    assert offer.opportunity.subject
+    assert offer.opportunity.subject.content == QUESTION
     await again.pulse()
     assert len(again.wire.offered) == 1
 
@@ -117,10 +117,12 @@ ENDS: dict[str, Callable[[Desk, int], object]] = {
     "a reply": lambda desk, q: desk.hear(BEN, "certbot renew", reply_to_id=q, reply_to_author_id=ANNA),
     "an answer": lambda desk, _: desk.hear(BEN, "certbot renew should do"),
     "solved": lambda desk, _: desk.hear(ANNA, "nvm, found it"),
-    "another bot": lambda desk, q: desk.initiative.dealt_with(CHANNEL, q),
-    "marked solved": lambda desk, q: desk.initiative.revised(CHANNEL, said(ANNA, f"[SOLVED] {QUESTION}", message_id=q)),
-    "deleted": lambda desk, q: desk.initiative.messages_gone(CHANNEL, [q]),
-    "forgotten": lambda desk, _: desk.initiative.forget(CHANNEL, ANNA),
+    "another bot": lambda desk, q: desk.proactive_offers.dealt_with(CHANNEL, q),
+    "marked solved": lambda desk, q: desk.proactive_offers.revised(
+        CHANNEL, said(ANNA, f"[SOLVED] {QUESTION}", message_id=q)
+    ),
+    "deleted": lambda desk, q: desk.proactive_offers.messages_gone(CHANNEL, [q]),
+    "forgotten": lambda desk, _: desk.proactive_offers.forget(CHANNEL, ANNA),
 }
 
 
@@ -138,7 +140,7 @@ async def test_an_open_offer_goes_with_its_reason_after_a_restart_too(how: str) 
 async def test_a_note_is_come_back_to_after_a_restart_once() -> None:
     desk = Desk()
     await desk.on()
-    desk.initiative.note(CHANNEL, note_at(desk.clock() + timedelta(hours=5)))
+    desk.proactive_offers.note(CHANNEL, note_at(desk.clock() + timedelta(hours=5)))
     desk.clock.advance(6 * 3_600)
     again = Desk(after=desk)
     await again.pulse()
@@ -167,21 +169,23 @@ async def test_what_was_offered_about_is_not_offered_about_again() -> None:
     question = await desk.offered()
     again = Desk(OfferLimits(cooldown_seconds=0, timeout_seconds=5), after=desk)
     await again.wait(10, step=5)
-    again.initiative.heard(CHANNEL, said(BEN, f"<@{BOT}0> hi", question.timestamp - timedelta(minutes=1), message_id=1))
-    again.initiative.heard(CHANNEL, question)  # read again from where we left off
+    again.proactive_offers.heard(
+        CHANNEL, said(BEN, f"<@{BOT}0> hi", question.timestamp - timedelta(minutes=1), message_id=1)
+    )
+    again.proactive_offers.heard(CHANNEL, question)  # read again from where we left off
     await again.wait(300, step=5)
     assert len(again.wire.offered) == 1
 
 
 async def test_what_is_over_by_the_time_of_the_restart_is_freed_and_gone_from_disk() -> None:
     desk = Desk()
-    desk.initiative.clicked(CHANNEL, GUILD)
+    desk.proactive_offers.clicked(CHANNEL, GUILD)
     again = Desk(after=desk)
     assert again.channel.machine.current_state is REACTIVE
     await again.wait(601)
     again = Desk(after=again)
     await again.wait(1_800)
-    assert (len(again.book), again.disk) == (0, {})
+    assert (len(again.offer_channels), again.disk) == (0, {})
 
 
 @pytest.mark.parametrize(("stands", "cooldown"), [(60, 120), (6_000, 7_200)])
@@ -307,7 +311,7 @@ async def test_what_ends_while_it_is_being_looked_for_is_removed_once(how: str) 
     offer = desk.channel.offer
     assert offer
     if how == "switched off":
-        desk.initiative.switch_off(CHANNEL)
+        desk.proactive_offers.switch_off(CHANNEL)
     else:
         ENDS[how](desk, offer.subject_id)
     assert desk.channel.offer is None
@@ -359,25 +363,25 @@ async def test_what_is_missing_or_of_another_type_is_refused_and_leaves_nothing(
     whole, desk = orjson.dumps(document(await full())), Desk()
     for path, value in REFUSED:
         with pytest.raises(ValueError, match="StoredChannel"):
-            desk.book.restore(CHANNEL, changed(orjson.loads(whole), path, value))
+            desk.offer_channels.restore(CHANNEL, changed(orjson.loads(whole), path, value))
     for stored in (None, 5, "x", [], {}, [1, 2], {"_v": 2}):
         with pytest.raises(ValueError, match="StoredChannel"):
-            desk.book.restore(CHANNEL, stored)
-    assert len(desk.book) == 0
+            desk.offer_channels.restore(CHANNEL, stored)
+    assert len(desk.offer_channels) == 0
 
 
 @pytest.mark.parametrize("path", ["more", "offer.more", "offer.occasion.more", "offer.occasion.subject.more"])
 async def test_what_a_later_form_may_have_more_is_left_out(path: str) -> None:
     desk = await full()
     again = Desk()
-    again.book.restore(CHANNEL, changed(document(desk), path, {"a": [1]}))
-    assert again.book.stored(CHANNEL) == desk.book.stored(CHANNEL)
+    again.offer_channels.restore(CHANNEL, changed(document(desk), path, {"a": [1]}))
+    assert again.offer_channels.stored(CHANNEL) == desk.offer_channels.stored(CHANNEL)
 
 
 @pytest.mark.parametrize("path", ["offer", "notes", "made", "offered", "setbacks"])
 async def test_what_an_earlier_form_may_not_have_yet_is_as_if_nothing_was(path: str) -> None:
     again = Desk()
-    again.book.restore(CHANNEL, changed(document(await full()), path, ...))
+    again.offer_channels.restore(CHANNEL, changed(document(await full()), path, ...))
     assert not getattr(again.channel, path)
 
 
@@ -401,7 +405,7 @@ async def spoiled(spoil: Callable[[Document], object]) -> Desk:
     spoil(stored["machine"])
     again = Desk()
     again.clock.now = desk.clock()
-    again.book.restore(CHANNEL, stored)
+    again.offer_channels.restore(CHANNEL, stored)
     assert again.channel.is_on
     assert (again.channel.offer, again.channel.notes) == (desk.channel.offer, desk.channel.notes)
     return again
@@ -410,7 +414,7 @@ async def spoiled(spoil: Callable[[Document], object]) -> Desk:
 @pytest.mark.parametrize("what", BAD_MACHINES)
 async def test_where_only_the_machine_is_bad_it_begins_anew(what: str) -> None:
     desk = await spoiled(BAD_MACHINES[what])
-    desk.initiative.answered(CHANNEL, GUILD, said(BEN, "hey"))
+    desk.proactive_offers.answered(CHANNEL, GUILD, said(BEN, "hey"))
     await desk.wait(601)
     assert desk.channel.machine.current_state is THINKING
 
@@ -430,6 +434,6 @@ async def test_an_open_offer_goes_when_its_time_is_over_whatever_the_machine_was
     stored = document(desk)
     stored["machine"]["current_state"] = state
     again = Desk(after=desk)
-    again.book.restore(CHANNEL, stored)
+    again.offer_channels.restore(CHANNEL, stored)
     await again.wait(601, step=5)
     assert (again.channel.offer, again.wire.standing) == (None, {})

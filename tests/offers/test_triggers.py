@@ -49,7 +49,7 @@ TALK = (-60, BEN, "so that is done")
 
 
 def due(trigger: Trigger, given: OfferChannel, seconds: float) -> int | None:
-    """The id of the message that there is an occasion about."""
+    """The id of the message that there is an opportunity about."""
     found = trigger.due(given, at(seconds))
     return found.subject.message_id if found and found.subject else None
 
@@ -91,7 +91,7 @@ class TestWhatIsSaidOnce:
         assert due(trigger, given, 15 * 60) == 2
         assert due(trigger, given, 15 * 60 + 0.001) is None
 
-    def test_the_occasion_tells_whom_and_why_without_their_words(
+    def test_the_opportunity_tells_whom_and_why_without_their_words(
         self, trigger: Trigger, text: str, wait: float
     ) -> None:
         given = channel(TALK, (0, ANNA, text))
@@ -251,7 +251,7 @@ def test_a_note_is_due_for_a_day(seconds: float, *, is_due: bool) -> None:
     assert (found is not None) is is_due
 
 
-def test_the_occasion_of_a_note_is_its_text_with_whom_it_is_for() -> None:
+def test_the_opportunity_of_a_note_is_its_text_with_whom_it_is_for() -> None:
     later = replace(NOTE, id="n2", due=at(5))
     found = FollowUpNote().due(noted(later, NOTE), at(10))
     assert found is not None

@@ -17,7 +17,7 @@ from discord_io.backlog import Backlog, News, id_at
 from discord_io.streamed_reply import Posted
 from persistence.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, MAX_CHANNELS, CatchUp
 from persistence.holders import Forget, Holders
-from persistence.snapshots import Keeper
+from persistence.snapshots import Snapshots
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench
@@ -83,7 +83,7 @@ class FakeBacklog:
         return [Posted(message_id, NOON) for message_id in later]
 
 
-class FakeKeeper:
+class FakeSnapshots:
     def __init__(self) -> None:
         self.transcript: list[MessageRecord] = []
         self.revisions: list[MessageRecord] = []
@@ -106,7 +106,7 @@ class Stage:
     def __init__(self) -> None:
         self.bench = Bench()
         self.backlog = FakeBacklog()
-        self.keeper = FakeKeeper()
+        self.snapshots = FakeSnapshots()
         self.taken: list[int] = []
         self.active: list[bool] = []
         self.gone: dict[int, set[int]] = {}
@@ -116,7 +116,7 @@ class Stage:
             backlog=cast(Backlog, self.backlog),
             conversations=self.bench.conversations,
             turns=self.bench.turns,
-            keeper=cast(Keeper, self.keeper),
+            snapshots=cast(Snapshots, self.snapshots),
             gate=self.gate,
             holders=cast(Holders, self),
             take=self._take,
@@ -137,7 +137,7 @@ class Stage:
         await self.catch_up.run()
 
     async def left(self, unfinished: Unfinished) -> None:
-        self.bench.ledger.adopt(CHANNEL, unfinished)
+        self.bench.pending.adopt(CHANNEL, unfinished)
         await self.catch_up.found(CHANNEL, None)
 
 
@@ -181,9 +181,9 @@ async def test_at_most_fifty_channels_are_read_the_first_told_and_few_at_once(st
 async def test_what_is_known_in_one_way_or_another_is_not_taken_again(stage: Stage) -> None:
     messages = [posted(1, number=n) for n in range(5)]
     stage.backlog.channels = {CHANNEL: [*messages]}
-    stage.keeper.transcript = [stage.backlog.to_record(messages[0])]
+    stage.snapshots.transcript = [stage.backlog.to_record(messages[0])]
     stage.backlog.answered = {messages[1].id}
-    stage.bench.ledger.asked(stage.bench.question(stage.backlog.to_record(messages[2])))
+    stage.bench.pending.asked(stage.bench.question(stage.backlog.to_record(messages[2])))
     await stage.run()
     assert stage.taken == [message.id for message in messages[3:]]
 
@@ -204,13 +204,13 @@ async def test_a_conversation_that_was_alive_then_goes_on_and_one_that_fell_sile
     stage.bench.conversations.start(CHANNEL, [earlier])
     stored = stage.bench.conversations.stored(CHANNEL)
     stage.bench.conversations.end(CHANNEL)
-    stage.keeper.transcript = [earlier]
+    stage.snapshots.transcript = [earlier]
     stage.bench.clock.now = NOON + timedelta(seconds=200)  # its timeout is 60
     await stage.catch_up.found(CHANNEL, stored)
     stage.backlog.channels = {CHANNEL: [posted(50), posted(190)]}
     await stage.run(now=200)
     assert stage.active == [True, True]
-    assert not stage.keeper.purged
+    assert not stage.snapshots.purged
 
 
 async def test_a_conversation_nobody_went_on_with_is_dropped_from_what_is_stored(stage: Stage) -> None:
@@ -221,7 +221,7 @@ async def test_a_conversation_nobody_went_on_with_is_dropped_from_what_is_stored
     await stage.catch_up.found(CHANNEL, stored)
     await stage.run(now=200)
     assert stage.bench.conversations.get(CHANNEL) is None
-    assert stage.keeper.purged == [CHANNEL]
+    assert stage.snapshots.purged == [CHANNEL]
 
 
 # What was begun
@@ -235,10 +235,10 @@ async def test_what_was_begun_is_finished_and_what_waited_behind_it_comes_next(s
     await stage.bench.idle()
     assert [[m.content for m in request.questions] for request in stage.bench.agent.requests] == [["one"], ["two"]]
     # A kill can have come before they stood in the transcript.
-    assert [record.content for record in stage.keeper.transcript] == ["one", "two"]
+    assert [record.content for record in stage.snapshots.transcript] == ["one", "two"]
     assert stage.bench.wire.standing[77] == "the answer"
     assert len(stage.bench.wire.standing) == 2
-    assert stage.bench.ledger.of(CHANNEL) == NOTHING
+    assert stage.bench.pending.of(CHANNEL) == NOTHING
 
 
 async def test_an_edited_question_is_answered_and_kept_in_its_new_words_alone(stage: Stage) -> None:
@@ -249,8 +249,8 @@ async def test_an_edited_question_is_answered_and_kept_in_its_new_words_alone(st
     await stage.run(alive=None)
     await stage.bench.idle()
     assert [m.content for m in stage.bench.agent.requests[0].questions] == ["new words"]
-    assert [record.content for record in stage.keeper.revisions] == ["new words"]
-    assert stage.keeper.purged == [CHANNEL]
+    assert [record.content for record in stage.snapshots.revisions] == ["new words"]
+    assert stage.snapshots.purged == [CHANNEL]
 
 
 async def test_a_deleted_question_is_told_of_and_one_that_stands_costs_nothing(stage: Stage) -> None:
@@ -262,7 +262,7 @@ async def test_a_deleted_question_is_told_of_and_one_that_stands_costs_nothing(s
     await stage.bench.idle()
     assert stage.gone == {CHANNEL: {gone.id}}
     assert [len(request.questions) for request in stage.bench.agent.requests] == [1]
-    assert not stage.keeper.revisions
+    assert not stage.snapshots.revisions
 
 
 async def test_where_the_channel_cannot_be_read_the_question_is_answered_as_it_was(stage: Stage) -> None:
@@ -281,7 +281,7 @@ async def test_what_is_too_old_is_dropped_and_logged(stage: Stage) -> None:
     with capture_logs() as logs:
         await stage.run(alive=None, now=SECONDS + 1)
     assert [(e["event"], e["message"]) for e in logs] == [("question_dropped", question.message.message_id)]
-    assert stage.bench.ledger.of(CHANNEL) == NOTHING
+    assert stage.bench.pending.of(CHANNEL) == NOTHING
     assert not stage.backlog.read
 
 

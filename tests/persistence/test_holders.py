@@ -61,7 +61,7 @@ async def test_every_way_in_which_something_changes_or_goes_reaches_a_probe(tmp_
     assert [(e.channel_id, e.guild_id, e.message.content, e.is_by_author) for e in probe.edits] == [
         (CHANNEL, GUILD, "new words", True)
     ]
-    bot.keeper.touch("probe", CHANNEL)
+    bot.snapshots.touch("probe", CHANNEL)
     deleted = SimpleNamespace(channel_id=CHANNEL, message_id=5, message_ids={6, 7})
     await bot.on_raw_message_delete(cast(discord.RawMessageDeleteEvent, deleted))
     await bot.on_raw_bulk_message_delete(cast(discord.RawBulkMessageDeleteEvent, deleted))
@@ -87,11 +87,11 @@ async def test_every_way_in_which_something_changes_or_goes_reaches_a_probe(tmp_
 
 async def test_what_a_probe_had_stored_comes_back_to_the_next(tmp_path: Path) -> None:
     bot = with_probe(tmp_path / "state", Probe())
-    bot.keeper.touch("probe", CHANNEL)
-    bot.keeper.touch_process("probes")
+    bot.snapshots.touch("probe", CHANNEL)
+    bot.snapshots.touch_process("probes")
     await bot.close()
     later = with_probe(tmp_path / "state", probe := Probe())
-    await later.life.restore()
+    await later.lifecycle.restore()
     assert probe.restored == {0: {"of": 0}, CHANNEL: {"of": CHANNEL}}
     await later.close()
 
@@ -99,12 +99,12 @@ async def test_what_a_probe_had_stored_comes_back_to_the_next(tmp_path: Path) ->
 async def test_one_that_cannot_read_what_is_stored_costs_the_others_nothing(tmp_path: Path) -> None:
     bot = with_probe(tmp_path / "state", Probe())
     bot.parts.holders.register(Probe(), of_channels="other")
-    for layer in ("probe", "other"):
-        bot.keeper.touch(layer, CHANNEL)
+    for kind in ("probe", "other"):
+        bot.snapshots.touch(kind, CHANNEL)
     await bot.close()
     later = with_probe(tmp_path / "state", Probe(refuses=True))
     later.parts.holders.register(other := Probe(), of_channels="other")
-    await later.life.restore()
+    await later.lifecycle.restore()
     assert other.restored == {CHANNEL: {"of": CHANNEL}}
     await later.close()
 

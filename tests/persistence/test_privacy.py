@@ -85,7 +85,7 @@ def test_nonsense_is_refused_and_what_is_known_stays(nonsense: object) -> None:
 # What goes
 
 
-class Life:
+class Lifecycle:
     """A bot that is not connected, and what is told it."""
 
     def __init__(self, folder: Path) -> None:
@@ -100,11 +100,11 @@ class Life:
                 self.bot.conversations.start(channel, [record])
             else:
                 self.bot.conversations.record_message(channel, record)
-            self.bot.keeper.said(channel, GUILD, record)
+            self.bot.snapshots.said(channel, GUILD, record)
         await self.settled()
 
     async def settled(self) -> None:
-        assert await self.bot.keeper.settled()
+        assert await self.bot.snapshots.settled()
 
     def recorded(self, channel: int = CHANNEL) -> list[str]:
         conversation = self.bot.conversations.get(channel)
@@ -112,8 +112,8 @@ class Life:
 
 
 @pytest.fixture
-async def life(tmp_path: Path) -> AsyncIterator[Life]:
-    made = Life(tmp_path / "state")
+async def life(tmp_path: Path) -> AsyncIterator[Lifecycle]:
+    made = Lifecycle(tmp_path / "state")
     yield made
     await made.bot.close()
 
@@ -123,7 +123,7 @@ def now(content: str, author: int = ANNA) -> MessageRecord:
     return said(author, content, at, message_id=id_at(at) + said(author).message_id)
 
 
-async def test_a_person_is_forgotten_everywhere_and_others_are_not(life: Life) -> None:
+async def test_a_person_is_forgotten_everywhere_and_others_are_not(life: Lifecycle) -> None:
     for channel in (CHANNEL, OTHER):
         await life.said(now(SECRET), now("a word", BEN), channel=channel)
     await life.privacy.forget_person(ANNA, now("").message_id)
@@ -133,7 +133,7 @@ async def test_a_person_is_forgotten_everywhere_and_others_are_not(life: Life) -
     assert on_disk(life.folder, "a word")
 
 
-async def test_with_whom_somebody_was_talking_is_forgotten(life: Life) -> None:
+async def test_with_whom_somebody_was_talking_is_forgotten(life: Lifecycle) -> None:
     for number, partner in enumerate((ANNA, CLEO)):
         life.bot.decisions.add(number, CHANNEL, BEN, Decision(False, Reason.NO_TRIGGER, partner=partner))
     await life.privacy.forget_person(ANNA, now("").message_id)
@@ -141,7 +141,7 @@ async def test_with_whom_somebody_was_talking_is_forgotten(life: Life) -> None:
     assert life.bot.decisions.find(1) is not None
 
 
-async def test_a_channel_is_forgotten_and_others_are_not(life: Life) -> None:
+async def test_a_channel_is_forgotten_and_others_are_not(life: Lifecycle) -> None:
     await life.said(now(SECRET), now(SECRET, BEN))
     await life.said(now("a word"), channel=OTHER)
     await life.privacy.forget_channel(CHANNEL, now("").message_id)
@@ -150,7 +150,7 @@ async def test_a_channel_is_forgotten_and_others_are_not(life: Life) -> None:
     assert on_disk(life.folder, "a word")
 
 
-async def test_a_server_is_forgotten_with_all_its_channels(life: Life) -> None:
+async def test_a_server_is_forgotten_with_all_its_channels(life: Lifecycle) -> None:
     for channel in (CHANNEL, OTHER):
         await life.said(now(SECRET), channel=channel)
     await life.privacy.forget_guild(GUILD, [CHANNEL, OTHER], now("").message_id)
@@ -158,7 +158,7 @@ async def test_a_server_is_forgotten_with_all_its_channels(life: Life) -> None:
     assert not life.recorded()
 
 
-async def test_what_is_too_old_goes_also_from_a_conversation_that_is_alive(life: Life) -> None:
+async def test_what_is_too_old_goes_also_from_a_conversation_that_is_alive(life: Lifecycle) -> None:
     await life.said(now(SECRET))
     await life.privacy.expire(datetime.now(UTC) - timedelta(days=1))
     assert life.recorded() == [SECRET]
@@ -168,32 +168,32 @@ async def test_what_is_too_old_goes_also_from_a_conversation_that_is_alive(life:
     assert not on_disk(life.folder, SECRET)
 
 
-async def test_what_was_forgotten_before_a_restart_is_known_after_it(life: Life) -> None:
+async def test_what_was_forgotten_before_a_restart_is_known_after_it(life: Lifecycle) -> None:
     old = now(SECRET)
     await life.privacy.forget_person(ANNA, old.message_id + 1)
     await life.privacy.opt_out(BEN, 1)
     await life.bot.close()
-    later = Life(life.folder)
-    await later.bot.life.restore()
+    later = Lifecycle(life.folder)
+    await later.bot.lifecycle.restore()
     assert later.bot.parts.consent.is_forgotten(CHANNEL, old)
     assert later.privacy.is_opted_out(BEN)
     await later.privacy.opt_in(BEN)
     await later.bot.close()
-    last = Life(life.folder)
-    await last.bot.life.restore()
+    last = Lifecycle(life.folder)
+    await last.bot.lifecycle.restore()
     assert not last.privacy.is_opted_out(BEN)
     await last.bot.close()
 
 
 async def test_a_disk_that_fails_is_told_and_memory_is_cleared_all_the_same(
-    life: Life, monkeypatch: pytest.MonkeyPatch
+    life: Lifecycle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await life.said(now(SECRET), now("a word", BEN))
 
     async def fail(_user_id: int) -> None:
         raise OSError("no room")
 
-    monkeypatch.setattr(life.bot.keeper, "forget_person", fail)
+    monkeypatch.setattr(life.bot.snapshots, "forget_person", fail)
     with pytest.raises(OSError, match="no room"):
         await life.privacy.forget_person(ANNA, now("").message_id)
     assert life.recorded() == ["a word"]
@@ -202,7 +202,7 @@ async def test_a_disk_that_fails_is_told_and_memory_is_cleared_all_the_same(
 # Who is not read
 
 
-async def test_who_opted_out_is_not_read_and_not_quoted(life: Life) -> None:
+async def test_who_opted_out_is_not_read_and_not_quoted(life: Lifecycle) -> None:
     await life.privacy.opt_out(ANNA, 1)
     theirs = life.bot.parts.consent.readable(said(ANNA, SECRET))
     assert (theirs.author, theirs.content, theirs.text) == (SOMEBODY, "", UNREAD)

@@ -29,7 +29,7 @@ NEVER = 2**62
 
 
 class Archive:
-    """Transcripts, and their search, told of all that happens to them as the keeper tells it."""
+    """Transcripts, and their search, told of all that happens to them as Snapshots tells it."""
 
     def __init__(self, folder: Path) -> None:
         self.writer = Writer(lambda: SQLiteStore(folder / "db"))

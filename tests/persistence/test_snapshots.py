@@ -14,7 +14,7 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from persistence.snapshots import Encode, Keeper, as_json
+from persistence.snapshots import Encode, Snapshots, as_json
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key, Store, StoreError
 from tests.support.lives import on_disk
@@ -24,13 +24,13 @@ OTHER = CHANNEL + 1
 
 
 class Bench:
-    """What a keeper takes its layers from."""
+    """What snapshots are taken of."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.channels: dict[int, Any] = {}
         self.alive: Any = None
-        self.keeper = Keeper(
+        self.snapshots = Snapshots(
             self._open, channel={"things": self._things}, process={"alive": lambda _: as_json(self.alive)}
         )
 
@@ -50,98 +50,98 @@ def bench(tmp_path: Path) -> Bench:
 
 
 async def test_at_the_very_first_start_there_is_nothing_and_nothing_is_touched(bench: Bench) -> None:
-    kept = await bench.keeper.load()
+    kept = await bench.snapshots.load()
     assert (kept.process, dict(kept.channels), dict(kept.transcripts)) == ({}, {}, {})
     assert not bench.folder.exists()
-    await bench.keeper.close()
+    await bench.snapshots.close()
 
 
 async def test_what_is_told_is_there_for_the_next(bench: Bench) -> None:
     bench.channels, bench.alive = {CHANNEL: ["a"], OTHER: {"b": 1}}, "now"
-    bench.keeper.touch("things", CHANNEL)
-    bench.keeper.touch("things", OTHER)
-    bench.keeper.touch_process("alive")
+    bench.snapshots.touch("things", CHANNEL)
+    bench.snapshots.touch("things", OTHER)
+    bench.snapshots.touch_process("alive")
     message = said(ANNA, "hello")
-    bench.keeper.said(CHANNEL, GUILD, message)
-    await bench.keeper.close()
-    keeper = bench.next().keeper
-    kept = await keeper.load()
+    bench.snapshots.said(CHANNEL, GUILD, message)
+    await bench.snapshots.close()
+    snapshots = bench.next().snapshots
+    kept = await snapshots.load()
     assert kept.process == {"alive": "now"}
     assert kept.channels == {CHANNEL: {"things": ["a"]}, OTHER: {"things": {"b": 1}}}
     assert set(kept.transcripts) == {CHANNEL}
-    assert await keeper.recent(CHANNEL, 0) == [message]
-    assert set(keeper.channels) == {CHANNEL, OTHER}
-    await keeper.close()
+    assert await snapshots.recent(CHANNEL, 0) == [message]
+    assert set(snapshots.channels) == {CHANNEL, OTHER}
+    await snapshots.close()
 
 
 async def test_a_question_is_stored_before_the_transcript_says_that_it_was_seen(bench: Bench) -> None:
     done: list[str] = []
-    put = bench.keeper._writer.put
+    put = bench.snapshots._writer.put
 
     def noted(work: Callable[[], object]) -> None:
         done.append(getattr(work, "func", work).__name__)
         put(work)
 
-    bench.keeper._writer.put = noted  # type: ignore[method-assign]
+    bench.snapshots._writer.put = noted  # type: ignore[method-assign]
     bench.channels = {CHANNEL: "a question"}
-    bench.keeper.touch("things", CHANNEL)
-    bench.keeper.said(CHANNEL, GUILD, said(ANNA, "hello"))
-    assert await bench.keeper.settled()
+    bench.snapshots.touch("things", CHANNEL)
+    bench.snapshots.said(CHANNEL, GUILD, said(ANNA, "hello"))
+    assert await bench.snapshots.settled()
     assert done == ["_store", "add"]
-    await bench.keeper.close()
+    await bench.snapshots.close()
 
 
 async def test_edits_and_deletions_cost_nothing_where_the_message_cannot_be(bench: Bench) -> None:
     old, new = said(ANNA, "hello"), said(ANNA, "later")
-    bench.keeper.said(CHANNEL, GUILD, old)
-    assert bench.keeper.may_hold(CHANNEL, old.message_id)
-    assert not bench.keeper.may_hold(CHANNEL, new.message_id)
-    assert not bench.keeper.may_hold(OTHER, old.message_id)
+    bench.snapshots.said(CHANNEL, GUILD, old)
+    assert bench.snapshots.may_hold(CHANNEL, old.message_id)
+    assert not bench.snapshots.may_hold(CHANNEL, new.message_id)
+    assert not bench.snapshots.may_hold(OTHER, old.message_id)
     work: list[object] = []
-    bench.keeper._writer.put = work.append  # type: ignore[method-assign, assignment]
-    bench.keeper.revised(CHANNEL, new)
-    bench.keeper.removed(CHANNEL, {new.message_id})
-    bench.keeper.removed(OTHER, {old.message_id})
-    bench.keeper.removed(CHANNEL, set())
+    bench.snapshots._writer.put = work.append  # type: ignore[method-assign, assignment]
+    bench.snapshots.revised(CHANNEL, new)
+    bench.snapshots.removed(CHANNEL, {new.message_id})
+    bench.snapshots.removed(OTHER, {old.message_id})
+    bench.snapshots.removed(CHANNEL, set())
     assert not work
-    bench.keeper.removed(CHANNEL, {old.message_id, new.message_id})
+    bench.snapshots.removed(CHANNEL, {old.message_id, new.message_id})
     assert len(work) == 1
 
 
 async def test_of_a_transcript_from_before_any_message_may_be_in_it(bench: Bench) -> None:
-    bench.keeper.said(CHANNEL, GUILD, said(ANNA, "hello"))
-    await bench.keeper.close()
-    keeper = bench.next().keeper
-    await keeper.load()
-    assert keeper.may_hold(CHANNEL, said(ANNA, "later").message_id)
-    await keeper.close()
+    bench.snapshots.said(CHANNEL, GUILD, said(ANNA, "hello"))
+    await bench.snapshots.close()
+    snapshots = bench.next().snapshots
+    await snapshots.load()
+    assert snapshots.may_hold(CHANNEL, said(ANNA, "later").message_id)
+    await snapshots.close()
 
 
 async def test_what_goes_is_in_no_file(bench: Bench) -> None:
-    keeper = bench.keeper
+    snapshots = bench.snapshots
     edited, deleted, forgotten = (said(ANNA, f"secret{n}") for n in range(3))
     for message in (edited, deleted, forgotten):
-        keeper.said(CHANNEL, GUILD, message)
-    keeper.said(CHANNEL, GUILD, said(BEN, "stays"))
-    keeper.revised(CHANNEL, said(ANNA, "new words", message_id=edited.message_id))
-    keeper.removed(CHANNEL, {deleted.message_id})
-    assert await keeper.settled()
+        snapshots.said(CHANNEL, GUILD, message)
+    snapshots.said(CHANNEL, GUILD, said(BEN, "stays"))
+    snapshots.revised(CHANNEL, said(ANNA, "new words", message_id=edited.message_id))
+    snapshots.removed(CHANNEL, {deleted.message_id})
+    assert await snapshots.settled()
     assert on_disk(bench.folder, "new words")
     assert not on_disk(bench.folder, "secret0")
     assert not on_disk(bench.folder, "secret1")
-    await keeper.forget_person(ANNA)
+    await snapshots.forget_person(ANNA)
     assert not on_disk(bench.folder, "secret2")
     assert on_disk(bench.folder, "stays")
-    await keeper.expire(said(BEN).timestamp + timedelta(days=9_999))
+    await snapshots.expire(said(BEN).timestamp + timedelta(days=9_999))
     assert not on_disk(bench.folder, "stays")
-    await keeper.close()
+    await snapshots.close()
 
 
 async def test_the_export_is_ones_own_words_with_their_places(bench: Bench) -> None:
     mine, theirs = said(ANNA, "mine"), said(BEN, "theirs")
-    bench.keeper.said(CHANNEL, GUILD, mine)
-    bench.keeper.said(CHANNEL, GUILD, theirs)
-    exported = orjson.loads(await bench.keeper.export(ANNA))
+    bench.snapshots.said(CHANNEL, GUILD, mine)
+    bench.snapshots.said(CHANNEL, GUILD, theirs)
+    exported = orjson.loads(await bench.snapshots.export(ANNA))
     assert exported == {
         "user": str(ANNA),
         "messages": [
@@ -154,20 +154,20 @@ async def test_the_export_is_ones_own_words_with_their_places(bench: Bench) -> N
             }
         ],
     }
-    await bench.keeper.close()
+    await bench.snapshots.close()
 
 
 async def test_a_disk_that_fails_is_told_to_who_waits(bench: Bench) -> None:
     bench.folder.write_text("a file in the folder's place")
     bench.channels = {CHANNEL: 1}
-    bench.keeper.touch("things", CHANNEL)
+    bench.snapshots.touch("things", CHANNEL)
     with capture_logs() as logs:
-        assert not await bench.keeper.settled()
+        assert not await bench.snapshots.settled()
     assert [entry["event"] for entry in logs] == ["store_failed"]
     bench.folder.unlink()
-    bench.keeper.touch("things", CHANNEL)
-    assert await bench.keeper.settled()
-    await bench.keeper.close()
+    bench.snapshots.touch("things", CHANNEL)
+    assert await bench.snapshots.settled()
+    await bench.snapshots.close()
 
 
 async def test_settled_tells_of_what_was_told_before_it_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,12 +181,12 @@ async def test_settled_tells_of_what_was_told_before_it_alone(bench: Bench, monk
         write(store, changes)
 
     monkeypatch.setattr(SQLiteStore, "write", slow)
-    bench.keeper.touch("things", CHANNEL)
-    settled = asyncio.create_task(bench.keeper.settled())
+    bench.snapshots.touch("things", CHANNEL)
+    settled = asyncio.create_task(bench.snapshots.settled())
     await asyncio.sleep(0)
-    bench.keeper.touch("things", OTHER)
-    bench.keeper._flush()
-    bench.keeper._writer._hand_over()
+    bench.snapshots.touch("things", OTHER)
+    bench.snapshots._flush()
+    bench.snapshots._writer._hand_over()
     assert is_going.wait(5)  # the first is stored, and the second is being written when it is told of the first
     try:
         async with asyncio.timeout(2):
@@ -195,7 +195,7 @@ async def test_settled_tells_of_what_was_told_before_it_alone(bench: Bench, monk
         assert not on_disk(bench.folder, '["b"]')
     finally:
         go_on.set()
-        await bench.keeper.close()
+        await bench.snapshots.close()
 
 
 @pytest.mark.parametrize("fails", [CHANNEL, OTHER])
@@ -212,55 +212,55 @@ async def test_settled_does_not_tell_of_what_failed_after_it(
 
     monkeypatch.setattr(SQLiteStore, "write", failing)
     with capture_logs():
-        bench.keeper.touch("things", CHANNEL)
-        first = asyncio.create_task(bench.keeper.settled())
+        bench.snapshots.touch("things", CHANNEL)
+        first = asyncio.create_task(bench.snapshots.settled())
         await asyncio.sleep(0)
-        bench.keeper.touch("things", OTHER)
-        second = asyncio.create_task(bench.keeper.settled())
+        bench.snapshots.touch("things", OTHER)
+        second = asyncio.create_task(bench.snapshots.settled())
         assert (await first, await second) == (fails != CHANNEL, False)
     monkeypatch.undo()
-    await bench.keeper.close()
+    await bench.snapshots.close()
 
 
 @pytest.mark.parametrize("goes", ["forget_person", "expire", "forget_where"])
 async def test_what_could_not_be_removed_raises(bench: Bench, goes: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.keeper.said(CHANNEL, GUILD, said(ANNA, "hello"))
-    assert await bench.keeper.settled()
+    bench.snapshots.said(CHANNEL, GUILD, said(ANNA, "hello"))
+    assert await bench.snapshots.settled()
 
     def fail(*_: object, **__: object) -> None:
         raise StoreError("no room")
 
     monkeypatch.setattr(SQLiteStore, "write", fail)
     argument = {"forget_person": ANNA, "expire": said(BEN).timestamp + timedelta(days=9_999)}.get(goes)
-    removal = partial(getattr(bench.keeper, goes), argument or (lambda _channel, _guild: True))
+    removal = partial(getattr(bench.snapshots, goes), argument or (lambda _channel, _guild: True))
     with pytest.raises(OSError, match="could not be written"), capture_logs():
         await removal()
     monkeypatch.undo()
-    await bench.keeper.close()
+    await bench.snapshots.close()
 
 
-async def test_a_layer_that_ended_leaves_no_words_and_one_that_was_only_marked_waits(bench: Bench) -> None:
+async def test_a_snapshot_that_ended_leaves_no_words_and_one_that_was_only_marked_waits(bench: Bench) -> None:
     bench.channels = {CHANNEL: "a secret"}
-    bench.keeper.mark("things", CHANNEL)
-    assert await bench.keeper.settled()
+    bench.snapshots.mark("things", CHANNEL)
+    assert await bench.snapshots.settled()
     assert not on_disk(bench.folder, "a secret")
-    bench.keeper.touch("things", CHANNEL)
-    assert await bench.keeper.settled()
+    bench.snapshots.touch("things", CHANNEL)
+    assert await bench.snapshots.settled()
     assert on_disk(bench.folder, "a secret")
     bench.channels = {}
-    bench.keeper.purge(CHANNEL)
-    assert await bench.keeper.settled()
+    bench.snapshots.purge(CHANNEL)
+    assert await bench.snapshots.settled()
     assert not on_disk(bench.folder, "a secret")
-    assert not bench.keeper.has(CHANNEL)
-    await bench.keeper.close()
+    assert not bench.snapshots.has(CHANNEL)
+    await bench.snapshots.close()
 
 
 async def test_the_channel_in_which_something_was_said_last_comes_first(bench: Bench) -> None:
     bench.channels = {CHANNEL: 1, OTHER: 1}
     for channel_id in (OTHER, CHANNEL):
-        bench.keeper.touch("things", channel_id)
-        bench.keeper.said(channel_id, GUILD, said(ANNA, "hello"))
-    await bench.keeper.close()
-    later = bench.next().keeper
+        bench.snapshots.touch("things", channel_id)
+        bench.snapshots.said(channel_id, GUILD, said(ANNA, "hello"))
+    await bench.snapshots.close()
+    later = bench.next().snapshots
     assert list((await later.load()).channels) == [CHANNEL, OTHER]
     await later.close()

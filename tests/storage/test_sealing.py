@@ -24,7 +24,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_no_word_is_on_the_disk(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "db", seal=read_keys(KEY))
-    store.write({PLACE: b"sesame", Key("layer", 5): b"sesame"})
+    store.write({PLACE: b"sesame", Key("snapshot", 5): b"sesame"})
     assert store.read("said", 5) == [Row(5, 7, b"sesame")]
     assert not [path for path, data in contents(tmp_path).items() if b"sesame" in data]
     store.close()

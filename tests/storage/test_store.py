@@ -77,8 +77,8 @@ def test_the_channel_with_the_newest_row_is_the_last_and_one_without_rows_is_non
 
 def test_what_goes_is_in_no_file_once_it_is_synchronised(open_store: OpenStore, tmp_path: Path) -> None:
     store = open_store()
-    store.write({Key("said", 5, 1): b"sesame", Key("said", 5, 2): b"stays", Key("layer", 5): b"sesame too"})
-    store.write({Key("said", 5, 1): None, Key("layer", 5): b"{}"})
+    store.write({Key("said", 5, 1): b"sesame", Key("said", 5, 2): b"stays", Key("snapshot", 5): b"sesame too"})
+    store.write({Key("said", 5, 1): None, Key("snapshot", 5): b"{}"})
     store.sync()
     assert not _mention(tmp_path, b"sesame")
 

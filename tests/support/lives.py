@@ -15,7 +15,7 @@ from storage.sqlite_store import SQLiteStore
 from tests.support.clock import FakeClock
 from tests.support.scene import Scene, notify, recorded, running
 from tests.support.stub_model import StubModel
-from wiring import CONVERSATION, INITIATIVE, MINIAPPS, PROMPTS, UNFINISHED
+from wiring import CONVERSATION, MINIAPPS, OFFERS, PROMPTS, UNFINISHED
 
 
 @asynccontextmanager
@@ -63,7 +63,7 @@ async def kill(scene: Scene) -> None:
 
     To be called where it waits for something, so that this moment is one.
     """
-    await scene.bot.keeper.settled()
+    await scene.bot.snapshots.settled()
     left = scene.folder.with_name(f"{scene.folder.name}+")
     shutil.copytree(scene.folder, left)
     scene.folder = left
@@ -75,10 +75,10 @@ async def _dead(*_: Any, **__: Any) -> NoReturn:
     raise RuntimeError("this process is dead")
 
 
-def in_layers(folder: Path, text: str) -> list[str]:
-    """The layers of channels that hold it, of those that are not sealed."""
+def in_snapshots(folder: Path, text: str) -> list[str]:
+    """The snapshots of channels that hold it, of those that are not sealed."""
     store = SQLiteStore(folder / DATABASE)
-    kinds = (CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED, INITIATIVE)
+    kinds = (CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED, OFFERS)
     found = [kind for kind in kinds for row in store.read(kind) if row.value and text.encode() in row.value]
     store.close()
     return found

@@ -14,7 +14,7 @@ import structlog
 
 from conversation import MessageRecord
 from discord_io.streamed_reply import Posted, PostError, Problem
-from offers.offer import LINK, Note, Occasion, Offer
+from offers.offer import LINK, Note, Offer, Opportunity
 from offers.offer_channels import OfferChannel, OfferChannels
 from offers.offer_limits import OfferLimits
 from offers.open_offers import OpenOffers
@@ -40,10 +40,10 @@ def note_at(due: datetime, **more: Any) -> Note:
     return Note(id=f"n{number}", miniapp_id="dining", user_id=ANNA, due=due, **given)
 
 
-def occasion(subject: MessageRecord | None = None, note: Note | None = None) -> Occasion:
+def opportunity(subject: MessageRecord | None = None, note: Note | None = None) -> Opportunity:
     """One about the message, or about the note."""
     line = f"<@{ANNA}>, {note.text}" if note else f"Nobody has answered [this question]({LINK}). Shall I try?"
-    return Occasion("unanswered_question", ANNA, line, "nobody has answered", subject, note)
+    return Opportunity("unanswered_question", ANNA, line, "nobody has answered", subject, note)
 
 
 class OfferWire:
@@ -168,16 +168,16 @@ class Desk:
         self.stands: set[str] | None = None
         self.is_stored = True
         self.shown: list[tuple[int, Offer, Posted]] = []
-        self.book = OfferChannels(limits or OfferLimits(), clock=self.clock, on_change=self._changed)
+        self.offer_channels = OfferChannels(limits or OfferLimits(), clock=self.clock, on_change=self._changed)
         self.offers = OpenOffers(
-            self.book,
+            self.offer_channels,
             open_wire=self._open_wire,
             bot=lambda: ("Parley", BOT),
             stands=lambda *shown: self.shown.append(shown),
             settled=self._settled,
         )
-        self.initiative = ProactiveOffers(
-            self.book,
+        self.proactive_offers = ProactiveOffers(
+            self.offer_channels,
             self.offers,
             triggers=triggers,
             forbids=lambda _guild, _channel: self.muted,
@@ -186,10 +186,10 @@ class Desk:
             answerable=judge,
         )
         for channel_id, stored in self.disk.items():
-            self.book.restore(channel_id, orjson.loads(stored))
+            self.offer_channels.restore(channel_id, orjson.loads(stored))
 
     def _changed(self, channel_id: int) -> None:
-        stored = self.book.stored(channel_id)
+        stored = self.offer_channels.stored(channel_id)
         if stored:
             self.disk[channel_id] = stored.to_json()
         else:
@@ -207,7 +207,7 @@ class Desk:
 
     @property
     def channel(self) -> OfferChannel:
-        channel = self.book.get(CHANNEL)
+        channel = self.offer_channels.get(CHANNEL)
         assert channel
         return channel
 
@@ -218,14 +218,14 @@ class Desk:
         return thinking.active_cooldown_period_s if thinking.cooldown_active else None
 
     async def on(self, channel_id: int = CHANNEL) -> None:
-        await self.initiative.switch(channel_id, GUILD, on=True)
+        await self.proactive_offers.switch(channel_id, GUILD, on=True)
 
     def hear(self, who: int, text: str, **more: Any) -> MessageRecord:
         """Somebody says something; the bot hears it where it listens."""
         message = said(who, text, self.clock(), **more)
         self.wire.said[message.message_id] = text
-        if self.initiative.listens(CHANNEL):
-            self.initiative.heard(CHANNEL, message)
+        if self.proactive_offers.listens(CHANNEL):
+            self.proactive_offers.heard(CHANNEL, message)
         return message
 
     async def wait(self, seconds: float, step: float | None = None) -> None:
@@ -236,7 +236,7 @@ class Desk:
             await self.pulse()
 
     async def pulse(self) -> None:
-        self.initiative.pulse()
+        self.proactive_offers.pulse()
         if self.offers._work:
             await settle()
 
@@ -258,7 +258,7 @@ class Desk:
 
     async def ended(self) -> None:
         """The open offer is ignored, and its cooldown is over."""
-        await self.wait(self.book.limits.timeout_seconds + 1)
+        await self.wait(self.offer_channels.limits.timeout_seconds + 1)
         assert self.cooldown
         await self.wait(self.cooldown)
 
@@ -284,7 +284,7 @@ class Broken:
             raise KeyError(message.message_id)
         return message.timestamp
 
-    def due(self, channel: object, now: datetime) -> Occasion | None:
+    def due(self, channel: object, now: datetime) -> Opportunity | None:
         if self._where == "due":
             raise ZeroDivisionError(channel, now)
         return None

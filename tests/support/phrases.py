@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def labelled(file: Path) -> Iterator[tuple[str, str]]:
-    """Each line with the label of the nearest line above that begins with "# "; "##" begins a remark."""
+    """Each line with the label of the nearest line above that begins with "# "; "##" begins a comment."""
     label = ""
     for line in file.read_text("utf-8").splitlines():
         if line.startswith("# "):

@@ -16,7 +16,7 @@ STREAM = "text/event-stream"
 
 
 @dataclass(frozen=True)
-class Said:
+class RemoteReply:
     """One scripted answer. chunks: the body, each written by itself. status: by itself an answer without a body.
 
     before: waited for before anything is sent; gate: after the first chunk. cut: the connection breaks behind the last.
@@ -31,14 +31,14 @@ class Said:
     cut: bool = False
 
 
-def whole(text: str, **how: Any) -> Said:
+def whole(text: str, **how: Any) -> RemoteReply:
     """The answer as JSON."""
-    return Said([json.dumps({"content": text}).encode()], **how)
+    return RemoteReply([json.dumps({"content": text}).encode()], **how)
 
 
-def streamed(*deltas: str, **how: Any) -> Said:
+def streamed(*deltas: str, **how: Any) -> RemoteReply:
     """The answer as events, one for each delta, in chunks of their own."""
-    return Said([delta_event(delta) for delta in deltas], **({"type": STREAM} | how))
+    return RemoteReply([delta_event(delta) for delta in deltas], **({"type": STREAM} | how))
 
 
 def delta_event(delta: object) -> bytes:
@@ -64,9 +64,9 @@ class RemoteAgent:
         self.asked: list[Asked] = []
         self.known: set[str] = set()
         self.ids: deque[str] = deque()
-        self.creations: deque[Said] = deque()
-        self.answers: deque[Said] = deque()
-        self.default: Callable[[str], Said] = lambda content: whole(f"You said: {content}")
+        self.creations: deque[RemoteReply] = deque()
+        self.answers: deque[RemoteReply] = deque()
+        self.default: Callable[[str], RemoteReply] = lambda content: whole(f"You said: {content}")
         self.arrived = asyncio.Event()
         self.url = ""
         self._runner: web.AppRunner | None = None
@@ -110,19 +110,19 @@ class RemoteAgent:
                 return await self._send(request, self._chat(unquote(conversation), body["message"]["content"]))
         raise web.HTTPNotFound
 
-    def _create(self) -> Said:
+    def _create(self) -> RemoteReply:
         if self.creations:
             return self.creations.popleft()
         made = self.ids.popleft() if self.ids else f"conv-{len(self.known) + 1}"
         self.known.add(made)
-        return Said([json.dumps({"id": made}).encode()], status=201)
+        return RemoteReply([json.dumps({"id": made}).encode()], status=201)
 
-    def _chat(self, conversation: str, content: str) -> Said:
+    def _chat(self, conversation: str, content: str) -> RemoteReply:
         if conversation not in self.known:
-            return Said(status=404)
+            return RemoteReply(status=404)
         return self.answers.popleft() if self.answers else self.default(content)
 
-    async def _send(self, request: web.Request, said: Said) -> web.StreamResponse:
+    async def _send(self, request: web.Request, said: RemoteReply) -> web.StreamResponse:
         if said.before:
             await said.before.wait()
         response = web.StreamResponse(status=said.status, headers={"Content-Type": said.type} | dict(said.headers))

@@ -12,7 +12,7 @@ from agents.gateway import Place
 from agents.team import Team
 from conversation import ConversationManager, MessageRecord
 from decider import Decision
-from discord_io.prompt_cards import Prompts
+from discord_io.prompt_cards import PromptCards
 from miniapps.base import FollowUp, MiniApp
 from miniapps.router import MiniAppRouter
 from state.awaiting import ConversationStateManager
@@ -22,9 +22,9 @@ from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.virtual_time import until
 from turns.answering import Answering
-from turns.pending_turns import Ledger, Unfinished
+from turns.pending_turns import PendingTurns, Unfinished
 from turns.turn import Question
-from turns.turn_queue import Turns
+from turns.turn_queue import TurnQueue
 
 
 class Bench:
@@ -42,9 +42,9 @@ class Bench:
         self.history_takes = 0.0
         self.recalled: list[int] = []
         self.states = ConversationStateManager(clock=self.clock)
-        self.prompts = Prompts(self.states, self._open_wire, clock=self.clock)
+        self.prompts = PromptCards(self.states, self._open_wire, clock=self.clock)
         self.miniapps = MiniAppRouter(miniapps)
-        self.ledger = Ledger()
+        self.pending = PendingTurns()
         self.stored: list[Unfinished] = []  # what a kill would have left, each time that it was waited for
         self.kept: list[tuple[int, str]] = []
         self.ended: list[tuple[int, Decision | None]] = []
@@ -62,13 +62,13 @@ class Bench:
             records=records,
             clock=self.clock,
         )
-        self.turns = Turns(
+        self.turns = TurnQueue(
             conversations=self.conversations,
             answering=self.answering,
             prompts=self.prompts,
             discord=records,
             budget=records,
-            ledger=self.ledger,
+            pending=self.pending,
             records=records,
         )
 
@@ -109,7 +109,7 @@ class Bench:
 
     async def idle(self) -> None:
         """Waits until every turn has ended."""
-        while tasks := [lane.task for lane in self.turns._lanes.values() if lane.task]:
+        while tasks := [queue.task for queue in self.turns._queues.values() if queue.task]:
             await asyncio.wait(tasks)
 
 
@@ -137,7 +137,7 @@ class FakeRecords:
         return self._bench.before
 
     async def stored(self) -> None:
-        self._bench.stored.append(self._bench.ledger.of(CHANNEL))
+        self._bench.stored.append(self._bench.pending.of(CHANNEL))
 
     def said(self, question: Question, record: MessageRecord) -> None:
         self._bench.kept.append((question.message.message_id, record.content))
