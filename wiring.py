@@ -249,7 +249,7 @@ class Parts:
             conversations=self.conversations,
             intake=self.intake,
             decisions=self.decisions,
-            keep=self.snapshots.said,
+            keep=self.snapshots.append,
             bot=self.wires.bot,
         )
         self.offers = OpenOffers(

@@ -121,5 +121,5 @@ def _tidy(text: str) -> str:
 
 def _quote(text: str) -> str:
     """As it can be repeated: short, and no question."""
-    said = QUESTION_MARKS.sub("", text)
-    return f"{said[:MAX_QUOTE]}…" if len(said) > MAX_QUOTE else said or "…"
+    plain = QUESTION_MARKS.sub("", text)
+    return f"{plain[:MAX_QUOTE]}…" if len(plain) > MAX_QUOTE else plain or "…"

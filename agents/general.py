@@ -278,8 +278,8 @@ class GeneralAgent:
             detail = f"The model {self._model.model_name} gave an empty answer."
             return Failure(FailureKind.EMPTY, detail, tokens=run.tokens)
         state = tool_use(run.made)
-        said = with_tool_use(ModelResponse(parts=[TextPart(run.text)]), state)
-        whole = kept(request, said)
+        response = with_tool_use(ModelResponse(parts=[TextPart(run.text)]), state)
+        whole = kept(request, response)
         history = pruned(whole, self._keep_turns)
         if self._server_state and history == whole and _is_remembered_so(request, run):
             history = self._server_state.remembered(history, run.messages[-1], run.settings)

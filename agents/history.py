@@ -18,7 +18,7 @@ from agents.turn_input import flat, turn_content
 from llm_history import indented
 
 
-def kept(request: AgentRequest, said: ModelResponse) -> list[ModelMessage]:
+def kept(request: AgentRequest, response: ModelResponse) -> list[ModelMessage]:
     """What the next turn is given back."""
     # What was told stays known by its ids, even where the words are deleted later.
     told_ids = {"told": [message.message_id for message in request.transcript]}
@@ -26,7 +26,7 @@ def kept(request: AgentRequest, said: ModelResponse) -> list[ModelMessage]:
         parts=[UserPromptPart(content=turn_content(replace(request, notes=(), shared={})))], metadata=told_ids
     )
     before = settled(request.history, request.reply.ask_id) if request.reply else request.history
-    return [*before, prompt, said]
+    return [*before, prompt, response]
 
 
 def sent(history: Sequence[ModelMessage]) -> list[ModelMessage]:
@@ -40,8 +40,8 @@ def as_text(message: ModelMessage, bot_name: str) -> str:
         return (
             "".join(str(flat(p.content, images=False)) for p in message.parts if isinstance(p, UserPromptPart)) + "\n"
         )
-    said = "".join(part.content for part in message.parts if isinstance(part, TextPart))
-    return f"{bot_name} (you): {indented(said)}\n"
+    words = "".join(part.content for part in message.parts if isinstance(part, TextPart))
+    return f"{bot_name} (you): {indented(words)}\n"
 
 
 def flattened(message: ModelMessage, *, images: bool = True) -> ModelMessage:

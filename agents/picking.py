@@ -49,7 +49,7 @@ def called(text: str, names: Collection[str]) -> set[str]:
     In the message, a hyphen, an underscore and a space are alike. A name that is one of the commonest words ("it",
     "go") is called as "the it agent", "@it" or "it: ..." only. "yourself" is the general agent, if that is among them.
     """
-    said = _said(text)
+    searched = _searched(text)
     agents: dict[str, set[str]] = {}
     for name in names:
         agents.setdefault(spoken(name), set()).add(name)
@@ -57,7 +57,7 @@ def called(text: str, names: Collection[str]) -> set[str]:
         agents.setdefault(YOURSELF, {GENERAL})
     agents.pop("", None)
     any_name, shapes = _shapes(frozenset(agents))
-    calls = (call for shape in shapes for call in shape.finditer(said) if not call.groupdict().get("denied"))
+    calls = (call for shape in shapes for call in shape.finditer(searched) if not call.groupdict().get("denied"))
     return {agent for call in calls for one in any_name.findall(call["called"]) for agent in agents[spoken(one)]}
 
 
@@ -67,7 +67,7 @@ def spoken(name: str) -> str:
     return AGENT_BEHIND.sub("", SEPARATORS.sub(" ", name.casefold()).strip())
 
 
-def _said(text: str) -> str:
+def _searched(text: str) -> str:
     """The text as it is searched: casefolded, without quotations, code, links and mentions, spaces made single."""
     plain = NOT_WORDS.sub(" ", CALLED_ON.sub(", ", NOT_SAID.sub(LEFT_OUT, text)))
     return re.sub(r"[^\S\n]+", " ", plain.replace("*", "").replace("’", "'")).strip(" ,\n").casefold()

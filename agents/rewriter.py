@@ -32,10 +32,10 @@ class ModelRewriter:
 
         What comes late, in several lines, over 500 characters or unchanged is of no use.
         """
-        said = "".join(line_of(m) for m in recent[-MESSAGES_SHOWN:] if m.message_id != message.message_id)
+        earlier = "".join(line_of(m) for m in recent[-MESSAGES_SHOWN:] if m.message_id != message.message_id)
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
-                text = await self._ask(f"{said}The newest message:\n{line_of(message)}")
+                text = await self._ask(f"{earlier}The newest message:\n{line_of(message)}")
         except (TimeoutError, AgentRunError, FallbackExceptionGroup):
             return None
         is_useful = (

@@ -110,11 +110,11 @@ class Run:
 
     def open(self) -> None:
         """Adds what was held back, or takes it for silence: no more of it will come."""
-        said, self.held = self.held, ""
-        token = SILENT.match(said)
+        held, self.held = self.held, ""
+        token = SILENT.match(held)
         self.is_silent = bool(token) and self.may_decline
         if not self.is_silent:
-            self.add(said[token.end() :] if token else said)
+            self.add(held[token.end() :] if token else held)
 
     def add(self, delta: str) -> None:
         if delta:

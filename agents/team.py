@@ -53,14 +53,14 @@ class Team:
         earlier: what its author said in one go with it.
         """
         question = as_one([*earlier, question], self._bot_id())
-        said = self._replied_to(question, conversation) or conversation.last_words_to(question.author_id)
+        message = self._replied_to(question, conversation) or conversation.last_words_to(question.author_id)
         is_reply = question.reply_to_id is not None and question.reply_to_author_id == self._bot_id()
         before = [m for m in conversation.messages if m.message_id < question.message_id]
         return await self._picker.pick(
             question,
             before[-RECENT_MESSAGES:],
             is_addressed=self._bot_id() in question.mentions and not is_reply,
-            last=conversation.agent_of(said.message_id) if said else None,
+            last=conversation.agent_of(message.message_id) if message else None,
             bot_name=place.bot_name,
         )
 
@@ -71,9 +71,9 @@ class Team:
         if not (self._shares and self.has_several):
             return {}
         newest = max(question.message_id for question in questions)
-        said = [m for m in conversation.messages if m.message_id <= newest]
-        return shared_context(said, bot_id=self._bot_id(), bot_name=place.bot_name)
+        seen = [m for m in conversation.messages if m.message_id <= newest]
+        return shared_context(seen, bot_id=self._bot_id(), bot_name=place.bot_name)
 
     def _replied_to(self, question: MessageRecord, conversation: ChannelConversation) -> MessageRecord | None:
-        said = conversation.find(question.reply_to_id) if question.reply_to_id is not None else None
-        return said if said and said.is_bot else None
+        message = conversation.find(question.reply_to_id) if question.reply_to_id is not None else None
+        return message if message and message.is_bot else None

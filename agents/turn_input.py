@@ -26,17 +26,17 @@ MAY_DECLINE = (
 
 def turn_content(request: AgentRequest) -> list[UserContent]:
     """What is new since the last turn. The time stands here, where the provider's cache ends anyway."""
-    said = _newest(request.transcript, {m.message_id for m in request.questions})
-    left_out = len(request.transcript) - len(said)
+    new = _newest(request.transcript, {m.message_id for m in request.questions})
+    left_out = len(request.transcript) - len(new)
     gap = f"{left_out} earlier messages are left out. " if left_out else ""
     names = list(dict.fromkeys(f'"{question.author}"' for question in request.questions))
     # Of several, who asked last is the one whose answer is awaited.
     whose = f'What you ask by a tool goes to "{request.questions[-1].author}". ' if len(names) > 1 else ""
-    images = [image for message in said for image in message.images][-MAX_PROMPT_IMAGES:]
-    said = [replace(message, images=tuple(i for i in message.images if i in images)) for message in said]
+    images = [image for message in new for image in message.images][-MAX_PROMPT_IMAGES:]
+    new = [replace(message, images=tuple(i for i in message.images if i in images)) for message in new]
     return [
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
-        *(piece for message in said for piece in told(message)),
+        *(piece for message in new for piece in told(message)),
         *(TextContent(f"(Note: {indented(note)})\n") for note in (*_shared(request), *request.notes)),
         TextContent(f"{whose}{MAY_DECLINE if request.may_decline else 'Now'} answer {', '.join(names)}."),
     ]

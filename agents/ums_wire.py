@@ -76,12 +76,12 @@ class Remote:
     async def chat(self, conversation_id: str, content: str, *, may_decline: bool) -> AsyncGenerator[str, None]:
         """The answer, piece by piece. Raises GoneError and SilenceError before the first."""
         url = self._conversations.joinpath(quote(conversation_id, safe=""), "chat", encoded=True)
-        said: dict[str, Any] = {"message": {"role": "user", "content": content}}
+        body: dict[str, Any] = {"message": {"role": "user", "content": content}}
         if may_decline:
-            said["may_decline"] = True
+            body["may_decline"] = True
         # A character beyond 16 bits is two escapes in JSON, and two deltas may have a half of it each.
         halves = codecs.getincrementaldecoder("utf-16-le")("replace")
-        async with self._session.post(url, json=said, allow_redirects=False) as response:
+        async with self._session.post(url, json=body, allow_redirects=False) as response:
             if response.status == 404:
                 raise GoneError(FailureKind.UNAVAILABLE, "does not know the conversation that it has just begun")
             _check(response)

@@ -36,13 +36,13 @@ class ChannelHistory:
         """The messages of people and of the bot, oldest first, as far as they may be told."""
         earlier = await read_before(self._client, guild_id, channel_id, asked.message_id, HISTORY_MESSAGES)
         me = bot_of(self._client)[1]
-        said = [
+        records = [
             self._consent.tellable(channel_id, self._reader.record(m))
             for m in earlier
             if asked.timestamp - m.created_at < HISTORY_AGE
             if (m.author.id == me and m.type in SAID_BY_PEOPLE) or is_persons(m)
         ]
-        return [record for record in said if record]
+        return [record for record in records if record]
 
 
 async def read_before(

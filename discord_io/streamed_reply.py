@@ -120,7 +120,7 @@ class StreamedReply:
         self._record = record
         self._interval = edit_interval_seconds
         self._parts: list[_Part] = []
-        self._said: defaultdict[int, SentTexts] = defaultdict(SentTexts)
+        self._sent: defaultdict[int, SentTexts] = defaultdict(SentTexts)
         self._resumes = adopted is not None
         self._text = ""
         self._card: Card | None = None
@@ -156,22 +156,22 @@ class StreamedReply:
         content: the whole text; empty where the event has none. reply_to: what a new message replies to, if anything.
         """
         # What is found while resuming may be our own, from before: the nonce of the first part will tell.
-        is_first_move = not self._said and not self._resumes
+        is_first_move = not self._sent and not self._resumes
         if is_first_move and reply_to is not None and reply_to == self._reply_to():
             self._give_way()
         for index, part in enumerate(self._parts):
-            if part.message.message_id == message_id and content not in self._said[index]:
-                self._contest(part, self._said[index], content)
+            if part.message.message_id == message_id and content not in self._sent[index]:
+                self._contest(part, self._sent[index], content)
 
-    def _contest(self, part: _Part, said: SentTexts, content: str) -> None:
+    def _contest(self, part: _Part, sent: SentTexts, content: str) -> None:
         """A part of ours reads as we never wrote it. What we go on with is put right by the next edit."""
         if part.found:
-            said.add(content)
-        elif said.falls_short_of(content):
+            sent.add(content)
+        elif sent.falls_short_of(content):
             self._give_way()
             return
         else:
-            said.overrule(content)
+            sent.overrule(content)
         part.content = part.content._replace(text=content)
         self._changed.set()
 
@@ -270,7 +270,7 @@ class StreamedReply:
         if part.content == content or wait > 0:
             return None if part.content == content else wait
         stood, part.found = part.content, False
-        self._said[index].add(content.text)
+        self._sent[index].add(content.text)
         await self._wire.edit(part.message.message_id, content.text, content.card)
         self._stop_typing()
         part.next_edit = self._now() + self._interval
@@ -283,15 +283,15 @@ class StreamedReply:
         """Posts one part, or takes what its nonce gave: ours from an earlier try, or from before our process died."""
         reply_to = self._reply_to() if index == 0 else None
         nonce = f"{self._question.message_id}-{index}"
-        is_new = index not in self._said and not self._resumes
-        said = self._said[index]
-        said.add(content.text)
+        is_new = index not in self._sent and not self._resumes
+        sent = self._sent[index]
+        sent.add(content.text)
         message = await self._wire.send(content.text, nonce=nonce, reply_to=reply_to, card=content.card)
-        is_ours = message.content in said
+        is_ours = message.content in sent
         if not (is_ours or self._resumes):
             raise PostError(Problem.ELSEWHERE, "another process has answered this")
         self._stop_typing()
-        text = content.text if said.ends_with(message.content) else message.content
+        text = content.text if sent.ends_with(message.content) else message.content
         # An earlier try may have had no card, and one of another process another prompt's.
         stands = _Content(text, content.card if is_new else None)
         self._take(index, message, stands, self._now() + self._interval, found=not is_ours)
@@ -299,7 +299,7 @@ class StreamedReply:
     def _take(self, index: int, message: Posted, content: _Content, next_edit: float, *, found: bool) -> None:
         """This message is the part from now on."""
         if found:
-            self._said[index].add(content.text)
+            self._sent[index].add(content.text)
         self._parts.append(_Part(message, content, next_edit, found))
         self._note(message, content.text)
 

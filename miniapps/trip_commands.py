@@ -184,9 +184,9 @@ def read_command(text: str) -> Command | None:
     """The command that a text is, or None where it is conversation. The whole text must be one."""
     if len(text) > MAX_COMMAND or "`" in text:
         return None
-    for said in _without_leads(plain(text)):
+    for form in _without_leads(plain(text)):
         for kind, is_clear, pattern in PATTERNS:
-            if (match := pattern.fullmatch(said)) and (command := _command(kind, is_clear, match)):
+            if (match := pattern.fullmatch(form)) and (command := _command(kind, is_clear, match)):
                 return command
     return None
 
@@ -224,20 +224,20 @@ def _without_leads(text: str) -> Iterator[str]:
 
 
 def _command(kind: CommandKind, is_clear: bool, match: re.Match[str]) -> Command | None:
-    said = {key: value or "" for key, value in match.groupdict().items()}
-    if not _can_be_meant(kind, is_clear, said):
+    groups = {key: value or "" for key, value in match.groupdict().items()}
+    if not _can_be_meant(kind, is_clear, groups):
         return None
-    note_kind = re.sub(r"[\s-]+", " ", said.get("kind", "").casefold())
-    name = said.get("name") or said.get("place", "")
-    return Command(kind, is_clear, name.strip("\"'“”"), NOTE_KINDS.get(note_kind, "note"), said.get("note", ""))
+    note_kind = re.sub(r"[\s-]+", " ", groups.get("kind", "").casefold())
+    name = groups.get("name") or groups.get("place", "")
+    return Command(kind, is_clear, name.strip("\"'“”"), NOTE_KINDS.get(note_kind, "note"), groups.get("note", ""))
 
 
-def _can_be_meant(kind: CommandKind, is_clear: bool, said: Mapping[str, str]) -> bool:
+def _can_be_meant(kind: CommandKind, is_clear: bool, groups: Mapping[str, str]) -> bool:
     """A destination is a few words; a venue to add or remove is a name, and a vague command's no thing of elsewhere."""
-    if place := said.get("place"):
+    if place := groups.get("place"):
         return len(place.split()) <= MAX_DESTINATION_WORDS and not NOT_A_DESTINATION.search(place)
     if kind not in (CommandKind.ADD, CommandKind.REMOVE):
         return True
-    name = said["name"]
+    name = groups["name"]
     is_name = not NO_NAME.match(name) and (is_clear or not (ELSEWHERE.search(name) or THINGS.search(name)))
     return is_name or is_known(name)

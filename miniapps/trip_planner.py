@@ -68,15 +68,15 @@ class TripPlanner(MiniApp):
         if author_id is None:
             self._trips.pop(chat_guid, None)
         elif trip:
-            self._trips[chat_guid] = trip.without(lambda said: said.author_id == author_id)
+            self._trips[chat_guid] = trip.without(lambda by: by.author_id == author_id)
 
     def retract(self, chat_guid: ChatGuid, message_ids: Collection[int]) -> None:
         if trip := self._trips.get(chat_guid):
-            self._trips[chat_guid] = trip.without(lambda said: said.message_id in message_ids)
+            self._trips[chat_guid] = trip.without(lambda by: by.message_id in message_ids)
 
     def expire(self, chat_guid: ChatGuid, before: int) -> None:
         if trip := self._trips.get(chat_guid):
-            self._trips[chat_guid] = trip.without(lambda said: said.message_id < before)
+            self._trips[chat_guid] = trip.without(lambda by: by.message_id < before)
 
     def stored(self, chat_guid: ChatGuid) -> JsonValue | None:
         trip = self._trips.get(chat_guid, Trip())
@@ -136,7 +136,7 @@ class TripPlanner(MiniApp):
             case "_delete_all":
                 return self._delete(context)
             case "_create_trip":
-                return self._created(context, Trip().named(context.asked["name"], _said(context, in_asked=True)))
+                return self._created(context, Trip().named(context.asked["name"], _attribution(context, in_asked=True)))
             case "_add_single_venue":
                 return self._add_typed_venue(context)
         return MiniAppResponse(LOST)
@@ -152,7 +152,7 @@ class TripPlanner(MiniApp):
             question = f"Your trip {escaped(trip.name)} has {venues(len(trip.stops))}. Drop it and start a new one?"
             asked = {"name": name, "message_id": context.message_id}
             return _asking(question, AwaitingType.CONFIRMATION, "_create_trip", context=asked)
-        return self._created(context, trip.named(name, _said(context)))
+        return self._created(context, trip.named(name, _attribution(context)))
 
     def _created(self, context: MiniAppContext, trip: Trip) -> MiniAppResponse:
         self._keep(context.chat_guid, trip)
@@ -165,7 +165,7 @@ class TripPlanner(MiniApp):
     def _rename_trip(self, context: MiniAppContext, name: str) -> MiniAppResponse:
         if not name:
             return _asking(ASK_NAME, AwaitingType.INPUT, "_rename_trip")
-        self._keep(context.chat_guid, self._trip(context).named(name, _said(context)))
+        self._keep(context.chat_guid, self._trip(context).named(name, _attribution(context)))
         return self._done(context, f"Your trip is called {escaped(name)} now. ✓", LastAction.CREATED_TRIP)
 
     def _listed(self, context: MiniAppContext, text: str) -> MiniAppResponse:
@@ -196,18 +196,18 @@ class TripPlanner(MiniApp):
         return _asking(question, AwaitingType.CONFIRMATION, "_add_single_venue", context=asked)
 
     def _add_typed_venue(self, context: MiniAppContext) -> MiniAppResponse:
-        said, name = _said(context, in_asked=True), str(context.asked["original_query"])
-        return self._finalize_venue_add(context, Venue(f"typed-{said.message_id}", name), said, is_typed=True)
+        by, name = _attribution(context, in_asked=True), str(context.asked["original_query"])
+        return self._finalize_venue_add(context, Venue(f"typed-{by.message_id}", name), by, is_typed=True)
 
     def _finalize_venue_add(
-        self, context: MiniAppContext, venue: Venue, said: Attribution | None = None, *, is_typed: bool = False
+        self, context: MiniAppContext, venue: Venue, by: Attribution | None = None, *, is_typed: bool = False
     ) -> MiniAppResponse:
         trip, title = self._trip(context), escaped(venue.title)
         if stop := next((s for s in trip.stops if venue.id == s.venue.id or venue.title == s.venue.title), None):
             return _about(stop.venue, f"{title} is on the list already.", LastAction.ADDED_VENUE)
         if len(trip.stops) >= MAX_STOPS:
             return MiniAppResponse(f"The list has {venues(MAX_STOPS)}, which is as many as I keep. Remove one first.")
-        self._keep(context.chat_guid, trip.with_stop(Stop(venue, said or _said(context), is_typed)))
+        self._keep(context.chat_guid, trip.with_stop(Stop(venue, by or _attribution(context), is_typed)))
         return _asking(
             f"Added {title}! ✓",
             AwaitingType.METADATA,
@@ -255,7 +255,7 @@ class TripPlanner(MiniApp):
             return MiniAppResponse("There is nothing in that which I could note.")
         if len(stop.notes) >= MAX_NOTES:
             return MiniAppResponse(f"There are {MAX_NOTES} notes on {title} already, which is as many as I keep.")
-        note = Note(kind, content, _said(context))
+        note = Note(kind, content, _attribution(context))
         self._keep(context.chat_guid, self._trip(context).with_note(stop.venue.id, note))
         is_to_try = kind == "must_try" and not context.asked.get("is_follow_up")  # one follow-up leads to no other
         follow_up = trip_follow_ups.of_must_try(stop.venue, content) if is_to_try else None
@@ -323,7 +323,7 @@ class TripPlanner(MiniApp):
         return MiniAppResponse(message, soft_context={"last_action": action.value})
 
 
-def _said(context: MiniAppContext, *, in_asked: bool = False) -> Attribution:
+def _attribution(context: MiniAppContext, *, in_asked: bool = False) -> Attribution:
     """Who says this, and where; in_asked: in the message that led to the question."""
     message_id = int(context.asked["message_id"]) if in_asked else context.message_id
     return Attribution(context.user_id, clean(context.user_name), message_id)

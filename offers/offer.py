@@ -133,13 +133,13 @@ class Offer:
 
 def read_reply(text: str) -> Reply | None:
     """What typed words answer to an offer; None: nothing, or something else beside it."""
-    said = NOT_A_WORD.sub(" ", plain(text[: MAX_CHARACTERS + 1])).strip()
-    if len(text) > MAX_CHARACTERS or "?" in text or not said:
+    words = NOT_A_WORD.sub(" ", plain(text[: MAX_CHARACTERS + 1])).strip()
+    if len(text) > MAX_CHARACTERS or "?" in text or not words:
         return None
-    if said in ALONE:
+    if words in ALONE:
         return Reply.YES
     for reply, ways in MEANINGS:
-        rest, count = ways.subn(" ", said)
+        rest, count = ways.subn(" ", words)
         if count and not CIVIL.sub(" ", rest).strip():
             return reply
     return None

@@ -240,7 +240,7 @@ class CatchUp(Holder):
             if conversation.find(question.message.message_id) is None:
                 # A kill can come between the question and its place in the transcript.
                 self._conversations.record_message(channel_id, question.as_kept.message)
-                self._snapshots.said(channel_id, question.guild_id, question.as_kept.message)
+                self._snapshots.append(channel_id, question.guild_id, question.as_kept.message)
 
     def _follow_edits(self, channel_id: int, before: Sequence[Question], now: Sequence[Question]) -> None:
         """Questions that were edited meanwhile: what they were is kept no more."""

@@ -170,7 +170,7 @@ class Search:
         except sqlite3.Error as error:  # this Python's may have no FTS5
             raise OSError(f"the index failed: {error}") from error
 
-    def said(self, channel_id: int, message: MessageRecord) -> None:
+    def add(self, channel_id: int, message: MessageRecord) -> None:
         """A message was added to the channel's transcript."""
         if kept := self._kept.get(channel_id):
             kept.waiting.append(message)

@@ -185,13 +185,13 @@ class Snapshots:
         for key, encode in taken.items():
             self._writer.write(key, None if encode is None else encode())
 
-    def said(self, channel_id: int, guild_id: int, record: MessageRecord) -> None:
+    def append(self, channel_id: int, guild_id: int, record: MessageRecord) -> None:
         """Appends a message to the channel's transcript."""
         self._newest[channel_id] = max(self._newest.get(channel_id, 0), record.message_id)
         # What was touched before is stored before: a question, until the transcript says that it was seen.
         self._flush()
         self._writer.put(partial(self._transcript.add, channel_id, guild_id, record))
-        self.search.said(channel_id, record)
+        self.search.add(channel_id, record)
 
     def may_hold(self, channel_id: int, message_id: int) -> bool:
         """Whether the channel's transcript may hold this message."""
@@ -275,15 +275,19 @@ class Snapshots:
 
     async def export(self, user_id: int) -> bytes:
         """All that a person said and that is kept, as JSON; empty where that is nothing."""
-        said = [each async for each in self._said_by(user_id)]
-        return orjson.dumps({"user": str(user_id), "messages": said}, option=orjson.OPT_INDENT_2) if said else b""
+        messages = [each async for each in self._messages_by(user_id)]
+        return (
+            orjson.dumps({"user": str(user_id), "messages": messages}, option=orjson.OPT_INDENT_2) if messages else b""
+        )
 
-    async def _said_by(self, user_id: int) -> AsyncIterator[dict[str, Any]]:
+    async def _messages_by(self, user_id: int) -> AsyncIterator[dict[str, Any]]:
         for channel_id, guild_id in (await self._writer.run(self._transcript.channels)).items():
             since: int | None = 0
             while since is not None:
-                since, said = await self._writer.run(partial(self._transcript.said_by, user_id, channel_id, since))
-                for message in said:
+                since, messages = await self._writer.run(
+                    partial(self._transcript.messages_by, user_id, channel_id, since)
+                )
+                for message in messages:
                     yield {
                         "server": str(guild_id),
                         "channel": str(channel_id),

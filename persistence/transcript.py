@@ -172,13 +172,13 @@ class Transcript:
         self._writer.write(Key(GUILD, channel_id), None)
         self._guilds.pop(channel_id, None)
 
-    def said_by(self, author_id: int, channel_id: int, since: int) -> tuple[int | None, list[Message]]:
+    def messages_by(self, author_id: int, channel_id: int, since: int) -> tuple[int | None, list[Message]]:
         """Some of what a person said, and the id to go on from, None behind the last message."""
         rows = self._writer.read(MESSAGE, channel_id, since=since, limit=PAGE)
-        said = [
+        messages = [
             message for row in rows if (message := _message(row)) and message.metadata.get("author_id") == author_id
         ]
-        return rows[-1].id + 1 if len(rows) == PAGE else None, said
+        return rows[-1].id + 1 if len(rows) == PAGE else None, messages
 
     def _put(self, channel_id: int, message_id: int, message: Message | None) -> None:
         self._writer.write(Key(MESSAGE, channel_id, message_id), None if message is None else encode_message(message))

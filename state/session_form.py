@@ -69,8 +69,8 @@ def encode_message(message: Message) -> bytes:
 
 def encode_record(session: Session, message: bytes) -> bytes:
     """message: as it is encoded; it is in the session already."""
-    said = b'{"message_count":%d,"last_active":%s,"message":' % (len(session.messages), encoded(session.last_active))
-    return said + message + b"}"
+    head = b'{"message_count":%d,"last_active":%s,"message":' % (len(session.messages), encoded(session.last_active))
+    return head + message + b"}"
 
 
 def read_header(content: bytes, record: bytes | None) -> Header | None:
@@ -78,8 +78,8 @@ def read_header(content: bytes, record: bytes | None) -> Header | None:
     first, line_feed, _ = content.partition(b"\n")
     try:
         fields = orjson.loads(first + b"]}" if line_feed else content)
-        said = orjson.loads(record) if record else {}
-        header = {name: said.get(name, fields[name]) for name in HEADER}
+        latest = orjson.loads(record) if record else {}
+        header = {name: latest.get(name, fields[name]) for name in HEADER}
         for moment in ("created_at", "last_active"):
             datetime.fromisoformat(header[moment])
         return header if isinstance(header["metadata"], dict) else None

@@ -82,14 +82,14 @@ class Message:
     @property
     def calls(self) -> frozenset[str]:
         """Ids of the tool calls in it: an assistant's `tool_calls`, in its metadata or content, as OpenAI has them."""
-        calls = self._said("tool_calls") if self.role == "assistant" else None
+        calls = self._field("tool_calls") if self.role == "assistant" else None
         listed = calls if isinstance(calls, Sequence) else ()
         return frozenset(str(call["id"]) for call in listed if isinstance(call, Mapping) and "id" in call)
 
     @property
     def call_id(self) -> str:
         """Of a tool's result, which call it answers: `tool_call_id` in its metadata or content; else empty."""
-        return str(self._said("tool_call_id") or "") if self.role == "tool" else ""
+        return str(self._field("tool_call_id") or "") if self.role == "tool" else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields by name, the category by its name."""
@@ -113,7 +113,7 @@ class Message:
         given = {name: getattr(read, name) for name in read.model_fields_set}
         return cls(**given | {"category": MessageCategory[read.category]})
 
-    def _said(self, key: str) -> Any:
+    def _field(self, key: str) -> Any:
         in_content = self.content.get(key) if isinstance(self.content, Mapping) else None
         return self.metadata.get(key) or in_content
 

@@ -99,7 +99,7 @@ class Stage(Bench):
             offers=cast(OfferReplies, self.offers),
         )
 
-    def said(self, _channel_id: int, _guild_id: int, record: MessageRecord) -> None:
+    def append(self, _channel_id: int, _guild_id: int, record: MessageRecord) -> None:
         self.transcript.append(record.content)
 
     async def noted(self) -> None:

@@ -65,10 +65,10 @@ class MessageHandler:
         if decided is None:
             return  # it is answered with what it goes on from
         seconds = perf_counter() - started
-        said, (question, decision) = [decided], decided
+        decisions, (question, decision) = [decided], decided
         if hears_out and self._bursts.may_go_on(question, decision):
-            said = [s for s in await self._bursts.hear_out(question, decision) if not self._is_forgotten(s[0])]
-        self._conclude(said, seconds)
+            decisions = [s for s in await self._bursts.hear_out(question, decision) if not self._is_forgotten(s[0])]
+        self._conclude(decisions, seconds)
 
     def _question(self, incoming: Incoming) -> Question:
         record, conversation = incoming.record, incoming.conversation
@@ -150,13 +150,13 @@ class MessageHandler:
 
     # From a decision to a turn
 
-    def _conclude(self, said: Sequence[Decided], seconds: float) -> None:
+    def _conclude(self, decisions: Sequence[Decided], seconds: float) -> None:
         """What one person said in one go is noted, with the decision on each message, and answered together."""
-        for question, decision in said:
+        for question, decision in decisions:
             self._records.decided(question, decision, seconds)
-        if answered := [(question, decision) for question, decision in said if decision.respond]:
+        if answered := [(question, decision) for question, decision in decisions if decision.respond]:
             self._submit(answered)
-        for question, decision in said:
+        for question, decision in decisions:
             # Behind the question: whoever finds a message in the transcript after a kill takes it for dealt with.
             if decision.reason is not Reason.SHUTTING_DOWN:  # the next process takes it up
                 self._records.keep(question)

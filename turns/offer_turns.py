@@ -42,12 +42,12 @@ class OfferTurns:
     def stands(self, channel_id: int, offer: Offer, posted: Posted) -> None:
         """An offer was posted: as long as it is open, the channel has a conversation, in which it can be answered."""
         subject = offer.opportunity.subject
-        said = [subject] if subject else []
+        context = [subject] if subject else []
         if conversation := self._conversations.get(channel_id):
-            said = [message for message in said if conversation.find(message.message_id) is None]
-            conversation.precede(said)
+            context = [message for message in context if conversation.find(message.message_id) is None]
+            conversation.precede(context)
         else:
-            self._conversations.start(channel_id, said)
+            self._conversations.start(channel_id, context)
         name, me = self._bot()
         record = MessageRecord(
             author=name,
@@ -61,13 +61,13 @@ class OfferTurns:
             unasked=True,
         )
         self._conversations.record_message(channel_id, record, by_model=False)
-        for message in (*said, record):
+        for message in (*context, record):
             self._keep(channel_id, offer.guild_id, message)
         decision = Decision(True, Reason.OFFERED, evidence=offer.opportunity.evidence)
         self._decisions.add(posted.message_id, channel_id, offer.user_id, decision)
 
-    def take_up(self, offer: Offer, said: Question) -> None:
-        """Has an offer that was accepted answered with a turn. said: the Yes."""
+    def take_up(self, offer: Offer, accepting: Question) -> None:
+        """Has an offer that was accepted answered with a turn. accepting: the Yes."""
         if note := offer.opportunity.note:
             meaning = ProcessingResult(
                 RouteTarget.MINIAPP,
@@ -76,12 +76,12 @@ class OfferTurns:
                 enriched_query=note.query,
                 about=note.about,
             )
-            self._intake.resolve(said, meaning)
+            self._intake.resolve(accepting, meaning)
         elif subject := offer.opportunity.subject:
             # What was said around the question is not known yet.
-            question = replace(said, message=subject, card_id=None, starts_conversation=True, was_offered=True)
+            question = replace(accepting, message=subject, card_id=None, starts_conversation=True, was_offered=True)
             self._intake.submit(question)
-            self._decisions.add(subject.message_id, said.channel_id, subject.author_id, OFFER_ACCEPTED)
+            self._decisions.add(subject.message_id, accepting.channel_id, subject.author_id, OFFER_ACCEPTED)
 
 
 class OfferReplies:
@@ -112,17 +112,17 @@ class OfferReplies:
         self._proactive_offers.switch_off(channel_id)
         return NEVER_HERE
 
-    def accept(self, said: Question) -> None:
-        """Has the channel's open offer answered. said: the Yes."""
-        if offer := self._offers.accept(said.channel_id):
-            self._turns.take_up(offer, said)
-            self._offers.settle(said.channel_id, offer)
+    def accept(self, accepting: Question) -> None:
+        """Has the channel's open offer answered. accepting: the Yes."""
+        if offer := self._offers.accept(accepting.channel_id):
+            self._turns.take_up(offer, accepting)
+            self._offers.settle(accepting.channel_id, offer)
 
-    def accept_by_click(self, said: Question) -> bool:
+    def accept_by_click(self, accepting: Question) -> bool:
         """As accept(), where the card itself is settled. Returns whether the Yes is part of the conversation."""
-        offer = self._offers.accept(said.channel_id)
+        offer = self._offers.accept(accepting.channel_id)
         if offer:
-            self._turns.take_up(offer, said)
+            self._turns.take_up(offer, accepting)
         # Else what is answered is the question, and not the Yes.
         return offer is not None and offer.opportunity.note is not None
 

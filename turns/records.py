@@ -27,7 +27,7 @@ NOT_LISTED = Decision(False, Reason.CHANNEL_NOT_LISTED)
 class Transcripts(Protocol):
     """Where channels' transcripts and unfinished questions are stored."""
 
-    def said(self, channel_id: int, guild_id: int, record: MessageRecord) -> None: ...
+    def append(self, channel_id: int, guild_id: int, record: MessageRecord) -> None: ...
 
     async def noted(self) -> None: ...
 
@@ -125,7 +125,7 @@ class Records:
 
     def said(self, question: Question, record: MessageRecord) -> None:
         """Appends a message to the transcript of the question's channel."""
-        self._transcripts.said(question.channel_id, question.guild_id, record)
+        self._transcripts.append(question.channel_id, question.guild_id, record)
 
     async def stored(self) -> None:
         """Waits until all that is unfinished would survive a kill."""

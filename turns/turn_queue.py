@@ -326,14 +326,14 @@ class TurnQueue:
         )
 
     def _open(self, question: Question, questions: Sequence[Question], turn: Turn | None = None) -> StreamedReply:
-        def record(said: MessageRecord) -> None:
+        def record(message: MessageRecord) -> None:
             if turn:
-                self.pending.posted(question.channel_id, said.message_id)
+                self.pending.posted(question.channel_id, message.message_id)
             by_model = not (question.by_miniapp or (turn and turn.is_remote))
-            self._conversations.record_message(question.channel_id, said, by_model=by_model)
+            self._conversations.record_message(question.channel_id, message, by_model=by_model)
             conversation = self._conversations.get(question.channel_id)
             if conversation and turn and turn.is_remote:
-                conversation.asked(turn.agent, [said.message_id])
+                conversation.asked(turn.agent, [message.message_id])
 
         return StreamedReply(
             self._discord.open(question.guild_id, question.channel_id),
@@ -516,8 +516,10 @@ class TurnQueue:
                 self._conversations.record_bot_response(conversation.channel_id, history)
             case Failure(kind=FailureKind.TOO_LONG):
                 self._conversations.forget_history(conversation.channel_id)
-            case Cancel.STOPPED | Cancel.SHUTDOWN if turn.text.strip() and (said := self._answering.interrupted(turn)):
-                self._conversations.record_bot_response(conversation.channel_id, said.history)
+            case Cancel.STOPPED | Cancel.SHUTDOWN if turn.text.strip() and (
+                interrupted := self._answering.interrupted(turn)
+            ):
+                self._conversations.record_bot_response(conversation.channel_id, interrupted.history)
 
     async def _report(self, newest: Question, error: PostError) -> None:
         """Tells the person who waits that there will be no answer, where Discord lets us."""

@@ -42,17 +42,17 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 
 def _numbers() -> dict[str, str]:
     """Numbers up to 199 as they are said, by their digits: "twenty one", "twentyfirst" give "21", "21th"."""
-    said = {word: str(value) for value, word in enumerate(_ONES)}
-    said |= {word: f"{value}th" for value, word in enumerate(_ORDINALS)}
+    numbers = {word: str(value) for value, word in enumerate(_ONES)}
+    numbers |= {word: f"{value}th" for value, word in enumerate(_ORDINALS)}
     for value, ten in enumerate(_TENS, start=2):
-        said |= {ten: f"{value}0", f"{ten[:-1]}ieth": f"{value}0th"}
+        numbers |= {ten: f"{value}0", f"{ten[:-1]}ieth": f"{value}0th"}
         for one, joint in product(range(1, 10), ("", " ")):
-            said |= {ten + joint + _ONES[one]: f"{value}{one}", ten + joint + _ORDINALS[one]: f"{value}{one}th"}
-    for (word, digits), joint in product(list(said.items()), (" ", " and ")):
-        said[f"one hundred{joint}{word}"] = "1" + digits.zfill(2 if digits.isdecimal() else 4)
-    said |= {"one hundred": "100", "one hundredth": "100th"}
-    del said["one"]  # as often a pronoun
-    return said
+            numbers |= {ten + joint + _ONES[one]: f"{value}{one}", ten + joint + _ORDINALS[one]: f"{value}{one}th"}
+    for (word, digits), joint in product(list(numbers.items()), (" ", " and ")):
+        numbers[f"one hundred{joint}{word}"] = "1" + digits.zfill(2 if digits.isdecimal() else 4)
+    numbers |= {"one hundred": "100", "one hundredth": "100th"}
+    del numbers["one"]  # as often a pronoun
+    return numbers
 
 
 NUMBERS = _numbers()
@@ -129,8 +129,8 @@ def in_digits(words: Sequence[str]) -> list[str]:
         digits = DIGITS.fullmatch(text)
         found.append(f"{int(digits[1])}{'th' if digits[2] else ''}" if digits else NUMBERS.get(text, text))
         at += 1 + text.count(" ")
-    said = HOUR.sub(lambda hour: f"{hour[1]}:{hour[2] or '00 '}", CLOCK.sub(r"\1:\2", " ".join(found)))
-    return DAY.sub(lambda day: f"{day[2] or day[3]} {day[1]}", said).split(" ")
+    text = HOUR.sub(lambda hour: f"{hour[1]}:{hour[2] or '00 '}", CLOCK.sub(r"\1:\2", " ".join(found)))
+    return DAY.sub(lambda day: f"{day[2] or day[3]} {day[1]}", text).split(" ")
 
 
 def plain(reply: str) -> str:
@@ -169,9 +169,9 @@ def read(text: str) -> Reply:
 def _close(reply: Reply, run: list[str], mark: str) -> None:
     """Ends a clause."""
     if run:
-        said = in_digits(run) if not NUMBERS.keys().isdisjoint(run) or HAS_DIGIT.search("".join(run)) else run
-        reply.words.extend(said)
-        reply.clauses.extend([len(reply.marks)] * len(said))
+        words = in_digits(run) if not NUMBERS.keys().isdisjoint(run) or HAS_DIGIT.search("".join(run)) else run
+        reply.words.extend(words)
+        reply.clauses.extend([len(reply.marks)] * len(words))
         reply.marks.append(mark)
         run.clear()
 
@@ -200,15 +200,15 @@ class Index:
         before = ""
         words = iter(zip(reply.words, reply.clauses, [*reply.words[1:], ""], strict=False))
         for word, clause, after in words:
-            said: Sequence[str] = (word,)
+            spelling: Sequence[str] = (word,)
             if word not in self.phrases_with and word not in FRAME:
                 if word + after in self.phrases_with:
-                    said = (word + after,)
+                    spelling = (word + after,)
                     next(words, None)
                 else:
-                    said = self._spelled(word, before, after)
-            spelled.words.extend(said)
-            spelled.clauses.extend([clause] * len(said))
+                    spelling = self._spelled(word, before, after)
+            spelled.words.extend(spelling)
+            spelled.clauses.extend([clause] * len(spelling))
             before = word
         return spelled
 

@@ -131,10 +131,10 @@ def _read_name(name: str) -> _Name | None:
     if not words:
         return None
     is_common = all(len(word) <= SHORT or word in COMMON_WORDS for word in words)
-    said = r"[\W_]{0,3}".join(map(re.escape, words))
+    pattern = r"[\W_]{0,3}".join(map(re.escape, words))
     lead = rf"\s*(?P<lead>(?:{FILLERS}[\s,]+){{0,2}}(?P<greeting>{GREETINGS}[\s,!]+)?(?:{FILLERS}[\s,]+)?)"
-    start = rf"{lead}@?{said}(?!\w|['’-]\w|\.\w)(?P<mark>\s*[,:、，：])?(?P<rest>.*)"
-    end = rf"(?P<mark>[,:、，]\s*|\s)@?{said}[\W_]*$"
+    start = rf"{lead}@?{pattern}(?!\w|['’-]\w|\.\w)(?P<mark>\s*[,:、，：])?(?P<rest>.*)"
+    end = rf"(?P<mark>[,:、，]\s*|\s)@?{pattern}[\W_]*$"
     return _Name(words[0], is_common, re.compile(start, FLAGS | re.DOTALL), re.compile(end, FLAGS))
 
 
@@ -157,8 +157,8 @@ def called_as(text: str, names: tuple[str, ...]) -> str:
     """The first of these names by which the text calls who bears it; empty where it does not."""
     if not may_call(text, names):
         return ""
-    said = QUOTED.sub(" ", text).strip().lstrip("¿¡")
-    return next((name for name in names if (read := _read_name(name)) and _calls(said, name, read)), "")
+    plain = QUOTED.sub(" ", text).strip().lstrip("¿¡")
+    return next((name for name in names if (read := _read_name(name)) and _calls(plain, name, read)), "")
 
 
 def _calls(text: str, name: str, read: _Name) -> bool:
@@ -188,26 +188,26 @@ def _calls_at_end(text: str, read: _Name) -> bool:
     found = read.end.search(last)
     if found is None:
         return False
-    said = SENTENCE.split(last[: found.start()])[-1].strip().casefold()
+    clause = SENTENCE.split(last[: found.start()])[-1].strip().casefold()
     if found["mark"].strip():
-        segment = re.split(r"[,:、，]", said)[-1].split()
+        segment = re.split(r"[,:、，]", clause)[-1].split()
         # "thoughts, parley?", and a sentence in a language without spaces.
-        is_question = "?" in found[0] and ASKS.match(f"{said}?") is not None
-        is_question = is_question or ("？" in found[0] and UNSPACED.search(said) is not None)
+        is_question = "?" in found[0] and ASKS.match(f"{clause}?") is not None
+        is_question = is_question or ("？" in found[0] and UNSPACED.search(clause) is not None)
         return len(segment) > 1 or set(segment) <= CALLING_WORDS or is_question
-    if read.is_common or not said:
+    if read.is_common or not clause:
         return False
-    return GREETING.fullmatch(said) is not None or _asks_whoever_comes_last(said, is_question="?" in found[0])
+    return GREETING.fullmatch(clause) is not None or _asks_whoever_comes_last(clause, is_question="?" in found[0])
 
 
-def _asks_whoever_comes_last(said: str, *, is_question: bool) -> bool:
+def _asks_whoever_comes_last(clause: str, *, is_question: bool) -> bool:
     """Whether this question or request is put to whoever is named behind it, who is no part of it."""
-    words = said.split()
-    is_brief = REQUESTS.match(said) or YES_NO.match(said)
-    is_form = bool(is_brief or ASKS.match(said))
+    words = clause.split()
+    is_brief = REQUESTS.match(clause) or YES_NO.match(clause)
+    is_form = bool(is_brief or ASKS.match(clause))
     if not (is_form or is_question):
         return False
-    if words[-1] in BEFORE_AN_ADDRESS and (words[-1] not in {"it", "this", "that"} or SECOND_PERSON.search(said)):
+    if words[-1] in BEFORE_AN_ADDRESS and (words[-1] not in {"it", "this", "that"} or SECOND_PERSON.search(clause)):
         return len(words) > 1
     if GOVERNING.fullmatch(words[-1]) and words[-1] not in NOT_GOVERNING:
         return False

@@ -109,7 +109,7 @@ class Run(NamedTuple):
     is_whole: bool
 
     @property
-    def said(self) -> list[str]:
+    def matched(self) -> list[str]:
         return [word for word in self.words[self.first : self.end] if word in self.phrases[0].words]
 
     @property
@@ -154,17 +154,17 @@ def _run(words: Sequence[str], at: int, phrase: Phrase) -> tuple[int, int]:
 
 def _name(run: Run, count: int) -> Mention | None:
     """What a run of a phrase's words stands for, beside which words; None where it means something else."""
-    phrase, said, options = run.phrases[0], run.said, frozenset(phrase.option for phrase in run.phrases)
-    if run.before in common.PHRASAL and common.PARTICLES.issuperset(said):  # "give up" does not name the film "Up"
+    phrase, matched, options = run.phrases[0], run.matched, frozenset(phrase.option for phrase in run.phrases)
+    if run.before in common.PHRASAL and common.PARTICLES.issuperset(matched):  # "give up" does not name the film "Up"
         return None
     if phrase.bare:  # "After" among words of choosing; "It", a pronoun, alone
-        alone = common.PRONOUNS.issuperset(said)
+        alone = common.PRONOUNS.issuperset(matched)
         return (
             Mention(run.first, run.end, options, common.POLITE if alone else common.CHOOSING, alone)
             if run.is_whole
             else None
         )
-    if all(cardinal(word) is not None or ordinal(word) is not None for word in said):
+    if all(cardinal(word) is not None or ordinal(word) is not None for word in matched):
         return _value(run, options, count)
     lead = list(phrase.lead)  # "How to Train Your Dragon" begins no question
     start = (
@@ -174,7 +174,7 @@ def _name(run: Run, count: int) -> Mention | None:
     )
     if _is_sure(run, leads=start < run.first):
         return Mention(start, run.end, options)
-    if len(said) > 1 or (run.is_whole and not phrase.is_name):
+    if len(matched) > 1 or (run.is_whole and not phrase.is_name):
         return Mention(start, run.end, options, common.FRAME)
     return _part(run, options)
 
@@ -184,7 +184,7 @@ def _value(run: Run, options: frozenset[int], count: int) -> Mention | None:
 
     An ordinal may be said as a day: "on the 5th", but not of a floor, nor of next month.
     """
-    is_place = not run.is_whole and 0 < (cardinal(run.said[0]) or 0) <= count
+    is_place = not run.is_whole and 0 < (cardinal(run.matched[0]) or 0) <= count
     if is_place or (run.before in common.MONTHS and run.before not in run.phrases[0].grammar):
         return None
     after = [*run.words[run.end : run.end + 2], "", ""]
@@ -195,11 +195,11 @@ def _value(run: Run, options: frozenset[int], count: int) -> Mention | None:
 
 def _is_sure(run: Run, *, leads: bool) -> bool:
     """A whole name; "the Shinjuku one"; "the one in Shinjuku"; half of a name, and no strange word beside it."""
-    phrase, said, after = run.phrases[0], run.said, _at(run.words, run.end)
-    if run.is_whole and (phrase.is_name or len(said) > 1):
+    phrase, matched, after = run.phrases[0], run.matched, _at(run.words, run.end)
+    if run.is_whole and (phrase.is_name or len(matched) > 1):
         return leads or common.LINKS.issuperset(phrase.lead)
-    if len(said) > 1:
-        return 2 * len(said) >= len(phrase.words) and common.FRAME.issuperset({run.before or "the", after or "the"})
+    if len(matched) > 1:
+        return 2 * len(matched) >= len(phrase.words) and common.FRAME.issuperset({run.before or "the", after or "the"})
     before = [word for word in run.words[max(run.first - 3, 0) : run.first] if word != "the"][-2:]
     is_where = before[:1] == ["one"] and common.PREPOSITIONS.issuperset(before[1:])
     return _is_telling(run) and (is_where or after == "one")
@@ -207,14 +207,14 @@ def _is_sure(run: Run, *, leads: bool) -> bool:
 
 def _is_telling(run: Run) -> bool:
     """Whether the one word of a part can stand for the whole: not "best", not "a movie"."""
-    return run.said[0] not in common.FRAME and run.before not in ("a", "an")
+    return run.matched[0] not in common.FRAME and run.before not in ("a", "an")
 
 
 def _part(run: Run, options: frozenset[int]) -> Mention | None:
     """One word of a name among common words; a word from within a name less: such are kinds, too."""
     if not _is_telling(run):
         return None
-    if run.before == "my" or any(phrase.words[run.said[0]] == 0 for phrase in run.phrases):
+    if run.before == "my" or any(phrase.words[run.matched[0]] == 0 for phrase in run.phrases):
         return Mention(run.first, run.end, options, common.FRAME_OF_PART)
     if not run.before or run.before in common.NAMING:
         return Mention(run.first, run.end, options, common.CHOOSING)

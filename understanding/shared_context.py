@@ -60,12 +60,12 @@ def shared_context(messages: Sequence[Message], *, bot_id: int, bot_name: str) -
     messages: oldest first; the newest 50 are read. A value is one line of at most 100 characters in people's own words,
     which are data whatever they say. What the bot says does not count, and neither does a mention of the bot.
     """
-    said = [m for m in messages[-MAX_MESSAGES:] if not m.is_bot]
-    people = _People.of(said, bot_id, bot_name)
+    spoken = [m for m in messages[-MAX_MESSAGES:] if not m.is_bot]
+    people = _People.of(spoken, bot_id, bot_name)
     found = {
-        "last_mentioned_user": _newest(people.last_user, said),
-        "last_mentioned_location": _newest(people.last_place, said),
-        "last_mentioned_link": _newest(_last_link, said),
+        "last_mentioned_user": _newest(people.last_user, spoken),
+        "last_mentioned_location": _newest(people.last_place, spoken),
+        "last_mentioned_link": _newest(_last_link, spoken),
     }
     return {kind: value for kind, value in found.items() if value}
 
@@ -75,8 +75,8 @@ def in_words(shared: Mapping[str, str]) -> str:
     return f"Last mentioned in the channel, in people's own words: {json.dumps(dict(shared), ensure_ascii=False)}"
 
 
-def _newest(find: Callable[[Message], str | None], said: Sequence[Message]) -> str:
-    return _tidy(next((value for m in reversed(said) if (value := find(m)) is not None), ""))
+def _newest(find: Callable[[Message], str | None], messages: Sequence[Message]) -> str:
+    return _tidy(next((value for m in reversed(messages) if (value := find(m)) is not None), ""))
 
 
 def _tidy(value: str) -> str:
@@ -94,9 +94,9 @@ class _People:
     forms: Mapping[str, str]
 
     @classmethod
-    def of(cls, said: Iterable[Message], bot_id: int, bot_name: str) -> Self:
+    def of(cls, spoken: Iterable[Message], bot_id: int, bot_name: str) -> Self:
         names: dict[int, str] = {}
-        for message in said:
+        for message in spoken:
             if message.reply_to_author_id is not None:
                 names[message.reply_to_author_id] = message.reply_to_author
             names[message.author_id] = "" if message.author == SOMEBODY else message.author

@@ -140,14 +140,14 @@ def read_stop(text: str, bot_name: str = "") -> Stop | None:
     words = words_of(_composed(text))
     if len(words) > MAX_WORDS:
         return None
-    said = _folded(" ".join(words))
+    folded = _folded(" ".join(words))
     own = {_folded(word) for word in words_of(_composed(bot_name))}
-    if not set(said.split()) - KNOWN <= own:
+    if not set(folded.split()) - KNOWN <= own:
         return None  # so it is with nearly every message
-    requests = ASKED_TO.match(said)
-    if ("?" in text or "？" in text) and not requests and said not in RHETORICAL:
+    requests = ASKED_TO.match(folded)
+    if ("?" in text or "？" in text) and not requests and folded not in RHETORICAL:
         return None
-    rest = said[requests.end() :].split() if requests else said.split()
+    rest = folded[requests.end() :].split() if requests else folded.split()
     around = AROUND | own
     for end in (0, -1):
         while len(rest) > 1 and rest[end] in around and not _stop_in(rest):
@@ -166,10 +166,10 @@ def stops_person(text: str, names: Iterable[str]) -> bool:
 
 
 def _stop_in(words: list[str]) -> Stop | None:
-    said = " ".join(words)
-    if not ANY_STOP.fullmatch(said):
+    text = " ".join(words)
+    if not ANY_STOP.fullmatch(text):
         return None
-    return Stop.CALL_OFF if CALLING_OFF.fullmatch(said) else Stop.KEEP_OUT
+    return Stop.CALL_OFF if CALLING_OFF.fullmatch(text) else Stop.KEEP_OUT
 
 
 def _composed(text: str) -> str:
@@ -187,7 +187,7 @@ def _folded(text: str) -> str:
     return STRETCHED.sub(r"\1", unicodedata.normalize("NFC", bare))
 
 
-def _said(*tables: Mapping[str, str]) -> re.Pattern[str]:
+def _any_of(*tables: Mapping[str, str]) -> re.Pattern[str]:
     """Matches one phrase or several of these tables, with courtesy between them."""
     lines = (line.strip() for table in tables for phrases in table.values() for line in phrases.splitlines())
     phrase = "|".join(_folded(line) for line in lines if line)
@@ -197,5 +197,5 @@ def _said(*tables: Mapping[str, str]) -> re.Pattern[str]:
 AROUND = frozenset(map(_folded, COURTESY.split()))
 ASKED_TO = re.compile(_folded(REQUEST))
 KNOWN = AROUND.union(re.findall(r"\w+", _folded(" ".join([REQUEST, *KEEP_OUT.values(), *CALL_OFF.values()]))))
-CALLING_OFF = _said(CALL_OFF)
-ANY_STOP = _said(KEEP_OUT, CALL_OFF)
+CALLING_OFF = _any_of(CALL_OFF)
+ANY_STOP = _any_of(KEEP_OUT, CALL_OFF)

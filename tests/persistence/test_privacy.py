@@ -100,7 +100,7 @@ class Lifecycle:
                 self.bot.conversations.start(channel, [record])
             else:
                 self.bot.conversations.record_message(channel, record)
-            self.bot.snapshots.said(channel, GUILD, record)
+            self.bot.snapshots.append(channel, GUILD, record)
         await self.settled()
 
     async def settled(self) -> None:

@@ -49,7 +49,7 @@ class Archive:
 
     def add(self, *records: MessageRecord, channel: int = CHANNEL) -> None:
         for record in records:
-            self.search.said(channel, record)
+            self.search.add(channel, record)
             self.writer.put(partial(self.transcript.add, channel, GUILD, record))
 
     def revise(self, record: MessageRecord) -> None:
@@ -217,7 +217,7 @@ async def test_whoever_does_not_want_to_be_read_is_not_found(archive: Archive) -
 async def test_a_message_whose_id_is_none_is_left_out(archive: Archive, message_id: int) -> None:
     archive.add(said(ANNA, "the ferry"))
     assert await archive.find("ferry") == ["the ferry"]
-    archive.search.said(CHANNEL, said(ANNA, "no ferry", message_id=message_id))
+    archive.search.add(CHANNEL, said(ANNA, "no ferry", message_id=message_id))
     assert await archive.find("ferry") == ["the ferry"]
 
 

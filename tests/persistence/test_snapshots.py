@@ -62,7 +62,7 @@ async def test_what_is_told_is_there_for_the_next(bench: Bench) -> None:
     bench.snapshots.touch("things", OTHER)
     bench.snapshots.touch_process("alive")
     message = said(ANNA, "hello")
-    bench.snapshots.said(CHANNEL, GUILD, message)
+    bench.snapshots.append(CHANNEL, GUILD, message)
     await bench.snapshots.close()
     snapshots = bench.next().snapshots
     kept = await snapshots.load()
@@ -85,7 +85,7 @@ async def test_a_question_is_stored_before_the_transcript_says_that_it_was_seen(
     bench.snapshots._writer.put = noted  # type: ignore[method-assign]
     bench.channels = {CHANNEL: "a question"}
     bench.snapshots.touch("things", CHANNEL)
-    bench.snapshots.said(CHANNEL, GUILD, said(ANNA, "hello"))
+    bench.snapshots.append(CHANNEL, GUILD, said(ANNA, "hello"))
     assert await bench.snapshots.settled()
     assert done == ["_store", "add"]
     await bench.snapshots.close()
@@ -93,7 +93,7 @@ async def test_a_question_is_stored_before_the_transcript_says_that_it_was_seen(
 
 async def test_edits_and_deletions_cost_nothing_where_the_message_cannot_be(bench: Bench) -> None:
     old, new = said(ANNA, "hello"), said(ANNA, "later")
-    bench.snapshots.said(CHANNEL, GUILD, old)
+    bench.snapshots.append(CHANNEL, GUILD, old)
     assert bench.snapshots.may_hold(CHANNEL, old.message_id)
     assert not bench.snapshots.may_hold(CHANNEL, new.message_id)
     assert not bench.snapshots.may_hold(OTHER, old.message_id)
@@ -109,7 +109,7 @@ async def test_edits_and_deletions_cost_nothing_where_the_message_cannot_be(benc
 
 
 async def test_of_a_transcript_from_before_any_message_may_be_in_it(bench: Bench) -> None:
-    bench.snapshots.said(CHANNEL, GUILD, said(ANNA, "hello"))
+    bench.snapshots.append(CHANNEL, GUILD, said(ANNA, "hello"))
     await bench.snapshots.close()
     snapshots = bench.next().snapshots
     await snapshots.load()
@@ -121,8 +121,8 @@ async def test_what_goes_is_in_no_file(bench: Bench) -> None:
     snapshots = bench.snapshots
     edited, deleted, forgotten = (said(ANNA, f"secret{n}") for n in range(3))
     for message in (edited, deleted, forgotten):
-        snapshots.said(CHANNEL, GUILD, message)
-    snapshots.said(CHANNEL, GUILD, said(BEN, "stays"))
+        snapshots.append(CHANNEL, GUILD, message)
+    snapshots.append(CHANNEL, GUILD, said(BEN, "stays"))
     snapshots.revised(CHANNEL, said(ANNA, "new words", message_id=edited.message_id))
     snapshots.removed(CHANNEL, {deleted.message_id})
     assert await snapshots.settled()
@@ -139,8 +139,8 @@ async def test_what_goes_is_in_no_file(bench: Bench) -> None:
 
 async def test_the_export_is_ones_own_words_with_their_places(bench: Bench) -> None:
     mine, theirs = said(ANNA, "mine"), said(BEN, "theirs")
-    bench.snapshots.said(CHANNEL, GUILD, mine)
-    bench.snapshots.said(CHANNEL, GUILD, theirs)
+    bench.snapshots.append(CHANNEL, GUILD, mine)
+    bench.snapshots.append(CHANNEL, GUILD, theirs)
     exported = orjson.loads(await bench.snapshots.export(ANNA))
     assert exported == {
         "user": str(ANNA),
@@ -224,7 +224,7 @@ async def test_settled_does_not_tell_of_what_failed_after_it(
 
 @pytest.mark.parametrize("goes", ["forget_person", "expire", "forget_where"])
 async def test_what_could_not_be_removed_raises(bench: Bench, goes: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.snapshots.said(CHANNEL, GUILD, said(ANNA, "hello"))
+    bench.snapshots.append(CHANNEL, GUILD, said(ANNA, "hello"))
     assert await bench.snapshots.settled()
 
     def fail(*_: object, **__: object) -> None:
@@ -259,7 +259,7 @@ async def test_the_channel_in_which_something_was_said_last_comes_first(bench: B
     bench.channels = {CHANNEL: 1, OTHER: 1}
     for channel_id in (OTHER, CHANNEL):
         bench.snapshots.touch("things", channel_id)
-        bench.snapshots.said(channel_id, GUILD, said(ANNA, "hello"))
+        bench.snapshots.append(channel_id, GUILD, said(ANNA, "hello"))
     await bench.snapshots.close()
     later = bench.next().snapshots
     assert list((await later.load()).channels) == [CHANNEL, OTHER]

@@ -159,7 +159,7 @@ def test_what_somebody_said_is_found_in_pages(shelf: Shelf) -> None:
     found: list[str] = []
     since: int | None = 0
     while since is not None:
-        since, messages = shelf.transcript.said_by(ANNA, CHANNEL, since)
+        since, messages = shelf.transcript.messages_by(ANNA, CHANNEL, since)
         found += [str(message.content) for message in messages]
     assert found == ["a0", "a1", "a2", "a3", "last"]
 
