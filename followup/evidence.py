@@ -83,7 +83,7 @@ def in_words(moved: Sequence[float], features: Features) -> str:
     """The three aspects that moved the estimate most, either way: "a, b, and c". Some have no words where they lack.
 
     moved: how far, in the order of Aspect."""
-    strongest_first = sorted(ASPECTS, key=lambda aspect: -abs(moved[aspect]))
+    strongest_first = sorted(ASPECTS, key=[*map(abs, moved)].__getitem__, reverse=True)
     *first, last = islice(_clauses(strongest_first, moved, features), SHOWN)
     return f"{', '.join(first)}, and {last}" if first else last
 

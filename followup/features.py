@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 from conversation import ChannelConversation
 from state.engagement import RECENT, Engagement, Mark, Standing
@@ -29,7 +30,6 @@ REACH = 300
 BOT_MESSAGES = 3
 OWN_MESSAGES = 2
 NONE: frozenset[int] = frozenset()
-NOTHING: frozenset[str] = frozenset()
 NEVER = 999.0
 NEVER_SECONDS = 9_999.0
 MOST_SECONDS = 1_800.0
@@ -62,37 +62,67 @@ STARTS_TALK = _flags(
     "ask make verb vary thats you yes no thanks can_you i_ask please i you_social about report bot lookat room",
 )
 OTHER, NOBODY, BOT = 0.0, 1.0, 2.0  # with whom somebody was talking
+SPEAKERS = "speaker_1 speaker_2 speaker_3 speaker_4 speaker_5".split()
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """A message and what came before it. Window, speakers and targets go backwards: the newest comes first."""
+class Room(NamedTuple):
+    """What the bot answered in the window.
+
+    answered: how many of the last 6 messages of people; since: how many it left alone since the newest of those.
+    taken_up: whether whom it answered last called it since (2), spoke (1), or was silent (0; -1: there is none). alone:
+    how many messages of people stand behind its last words. is_bots: of each message, whether the bot said it or
+    answered it, or it was said to the bot by mention.
+    """
+
+    answered: int
+    since: int
+    taken_up: int
+    alone: int
+    is_bots: Sequence[bool]
+
+
+class Scene(NamedTuple):
+    """A message and what came before it. Window, speakers and targets go backwards: the newest comes first.
+
+    run: how many messages the author said right before; rival: the place in the window of the newest message of
+    another person, -1: there is none. shared: the runs of letters that the message has in common with each message of
+    the window, by that one's identity; shared_rare: the rare words, in the window's order.
+    """
 
     message: MessageRecord
+    author: int
+    now: datetime
     bot: int
     engagement: Engagement
     standing: Standing
     window: Sequence[MessageRecord]
     speakers: Sequence[int]
     targets: Sequence[frozenset[int]]
+    run: int
+    rival: int
+    room: Room
     others: frozenset[int]
+    latest: MessageRecord | None
+    to_author: Sequence[MessageRecord]
     bot_messages: Sequence[MessageRecord]
     own_messages: Sequence[MessageRecord]
     people: Sequence[tuple[int, int]]
-
-    @property
-    def author(self) -> int:
-        return self.message.author_id
-
-    @property
-    def now(self) -> datetime:
-        return self.message.timestamp
+    shared: Mapping[int, frozenset[str]]
+    shared_rare: Sequence[frozenset[str]]
 
     def ago(self, mark: Mark | None) -> float:
         return min(self.engagement.number - mark.number, REACH) if mark else NEVER
 
     def seconds(self, mark: Mark | None) -> float:
         return min((self.now - mark.at).total_seconds(), MOST_SECONDS) if mark else NEVER_SECONDS
+
+    def alike(self, past: MessageRecord | None) -> float:
+        """The share of the message's runs of letters that another has too."""
+        grams = self.message.grams
+        if past is None or not grams:
+            return -1
+        shared = self.shared.get(id(past))
+        return len(grams & past.grams if shared is None else shared) / len(grams)
 
 
 def features(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Features:
@@ -120,24 +150,37 @@ def feature_names() -> list[str]:
 
 
 def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Scene:
+    author, wording, grams = message.author_id, message.wording, message.grams
     earlier, engagement = conversation.before(message, REACH), conversation.engagement_at(message)
     window = earlier[: -WINDOW - 1 : -1]
+    speakers = [past.author_id for past in window]
+    named, called = conversation.named, conversation.called
+    targets = [named.get(past.message_id, NONE) for past in window]
     spoke = engagement.bot_spoke
     is_in_reach = spoke is not None and engagement.number - spoke.number <= REACH
-    named = conversation.named
-    others = message.named | called_by_name(message, conversation.names, conversation.called)
+    bot_messages = _newest_by(bot_user_id, BOT_MESSAGES, earlier) if is_in_reach else []
+    others = message.named | called_by_name(message, conversation.names, called)
     return Scene(
         message=message,
+        author=author,
+        now=message.timestamp,
         bot=bot_user_id,
         engagement=engagement,
-        standing=engagement.standing(message.author_id),
+        standing=engagement.standing(author),
         window=window,
-        speakers=[past.author_id for past in window],
-        targets=[named.get(past.message_id, NONE) for past in window],
+        speakers=speakers,
+        targets=targets,
+        run=next((place for place, speaker in enumerate(speakers) if speaker != author), len(speakers)),
+        rival=next((place for place, speaker in enumerate(speakers) if speaker not in (author, bot_user_id)), -1),
+        room=_room(window, speakers, targets, bot_user_id),
         others=others - {bot_user_id},
-        bot_messages=_newest_by(bot_user_id, BOT_MESSAGES, earlier) if is_in_reach else [],
-        own_messages=_newest_by(message.author_id, OWN_MESSAGES, earlier),
-        people=[(p, w) for p, w in named_in(message.wording.tokens, conversation.called) if w != message.author_id],
+        latest=bot_messages[0] if bot_messages else None,
+        to_author=[m for m in bot_messages if author in m.addressed],
+        bot_messages=bot_messages,
+        own_messages=_newest_by(author, OWN_MESSAGES, earlier),
+        people=[(place, who) for place, who in named_in(wording.tokens, called) if who != author],
+        shared={id(past): grams & past.grams for past in window},
+        shared_rare=[wording.rare & past.wording.rare for past in window] if wording.rare else [],
     )
 
 
@@ -150,17 +193,16 @@ def _of_turns(scene: Scene) -> Features:
     """Whom the bot spoke to last, and whether an answer is due."""
     engagement, standing = scene.engagement, scene.standing
     spoken_to, spoke = standing.spoken_to, standing.spoke
-    to_author = next((m for m in scene.bot_messages if scene.author in m.addressed), None)
+    to_author = scene.to_author[0] if scene.to_author else None
     wording = to_author.wording if to_author else None
-    latest = scene.bot_messages[0] if scene.bot_messages else None
-    own = [m.named for m in scene.own_messages]
+    latest, own = scene.latest, scene.own_messages
     return {
         "to_author_ago": scene.ago(spoken_to),
         "to_author_seconds": scene.seconds(spoken_to),
         "to_author_asks": wording.asks if wording else -1,
         "to_author_words": wording.count if wording else -1,
         "to_author_names": _names(to_author, scene.author) if to_author else -1,
-        "to_author_of_3": sum(scene.author in m.addressed for m in scene.bot_messages),
+        "to_author_of_3": len(scene.to_author),
         "is_due": spoken_to is not None and (spoke is None or spoken_to.number > spoke.number),
         "bot_ago": min(scene.ago(engagement.bot_spoke), MOST_MESSAGES),
         "bot_seconds": scene.seconds(engagement.bot_spoke),
@@ -168,10 +210,10 @@ def _of_turns(scene: Scene) -> Features:
         "bot_asks": latest.wording.asks if latest else -1,
         "bot_messages_since_own": min(engagement.bot_messages - standing.bot_messages, 20) if spoke else -1,
         "own_seconds": scene.seconds(spoke),
-        "own_words": scene.own_messages[0].wording.count if own else -1,
-        "own_asks": scene.own_messages[0].wording.asks if own else -1,
-        "own_to": _whom(own[0], scene.bot) if own else -1,
-        "own_before_to": _whom(own[1], scene.bot) if len(own) > 1 else -1,
+        "own_words": own[0].wording.count if own else -1,
+        "own_asks": own[0].wording.asks if own else -1,
+        "own_to": _whom(own[0].named, scene.bot) if own else -1,
+        "own_before_to": _whom(own[1].named, scene.bot) if len(own) > 1 else -1,
     }
 
 
@@ -185,33 +227,48 @@ def _whom(targets: frozenset[int], bot: int) -> float:
 
 
 def _of_talk(scene: Scene) -> Features:
-    """With whom the author has been talking: each pair's score, and how far back each of them spoke to the other."""
-    author, bot = scene.author, scene.bot
+    """With whom the author has been talking: each pair's score, how far back each of them spoke to the other, and what
+    was said after the bot's last words to the author."""
+    author, bot, speakers = scene.author, scene.bot, scene.speakers
     last = {"bot_to_own": NEVER, "own_to_bot": NEVER, "rival_to_own": NEVER, "own_to_rival": NEVER}
     scores: defaultdict[int, float] = defaultdict(float)
+    own = own_to_rivals = rivals_to_own = free = 0
     weight = 1.0
-    for place, (speaker, targets) in enumerate(zip(scene.speakers, scene.targets, strict=True)):
-        previous = scene.speakers[place + 1] if place + 1 < len(scene.speakers) else None
+    for ago, (speaker, previous, targets) in enumerate(
+        zip(speakers, [*speakers[1:], None], scene.targets, strict=True) if speakers else (), 1
+    ):
+        is_since = last["bot_to_own"] == NEVER
         if speaker == author:
             for target in targets:
                 scores[target] += 3 * weight
-                _note(last, "own_to_bot" if target == bot else "own_to_rival", place)
+                whom = "own_to_bot" if target == bot else "own_to_rival"
+                last[whom] = min(last[whom], ago)
             if not targets and previous is not None:
                 scores[previous] += weight
-        elif author in targets:
-            scores[speaker] += 3 * weight
-            _note(last, "bot_to_own" if speaker == bot else "rival_to_own", place)
-        elif targets:
-            scores[speaker] -= 0.3 * weight
+            own += is_since
+            own_to_rivals += is_since and not targets <= {bot}
         else:
-            scores[speaker] += weight if previous == author else 0.2 * weight
+            if author in targets:
+                scores[speaker] += 3 * weight
+                who = "bot_to_own" if speaker == bot else "rival_to_own"
+                last[who] = min(last[who], ago)
+            elif targets:
+                scores[speaker] -= 0.3 * weight
+            else:
+                scores[speaker] += weight if previous == author else 0.2 * weight
+            if is_since and speaker != bot:
+                rivals_to_own += author in targets
+                free += not targets
         weight *= FADING
-    return {**last, **_compared(scores, scene), "partner": _partner(last), **_since(scene, last["bot_to_own"])}
-
-
-def _note(last: dict[str, float], what: str, place: int) -> None:
-    if last[what] == NEVER:
-        last[what] = place + 1
+    return {
+        **last,
+        **_compared(scores, scene),
+        "partner": _partner(last),
+        "own_since": own,
+        "own_to_rivals_since": own_to_rivals,
+        "rivals_to_own_since": rivals_to_own,
+        "free_since": free,
+    }
 
 
 def _partner(last: Mapping[str, float]) -> float:
@@ -245,24 +302,6 @@ def _compared(scores: Mapping[int, float], scene: Scene) -> Features:
     }
 
 
-def _since(scene: Scene, ago: float) -> Features:
-    """What was said after the bot's last words to the author."""
-    own = own_to_rivals = rivals_to_own = free = 0
-    for speaker, targets in islice(zip(scene.speakers, scene.targets, strict=True), int(ago) - 1):
-        if speaker == scene.author:
-            own += 1
-            own_to_rivals += bool(targets - {scene.bot})
-        elif speaker != scene.bot:
-            rivals_to_own += scene.author in targets
-            free += not targets
-    return {
-        "own_since": own,
-        "own_to_rivals_since": own_to_rivals,
-        "rivals_to_own_since": rivals_to_own,
-        "free_since": free,
-    }
-
-
 def _of_channel(scene: Scene) -> Features:
     """How busy the channel is, and the bot in it."""
     engagement, author, bot = scene.engagement, scene.author, scene.bot
@@ -270,23 +309,22 @@ def _of_channel(scene: Scene) -> Features:
     spoke = engagement.bot_spoke.number if engagement.bot_spoke else -1
     people = people_since_bot = 0
     for person in engagement.people.values():
-        if person.spoke:
-            people += person.spoke.at >= recent
-            people_since_bot += person.spoke.number > spoke
-    run = next((i for i, speaker in enumerate(scene.speakers) if speaker != author), len(scene.speakers))
-    before_run = scene.speakers[run] if run < len(scene.speakers) else None
-    bot_to_others = [
+        if mark := person.spoke:
+            people += mark.at >= recent
+            people_since_bot += mark.number > spoke
+    before_run = scene.speakers[scene.run] if scene.run < len(scene.speakers) else None
+    to_others = (
         ago
         for ago, (s, t) in enumerate(zip(scene.speakers, scene.targets, strict=True), 1)
         if s == bot and t - {author}
-    ]
+    )
     return {
         "people": people,
         "people_since_bot": people_since_bot,
         "window_seconds": scene.seconds(Mark(0, scene.window[-1].timestamp)) if scene.window else NEVER_SECONDS,
         "own_in_window": scene.speakers.count(author),
         "bot_in_window": scene.speakers.count(bot),
-        "bot_to_others_ago": bot_to_others[0] if bot_to_others else NEVER,
+        "bot_to_others_ago": next(to_others, NEVER),
         "before_run": NOBODY if before_run is None else BOT if before_run == bot else OTHER,
         "open_question": _open_question(scene),
     }
@@ -346,20 +384,17 @@ def _of_words(wording: Wording) -> Features:
 def _of_overlap(scene: Scene) -> Features:
     """Words that the message shares with the bot's, and how many of its rare ones are new."""
     words, rare = scene.message.wording.words, scene.message.wording.rare
-    to_author = [len(words & m.wording.words) for m in scene.bot_messages if scene.author in m.addressed]
-    known = frozenset().union(*(past.wording.rare for past in scene.window)) if rare else NOTHING
     return {
-        "shared_to_author": max(to_author, default=-1),
-        "shared_bot": len(words & scene.bot_messages[0].wording.words) if scene.bot_messages else -1,
+        "shared_to_author": max((len(words & m.wording.words) for m in scene.to_author), default=-1),
+        "shared_bot": len(words & scene.latest.wording.words) if scene.latest else -1,
         "rare_words": len(rare),
-        "new_words": len(rare - known),
+        "new_words": len(rare.difference(*scene.shared_rare)),
     }
 
 
 def _of_answers(scene: Scene) -> Features:
     """What became of the author's and the room's earlier messages."""
-    standing = scene.standing
-    answered, since, taken_up, alone = _room(scene)
+    standing, room = scene.standing, scene.room
     trail = standing.trail & (1 << min(standing.said, 8)) - 1
     return {
         "own_said": min(standing.said, 30),
@@ -369,74 +404,59 @@ def _of_answers(scene: Scene) -> Features:
         "own_last_answered": trail & 1 if standing.said else -1,
         "own_left_alone": min(standing.said, (trail & -trail).bit_length() - 1 if trail else 8),
         "own_calls": min(standing.calls, 5),
-        "room_answered_of_6": answered,
-        "room_left_alone": since,
-        "taken_up": taken_up,
-        "left_alone_since_bot": alone,
+        "room_answered_of_6": room.answered,
+        "room_left_alone": room.since,
+        "taken_up": room.taken_up,
+        "left_alone_since_bot": room.alone,
     }
 
 
-def _room(scene: Scene) -> tuple[int, int, int, int]:
-    """Of the last 6 messages of people the bot answered so many; how many it left alone since the newest of those;
-    whether whom it answered last called it since (2), spoke (1), or was silent (0; -1: there is none); and how many
-    messages of people stand behind its last words."""
+def _room(
+    window: Sequence[MessageRecord], speakers: Sequence[int], targets: Sequence[frozenset[int]], bot: int
+) -> Room:
     pending: set[int] = set()
-    answered = seen = 0
-    since = alone = taken_up = -1
     spoken: set[int] = set()
     calling: set[int] = set()
-    for message, speaker, targets in zip(scene.window, scene.speakers, scene.targets, strict=True):
-        if speaker == scene.bot:
+    is_bots = []
+    answered = seen = 0
+    since = alone = taken_up = -1
+    for message, speaker, named in zip(window, speakers, targets, strict=True):
+        if speaker == bot:
             pending |= message.addressed
             if taken_up < 0:
                 alone = seen
                 taken_up = 2 if calling & message.addressed else int(bool(spoken & message.addressed))
+            is_bots.append(True)
             continue
         spoken.add(speaker)
-        if scene.bot in targets:
+        is_calling, is_answered = bot in named, speaker in pending
+        if is_calling:
             calling.add(speaker)
-        if speaker in pending:
+        if is_answered:
             pending.discard(speaker)
             answered += seen < 6
             since = seen if since < 0 else since
+        is_bots.append(is_answered or is_calling)
         seen += 1
-    return answered, since if since >= 0 else WINDOW, taken_up, alone if alone >= 0 else WINDOW
+    return Room(answered, since if since >= 0 else WINDOW, taken_up, alone if alone >= 0 else WINDOW, is_bots)
 
 
 def _of_pattern(scene: Scene) -> Features:
     """Who spoke, one by one, and how quickly."""
     speakers, window, author, bot = scene.speakers, scene.window, scene.author, scene.bot
     now = scene.now.timestamp()
-    last = [
-        -1
-        if place >= len(speakers)
-        else BOT
-        if speakers[place] == bot
-        else NOBODY
-        if speakers[place] == author
-        else OTHER
-        for place in range(5)
+    last = [BOT if speaker == bot else NOBODY if speaker == author else OTHER for speaker in speakers[:5]]
+    own = [
+        now - past.timestamp.timestamp() for past, speaker in zip(window, speakers, strict=True) if speaker == author
     ]
-    run = burst = 0
-    is_run = True
-    for past, speaker in zip(window, speakers, strict=True):
-        if speaker != author:
-            is_run = False
-            continue
-        ago = now - past.timestamp.timestamp()
-        run += is_run
-        burst += ago <= BURST_SECONDS
-    previous = next((place for place, speaker in enumerate(speakers) if speaker not in (author, bot)), -1)
-    own = next((place for place, speaker in enumerate(speakers) if speaker == author), -1)
+    rival = window[scene.rival] if scene.rival >= 0 else None
     return {
-        **{f"speaker_{place}": who for place, who in enumerate(last, 1)},
-        "run": run,
-        "burst": burst,
-        "own_ago": own + 1,
-        "other_ago": previous + 1,
-        "other_seconds": min(now - window[previous].timestamp.timestamp(), MOST_SECONDS)
-        if previous >= 0
-        else NEVER_SECONDS,
+        **dict(zip(SPEAKERS, (*last, -1, -1, -1, -1, -1), strict=False)),
+        "run": scene.run,
+        "burst": sum(ago <= BURST_SECONDS for ago in own),
+        "own_ago": speakers.index(author) + 1 if own else 0,
+        "other_ago": scene.rival + 1,
+        "other_seconds": min(now - rival.timestamp.timestamp(), MOST_SECONDS) if rival else NEVER_SECONDS,
         "previous_seconds": min(now - window[0].timestamp.timestamp(), MOST_SECONDS) if window else NEVER_SECONDS,
         "window_named": sum(map(bool, scene.targets)) / len(window) if window else -1,
         "window_speakers": len(set(speakers)),
@@ -462,7 +482,7 @@ def _of_phrases(scene: Scene) -> Features:
 
 def _of_last_words(scene: Scene) -> Features:
     """What the bot's last words asked for, and whether this fits as the answer."""
-    latest = scene.bot_messages[0] if scene.bot_messages else None
+    latest = scene.latest
     if latest is None:
         return dict.fromkeys(LAST_WORDS, -1)
     wording, mine = latest.wording, scene.message.wording
@@ -491,47 +511,40 @@ LAST_WORDS = """last_asks_at_end last_asks_offer last_asks_what last_asks_author
 
 def _of_people(scene: Scene) -> Features:
     """What the last other person said, and how this goes with it, beside what the bot said."""
-    author, bot, mine = scene.author, scene.bot, scene.message
-    place = next((p for p, speaker in enumerate(scene.speakers) if speaker not in (author, bot)), -1)
+    latest, place = scene.latest, scene.rival
     rival = scene.window[place] if place >= 0 else None
-    latest = scene.bot_messages[0] if scene.bot_messages else None
-    to_author = next((m for m in scene.bot_messages if author in m.addressed), None)
-    own = scene.own_messages[0] if scene.own_messages else None
-    grams = mine.grams
-    with_bot = _alike(grams, latest)
-    with_rival = _alike(grams, rival)
     asked = next((m for m in scene.window if m.message_id == latest.reply_to_id), None) if latest else None
+    with_bot, with_rival = scene.alike(latest), scene.alike(rival)
     return {
         "rival_asks": rival.wording.asks if rival else -1,
         "rival_asks_ask": bool(rival.wording.lead & {"ask", "verb", "you_social"}) if rival else -1,
         "rival_words": rival.wording.count if rival else -1,
-        "rival_to_author": author in scene.targets[place] if rival else -1,
-        "rival_to_bot": bot in scene.targets[place] if rival else -1,
+        "rival_to_author": scene.author in scene.targets[place] if rival else -1,
+        "rival_to_bot": scene.bot in scene.targets[place] if rival else -1,
         "rival_after_bot": latest is not None and rival is not None and rival.timestamp >= latest.timestamp,
         "rival_laughs": "laugh" in rival.wording.talk if rival else -1,
         "alike_bot": with_bot,
         "alike_rival": with_rival,
         "alike_margin": with_bot - with_rival,
-        "alike_to_author": _alike(grams, to_author),
-        "alike_own": _alike(grams, own),
-        "alike_asked": _alike(grams, asked),
+        "alike_to_author": scene.alike(scene.to_author[0] if scene.to_author else None),
+        "alike_own": scene.alike(scene.own_messages[0] if scene.own_messages else None),
+        "alike_asked": scene.alike(asked),
         **_of_threads(scene),
     }
 
 
 def _of_threads(scene: Scene) -> Features:
     """How the message goes with what the bot is part of, and with the talk that is not the bot's."""
-    is_bots = _is_bots(scene)
-    grams, rare = scene.message.grams, scene.message.wording.rare
+    is_bots = scene.room.is_bots
     with_bot: set[str] = set()
     without: set[str] = set()
     rare_with: set[str] = set()
     rare_without: set[str] = set()
-    for message, own in zip(scene.window, is_bots, strict=True):
-        (with_bot if own else without).update(grams & message.grams)
-        if rare:
-            (rare_with if own else rare_without).update(rare & message.wording.rare)
-    count = max(len(grams), 1)
+    for shared, own in zip(scene.shared.values(), is_bots, strict=True):
+        (with_bot if own else without).update(shared)
+    for shared, own in zip(scene.shared_rare, is_bots, strict=False):
+        (rare_with if own else rare_without).update(shared)
+    count = max(len(scene.message.grams), 1)
     bot, people = len(with_bot) / count, len(without) / count
     return {
         "thread_bot": bot,
@@ -544,20 +557,6 @@ def _of_threads(scene: Scene) -> Features:
         "open_asks": _open_ask(scene, is_bots),
         "previous_is_bots": is_bots[0] if is_bots else -1,
     }
-
-
-def _is_bots(scene: Scene) -> list[bool]:
-    """Of each message of the window: whether the bot said it or answered it, or it was said to the bot by mention."""
-    pending: set[int] = set()
-    found = []
-    for message, speaker, targets in zip(scene.window, scene.speakers, scene.targets, strict=True):
-        if speaker == scene.bot:
-            pending |= message.addressed
-            found.append(True)
-        else:
-            found.append(speaker in pending or scene.bot in targets)
-            pending.discard(speaker)
-    return found
 
 
 def _open_ask(scene: Scene, is_bots: Sequence[bool]) -> int:
@@ -582,10 +581,3 @@ def before_it(found: Features) -> str:
     if found["is_due"]:
         return "c"
     return "d" if found["speaker_1"] == NOBODY else "e"
-
-
-def _alike(grams: frozenset[str], past: MessageRecord | None) -> float:
-    """The share of a message's runs of letters that another has too."""
-    if past is None or not grams:
-        return -1
-    return len(grams & past.grams) / len(grams)

@@ -32,7 +32,6 @@ MODEL_FILE = Path(__file__).with_name("model.json")
 FORMAT = 3
 LEVELS = 6  # of a tree
 LEAVES = 1 << LEVELS
-BIT_OF_LEVEL = np.array([1 << level for level in range(LEVELS)], np.uint8)
 WORDS = "words_score"  # the feature that the weights of the words give
 
 MAX_FIELD = 80  # characters of a field's name that are told
@@ -138,8 +137,8 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """All trees of both questions. feature, threshold: level by level, of each tree; first_leaves: each tree's first.
-    sums: (leaves, 2 + aspects): what a leaf adds to each question, and how far each aspect moved both."""
+    """All trees of both questions. feature, threshold: of each tree's levels, filled up to 8; first_leaves: each tree's
+    first. sums: (leaves, 2 + aspects): what a leaf adds to each question, and how far each aspect moved both."""
 
     feature: Places
     threshold: Floats
@@ -148,8 +147,9 @@ class Trees:
 
     def sum(self, values: Floats) -> list[float]:
         """What the leaves that these values of the features lead to add up to."""
-        is_above = (values.take(self.feature) > self.threshold).view(np.uint8).reshape(LEVELS, -1)
-        taken = self.sums.take(BIT_OF_LEVEL @ is_above + self.first_leaves, axis=0)
+        # A byte for each tree: the number of the leaf.
+        numbers = np.packbits(values.take(self.feature) > self.threshold, bitorder="little")
+        taken = self.sums.take(numbers + self.first_leaves, axis=0)
         total: list[float] = (np.ones(len(taken), np.float32) @ taken).tolist()  # quicker than sum(axis=0)
         return total
 
@@ -300,16 +300,16 @@ def _trees(estimators: Sequence[Estimator], shares: Sequence[float], names: Sequ
         features.append(np.where(feature == len(names), len(names) + number, feature))
     every = np.concatenate(sums).astype(np.float32)
     return Trees(
-        feature=_by_level(np.concatenate(features)),
-        threshold=_by_level(np.concatenate([estimator.trees.threshold for estimator in estimators])),
+        feature=_filled(np.concatenate(features), 0),
+        threshold=_filled(np.concatenate([estimator.trees.threshold for estimator in estimators]), math.inf),
         first_leaves=np.arange(0, len(every), LEAVES),
         sums=every,
     )
 
 
-def _by_level(of_trees: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Of all trees first what stands at their first levels."""
-    return np.ascontiguousarray(of_trees.reshape(-1, LEVELS).T).ravel()
+def _filled(of_trees: npt.NDArray[Any], filling: float) -> npt.NDArray[Any]:
+    """What stands at the levels of each tree, with this at two levels more."""
+    return np.pad(of_trees.reshape(-1, LEVELS), ((0, 0), (0, 8 - LEVELS)), constant_values=filling).ravel()
 
 
 def _moved(leaves: Floats, weights: Floats, aspects: Places) -> Floats:

@@ -27,17 +27,19 @@ Group = tuple[list[int], float]
 
 def groups(wording: Wording, content: str, before: str) -> Iterator[Group]:
     """What a message consists of. before: who spoke right before, a letter."""
-    words = wording.tokens[:MAX_WORDS]
-    marks = [mark for mark in "?!" if mark in content]
-    count = f"n {min(len(words), 8)}"
-    ends = [f"f {words[0]}", f"f {' '.join(words[:2])}", f"f {' '.join(words[:3])}", f"l {words[-1]}"] if words else []
-    yield _group((*words, *marks, *map(" ".join, pairwise(words)), *ends, count))
+    words = [word.encode() for word in wording.tokens[:MAX_WORDS]]
+    marks = [mark.encode() for mark in "?!" if mark in content]
+    count = b"n %d" % min(len(words), 8)
+    starts = [b"f " + b" ".join(words[:length]) for length in (1, 2, 3)] if words else []
+    ends = [*starts, b"l " + words[-1]] if words else []
+    yield _group((*words, *marks, *map(b" ".join, pairwise(words)), *ends, count))
     yield _runs(f" {content.casefold()} ".encode()[:MAX_BYTES])
-    yield _group(f"{before} {piece}" for piece in ("", *words[:12], *ends[:2], count))
+    yield _group((b"", *words[:12], *starts[:2], count), crc32(f"{before} ".encode()))
 
 
-def _group(pieces: Iterable[str]) -> Group:
-    places = {crc32(piece.encode()) & MASK for piece in pieces}
+def _group(pieces: Iterable[bytes], start: int = 0) -> Group:
+    """start: the checksum of what stands before each piece."""
+    places = {crc32(piece, start) & MASK for piece in pieces}
     return list(places), WEIGHT / sqrt(len(places) or 1)
 
 
