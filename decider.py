@@ -242,7 +242,7 @@ class TrainedFollowup:
         if score >= self.model.thresholds[Eagerness.EAGER]:
             score = self._on_probation(score, message, conversation, bot_user_id)
         standing = conversation.engagement_at(message).standing(message.author_id)
-        if standing.is_addressed_by_others or names_others(message, conversation, bot_user_id):
+        if standing.is_addressed_by_others or estimate.names_others:
             score *= ADDRESSED_SHARE
         respond = score >= self.model.thresholds[self.eagerness]
         reason = Reason.FOLLOWUP if respond else Reason.NO_TRIGGER
@@ -327,10 +327,10 @@ class ResponseDecider:
             guess = replace(guess, respond=True, reason=Reason.RECENT_FOLLOWUP)
         if self._declines:
             return self._gated(guess, message, conversation)
+        if self._judge is None or guess.reason is Reason.RECENT_FOLLOWUP:
+            return guess
         low, high = self._followup.doubt
-        if self._judge and low <= guess.score < high and guess.reason is not Reason.RECENT_FOLLOWUP:
-            return await self._ask(self._judge, message, conversation)
-        return guess
+        return await self._ask(self._judge, message, conversation) if low <= guess.score < high else guess
 
     def _gated(self, guess: Decision, message: MessageRecord, conversation: ChannelConversation) -> Decision:
         """The decision where the agent may decline."""

@@ -128,29 +128,32 @@ class ModelFile(BaseModel):
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """probability: that the bot is to answer; said: that it was said to the bot at all; both calibrated. evidence: what
-    moved it most, in words."""
+    moved it most, in words. names_others: whether it names a person other than the bot, be it without a mention."""
 
     probability: float
     said: float
     evidence: str
+    names_others: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Trees:
     """All trees of both questions. feature, threshold: of each tree's levels, filled up to 8; first_leaves: each tree's
-    first. sums: (leaves, 2 + aspects): what a leaf adds to each question, and how far each aspect moved both."""
+    first; ones: one for each. sums: (leaves, 2 + aspects): what a leaf adds to each question, and how far each aspect
+    moved both."""
 
     feature: Places
     threshold: Floats
     first_leaves: Places
+    ones: npt.NDArray[np.float32]
     sums: npt.NDArray[np.float32]
 
     def sum(self, values: Floats) -> list[float]:
         """What the leaves that these values of the features lead to add up to."""
         # A byte for each tree: the number of the leaf.
         numbers = np.packbits(values.take(self.feature) > self.threshold, bitorder="little")
-        taken = self.sums.take(numbers + self.first_leaves, axis=0)
-        total: list[float] = (np.ones(len(taken), np.float32) @ taken).tolist()  # quicker than sum(axis=0)
+        # Quicker than sum(axis=0).
+        total: list[float] = (self.ones @ self.sums.take(numbers + self.first_leaves, axis=0)).tolist()
         return total
 
 
@@ -176,6 +179,7 @@ class FollowupModel:
             probability=self.answer.probability(said, wants),
             said=self.said.probability(said, wants),
             evidence=in_words(moved, found),
+            names_others=found["names_others"] > 0,
         )
 
     def scores_of_words(self, message: MessageRecord, found: Features) -> list[float]:
@@ -187,11 +191,12 @@ class FollowupModel:
                 starts.append(len(places))
                 weights.append(weight)
                 places += members
-        if not places:
-            return list(self.biases)
-        sums = np.add.reduceat(self.words.take(places, axis=0), starts)
-        scores: list[float] = (weights @ sums + self.biases).tolist()
-        return scores
+        sums = np.add.reduceat(self.words.take(places, axis=0), starts).tolist()  # there is one place at least
+        said, wants = self.biases
+        for weight, (of_said, of_wants) in zip(weights, sums, strict=True):
+            said += weight * of_said
+            wants += weight * of_wants
+        return [said, wants]
 
 
 def load_model(path: Path = MODEL_FILE) -> FollowupModel:
@@ -303,6 +308,7 @@ def _trees(estimators: Sequence[Estimator], shares: Sequence[float], names: Sequ
         feature=_filled(np.concatenate(features), 0),
         threshold=_filled(np.concatenate([estimator.trees.threshold for estimator in estimators]), math.inf),
         first_leaves=np.arange(0, len(every), LEAVES),
+        ones=np.ones(len(every) // LEAVES, np.float32),
         sums=every,
     )
 

@@ -117,16 +117,20 @@ class Engagement:
         standing = self.standing(author)
         is_calling_back = self.bot in message.addressed or bool(message.calls_bot)
         told_off = self.is_telling_off(message, called) or (standing.told_off and not is_calling_back)
-        people[author] = replace(
-            standing,
-            spoke=mark,
-            bot_messages=self.bot_messages,
-            told_off=told_off,
+        people[author] = Standing(
+            mark,
+            standing.spoken_to,
+            standing.addressed,
+            self.bot_messages,
+            told_off,
             said=standing.said + 1,
+            answered=standing.answered,
             trail=standing.trail << 1 & TRAIL,
             calls=standing.calls + is_calling_back,
         )
-        return replace(self, number=self.number + 1, people=_newest(people), last_author=author)
+        return Engagement(
+            self.number + 1, self.bot_messages, self.bot_spoke, self.bot, self.bot_name, _newest(people), author
+        )
 
     def is_telling_off(self, message: MessageRecord, called: Collection[int] = ()) -> bool:
         """Whether the message tells the bot to keep out: it says so, after words of the bot's or to it by mention."""

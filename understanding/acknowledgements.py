@@ -17,6 +17,7 @@ FILLERS = frozenset(
     """you so much very a an the lot again man mate dude bro all guys everyone for your help that's thats that it's it
     its is then got now oh ah well hm hmm""".split()
 )
+KNOWN = FILLERS | THANKS | LAUGHTER | CONSENT
 ASKING = frozenset(CUES["asking"].split())  # "is that good" needs no mark to be a question
 MAX_WORDS, MAX_LENGTH = 8, 100
 SMILEY = re.compile(r"<a?:\w{2,32}:\d{1,20}>|(?:(?<=\s)|^)[:;=][-'^]?[)(\[\]dpo/|*]+(?=\s|$)", re.IGNORECASE)
@@ -40,7 +41,7 @@ def bare_acknowledgement(text: str, bot_name: str = "") -> Acknowledgement | Non
     own = words_of(bot_name)
     words = [word for word in words_of(rest) if word not in own]
     asks = "?" in text or bool(words and words[0] in ASKING)
-    if asks or len(words) > MAX_WORDS or not set(words) <= FILLERS | THANKS | LAUGHTER | CONSENT:
+    if asks or len(words) > MAX_WORDS or not KNOWN.issuperset(words):
         return None
     for acknowledgement, core in (
         (Acknowledgement.THANKS, THANKS),
