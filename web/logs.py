@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import Any, TextIO
 
 import orjson
@@ -17,12 +18,6 @@ HIDDEN = "[hidden]"
 def configure_logging(level: str, secrets: Collection[str], stream: TextIO = sys.stderr) -> None:
     """Sets up structlog, and the libraries' standard logging behind it. level: debug, info, warning or error."""
     threshold = logging.getLevelNamesMapping()[level.upper()]
-    shared: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _readable_order,
-    ]
     rendering: list[Processor] = (
         [structlog.dev.ConsoleRenderer()]
         if stream.isatty()
@@ -30,21 +25,23 @@ def configure_logging(level: str, secrets: Collection[str], stream: TextIO = sys
     )
     rendering.append(_hide(secrets))
     structlog.configure(
-        processors=[*shared, *rendering],
+        processors=[_with_head, *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(stream)
     foreign = [_one_line_errors, structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering]
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=foreign))
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=[_with_head], processors=foreign))
     logging.basicConfig(handlers=[handler], level=max(threshold, logging.INFO), force=True)
     for chatty in ("httpx", "httpx2", "openai", "anthropic", "aiohttp.access"):
         logging.getLogger(chatty).setLevel(max(threshold, logging.WARNING))
 
 
-def _readable_order(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    return {key: event[key] for key in ("timestamp", "level", "event") if key in event} | dict(event)
+def _with_head(_logger: Any, level: str, event: EventDict) -> EventDict:
+    """The line with its time, level and event in front."""
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    return {"timestamp": now, "level": level, "event": event["event"], **event}
 
 
 def _json(value: Any, **_: Any) -> str:
