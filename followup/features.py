@@ -234,9 +234,8 @@ def _of_talk(scene: Scene) -> Features:
     scores: defaultdict[int, float] = defaultdict(float)
     own = own_to_rivals = rivals_to_own = free = 0
     weight = 1.0
-    for ago, (speaker, previous, targets) in enumerate(
-        zip(speakers, [*speakers[1:], None], scene.targets, strict=True) if speakers else (), 1
-    ):
+    in_turn = zip(speakers, [*speakers[1:], None], scene.targets, strict=False)
+    for ago, (speaker, previous, targets) in enumerate(in_turn, 1):
         is_since = last["bot_to_own"] == NEVER
         if speaker == author:
             for target in targets:
@@ -540,8 +539,8 @@ def _of_threads(scene: Scene) -> Features:
     without: set[str] = set()
     rare_with: set[str] = set()
     rare_without: set[str] = set()
-    for shared, own in zip(scene.shared.values(), is_bots, strict=True):
-        (with_bot if own else without).update(shared)
+    for past, own in zip(scene.window, is_bots, strict=True):
+        (with_bot if own else without).update(scene.shared[id(past)])
     for shared, own in zip(scene.shared_rare, is_bots, strict=False):
         (rare_with if own else rare_without).update(shared)
     count = max(len(scene.message.grams), 1)
