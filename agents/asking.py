@@ -8,7 +8,7 @@ or deletes words that it holds: conversation.py then drops it, and the reply mak
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Self
 from uuid import uuid4
@@ -130,7 +130,8 @@ class Suspended(BaseModel):
     newest asker last; allowed: by a call's id who has allowed it.
     """
 
-    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
+    # Built when it is first needed: it takes a start 60 ms.
+    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", defer_build=True)
 
     said: History
     calls: list[OpenCall]
@@ -157,12 +158,28 @@ class Suspended(BaseModel):
         runs_for: Asked,
     ) -> Self:
         """The run that made these messages, and whose calls these are. runs_for: for whom its tools run."""
-        asked = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
-        calls = [*asked, *(_approval(c, requests.metadata.get(c.tool_call_id, {})) for c in requests.approvals)]
-        words_of = [*dict.fromkeys([*words_of, *words_in(messages)])]
-        said, unasked = [_without_prompts(m) for m in messages], _unasked(calls)
-        people, allowed = [*runs_for.people - {runs_for.user_id}, runs_for.user_id], dict(runs_for.allowed)
-        return cls(said=said, calls=calls, results=unasked, words_of=words_of, people=people, allowed=allowed)
+        calls = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
+        for call in requests.approvals:
+            # The text that the tool itself asks by, if it is one of ours; none where it is too long.
+            text = requests.metadata.get(call.tool_call_id, {}).get("text") or _may_i_run(call)
+            awaiting = AwaitingType.CONFIRMATION
+            calls.append(OpenCall(call_id=call.tool_call_id, text=text, awaiting=awaiting, is_approval=True))
+        too_long = {call.call_id: TOO_LONG for call in calls if not call.text}
+        too_many = {call.call_id: TOO_MANY for call in [call for call in calls if call.text][MAX_QUESTIONS:]}
+        return cls(
+            # What people said stands in the history, where they can still edit and delete it.
+            said=[
+                ModelRequest(parts=[part for part in m.parts if not isinstance(part, UserPromptPart)])
+                if isinstance(m, ModelRequest)
+                else m
+                for m in messages
+            ],
+            calls=calls,
+            results=too_long | too_many,
+            words_of=[*dict.fromkeys([*words_of, *words_in(messages)])],
+            people=[*runs_for.people - {runs_for.user_id}, runs_for.user_id],
+            allowed=dict(runs_for.allowed),
+        )
 
     @property
     def open(self) -> Sequence[OpenCall]:
@@ -186,14 +203,8 @@ class Suspended(BaseModel):
         words_of = [*self.words_of, *(source for m in words for source in sources_of(m))]
         by = words[-1].author_id if words else 0
         allowed = self.allowed | {call.call_id: by for call in done if call.is_approval}
-        return self.model_copy(
-            update={
-                "results": self.results | results,
-                "words_of": words_of,
-                "allowed": allowed,
-                "ask_id": uuid4().hex,
-            }
-        )
+        update = {"results": self.results | results, "words_of": words_of, "allowed": allowed, "ask_id": uuid4().hex}
+        return self.model_copy(update=update)
 
     def asked(self, now: Asked) -> Asked:
         """For whom the run goes on: those it was begun for, whoever has just answered."""
@@ -216,16 +227,12 @@ def find(history: Sequence[ModelMessage], ask_id: str) -> tuple[int, Suspended] 
     """Where in the history the run waits that asked this; None where it was trimmed, forgotten or outdated."""
     for position, message in enumerate(history):
         if _asked(message) == ask_id:
-            return (position, suspended) if (suspended := _read(message)) else None
+            try:
+                return position, Suspended.model_validate(message.metadata)
+            except ValidationError as error:
+                log.warning("suspended_run_refused", detail=error.errors()[0]["msg"])
+                return None
     return None
-
-
-def _read(message: ModelMessage) -> Suspended | None:
-    try:
-        return Suspended.model_validate(message.metadata)
-    except ValidationError as error:
-        log.warning("suspended_run_refused", detail=error.errors()[0]["msg"])
-        return None
 
 
 def settled(history: Sequence[ModelMessage], ask_id: str) -> list[ModelMessage]:
@@ -235,19 +242,6 @@ def settled(history: Sequence[ModelMessage], ask_id: str) -> list[ModelMessage]:
 
 def _asked(message: ModelMessage) -> str | None:
     return (message.metadata or {}).get("ask_id") if isinstance(message, ModelResponse) else None
-
-
-def _approval(call: ToolCallPart, metadata: Mapping[str, Any]) -> OpenCall:
-    """metadata: the text that the tool itself asks by, if it is one of ours. Without text where it is too long."""
-    text = metadata.get("text") or _may_i_run(call)
-    return OpenCall(call_id=call.tool_call_id, text=text, awaiting=AwaitingType.CONFIRMATION, is_approval=True)
-
-
-def _unasked(calls: Sequence[OpenCall]) -> dict[str, str]:
-    """Why some of them are not put to people, by the calls' ids."""
-    too_long = {call.call_id: TOO_LONG for call in calls if not call.text}
-    others = [call for call in calls if call.text]
-    return too_long | {call.call_id: TOO_MANY for call in others[MAX_QUESTIONS:]}
 
 
 def _may_i_run(call: ToolCallPart) -> str:
@@ -262,10 +256,3 @@ def words_in(messages: Sequence[ModelMessage]) -> list[Source]:
     """Where the words come from that stand in what tools gave."""
     parts = (part for message in messages for part in message.parts if isinstance(part, ToolReturnPart))
     return [(kind, one) for part in parts for kind, one in (part.metadata or {}).get("words_of", ())]
-
-
-def _without_prompts(message: ModelMessage) -> ModelMessage:
-    """What people said stands in the history, where they can still edit and delete it."""
-    if not isinstance(message, ModelRequest):
-        return message
-    return ModelRequest(parts=[part for part in message.parts if not isinstance(part, UserPromptPart)])

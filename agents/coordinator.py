@@ -110,7 +110,12 @@ class Picker:
     ) -> None:
         self._names = (*(candidate.name for candidate in candidates), GENERAL)
         self._agents = "\n".join(f"- {candidate.name}: {candidate.about}" for candidate in candidates)
-        self._model = _choosing(model, self._names) if model is not None and candidates else None
+        self._model: Agent[None, Pick] | None = None
+        if model is not None and candidates:
+            agent: Any = Literal[*self._names, NOT_SURE]
+            form = create_model("Pick", __base__=Pick, __doc__=Pick.__doc__, agent=agent)
+            # One request is one request: whoever waits for the answer waits for no second try.
+            self._model = Agent(model, output_type=form, retries=0, model_settings={**SETTINGS, "max_retries": 0})
         self._has_budget = has_budget
         self._spend = spend
         self._deadline = deadline_seconds
@@ -156,11 +161,3 @@ class Picker:
         if pick.agent == NOT_SURE:
             return Choice(GENERAL, Why.UNSURE, evidence)
         return Choice(pick.agent, Why.CHOSEN, evidence)
-
-
-def _choosing(model: Model, names: Sequence[str]) -> Agent[None, Pick]:
-    """What answers with one of the names, or that it is not sure."""
-    agent: Any = Literal[*names, NOT_SURE]
-    form = create_model("Pick", __base__=Pick, __doc__=Pick.__doc__, agent=agent)
-    # One request is one request: whoever waits for the answer waits for no second try.
-    return Agent(model, output_type=form, retries=0, model_settings={**SETTINGS, "max_retries": 0})

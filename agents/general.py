@@ -39,12 +39,11 @@ from pydantic_ai.toolsets import AbstractToolset
 from agents.asking import ASKING, Suspended, find, words_in
 from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome, Place
-from agents.history import as_text, followed, kept, sent
 from agents.models import SETTINGS
-from agents.run import MAX_ANSWER_CHARACTERS, Run, size_of, sound, text_in
+from agents.run import Run, sound
 from agents.server_state import ServerState
-from agents.tool_use import KEEP_TURNS, pruned, tool_use, with_tool_use
-from agents.turn_input import flat, turn_content
+from agents.tool_use import KEEP_TURNS, pruned, tool_use
+from agents.turn_input import as_text, flat, followed, kept, sent, turn_content
 from discord_io.split import is_blank
 from state.message import Source, sources_of
 
@@ -127,7 +126,21 @@ class GeneralAgent:
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
         waited = find(request.history, request.reply.ask_id) if request.reply else None
         if not (request.reply and waited):
-            return await self._respond(request, await self._begin(request, show))
+            memory = None if request.is_private else self._server_state
+            known = memory.known(request.history) if memory else None
+            before = [] if known else sent(request.history)
+            messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(turn_content(request)))])]
+            run = Run(
+                show,
+                messages,
+                began=len(messages),
+                words_of=_told_words(request),
+                asked=request.asked,
+                settings=await self._settings(request, known),
+                goes_on=known is not None,
+                may_decline=request.may_decline,
+            )
+            return await self._respond(request, run)
         position, suspended = waited[0], waited[1].after(request.reply, request.questions)
         if suspended.open:
             return self._asking(request, suspended, Run(show))
@@ -199,7 +212,11 @@ class GeneralAgent:
             return Declined(why, run.tokens)
         if not run.text.strip() and sum(map(only_declines, run.made)) > MAX_REFUSED:
             raise UnexpectedModelBehavior(f"The model {self._model.model_name} stays silent, though it may not.")
-        self._tell_stage(request, run)
+        # Meanwhile people are told of the first tool that is called; to ask is nothing that takes time.
+        calls = run.messages[-1].tool_calls if isinstance(run.messages[-1], ModelResponse) else []
+        known = {tool.name for tool in (*self._own, *self._definitions())} - QUIET
+        if stage := next((STAGES.get(c.tool_name, f"using {c.tool_name}") for c in calls if c.tool_name in known), ""):
+            request.tell_stage(stage)
         deferred = await self._use_tools(run)
         if deferred is None:
             return None
@@ -208,14 +225,6 @@ class GeneralAgent:
             return self._asking(request, suspended, run)
         run.results = suspended.deferred_results()
         return None
-
-    def _tell_stage(self, request: AgentRequest, run: Run) -> None:
-        """What is being done meanwhile, by the first tool that is called; to ask is nothing that takes time."""
-        calls = run.messages[-1].tool_calls if isinstance(run.messages[-1], ModelResponse) else []
-        known = {tool.name for tool in (*self._own, *self._definitions())} - QUIET
-        called = [call.tool_name for call in calls if call.tool_name in known]
-        if called:
-            request.tell_stage(STAGES.get(called[0], f"using {called[0]}"))
 
     async def _say(self, request: AgentRequest, run: Run, go_on: Callable[[], None]) -> bool:
         """One response of the model, shown as it comes. Returns whether it calls tools.
@@ -235,8 +244,7 @@ class GeneralAgent:
             calls: set[int] = set()
             async for event in stream:
                 go_on()
-                run.say(text_in(event)[: MAX_ANSWER_CHARACTERS + 1 - len(run.text)])
-                run.output += size_of(event)
+                run.hear(event)
                 if run.was_cut or run.is_silent:
                     run.tokens, run.is_asking = run.used, False
                     return False
@@ -278,10 +286,12 @@ class GeneralAgent:
             detail = f"The model {self._model.model_name} gave an empty answer."
             return Failure(FailureKind.EMPTY, detail, tokens=run.tokens)
         state = tool_use(run.made)
-        response = with_tool_use(ModelResponse(parts=[TextPart(run.text)]), state)
-        whole = kept(request, response)
+        metadata = state.model_dump() if state.gpa_messages.tool_calls else None
+        whole = kept(request, ModelResponse(parts=[TextPart(run.text)], metadata=metadata))
         history = pruned(whole, self._keep_turns)
-        if self._server_state and history == whole and _is_remembered_so(request, run):
+        # Whether what the provider was told in this run is what the history has of it, and no more.
+        told_more = request.is_private or request.notes or request.shared or run.was_cut or words_in(run.made)
+        if self._server_state and history == whole and not told_more:
             history = self._server_state.remembered(history, run.messages[-1], run.settings)
         return Answer(run.text, history, run.tokens, run.was_cut, state=state)
 
@@ -291,22 +301,6 @@ class GeneralAgent:
         run.add(suspended.open[0].text)
         history = kept(request, suspended.response(run.text))
         return Answer(run.text, history, run.tokens, ask=suspended.ask)
-
-    async def _begin(self, request: AgentRequest, show: Callable[[str], None]) -> Run:
-        memory = None if request.is_private else self._server_state
-        known = memory.known(request.history) if memory else None
-        before = [] if known else sent(request.history)
-        messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(turn_content(request)))])]
-        return Run(
-            show,
-            messages,
-            began=len(messages),
-            words_of=_told_words(request),
-            asked=request.asked,
-            settings=await self._settings(request, known),
-            goes_on=known is not None,
-            may_decline=request.may_decline,
-        )
 
     async def _resume(
         self, request: AgentRequest, show: Callable[[str], None], position: int, suspended: Suspended
@@ -342,11 +336,6 @@ class GeneralAgent:
 def _told_words(request: AgentRequest) -> list[Source]:
     """Whose words, and which, calls of tools may have: all that is told may be quoted."""
     return [source for message in (*request.transcript, *request.questions) for source in sources_of(message)]
-
-
-def _is_remembered_so(request: AgentRequest, run: Run) -> bool:
-    """Whether what the provider was told in this run is what the history has of it, and no more."""
-    return not (request.is_private or request.notes or request.shared or run.was_cut or words_in(run.made))
 
 
 def _kind(error: Exception) -> FailureKind:

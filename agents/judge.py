@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_ai import Agent
@@ -14,9 +15,9 @@ from agents.models import SETTINGS
 from conversation import ChannelConversation, MessageRecord
 from decider import Verdict
 
-INSTRUCTIONS = Path(__file__).with_name("judge.md").read_text(encoding="utf-8")
-ANSWERABLE = Path(__file__).with_name("answerable.md").read_text(encoding="utf-8")
 MESSAGES_SHOWN = 12
+
+T = TypeVar("T")
 
 
 class Ruling(BaseModel):
@@ -42,30 +43,39 @@ class Ability(BaseModel):
     """Whether the bot can be of real help."""
 
 
-class ModelJudge:
-    """Asks a model whom a message is meant for. spend: told how many tokens each call used. bot_name: the bot's."""
+class _Service(Generic[T]):
+    """Asks a model in one request. spend: told how many tokens each used. bot_name: the bot's."""
+
+    form: type[T]
+    instructions: str
 
     def __init__(self, model: Model, *, bot_name: Callable[[], str], spend: Callable[[int], None]) -> None:
-        self._agent = Agent(model, output_type=Ruling, retries=0, model_settings=SETTINGS)
+        self._agent = Agent(model, output_type=self.form, retries=0, model_settings=SETTINGS)
         self._bot_name = bot_name
         self._spend = spend
 
+    async def _ruling(self, messages: Sequence[MessageRecord], judged: MessageRecord, name: str) -> T:
+        instructions = self.instructions.format(bot_name=self._bot_name())
+        return await ruled_by(self._agent, shown(messages, judged, name, MESSAGES_SHOWN), instructions, self._spend)
+
+
+class ModelJudge(_Service[Ruling]):
+    """Whom a message is meant for."""
+
+    form = Ruling
+    instructions = Path(__file__).with_name("judge.md").read_text(encoding="utf-8")
+
     async def __call__(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
-        question = shown(conversation.messages, message, "The newest message", MESSAGES_SHOWN)
-        ruling = await ruled_by(self._agent, question, INSTRUCTIONS.format(bot_name=self._bot_name()), self._spend)
+        ruling = await self._ruling(conversation.messages, message, "The newest message")
         return Verdict(ruling.meant_for_bot, " ".join(ruling.evidence.split())[:120])
 
 
-class ModelAnswerable:
-    """Asks a model whether the bot can help with a question that nobody put to it; arguments as for ModelJudge."""
+class ModelAnswerable(_Service[Ability]):
+    """Whether the bot can help with a question that nobody put to it."""
 
-    def __init__(self, model: Model, *, bot_name: Callable[[], str], spend: Callable[[int], None]) -> None:
-        self._agent = Agent(model, output_type=Ability, retries=0, model_settings=SETTINGS)
-        self._bot_name = bot_name
-        self._spend = spend
+    form = Ability
+    instructions = Path(__file__).with_name("answerable.md").read_text(encoding="utf-8")
 
     async def __call__(self, message: MessageRecord, recent: Sequence[MessageRecord]) -> bool:
         """recent: what was said in the channel lately, the message among it. Raises JudgeError."""
-        question = shown(recent, message, "The question", MESSAGES_SHOWN)
-        ability = await ruled_by(self._agent, question, ANSWERABLE.format(bot_name=self._bot_name()), self._spend)
-        return ability.can_help
+        return (await self._ruling(recent, message, "The question")).can_help

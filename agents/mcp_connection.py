@@ -12,10 +12,10 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from pydantic_ai import BinaryContent, ModelRetry, ToolDefinition, ToolFailed
@@ -129,7 +129,11 @@ class Connection:
             log.info("mcp_started", server=self.server.name, tools=len(self.tools))
             self._toolset = toolset
             self._tried.set()
-            await self._outlive(toolset)
+            listed: object = None
+            while not isinstance(listed, _Trouble):  # until it is dead
+                await self._doubted.wait()
+                self._doubted.clear()
+                listed = await self._attempt(self._list(toolset), self._limits.start)
             log.warning("mcp_ended", server=self.server.name)
             return True
         finally:
@@ -138,9 +142,31 @@ class Connection:
             await self._attempt(stack.aclose(), self._limits.start)
 
     async def _start(self, stack: AsyncExitStack) -> MCPToolset[object]:
-        # Our end of the pipe goes once the process has its own: then the pipe ends when the process does.
-        with await self._stderr(stack) if self.server.command else nullcontext() as stderr:
-            toolset = await stack.enter_async_context(self._made(stderr))
+        from fastmcp.client.transports import StdioTransport  # noqa: PLC0415 - only who has MCP servers needs it
+        from pydantic_ai.mcp import MCPToolset  # noqa: PLC0415 - as above
+
+        server = self.server
+        how: dict[str, Any] = {
+            "tool_error_behavior": "failed",
+            "cache_tools": False,
+            "init_timeout": self._limits.start,
+            "message_handler": self._heard,
+        }
+        if server.command:
+            reading, writing = os.pipe()
+            pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
+                partial(_Stderr, self, self._doubted), os.fdopen(reading, "rb", 0)
+            )
+            stack.callback(pipe.close)
+            env, folder = dict(server.env), str(server.folder)
+            # Our end of the pipe goes once the process has its own: then the pipe ends when the process does.
+            with os.fdopen(writing, "w") as stderr:
+                transport = StdioTransport(
+                    server.command, [*server.args], env, folder, keep_alive=False, log_file=stderr
+                )
+                toolset: MCPToolset[object] = await stack.enter_async_context(MCPToolset(transport, **how))
+        else:
+            toolset = await stack.enter_async_context(MCPToolset(server.url, headers=dict(server.headers), **how))
         # At the end first of all: what is still called fails by it, and is waited for behind it.
         stack.push_async_callback(toolset.client.close)
         await self._list(toolset)
@@ -152,41 +178,8 @@ class Connection:
             await self._attempt(stack.enter_async_context(listening), self._limits.start)
         return toolset
 
-    async def _outlive(self, toolset: MCPToolset[object]) -> None:
-        """Returns when it is dead."""
-        listed: object = None
-        while not isinstance(listed, _Trouble):
-            await self._doubted.wait()
-            self._doubted.clear()
-            listed = await self._attempt(self._list(toolset), self._limits.start)
-
-    def _made(self, stderr: TextIO | None) -> MCPToolset[object]:
-        from fastmcp.client.transports import StdioTransport  # noqa: PLC0415 - only who has MCP servers needs it
-        from pydantic_ai.mcp import MCPToolset  # noqa: PLC0415 - as above
-
-        server = self.server
-        how: dict[str, Any] = {
-            "tool_error_behavior": "failed",
-            "cache_tools": False,
-            "init_timeout": self._limits.start,
-            "message_handler": self._heard,
-        }
-        if not server.command:
-            return MCPToolset(server.url, headers=dict(server.headers), **how)
-        env, folder = dict(server.env), str(server.folder)
-        return MCPToolset(
-            StdioTransport(server.command, [*server.args], env, folder, keep_alive=False, log_file=stderr), **how
-        )
-
-    async def _stderr(self, stack: AsyncExitStack) -> TextIO:
-        reading, writing = os.pipe()
-        pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
-            partial(_Stderr, self._said, self._doubted.set), os.fdopen(reading, "rb", 0)
-        )
-        stack.callback(pipe.close)
-        return os.fdopen(writing, "w")
-
-    def _said(self, data: bytes) -> None:
+    def said(self, data: bytes) -> None:
+        """Logs what its process wrote to stderr."""
         text = self._without_secrets(data.decode(errors="replace"))
         log.debug("mcp_stderr", server=self.server.name, text=clipped(text, MAX_LOGGED))
 
@@ -196,7 +189,15 @@ class Connection:
             self._doubted.set()
 
     async def _list(self, toolset: MCPToolset[object]) -> None:
-        self._offer(tuple(map(_definition, await toolset.list_tools())), is_away=False)
+        tools = tuple(
+            ToolDefinition(
+                name=tool.name,
+                description=clipped(tool.description or "", MAX_DESCRIPTION),
+                parameters_json_schema={"type": "object"} | tool.model_dump(by_alias=True)["inputSchema"],
+            )
+            for tool in await toolset.list_tools()
+        )
+        self._offer(tools, is_away=False)
 
     def _offer(self, tools: Sequence[ToolDefinition], *, is_away: bool) -> None:
         if (tools, is_away) != (self.tools, self.is_away):
@@ -235,15 +236,15 @@ class Connection:
 class _Stderr(asyncio.Protocol):
     """The end of a pipe to which a process writes its stderr."""
 
-    def __init__(self, said: Callable[[bytes], None], ended: Callable[[], None]) -> None:
-        self._said = said
+    def __init__(self, connection: Connection, ended: asyncio.Event) -> None:
+        self._connection = connection
         self._ended = ended
 
     def data_received(self, data: bytes) -> None:
-        self._said(data)
+        self._connection.said(data)
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        self._ended()
+        self._ended.set()
 
 
 def use_mcp() -> None:
@@ -256,13 +257,6 @@ def use_mcp() -> None:
         logger.handlers.clear()
         logger.propagate = True
         logger.setLevel(logging.CRITICAL)
-
-
-def _definition(tool: Any) -> ToolDefinition:
-    schema = {"type": "object"} | tool.model_dump(by_alias=True)["inputSchema"]
-    return ToolDefinition(
-        name=tool.name, description=clipped(tool.description or "", MAX_DESCRIPTION), parameters_json_schema=schema
-    )
 
 
 def _text(result: Any) -> str:

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -23,8 +24,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 from yarl import URL
 
-from agents.owners_files import is_loopback, shown
-from agents.roster import HEADER_NAME, HEADER_VALUE, HTTPS_OWN, VARIABLE
+from agents.owners_files import VARIABLE, EntryError, header_value, is_loopback, parsed, shown
 
 MAX_SERVERS = 50
 MAX_NAME = 40
@@ -67,15 +67,11 @@ def load_mcp(path: Path, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
     for name, fields in _entries(path).items():
         try:
             servers.append(_server(name, fields, path.parent, environ))
-        except _EntryError as error:
+        except EntryError as error:
             raise McpError(f"In the MCP file {path}, server {shown(name)}: {error}.") from None
     if servers and find_spec("fastmcp") is None:
         raise McpError(f"The MCP file {path} needs a package that is not installed: run {INSTALL}.")
     return tuple(servers)
-
-
-class _EntryError(Exception):
-    """What is wrong with one server, and what would be right."""
 
 
 def _url(value: str) -> str:
@@ -89,7 +85,7 @@ def _url(value: str) -> str:
 
 def _fit(value: str, info: ValidationInfo) -> str:
     if UNFIT.search(value):
-        raise _EntryError(f"{info.field_name} has a NUL or half a character: take it out")
+        raise EntryError(f"{info.field_name} has a NUL or half a character: take it out")
     return value
 
 
@@ -98,9 +94,9 @@ def _filled(value: str, info: ValidationInfo) -> str:
     environ: Any = info.context
     for variable in VARIABLE.findall(value):
         if not variable.isidentifier():  # perhaps the secret itself
-            raise _EntryError("it has ${...} without a variable: write ${NAME} with one's name")
+            raise EntryError("it has ${...} without a variable: write ${NAME} with one's name")
         if not environ.get(variable):
-            raise _EntryError(f"it needs the variable {shown(variable)}: set it in the environment")
+            raise EntryError(f"it needs the variable {shown(variable)}: set it in the environment")
     return VARIABLE.sub(lambda found: environ[found[1]], value)
 
 
@@ -137,15 +133,9 @@ class _Http(BaseModel):
 
 def _entries(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique)
-    except OSError as error:
-        raise McpError(f"The MCP file {path} cannot be read ({error.strerror}): name one that can.") from None
-    except UnicodeDecodeError:
-        raise McpError(f"The MCP file {path} is not UTF-8: save it as such.") from None
-    except _EntryError as error:
+        content = parsed(path, "MCP", "JSON", partial(json.loads, object_pairs_hook=_unique), McpError)
+    except EntryError as error:
         raise McpError(f"In the MCP file {path}, {error}.") from None
-    except (ValueError, RecursionError) as error:
-        raise McpError(f"The MCP file {path} is no JSON ({error}): correct it there.") from None
     entries = content.get("mcpServers") if isinstance(content, dict) and len(content) == 1 else None
     if not isinstance(entries, dict):
         raise McpError(f'The MCP file {path} has another form: use {{"mcpServers": {{"name": {{...}}}}}}.')
@@ -157,24 +147,26 @@ def _entries(path: Path) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, count in Counter(key for key, _ in pairs).items():
         if count > 1:
-            raise _EntryError(f"{shown(key)} stands twice: give each its own")
+            raise EntryError(f"{shown(key)} stands twice: give each its own")
     return dict(pairs)
 
 
 def _server(name: str, fields: Any, folder: Path, environ: Mapping[str, str]) -> McpServer:
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME:
-        raise _EntryError(f"its name cannot be used: use {MAX_NAME} visible characters at most")
+        raise EntryError(f"its name cannot be used: use {MAX_NAME} visible characters at most")
     if not isinstance(fields, dict) or ("command" in fields) == ("url" in fields):
-        raise _EntryError('it has not one of command and url: use {"command": ..., "args": [...]} or {"url": ...}')
+        raise EntryError('it has not one of command and url: use {"command": ..., "args": [...]} or {"url": ...}')
     form = _Process if "command" in fields else _Http
     try:
         entry = form.model_validate(fields, context=environ)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise _EntryError(_what(form, first["type"], str(first["loc"][0]))) from None
+        kind, key = error.errors()[0]["type"], str(error.errors()[0]["loc"][0])
+        if kind == "extra_forbidden":
+            raise EntryError(f"{shown(key)} is unknown: use {', '.join(form.model_fields)}") from None
+        raise EntryError(f"{key} cannot be used: use {form.model_fields[key].description}") from None
     secrets = frozenset(_secrets(fields, environ))
     if isinstance(entry, _Http):
-        headers = {header: _checked(header, value) for header, value in entry.headers.items()}
+        headers = {header: header_value(header, value) for header, value in entry.headers.items()}
         return McpServer(name, url=entry.url, headers=MappingProxyType(headers), secrets=secrets)
     env = {variable: environ[variable] for variable in INHERITED if variable in environ} | entry.env
     where = folder / entry.cwd
@@ -190,17 +182,3 @@ def _secrets(value: Any, environ: Mapping[str, str], name: str = "") -> Iterator
         named = [environ.get(variable, "") for variable in VARIABLE.findall(value) if variable not in INHERITED]
         literal = value.split()[-1:] if SECRET_NAME.search(name) and not VARIABLE.search(value) else []
         yield from (secret for secret in (*named, *literal) if len(secret) >= MIN_SECRET)
-
-
-def _checked(header: str, value: str) -> str:
-    if not HEADER_NAME.fullmatch(header) or header.lower() in HTTPS_OWN:
-        raise _EntryError(f"the header {shown(header)} cannot be sent: use a name such as Authorization")
-    if not HEADER_VALUE.fullmatch(value):
-        raise _EntryError(f"the value of the header {header} cannot be sent: use ASCII characters on one line")
-    return value
-
-
-def _what(form: type[BaseModel], error_type: str, key: str) -> str:
-    if error_type == "extra_forbidden":
-        return f"{shown(key)} is unknown: use {', '.join(form.model_fields)}"
-    return f"{key} cannot be used: use {form.model_fields[key].description}"

@@ -85,7 +85,14 @@ class McpTools:
 
     def _offer(self) -> None:
         """The names stay, whoever is away: the model finds them in its history."""
-        known = [(connection, tool) for connection in self._connections for tool in _small(connection)]
+        known = []
+        for connection in self._connections:
+            # Those that would make requests too large for the model are left out.
+            large = [clipped(tool.name, MAX_NAME) for tool in connection.tools if _size(tool) > MAX_TOOL_BYTES]
+            if large:
+                told = clipped(", ".join(large), MAX_LOGGED)
+                log.warning("mcp_tools_too_large", server=connection.server.name, tools=told, most_bytes=MAX_TOOL_BYTES)
+            known += [(connection, tool) for tool in connection.tools if _size(tool) <= MAX_TOOL_BYTES]
         names = _names([(connection.server.name, tool.name) for connection, tool in known], self._taken)
         there = [
             (name, _Offered(connection, tool.name, replace(tool, name=name)))
@@ -119,15 +126,6 @@ class _Toolset(AbstractToolset[object]):
         self, name: str, tool_args: dict[str, Any], _ctx: RunContext[object], _tool: ToolsetTool[object]
     ) -> str:
         return await self._tools.call(name, tool_args)
-
-
-def _small(connection: Connection) -> list[ToolDefinition]:
-    """Its tools without those that would make requests too large for the model."""
-    sized = [(tool, _size(tool) <= MAX_TOOL_BYTES) for tool in connection.tools]
-    if large := [clipped(tool.name, MAX_NAME) for tool, is_small in sized if not is_small]:
-        told = clipped(", ".join(large), MAX_LOGGED)
-        log.warning("mcp_tools_too_large", server=connection.server.name, tools=told, most_bytes=MAX_TOOL_BYTES)
-    return [tool for tool, is_small in sized if is_small]
 
 
 def _size(tool: ToolDefinition) -> int:

@@ -37,7 +37,17 @@ def _build_one(variable: str, name: str) -> Model:
     try:
         if name.endswith(":"):
             raise UserError("no model named")
-        model = _forgetful(name) if RESPONSES.match(name) else infer_model(name)
+        if RESPONSES.match(name):
+            from pydantic_ai.models.openai import (  # noqa: PLC0415 - slow
+                OpenAIResponsesModel,
+                OpenAIResponsesModelSettings,
+            )
+
+            # It keeps what it is sent unless it is told not to.
+            settings = OpenAIResponsesModelSettings(openai_store=False)
+            model: Model = OpenAIResponsesModel(RESPONSES.sub("", name, count=1), settings=settings)
+        else:
+            model = infer_model(name)
     except (UserError, ValueError) as error:
         if key := re.search(r"`([A-Z0-9_]+_KEY)`", str(error)):
             raise UnusableModelError(f"{variable} {name!r} cannot be used without its key: set {key[1]}.") from None
@@ -51,12 +61,3 @@ def _build_one(variable: str, name: str) -> Model:
         ) from None
     send_as_is(getattr(model, "client", None))
     return model
-
-
-def _forgetful(name: str) -> Model:
-    """A model of OpenAI's Responses API, which keeps what it is sent unless it is told not to."""
-    from pydantic_ai.models.openai import OpenAIResponsesModel, OpenAIResponsesModelSettings  # noqa: PLC0415 - slow
-
-    return OpenAIResponsesModel(
-        RESPONSES.sub("", name, count=1), settings=OpenAIResponsesModelSettings(openai_store=False)
-    )

@@ -3,8 +3,46 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 MAX_SHOWN = 80
+VARIABLE = re.compile(r"\$\{([^}]*)\}")
+# RFC 9110: a field's name is a token; of its value what is not ASCII is nobody's to rely on.
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+HTTPS_OWN = frozenset("connection content-encoding content-length content-type expect host transfer-encoding".split())
+
+
+class EntryError(Exception):
+    """What is wrong with one entry, and what would be right."""
+
+
+def parsed(path: Path, name: str, form: str, parse: Callable[[str], Any], fault: type[Exception]) -> Any:
+    """What parse makes of the file. name: what the file is; form: what is parsed. Raises fault with a sentence."""
+    try:
+        return parse(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise fault(f"The {name} file {path} cannot be read ({error.strerror}): name one that can.") from None
+    except UnicodeDecodeError:
+        raise fault(f"The {name} file {path} is not UTF-8: save it as such.") from None
+    except (ValueError, RecursionError) as error:  # the parser's own, or int()'s for too many digits
+        raise fault(f"The {name} file {path} is no {form} ({error}): correct it there.") from None
+
+
+def check_header(name: str) -> None:
+    if not HEADER_NAME.fullmatch(name) or name.lower() in HTTPS_OWN:
+        raise EntryError(f"the header {shown(name)} cannot be sent: use a name such as Authorization")
+
+
+def header_value(name: str, value: str) -> str:
+    """The value, which is a secret: no sentence has it."""
+    check_header(name)
+    if not HEADER_VALUE.fullmatch(value):
+        raise EntryError(f"the value of the header {name} cannot be sent: use ASCII characters on one line")
+    return value
 
 
 def shown(text: str) -> str:

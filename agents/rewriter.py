@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pydantic_ai import Agent, UsageLimits
-from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup
+from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
-from agents.fast import billed, line_of
+from agents.fast import ruled_by, shown
 from agents.models import SETTINGS
 from conversation import MessageRecord
+from decider import JudgeError
 
 INSTRUCTIONS = Path(__file__).with_name("rewriter.md").read_text(encoding="utf-8")
 DEADLINE_SECONDS = 2.0  # the person waits for the answer besides
@@ -24,7 +24,7 @@ class ModelRewriter:
     """Asks a model. spend: told how many tokens each call used."""
 
     def __init__(self, model: Model, *, spend: Callable[[int], None]) -> None:
-        self._agent = Agent(model, retries=0, model_settings=SETTINGS, instructions=INSTRUCTIONS)
+        self._agent = Agent(model, retries=0, model_settings=SETTINGS)
         self._spend = spend
 
     async def __call__(self, message: MessageRecord, recent: Sequence[MessageRecord]) -> str | None:
@@ -32,18 +32,11 @@ class ModelRewriter:
 
         What comes late, in several lines, over 500 characters or unchanged is of no use.
         """
-        earlier = "".join(line_of(m) for m in recent[-MESSAGES_SHOWN:] if m.message_id != message.message_id)
+        question = shown(recent, message, "The newest message", MESSAGES_SHOWN)
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
-                text = await self._ask(f"{earlier}The newest message:\n{line_of(message)}")
-        except (TimeoutError, AgentRunError, FallbackExceptionGroup):
+                text = (await ruled_by(self._agent, question, INSTRUCTIONS, self._spend)).strip()
+        except (TimeoutError, JudgeError):
             return None
-        is_useful = (
-            text and text != message.text.strip() and len(text) <= MAX_CHARACTERS and len(text.splitlines()) == 1
-        )
-        return text if is_useful else None
-
-    async def _ask(self, question: str) -> str:
-        with billed(len(question) + len(INSTRUCTIONS), self._spend) as usage:
-            result = await self._agent.run(question, usage_limits=UsageLimits(request_limit=1), usage=usage)
-        return result.output.strip()
+        is_one_line = len(text) <= MAX_CHARACTERS and len(text.splitlines()) == 1
+        return text if is_one_line and text != message.text.strip() else None

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from yarl import URL
 
-from agents.owners_files import is_loopback, shown
+from agents.owners_files import VARIABLE, EntryError, check_header, header_value, is_loopback, parsed, shown
 from agents.picking import YOURSELF, spoken
 from state.agent_state import GENERAL
 
@@ -32,11 +32,6 @@ MAX_AGENTS = 50
 MAX_ABOUT = 200
 RESERVED = frozenset({GENERAL, YOURSELF, "agent", ""})  # as they are said; "" is what nobody can call
 NOT_IN_A_LINE = frozenset({"Cc", "Cf", "Zl", "Zp"})  # Unicode's categories: control, format, line and paragraph marks
-VARIABLE = re.compile(r"\$\{([^}]*)\}")
-# RFC 9110: a field's name is a token; of its value what is not ASCII is nobody's to rely on.
-HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
-HTTPS_OWN = frozenset("connection content-encoding content-length content-type expect host transfer-encoding".split())
 
 
 class RosterError(ValueError):
@@ -61,15 +56,13 @@ def load_roster(path: Path, environ: Mapping[str, str]) -> tuple[AgentEntry, ...
         try:
             entry = _entry(fields, environ)
             if other := entries.get(spoken(entry.name)):
-                raise _EntryError(f"name is said like {shown(other.name)}, another agent's: give each its own")
-        except _EntryError as error:
-            raise RosterError(f"In the agents file {path}, {_which(number, fields)}: {error}.") from None
+                raise EntryError(f"name is said like {shown(other.name)}, another agent's: give each its own")
+        except EntryError as error:
+            name = fields.get("name")
+            which = f"agent {number} ({shown(name)})" if isinstance(name, str) else f"agent {number}"
+            raise RosterError(f"In the agents file {path}, {which}: {error}.") from None
         entries[spoken(entry.name)] = entry
     return tuple(entries.values())
-
-
-class _EntryError(Exception):
-    """What is wrong with one agent, and what would be right."""
 
 
 def _name(value: str) -> str:
@@ -117,56 +110,36 @@ class _Table(BaseModel):
 
 
 def _tables(path: Path) -> list[Any]:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise RosterError(f"The agents file {path} cannot be read ({error.strerror}): name one that can.") from None
-    except UnicodeDecodeError:
-        raise RosterError(f"The agents file {path} is not UTF-8: save it as such.") from None
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError, or int()'s own for too many digits
-        raise RosterError(f"The agents file {path} is no TOML ({error}): correct it there.") from None
-    tables = content.pop("agent", [])
+    content = parsed(path, "agents", "TOML", tomllib.loads, RosterError)
+    tables: Any = content.pop("agent", [])
     if content:
         raise RosterError(f"In the agents file {path}, {shown(next(iter(content)))} is unknown: use [[agent]] only.")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise RosterError(f"In the agents file {path}, agent is no list of tables: begin each with [[agent]].")
     if len(tables) > MAX_AGENTS:
         raise RosterError(f"The agents file {path} names {len(tables)} agents: keep {MAX_AGENTS} at most.")
-    return tables
+    return list(tables)
 
 
 def _entry(fields: dict[str, Any], environ: Mapping[str, str]) -> AgentEntry:
     try:
         table = _Table.model_validate(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise _EntryError(_what(first["type"], str(first["loc"][0]))) from None
+        kind, key = error.errors()[0]["type"], str(error.errors()[0]["loc"][0])
+        if kind == "extra_forbidden":
+            raise EntryError(f"{shown(key)} is unknown: use {', '.join(_Table.model_fields)}") from None
+        wrong = "is missing" if kind == "missing" else "cannot be used"
+        raise EntryError(f"{key} {wrong}: use {_Table.model_fields[key].description}") from None
     headers = {name: _header(name, value, environ) for name, value in table.headers.items()}
     return AgentEntry(table.name, table.kind, table.url, table.about, MappingProxyType(headers))
 
 
-def _what(error_type: str, key: str) -> str:
-    if error_type == "extra_forbidden":
-        return f"{shown(key)} is unknown: use {', '.join(_Table.model_fields)}"
-    wrong = "is missing" if error_type == "missing" else "cannot be used"
-    return f"{key} {wrong}: use {_Table.model_fields[key].description}"
-
-
 def _header(name: str, value: str, environ: Mapping[str, str]) -> str:
-    """The value with its variables filled in. It is a secret: no sentence has it."""
-    if not HEADER_NAME.fullmatch(name) or name.lower() in HTTPS_OWN:
-        raise _EntryError(f"the header {shown(name)} cannot be sent: use a name such as Authorization")
+    """The value with its variables filled in."""
+    check_header(name)
     for variable in VARIABLE.findall(value):
         if not variable.isidentifier():  # perhaps the secret itself
-            raise _EntryError(f"the header {name} names no variable: write ${{NAME}} with one's name")
+            raise EntryError(f"the header {name} names no variable: write ${{NAME}} with one's name")
         if not environ.get(variable):
-            raise _EntryError(f"the header {name} needs the variable {shown(variable)}: set it in the environment")
-    filled = VARIABLE.sub(lambda found: environ[found[1]], value)
-    if not HEADER_VALUE.fullmatch(filled):
-        raise _EntryError(f"the value of the header {name} cannot be sent: use ASCII characters on one line")
-    return filled
-
-
-def _which(number: int, fields: Mapping[str, Any]) -> str:
-    name = fields.get("name")
-    return f"agent {number} ({shown(name)})" if isinstance(name, str) else f"agent {number}"
+            raise EntryError(f"the header {name} needs the variable {shown(variable)}: set it in the environment")
+    return header_value(name, VARIABLE.sub(lambda found: environ[found[1]], value))

@@ -28,9 +28,9 @@ from pydantic_ai.settings import ModelSettings
 
 from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, Asked
-from agents.history import flattened, has_images
 from agents.models import SETTINGS
 from agents.tool_use import is_tool_use
+from agents.turn_input import flattened, has_images
 from llm_history import CHARACTERS_PER_TOKEN
 from state.message import Source
 
@@ -99,14 +99,28 @@ class Run:
         """What comes next does not run into what was said before a tool was called."""
         self.gap = "\n\n" if self.text.strip() else ""
 
-    def say(self, delta: str) -> None:
-        """Adds what the model says, once it is clear whether it begins by saying that it stays silent."""
-        if self.text.strip():
-            self.add(delta)
-            return
-        self.held += delta
-        if not may_become_silent(self.held):
-            self.open()
+    def hear(self, event: ModelResponseStreamEvent) -> None:
+        """Counts the characters of an event: of text, thoughts, and calls with all that they have. Adds text, once it
+        is clear whether it begins by saying that the model stays silent."""
+        match event:
+            case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+                self.output += len(text)
+                delta = text[: MAX_ANSWER_CHARACTERS + 1 - len(self.text)]
+                if self.text.strip():
+                    self.add(delta)
+                    return
+                self.held += delta
+                if not may_become_silent(self.held):
+                    self.open()
+            case PartStartEvent(part=ThinkingPart(content=thought)):
+                self.output += len(thought)
+            case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought)):
+                self.output += len(thought or "")
+            case PartStartEvent(part=ToolCallPart() as call):
+                self.output += len(call.tool_name) + len(call.tool_call_id) + len(str(call.args or ""))
+            case PartDeltaEvent(delta=ToolCallPartDelta() as call):
+                given = (call.tool_name_delta, call.tool_call_id, call.args_delta)
+                self.output += sum(len(str(one or "")) for one in given)
 
     def open(self) -> None:
         """Adds what was held back, or takes it for silence: no more of it will come."""
@@ -144,47 +158,22 @@ class Run:
         return refuses_tools
 
 
-def text_in(event: ModelResponseStreamEvent) -> str:
-    """The text that an event of the model's stream adds to the answer."""
-    match event:
-        case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-            return text
-        case _:
-            return ""
-
-
-def size_of(event: ModelResponseStreamEvent) -> int:
-    """The characters that an event adds: of text, thoughts, and calls with all that they have."""
-    match event:
-        case PartStartEvent(part=TextPart(content=text) | ThinkingPart(content=text)):
-            return len(text)
-        case PartDeltaEvent(delta=TextPartDelta(content_delta=text) | ThinkingPartDelta(content_delta=text)):
-            return len(text or "")
-        case PartStartEvent(part=ToolCallPart() as call):
-            return len(call.tool_name) + len(call.tool_call_id) + len(str(call.args or ""))
-        case PartDeltaEvent(delta=ToolCallPartDelta() as call):
-            return len(call.tool_name_delta or "") + len(call.tool_call_id or "") + len(str(call.args_delta or ""))
-        case _:
-            return 0
-
-
 def sound(response: ModelResponse) -> ModelResponse:
     """Without half characters, and with calls that can be told apart and sent again, whatever their ids were."""
     ids = Counter(call.tool_call_id for call in response.tool_calls)
-    return replace(response, parts=[_sound_part(part, ids) for part in response.parts])
+    parts: list[ModelResponsePart] = []
+    for part in response.parts:
+        match part:
+            case ToolCallPart():
+                parts.append(_sound_call(part, has_own_id=ids[part.tool_call_id] == 1))
+            case TextPart() | ThinkingPart():
+                parts.append(replace(part, content=_clean(part.content)))
+            case _:
+                parts.append(part)
+    return replace(response, parts=parts)
 
 
-def _sound_part(part: ModelResponsePart, ids: Counter[str]) -> ModelResponsePart:
-    match part:
-        case ToolCallPart():
-            return _sound(part, has_own_id=ids[part.tool_call_id] == 1)
-        case TextPart() | ThinkingPart():
-            return replace(part, content=_clean(part.content))
-        case _:
-            return part
-
-
-def _sound(call: ToolCallPart, *, has_own_id: bool) -> ToolCallPart:
+def _sound_call(call: ToolCallPart, *, has_own_id: bool) -> ToolCallPart:
     is_plain = has_own_id and SOUND_ID.fullmatch(call.tool_call_id)
     return replace(
         call,

@@ -61,21 +61,18 @@ def search_tool(find: Find, can_read: CanRead) -> Tool[Asked]:
                 found = await find(asked.channel_id, words, MOST_FOUND, author=from_person, before=asked.message_id)
         except OSError:  # a TimeoutError is one
             return UNREADABLE
-        return _told(asked, words, found) if found else NOTHING
+        if not found:
+            return NOTHING
+        lines, sources = [HEADING], []
+        for message in found:
+            author = " ".join(message.author.split()) + (" (you)" if message.is_bot else "")
+            link = f"https://discord.com/channels/{asked.guild_id}/{asked.channel_id}/{message.message_id}"
+            excerpt = indented(_excerpt(message.text, words))
+            lines.append(f"{message.timestamp:%Y-%m-%d %H:%M} {author}: {excerpt} ({link})")
+            sources += sources_of_reading(message, asked.channel_id)
+        return ToolReturn(cut("\n".join(lines)), metadata={"words_of": sources})
 
     return Tool(search_history)
-
-
-def _told(asked: Asked, words: str, found: Sequence[MessageRecord]) -> ToolReturn:
-    lines = [HEADING, *(_line(asked, words, message) for message in found)]
-    words_of = [source for message in found for source in sources_of_reading(message, asked.channel_id)]
-    return ToolReturn(cut("\n".join(lines)), metadata={"words_of": words_of})
-
-
-def _line(asked: Asked, words: str, message: MessageRecord) -> str:
-    author = " ".join(message.author.split()) + (" (you)" if message.is_bot else "")
-    link = f"https://discord.com/channels/{asked.guild_id}/{asked.channel_id}/{message.message_id}"
-    return f"{message.timestamp:%Y-%m-%d %H:%M} {author}: {indented(_excerpt(message.text, words))} ({link})"
 
 
 def _excerpt(text: str, words: str) -> str:

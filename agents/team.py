@@ -53,7 +53,9 @@ class Team:
         earlier: what its author said in one go with it.
         """
         question = as_one([*earlier, question], self._bot_id())
-        message = self._replied_to(question, conversation) or conversation.last_words_to(question.author_id)
+        message = conversation.find(question.reply_to_id) if question.reply_to_id is not None else None
+        if message is None or not message.is_bot:
+            message = conversation.last_words_to(question.author_id)
         is_reply = question.reply_to_id is not None and question.reply_to_author_id == self._bot_id()
         before = [m for m in conversation.messages if m.message_id < question.message_id]
         return await self._picker.pick(
@@ -73,7 +75,3 @@ class Team:
         newest = max(question.message_id for question in questions)
         seen = [m for m in conversation.messages if m.message_id <= newest]
         return shared_context(seen, bot_id=self._bot_id(), bot_name=place.bot_name)
-
-    def _replied_to(self, question: MessageRecord, conversation: ChannelConversation) -> MessageRecord | None:
-        message = conversation.find(question.reply_to_id) if question.reply_to_id is not None else None
-        return message if message and message.is_bot else None

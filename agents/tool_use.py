@@ -9,7 +9,7 @@ everybody may read it. Of a call that looked it up the call itself is kept, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Self
@@ -78,10 +78,17 @@ def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
     """What the tools were asked and answered in a turn's messages."""
     calls, responses, rounds = [], [], []
     for message, following in pairwise(messages):
-        answered = _answers(following)
-        done = [c for c in _calls(message) if c.tool_name not in ASKED_BY and c.tool_call_id in answered]
-        calls += [_call(call) for call in done]
-        responses += [_response(answered[call.tool_call_id]) for call in done]
+        answers = {p.tool_call_id: p for p in following.parts if isinstance(p, ToolReturnPart | RetryPromptPart)}
+        called = message.tool_calls if isinstance(message, ModelResponse) else []
+        done = [call for call in called if call.tool_name not in ASKED_BY and call.tool_call_id in answers]
+        for call in done:
+            id_, answer = call.tool_call_id, answers[call.tool_call_id]
+            if isinstance(answer, RetryPromptPart):
+                content = answer.model_response()
+            else:
+                content = NOT_KEPT if "words_of" in (answer.metadata or {}) else answer.model_response_str()
+            calls.append(ToolCall(tool_name=call.tool_name, tool_call_id=id_, args=call.args_as_json_str()))
+            responses.append(ToolResponse(tool_call_id=id_, content=content))
         rounds += [Round(calls=len(done))] if done else []
         if words_in([following]):
             break
@@ -94,20 +101,23 @@ def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
     )
 
 
-def with_tool_use(answer: ModelResponse, state: GPAState) -> ModelResponse:
-    """The answer with its turn's state, if there is anything in it."""
-    return replace(answer, metadata=state.model_dump()) if state.gpa_messages.tool_calls else answer
-
-
 def given_back(answer: ModelMessage) -> list[ModelMessage]:
     """The messages by which the tools were used before this answer; none where it has no state that can be read."""
     if not has_tool_use(answer):
         return []
     try:
-        return _messages(_Read.model_validate(GPAState.model_validate(answer.metadata).gpa_messages.model_dump()))
+        read = _Read.model_validate(GPAState.model_validate(answer.metadata).gpa_messages.model_dump())
     except ValidationError as error:
         log.warning("agent_state_refused", detail=error.errors()[0]["msg"])
         return []
+    messages: list[ModelMessage] = []
+    pairs = iter(zip(read.tool_calls, read.tool_responses, strict=True))
+    for each in read.messages:
+        now = list(islice(pairs, each.calls))
+        calls = [ToolCallPart(call.tool_name, call.args, call.tool_call_id) for call, _ in now]
+        returns = [ToolReturnPart(call.tool_name, response.content, call.tool_call_id) for call, response in now]
+        messages += [ModelResponse(parts=calls), ModelRequest(parts=returns)]
+    return messages
 
 
 def has_tool_use(message: ModelMessage) -> bool:
@@ -136,35 +146,3 @@ def pruned(history: Sequence[ModelMessage], keep_turns: int, keep_bytes: int = K
             break
         kept.add(position)
     return [replace(m, metadata=None) if i in sizes and i not in kept else m for i, m in enumerate(history)]
-
-
-def _calls(message: ModelMessage) -> Sequence[ToolCallPart]:
-    return message.tool_calls if isinstance(message, ModelResponse) else ()
-
-
-def _answers(message: ModelMessage) -> Mapping[str, ToolReturnPart | RetryPromptPart]:
-    """What a request tells of calls, by their ids."""
-    parts = message.parts if isinstance(message, ModelRequest) else ()
-    return {part.tool_call_id: part for part in parts if isinstance(part, ToolReturnPart | RetryPromptPart)}
-
-
-def _call(call: ToolCallPart) -> ToolCall:
-    return ToolCall(tool_name=call.tool_name, tool_call_id=call.tool_call_id, args=call.args_as_json_str())
-
-
-def _response(part: ToolReturnPart | RetryPromptPart) -> ToolResponse:
-    if isinstance(part, RetryPromptPart):
-        return ToolResponse(tool_call_id=part.tool_call_id, content=part.model_response())
-    content = NOT_KEPT if "words_of" in (part.metadata or {}) else part.model_response_str()
-    return ToolResponse(tool_call_id=part.tool_call_id, content=content)
-
-
-def _messages(kept: _Read) -> list[ModelMessage]:
-    messages: list[ModelMessage] = []
-    pairs = iter(zip(kept.tool_calls, kept.tool_responses, strict=True))
-    for each in kept.messages:
-        now = list(islice(pairs, each.calls))
-        calls = [ToolCallPart(call.tool_name, call.args, call.tool_call_id) for call, _ in now]
-        returns = [ToolReturnPart(call.tool_name, response.content, call.tool_call_id) for call, response in now]
-        messages += [ModelResponse(parts=calls), ModelRequest(parts=returns)]
-    return messages

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, StringConstraints
 from pydantic_ai import ApprovalRequired, ModelRetry, RunContext, Tool, ToolReturn
-from pydantic_ai.messages import ModelRequest, ModelResponse, TextContent, ToolCallPart, UserPromptPart
+from pydantic_ai.messages import ModelResponse, TextContent, ToolCallPart, UserPromptPart
 
 from agents.cutting import cut
 from agents.gateway import Asked
@@ -122,7 +122,12 @@ class _Own:
         if guild_id != ctx.deps.guild_id:
             return OTHER_GUILD
         found = await self.actions.read(ctx.deps, channel_id, message_id)
-        return found if isinstance(found, str) else _told(found, channel_id)
+        if isinstance(found, str):
+            return found
+        if is_blank(found.text):
+            return NO_TEXT
+        [line] = [piece for piece in told(found) if isinstance(piece, TextContent)]
+        return ToolReturn(cut(line.content), metadata={"words_of": sources_of_reading(found, channel_id)})
 
     async def react(self, ctx: RunContext[Asked], emoji: str, link: str = "") -> str:
         """Put a reaction under a message of this channel, where that says it better than words; at most three a turn.
@@ -174,7 +179,10 @@ class _Own:
             raise ModelRetry("The question and each option need visible characters.")
         _ask_first(ctx, f"May I post this poll?\n\n{poll.shown}")
         asked = ctx.deps.by_whoever_allowed(ctx.tool_call_id)
-        return await self.actions.poll(asked, poll, _nonce(ctx, poll)) or "The poll stands in the channel."
+        # Not from the message that allows it: after a kill that may be another one.
+        call = f"{asked.channel_id}/{ctx.tool_call_id}/{poll}"
+        nonce = hashlib.blake2b(call.encode(), digest_size=12).hexdigest()
+        return await self.actions.poll(asked, poll, nonce) or "The poll stands in the channel."
 
 
 def _ask_first(ctx: RunContext[Asked], text: str) -> None:
@@ -198,14 +206,6 @@ def _here(asked: Asked, link: str) -> int | None:
     return message_id if (guild_id, channel_id) == (asked.guild_id, asked.channel_id) else None
 
 
-def _told(message: MessageRecord, channel_id: int) -> ToolReturn | str:
-    """The message as the conversation tells it, and where its words come from, should they be forgotten."""
-    if is_blank(message.text):
-        return NO_TEXT
-    [line] = [piece for piece in told(message) if isinstance(piece, TextContent)]
-    return ToolReturn(cut(line.content), metadata={"words_of": sources_of_reading(message, channel_id)})
-
-
 def _calls_before(ctx: RunContext[Asked]) -> int:
     """How often this tool was called in this turn before this call."""
     calls: list[str] = []
@@ -213,21 +213,11 @@ def _calls_before(ctx: RunContext[Asked]) -> int:
         if isinstance(message, ModelResponse):
             parts = (part for part in message.parts if isinstance(part, ToolCallPart))
             calls += [part.tool_call_id for part in parts if part.tool_name == ctx.tool_name]
-        elif _begins_turn(message):
+        elif any(isinstance(part, UserPromptPart) for part in message.parts):  # a turn begins
             calls = []
     # Counted from behind: not every server gives each call an id of its own.
     own = calls[::-1].index(ctx.tool_call_id) + 1 if ctx.tool_call_id in calls else 0
     return len(calls) - own
-
-
-def _begins_turn(request: ModelRequest) -> bool:
-    return any(isinstance(part, UserPromptPart) for part in request.parts)
-
-
-def _nonce(ctx: RunContext[Asked], poll: Poll) -> str:
-    """24 characters. Not from the message that allows it: after a kill that may be another one."""
-    call = f"{ctx.deps.channel_id}/{ctx.tool_call_id}/{poll}"
-    return hashlib.blake2b(call.encode(), digest_size=12).hexdigest()
 
 
 def _one_line(text: str) -> str:

@@ -1,4 +1,9 @@
-"""What the general agent is told in a turn: what is new in the channel, the time, and whom to answer."""
+"""What the general agent is told in a turn: what is new in the channel, the time, and whom to answer; and its history,
+what is kept of a turn, and what of all turns is sent with the next.
+
+Kept are prompts, message by message so that each can be edited and deleted, and answers, each with what its tools were
+asked and answered.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from pydantic_ai.messages import ImageUrl, TextContent, UserContent
+from pydantic_ai.messages import (
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextContent,
+    TextPart,
+    UserContent,
+    UserPromptPart,
+)
 
+from agents.asking import settled
 from agents.declining import STAY_SILENT, TOKEN
 from agents.gateway import AgentRequest
+from agents.tool_use import given_back
 from conversation import MessageRecord
 from llm_history import indented, told
 from understanding.shared_context import in_words
@@ -25,10 +41,21 @@ MAY_DECLINE = (
 
 
 def turn_content(request: AgentRequest) -> list[UserContent]:
-    """What is new since the last turn. The time stands here, where the provider's cache ends anyway."""
-    new = _newest(request.transcript, {m.message_id for m in request.questions})
+    """What is new since the last turn: the newest messages within the bounds, and every question.
+
+    The time stands here, where the provider's cache ends anyway.
+    """
+    asked = {m.message_id for m in request.questions}
+    new: list[MessageRecord] = []
+    size = 0
+    for position, message in enumerate(reversed(request.transcript)):
+        size += message.size
+        is_within = position < MAX_TRANSCRIPT_MESSAGES and size <= MAX_TRANSCRIPT_CHARACTERS
+        if is_within or message.message_id in asked:
+            new.insert(0, message)
     left_out = len(request.transcript) - len(new)
     gap = f"{left_out} earlier messages are left out. " if left_out else ""
+    notes = [*([in_words(request.shared)] if request.shared else []), *request.notes]
     names = list(dict.fromkeys(f'"{question.author}"' for question in request.questions))
     # Of several, who asked last is the one whose answer is awaited.
     whose = f'What you ask by a tool goes to "{request.questions[-1].author}". ' if len(names) > 1 else ""
@@ -37,7 +64,7 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
     return [
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
         *(piece for message in new for piece in told(message)),
-        *(TextContent(f"(Note: {indented(note)})\n") for note in (*_shared(request), *request.notes)),
+        *(TextContent(f"(Note: {indented(note)})\n") for note in notes),
         TextContent(f"{whose}{MAY_DECLINE if request.may_decline else 'Now'} answer {', '.join(names)}."),
     ]
 
@@ -57,17 +84,50 @@ def flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | 
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces
 
 
-def _shared(request: AgentRequest) -> list[str]:
-    return [in_words(request.shared)] if request.shared else []
+def kept(request: AgentRequest, response: ModelResponse) -> list[ModelMessage]:
+    """What the next turn is given back."""
+    # What was told stays known by its ids, even where the words are deleted later.
+    told_ids = {"told": [message.message_id for message in request.transcript]}
+    prompt = ModelRequest(
+        parts=[UserPromptPart(content=turn_content(replace(request, notes=(), shared={})))], metadata=told_ids
+    )
+    before = settled(request.history, request.reply.ask_id) if request.reply else request.history
+    return [*before, prompt, response]
 
 
-def _newest(transcript: Sequence[MessageRecord], questions: set[int]) -> list[MessageRecord]:
-    """The newest messages within the bounds, and every question."""
-    kept: list[MessageRecord] = []
-    size = 0
-    for position, message in enumerate(reversed(transcript)):
-        size += message.size
-        within = position < MAX_TRANSCRIPT_MESSAGES and size <= MAX_TRANSCRIPT_CHARACTERS
-        if within or message.message_id in questions:
-            kept.append(message)
-    return kept[::-1]
+def sent(history: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The history as it is sent: turn by turn, so that its beginning stays what a provider has in its cache."""
+    return [part for message in history for part in (*given_back(message), flattened(message))]
+
+
+def as_text(message: ModelMessage, bot_name: str) -> str:
+    """A message of the history as a line of text."""
+    if isinstance(message, ModelRequest):
+        return (
+            "".join(str(flat(p.content, images=False)) for p in message.parts if isinstance(p, UserPromptPart)) + "\n"
+        )
+    words = "".join(part.content for part in message.parts if isinstance(part, TextPart))
+    return f"{bot_name} (you): {indented(words)}\n"
+
+
+def flattened(message: ModelMessage, *, images: bool = True) -> ModelMessage:
+    if not isinstance(message, ModelRequest):
+        return message
+    parts = [
+        replace(part, content=flat(part.content, images=images)) if isinstance(part, UserPromptPart) else part
+        for part in message.parts
+    ]
+    return replace(message, parts=parts)
+
+
+def followed(messages: Sequence[ModelMessage], request: ModelRequest) -> list[ModelMessage]:
+    """The messages with one more, in one with the results of other tools before it."""
+    *before, last = messages
+    if isinstance(last, ModelRequest):
+        return [*before, replace(last, parts=[*last.parts, *request.parts])]
+    return [*messages, request]
+
+
+def has_images(message: ModelMessage) -> bool:
+    prompts = (part for part in message.parts if isinstance(part, UserPromptPart))
+    return any(isinstance(item, ImageUrl) for part in prompts for item in part.content)

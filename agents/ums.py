@@ -79,8 +79,8 @@ class UMSAgent:
         except (ClientError, OSError) as error:  # its text may have the address
             kind, why = FailureKind.UNAVAILABLE, f"cannot be reached, or broke off ({type(error).__name__})"
         else:
-            return self._answer(request, heard)
-        return self._failure(request, kind, why, heard.text)
+            return Answer(heard.text, [], 0, heard.was_cut, state=self._state(request))
+        return Failure(kind, f"The agent {self.name} {why}.", heard.text, state=self._state(request))
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
         return Answer(text, [], 0, state=self._state(request))
@@ -91,6 +91,9 @@ class UMSAgent:
         except GoneError:
             log.info("agent_lost_conversation", agent=self.name)
             await self._hear(await self._begin(request), request, heard)
+        if is_blank(heard.text):
+            heard.text = ""
+            raise RemoteError(FailureKind.EMPTY, "gave an empty answer")
 
     async def _begin(self, request: AgentRequest) -> UMSState:
         """A conversation anew, remembered at once: the turn may be stopped before it is of use."""
@@ -112,14 +115,6 @@ class UMSAgent:
     def _state(self, request: AgentRequest) -> UMSState | None:
         kept = request.state if isinstance(request.state, UMSState) else None
         return self._begun.get(request, kept)
-
-    def _answer(self, request: AgentRequest, heard: _Heard) -> Answer | Failure:
-        if is_blank(heard.text):
-            return self._failure(request, FailureKind.EMPTY, "gave an empty answer")
-        return Answer(heard.text, [], 0, heard.was_cut, state=self._state(request))
-
-    def _failure(self, request: AgentRequest, kind: FailureKind, why: str, text: str = "") -> Failure:
-        return Failure(kind, f"The agent {self.name} {why}.", text, state=self._state(request))
 
 
 @dataclass(slots=True)

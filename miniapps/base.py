@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
@@ -44,26 +44,20 @@ class FollowUp:
     about: str = ""
 
     def __post_init__(self) -> None:
-        if complaint := next(self._complaints(), None):
-            raise ConversationStateError(f"{running.get()}: the {complaint}.")
-
-    def _complaints(self) -> Iterator[str]:
-        """What cannot be kept: each holds only where those before it do not."""
         for name, given in (("text", self.text), ("query", self.query), ("about", self.about)):
-            if not _is_short_text(given):
+            # Half a surrogate pair cannot be stored.
+            is_text = isinstance(given, str) and not re.search("[\ud800-\udfff]", given)
+            if not is_text or length(given) > MAX_FOLLOW_UP:
                 need = f"text of up to {MAX_FOLLOW_UP} characters"
-                yield f"{name} of a follow-up must be {need}, and {given!r:.80} is none"
+                raise _refused(f"the {name} of a follow-up must be {need}, and {given!r:.80} is none")
             if is_blank(given) and name != "about":
-                yield f"{name} of a follow-up is blank"
+                raise _refused(f"the {name} of a follow-up is blank")
         if self.text.splitlines() != [self.text]:
-            yield f"text of a follow-up must be one line, and {self.text!r:.80} is not"
+            raise _refused(f"the text of a follow-up must be one line, and {self.text!r:.80} is not")
         if not isinstance(self.after, timedelta) or not SOONEST <= self.after <= LATEST:
-            yield f"follow-up's time must be a timedelta of 10 minutes to 3 days, and {self.after!r:.80} is none"
-
-
-def _is_short_text(given: object) -> TypeGuard[str]:
-    """Without half a surrogate pair, which cannot be stored."""
-    return isinstance(given, str) and length(given) <= MAX_FOLLOW_UP and not re.search("[\ud800-\udfff]", given)
+            raise _refused(
+                f"the follow-up's time must be a timedelta of 10 minutes to 3 days, and {self.after!r:.80} is none"
+            )
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -101,25 +95,26 @@ class MiniAppResponse:
         _check_mapping("conversation_state", conversation_state)
         _check_mapping("soft_context", soft_context)
         if follow_up is not None and not isinstance(follow_up, FollowUp):
-            raise ConversationStateError(f"{app}: follow_up must be a FollowUp, and {follow_up!r:.80} is none.")
+            raise _refused(f"follow_up must be a FollowUp, and {follow_up!r:.80} is none")
         if focus_state is not None:
             _check_mapping("focus_state", focus_state)
             _check_mapping("the context of focus_state", focus_state.get("context"))
             if conversation_state is not None:
-                raise ConversationStateError(f"{app}: a response has conversation_state or focus_state, not both.")
+                raise _refused("a response has conversation_state or focus_state, not both")
             conversation_state = modernised(focus_state)
         ask, within = (None, {}) if conversation_state is None else read_state(conversation_state, app)
         known = read_soft_context({**within, **(soft_context or {})}, ask.source_handler if ask else app)
-        object.__setattr__(self, "message", message)
-        object.__setattr__(self, "conversation_state", conversation_state)
-        object.__setattr__(self, "soft_context", known)
-        object.__setattr__(self, "ask", ask)
-        object.__setattr__(self, "follow_up", follow_up)
+        for name, value in zip(self.__slots__, (message, conversation_state, known, ask, follow_up), strict=True):
+            object.__setattr__(self, name, value)
 
 
 def _check_mapping(name: str, given: object) -> None:
     if given is not None and not isinstance(given, Mapping):
-        raise ConversationStateError(f"{running.get()}: {name} must be a mapping, and {given!r:.80} is none.")
+        raise _refused(f"{name} must be a mapping, and {given!r:.80} is none")
+
+
+def _refused(why: str) -> ConversationStateError:
+    return ConversationStateError(f"{running.get()}: {why}.")
 
 
 @dataclass(frozen=True, slots=True)

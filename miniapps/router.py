@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeGuard
+from importlib.metadata import entry_points
+from typing import Any
 
 import structlog
 from pydantic import JsonValue
@@ -64,7 +64,16 @@ class MiniAppRouter:
 
     def pick(self, text: str, soft_context: Mapping[str, Any]) -> str | None:
         """The id of the mini-app that wants a text most, of those that reach their threshold; the first of equals."""
-        wanted = {app.id: score for app in self._apps.values() if (score := _score(app, text, soft_context)) > 0}
+        wanted: dict[str, float] = {}
+        for app in self._apps.values():
+            try:
+                score = app.wants(text, soft_context)
+                if not 0 <= score <= 1:
+                    raise ValueError(f"{score} is not from 0 to 1")
+                if score > 0 and score >= app.threshold:
+                    wanted[app.id] = score
+            except FAULTS:
+                log.exception("miniapp_failed", miniapp=app.id, problem="wants gave no score")
         return max(wanted, key=wanted.__getitem__, default=None)
 
     async def route_to_miniapp_if_applicable(
@@ -98,7 +107,9 @@ class MiniAppRouter:
             await asyncio.wait({task}, timeout=self._timeout)
         finally:
             if not task.done():
-                self._abandon(app, task)
+                self._abandoned[task] = app.id  # the event loop itself keeps no task alive
+                task.add_done_callback(self._ended)
+                task.cancel()
         if not task.done():
             return _failure(app.id, LATE, "late")
         if task.cancelled():
@@ -107,15 +118,10 @@ class MiniAppRouter:
             return _failure(app.id, BROKEN, "raised", error)
         return task.result()
 
-    def _abandon(self, app: MiniApp, task: asyncio.Task[Any]) -> None:
-        def ended(task: asyncio.Task[Any]) -> None:
-            del self._abandoned[task]
-            if not task.cancelled() and (error := task.exception()) is not None:
-                log.warning("miniapp_failed_late", miniapp=app.id, exc_info=error)
-
-        self._abandoned[task] = app.id  # the event loop itself keeps no task alive
-        task.add_done_callback(ended)
-        task.cancel()
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        miniapp_id = self._abandoned.pop(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("miniapp_failed_late", miniapp=miniapp_id, exc_info=error)
 
     def still_stands(self, miniapp_id: str, chat_guid: ChatGuid, about: str) -> bool:
         """Whether what a follow-up was about is still so: not if the mini-app is gone, or raises, which is logged."""
@@ -147,7 +153,15 @@ class MiniAppRouter:
 
     def stored(self, chat_guid: ChatGuid) -> dict[str, JsonValue]:
         """What the mini-apps keep of a channel, by their ids; what is no JSON is logged and left out."""
-        return {app.id: stored for app in self._apps.values() if (stored := _stored(app, chat_guid)) is not None}
+        kept: dict[str, JsonValue] = {}
+        for app in self._apps.values():
+            try:
+                # A copy: what the mini-app has may change while it is being written.
+                if (stored := as_json(app.stored(chat_guid))) is not None:
+                    kept[app.id] = stored
+            except FAULTS:
+                log.exception("miniapp_failed", miniapp=app.id, problem="stored gave no JSON")
+        return kept
 
     def restore(self, chat_guid: ChatGuid, stored: Mapping[str, JsonValue]) -> None:
         """Gives each of them back what is stored of it; what is stored of others is dropped."""
@@ -164,24 +178,18 @@ def discover() -> list[MiniApp]:
     Each names a class to be made without arguments, or a function that makes a mini-app. What cannot be loaded, is none
     or has no usable id is logged with its name and left out.
     """
-    return list(_discovered())
-
-
-def _discovered() -> Iterator[MiniApp]:
+    apps: list[MiniApp] = []
     for entry in entry_points(group=GROUP):
         try:
-            yield _made(entry)
+            app = entry.load()()
+            if not isinstance(app, MiniApp):
+                raise TypeError(f"{type(app).__name__} is no MiniApp")
+            if not ID.fullmatch(str(getattr(app, "id", ""))):
+                raise ValueError(f"{type(app).__name__} needs an id of lower case letters, digits and underscores")
+            apps.append(app)
         except FAULTS:
             log.exception("miniapp_left_out", miniapp=entry.name, entry_point=entry.value)
-
-
-def _made(entry: EntryPoint) -> MiniApp:
-    app = entry.load()()
-    if not isinstance(app, MiniApp):
-        raise TypeError(f"{type(app).__name__} is no MiniApp")
-    if not ID.fullmatch(str(getattr(app, "id", ""))):
-        raise ValueError(f"{type(app).__name__} needs an id of lower case letters, digits and underscores")
-    return app
+    return apps
 
 
 async def _handled(app: MiniApp, context: MiniAppContext) -> MiniAppResponse:
@@ -191,38 +199,9 @@ async def _handled(app: MiniApp, context: MiniAppContext) -> MiniAppResponse:
         response: object = await app.handle(context)
     except SystemExit as error:  # which a task passes on to the event loop
         raise RuntimeError(f"{app.id} called sys.exit()") from error
-    if not _is_response(response):
+    # A subclass may skip `__init__`, and then has not all its fields.
+    if not isinstance(response, MiniAppResponse) or not all(hasattr(response, f.name) for f in fields(MiniAppResponse)):
         raise TypeError(f"{app.id} returned {type(response).__name__}, not a MiniAppResponse")
-    return _cut(app, response)
-
-
-def _is_response(response: object) -> TypeGuard[MiniAppResponse]:
-    """Whether it is one that has all its fields: a subclass may skip `__init__`."""
-    return isinstance(response, MiniAppResponse) and all(hasattr(response, f.name) for f in fields(MiniAppResponse))
-
-
-def _score(app: MiniApp, text: str, soft_context: Mapping[str, Any]) -> float:
-    """How sure a mini-app is that it wants a text; 0 below its threshold, or where it gives no score."""
-    try:
-        score = app.wants(text, soft_context)
-        if not 0 <= score <= 1:
-            raise ValueError(f"{score} is not from 0 to 1")
-        return score if score >= app.threshold else 0.0
-    except FAULTS:
-        log.exception("miniapp_failed", miniapp=app.id, problem="wants gave no score")
-        return 0.0
-
-
-def _stored(app: MiniApp, chat_guid: ChatGuid) -> JsonValue | None:
-    """A copy: what the mini-app has may change while it is being written."""
-    try:
-        return as_json(app.stored(chat_guid))
-    except FAULTS:
-        log.exception("miniapp_failed", miniapp=app.id, problem="stored gave no JSON")
-        return None
-
-
-def _cut(app: MiniApp, response: MiniAppResponse) -> MiniAppResponse:
     if length(response.message) <= MAX_MESSAGE:
         return response
     log.warning("miniapp_cut", miniapp=app.id, characters=len(response.message))

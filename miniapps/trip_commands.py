@@ -7,7 +7,7 @@ counts only while the conversation is about a trip, or where it names a place th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -184,11 +184,14 @@ def read_command(text: str) -> Command | None:
     """The command that a text is, or None where it is conversation. The whole text must be one."""
     if len(text) > MAX_COMMAND or "`" in text:
         return None
-    for form in _without_leads(plain(text)):
+    form = plain(text)
+    while True:
         for kind, is_clear, pattern in PATTERNS:
             if (match := pattern.fullmatch(form)) and (command := _command(kind, is_clear, match)):
                 return command
-    return None
+        if (lead := LEAD.match(form)) is None:
+            return None
+        form = form[lead.end() :]
 
 
 def certainty(text: str, soft_context: Mapping[str, Any]) -> float:
@@ -200,7 +203,8 @@ def certainty(text: str, soft_context: Mapping[str, Any]) -> float:
     """
     if len(text) > MAX_COMMAND:
         return 0.0
-    command, is_ours = read_command(text), _is_ours(soft_context)
+    command = read_command(text)
+    is_ours = soft_context.get("source_miniapp_id", ID) == ID and soft_context.get("last_action") in tuple(LastAction)
     if command is None:
         name = plain(text)
         return BARE_NAME if (is_name(name) if is_ours else is_chain(name)) else 0.0
@@ -210,17 +214,6 @@ def certainty(text: str, soft_context: Mapping[str, Any]) -> float:
         return IN_CONTEXT
     names_place = command.kind in (CommandKind.ADD, CommandKind.REMOVE) and is_known(command.name)
     return NAMES_PLACE if names_place else 0.0
-
-
-def _is_ours(soft_context: Mapping[str, Any]) -> bool:
-    return soft_context.get("source_miniapp_id", ID) == ID and soft_context.get("last_action") in tuple(LastAction)
-
-
-def _without_leads(text: str) -> Iterator[str]:
-    yield text
-    while match := LEAD.match(text):
-        text = text[match.end() :]
-        yield text
 
 
 def _command(kind: CommandKind, is_clear: bool, match: re.Match[str]) -> Command | None:

@@ -6,13 +6,12 @@ It asks where it must choose, and takes the answer from the resolution; in betwe
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import JsonValue, TypeAdapter
 
-from miniapps import trip_follow_ups
 from miniapps.base import ChatGuid, FollowUp, MiniApp, MiniAppContext, MiniAppResponse
 from miniapps.trip_commands import ID, Command, CommandKind, LastAction, certainty, plain, read_command
 from miniapps.trips import (
@@ -27,6 +26,7 @@ from miniapps.trips import (
     as_list,
     as_text,
     escaped,
+    follow_up,
     venues,
 )
 from miniapps.venues import SampleVenues, Venue, VenueLookup, VenueProblem, clean, matching
@@ -87,8 +87,9 @@ class TripPlanner(MiniApp):
         self._keep(chat_guid, STORED.validate_python(stored))
 
     async def handle(self, context: MiniAppContext) -> MiniAppResponse:
-        if context.about:
-            return self._take_up(context)
+        if context.about:  # a Yes to "How was ...?"
+            stop = self._trip(context).find(context.about)
+            return MiniAppResponse(GONE) if stop is None else _what_to_note(stop.venue, is_follow_up=True)
         if context.focus_resolution:
             return self._resolve(context, context.focus_resolution)
         command = read_command(context.text) or Command(CommandKind.ADD, is_clear=False, name=plain(context.text))
@@ -118,7 +119,9 @@ class TripPlanner(MiniApp):
             case "selection", "_remove_venue":
                 return self._remove(context, resolution["selected_option"]["id"])
             case "selection", _:
-                return self._finalize_venue_add(context, _venue(resolution["selected_option"]))
+                option = resolution["selected_option"]
+                fields = (option["id"], option["name"], option.get("district", ""), option.get("city", ""))
+                return self._finalize_venue_add(context, Venue(*fields))
             case "metadata", _:
                 return self._append_metadata(context, resolution)
             case "input", "_rename_trip":
@@ -138,7 +141,8 @@ class TripPlanner(MiniApp):
             case "_create_trip":
                 return self._created(context, Trip().named(context.asked["name"], _attribution(context, in_asked=True)))
             case "_add_single_venue":
-                return self._add_typed_venue(context)
+                by, name = _attribution(context, in_asked=True), str(context.asked["original_query"])
+                return self._finalize_venue_add(context, Venue(f"typed-{by.message_id}", name), by, is_typed=True)
         return MiniAppResponse(LOST)
 
     # The trip
@@ -183,21 +187,15 @@ class TripPlanner(MiniApp):
             return MiniAppResponse("Which venue would you like to add? Say “add Shake Shack”, for example.")
         found = await self._lookup.find(query, MAX_CHOICES)
         if isinstance(found, VenueProblem) or not found:
-            problem = f"{found.value[0].upper()}{found.value[1:]}" if isinstance(found, VenueProblem) else None
-            return self._offer_typed_venue(context, query, problem)
+            why = f"I do not find {escaped(query)} in {self._lookup.source}"
+            if isinstance(found, VenueProblem):
+                why = f"{found.value[0].upper()}{found.value[1:]}"
+            asked = {"original_query": query, "message_id": context.message_id}
+            question = f"{why}. Shall I add it by its name only?"
+            return _asking(question, AwaitingType.CONFIRMATION, "_add_single_venue", context=asked)
         if len(found) == 1:
             return self._finalize_venue_add(context, found[0])
         return _which_one("_add_single_venue", "venue", query, found)
-
-    def _offer_typed_venue(self, context: MiniAppContext, query: str, problem: str | None) -> MiniAppResponse:
-        why = problem or f"I do not find {escaped(query)} in {self._lookup.source}"
-        asked = {"original_query": query, "message_id": context.message_id}
-        question = f"{why}. Shall I add it by its name only?"
-        return _asking(question, AwaitingType.CONFIRMATION, "_add_single_venue", context=asked)
-
-    def _add_typed_venue(self, context: MiniAppContext) -> MiniAppResponse:
-        by, name = _attribution(context, in_asked=True), str(context.asked["original_query"])
-        return self._finalize_venue_add(context, Venue(f"typed-{by.message_id}", name), by, is_typed=True)
 
     def _finalize_venue_add(
         self, context: MiniAppContext, venue: Venue, by: Attribution | None = None, *, is_typed: bool = False
@@ -214,15 +212,10 @@ class TripPlanner(MiniApp):
             "_finalize_venue_add",
             context={"target_item_id": venue.id, "target_item_name": venue.title},
             soft_context=_last(LastAction.ADDED_VENUE, venue),
-            follow_up=trip_follow_ups.of_venue(venue),
+            follow_up=follow_up(venue),
         )
 
     # Notes
-
-    def _take_up(self, context: MiniAppContext) -> MiniAppResponse:
-        """After a Yes to "How was ...?"."""
-        stop = self._trip(context).find(context.about)
-        return MiniAppResponse(GONE) if stop is None else _what_to_note(stop.venue, is_follow_up=True)
 
     def _append_metadata(self, context: MiniAppContext, resolution: Mapping[str, Any]) -> MiniAppResponse:
         """What follows an "Added ...": document 000 has "get the shroom burger" noted as "the shroom burger"."""
@@ -258,8 +251,8 @@ class TripPlanner(MiniApp):
         note = Note(kind, content, _attribution(context))
         self._keep(context.chat_guid, self._trip(context).with_note(stop.venue.id, note))
         is_to_try = kind == "must_try" and not context.asked.get("is_follow_up")  # one follow-up leads to no other
-        follow_up = trip_follow_ups.of_must_try(stop.venue, content) if is_to_try else None
-        return _about(stop.venue, f"noted - {escaped(str(note))}!", LastAction.ADDED_NOTE, follow_up)
+        later = follow_up(stop.venue, content) if is_to_try else None
+        return _about(stop.venue, f"noted - {escaped(str(note))}!", LastAction.ADDED_NOTE, later)
 
     # Removing
 
@@ -352,7 +345,11 @@ def _what_to_note(venue: Venue, **more: bool) -> MiniAppResponse:
 
 
 def _which_one(handler: str, selection_type: str, query: str, found: Sequence[Venue]) -> MiniAppResponse:
-    lines = "\n".join(f"{number}. {escaped(told)}" for number, told in enumerate(_told_apart(found), 1))
+    # By district, where all have one name; by name, district and city elsewhere.
+    told = [venue.district for venue in found]
+    if len({venue.name for venue in found}) > 1 or len(set(told)) < len(told) or not all(told):
+        told = [", ".join(filter(None, (venue.title, venue.city))) for venue in found]
+    lines = "\n".join(f"{number}. {escaped(one)}" for number, one in enumerate(told, 1))
     return _asking(
         f"Which one?\n{lines}",
         AwaitingType.SELECTION,
@@ -362,17 +359,5 @@ def _which_one(handler: str, selection_type: str, query: str, found: Sequence[Ve
     )
 
 
-def _told_apart(found: Sequence[Venue]) -> list[str]:
-    """How venues are told apart: by district, where all have one name; by name, district and city elsewhere."""
-    districts = [venue.district for venue in found]
-    if len({venue.name for venue in found}) == 1 and max(Counter(districts).values()) == 1 and all(districts):
-        return districts
-    return [", ".join(filter(None, (venue.title, venue.city))) for venue in found]
-
-
 def _option(venue: Venue) -> dict[str, str]:
     return {"name": venue.name, "district": venue.district, "city": venue.city, "id": venue.id}
-
-
-def _venue(option: Mapping[str, str]) -> Venue:
-    return Venue(option["id"], option["name"], option.get("district", ""), option.get("city", ""))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
-from miniapps.venues import Venue
+from miniapps.base import FollowUp
+from miniapps.venues import Venue, clean
 
 UNNAMED = "Trip"
 MAX_STOPS = 100
@@ -14,6 +16,8 @@ MAX_NOTES = 20
 MAX_NOTE = 300
 MAX_LIST = 3_800  # characters: two messages of Discord's
 MAX_EXPORT = 9_500  # five of them
+FOLLOW_UP_AFTER = timedelta(hours=4)
+MAX_SHOWN = 80  # characters of names in its line; escaped they may be twice as many, and the line has 200
 MARKUP = re.compile(r"([\\*_~`|<>\[\]])")
 PHRASES = {"must_try": "must try {}", "vibe": "vibe: {}", "best_for": "best for {}"}
 
@@ -76,33 +80,39 @@ class Trip:
     def without(self, is_gone: Callable[[Attribution], bool]) -> Trip:
         """Without the words that are gone: notes, names that were typed; a venue that was looked up stays."""
         trip = self if self.said is None or not is_gone(self.said) else replace(self, name=UNNAMED, said=None)
-        left = (stop for stop in self.stops if not (stop.is_typed and stop.said and is_gone(stop.said)))
-        return replace(trip, stops=tuple(_unsaid(stop, is_gone) for stop in left))
-
-
-def _unsaid(stop: Stop, is_gone: Callable[[Attribution], bool]) -> Stop:
-    said = None if stop.said is None or is_gone(stop.said) else stop.said
-    return replace(stop, said=said, notes=tuple(note for note in stop.notes if not is_gone(note.said)))
+        stops = []
+        for stop in self.stops:
+            is_unsaid = stop.said is not None and is_gone(stop.said)
+            if not (stop.is_typed and is_unsaid):
+                notes = tuple(note for note in stop.notes if not is_gone(note.said))
+                stops.append(replace(stop, said=None if is_unsaid else stop.said, notes=notes))
+        return replace(trip, stops=tuple(stops))
 
 
 def as_list(trip: Trip) -> str:
     """The trip as it is shown, in Discord's markdown: venues with their numbers, and below each what was noted."""
-    blocks = [
-        "\n".join([f"{number}. {escaped(_line(stop))}", *(f"   - {escaped(str(note))}" for note in stop.notes)])
-        for number, stop in enumerate(trip.stops, 1)
-    ]
-    return "\n".join([f"**{escaped(trip.name)}** ({venues(len(trip.stops))})", *_cut(blocks, MAX_LIST)])
+    return "\n".join([f"**{escaped(trip.name)}** ({venues(len(trip.stops))})", *_lines(trip, escaped, MAX_LIST)])
 
 
 def as_text(trip: Trip) -> str:
     """The trip as plain text in a code block, to be copied."""
-    blocks = [
-        "\n".join([f"{number}. {_line(stop)}", *(f"   - {note}" for note in stop.notes)])
-        for number, stop in enumerate(trip.stops, 1)
-    ]
-    text = "\n".join([trip.name, *_cut(blocks, MAX_EXPORT)])
-    fenced = text.replace("`", "'")
+    fenced = "\n".join([trip.name, *_lines(trip, str, MAX_EXPORT)]).replace("`", "'")
     return f"```text\n{fenced}\n```"
+
+
+def _lines(trip: Trip, form: Callable[[str], str], limit: int) -> list[str]:
+    """A block for each stop: as many whole ones as fit, and how many more there are."""
+    blocks: list[str] = []
+    room = limit
+    for number, stop in enumerate(trip.stops, 1):
+        by = f" (added by {stop.said.author})" if stop.said else ""
+        place = ", ".join(filter(None, (stop.venue.title, stop.venue.city)))
+        block = "\n".join([f"{number}. {form(place + by)}", *(f"   - {form(str(note))}" for note in stop.notes)])
+        room -= len(block) + 1
+        if room < 0:
+            return [*blocks, f"… and {venues(len(trip.stops) - len(blocks))} more"]
+        blocks.append(block)
+    return blocks
 
 
 def venues(count: int) -> str:
@@ -114,16 +124,14 @@ def escaped(text: str) -> str:
     return MARKUP.sub(r"\\\1", text)
 
 
-def _line(stop: Stop) -> str:
-    by = f" (added by {stop.said.author})" if stop.said else ""
-    return f"{', '.join(filter(None, (stop.venue.title, stop.venue.city)))}{by}"
+def follow_up(venue: Venue, must_try: str = "") -> FollowUp:
+    """What is come back to hours later: how a venue was, or what was a must there.
 
-
-def _cut(blocks: list[str], limit: int) -> list[str]:
-    """As many whole blocks as fit, and how many more there are."""
-    length = 0
-    for index, block in enumerate(blocks):
-        length += len(block) + 1
-        if length > limit:
-            return [*blocks[:index], f"… and {venues(len(blocks) - index)} more"]
-    return blocks
+    The venue is known by `about`: names are people's words, and not every one would be read out of the query.
+    """
+    limit = MAX_SHOWN // 2 if must_try else MAX_SHOWN
+    title = escaped(clean(venue.title, limit))
+    text = f"How was {title}? I can note it on your list."
+    if must_try:
+        text = f"How was {escaped(clean(must_try, limit))} at {title}?"
+    return FollowUp(text, f"add a note for {clean(venue.title, MAX_SHOWN)}", FOLLOW_UP_AFTER, about=venue.id)

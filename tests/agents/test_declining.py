@@ -11,8 +11,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from agents.declining import REFUSED
 from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome, Place
 from agents.general import GeneralAgent
-from agents.history import sent
-from agents.turn_input import MAY_DECLINE
+from agents.turn_input import MAY_DECLINE, sent
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
 

@@ -61,9 +61,9 @@ class Watched(Connection):
         finally:
             self.ended.set()
 
-    def _said(self, data: bytes) -> None:
+    def said(self, data: bytes) -> None:
         self.stderr.put_nowait(data)
-        super()._said(data)
+        super().said(data)
 
 
 @asynccontextmanager

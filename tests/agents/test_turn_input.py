@@ -7,8 +7,7 @@ from dataclasses import replace
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from agents.gateway import AgentRequest, Place
-from agents.history import kept
-from agents.turn_input import flat, turn_content
+from agents.turn_input import flat, kept, turn_content
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
 

@@ -1,4 +1,4 @@
-"""miniapps/trip_follow_ups.py: the trip planner asks later how it was, and a Yes asks what to note."""
+"""The trip planner asks later how it was, and a Yes asks what to note."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from discord_io.split import length
 from miniapps.base import FollowUp, MiniAppResponse
 from miniapps.router import MiniAppRouter
-from miniapps.trip_follow_ups import of_must_try, of_venue
 from miniapps.trip_planner import GONE, TripPlanner
-from miniapps.trips import MAX_NOTES
+from miniapps.trips import MAX_NOTES, follow_up
 from miniapps.venues import Venue, clean
 from state.prompts import AwaitingType
 from tests.miniapps.support import chosen, resolved, said, told
@@ -184,16 +183,17 @@ async def test_it_stands_after_a_restart() -> None:
 @given(name=st.sampled_from(ODD_NAMES) | st.text(), content=st.sampled_from(ODD_NAMES) | st.text())
 @example("Joe's Bar", "the shroom burger")
 def test_the_line_is_one_and_fits_whatever_the_names(name: str, content: str) -> None:
-    for follow_up in (of_venue(venue := Venue("this", name, name[::-1])), of_must_try(venue, content)):
-        assert follow_up.text.splitlines() == [follow_up.text]
-        assert length(follow_up.text) <= 200
-        assert follow_up.text.startswith("How was ")
+    venue = Venue("this", name, name[::-1])
+    for later in (follow_up(venue), follow_up(venue, content)):
+        assert later.text.splitlines() == [later.text]
+        assert length(later.text) <= 200
+        assert later.text.startswith("How was ")
 
 
 def test_names_are_shown_as_they_are() -> None:
     venue = Venue("this", "**bold** <@99>")
-    assert of_venue(venue).text == "How was \\*\\*bold\\*\\* \\<@99\\>? I can note it on your list."
-    assert of_must_try(replace(venue, name="_x_", district="`y`"), "[z](http://z)").text == (
+    assert follow_up(venue).text == "How was \\*\\*bold\\*\\* \\<@99\\>? I can note it on your list."
+    assert follow_up(replace(venue, name="_x_", district="`y`"), "[z](http://z)").text == (
         "How was \\[z\\](http://z) at \\_x\\_ \\`y\\`?"
     )
 
