@@ -34,11 +34,11 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.toolsets import AbstractToolset
 
 from agents.asking import ASKING, Suspended, find, words_in
 from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome, Place
+from agents.mcp_servers import McpTools
 from agents.models import SETTINGS
 from agents.run import Run, sound
 from agents.server_state import ServerState
@@ -87,11 +87,10 @@ STAGES = {
 class GeneralAgent:
     """Answers from the conversation, may ask those it answers, or decline. instructions: the owner's, added to ours.
 
-    tools: with fixed definitions; one that requires approval asks the person who is answered before it runs. toolsets:
-    those of others, which come and go; definitions: what there is of them now. What a tool raises ends the run, and is
-    logged. keep_turns: of so many turns it is given back what its tools were asked and answered. server_state: what the
-    provider remembers itself, None: everything is sent each time. has_budget: whether another request may be made,
-    after so many tokens that the answer took.
+    tools: with fixed definitions; one that requires approval asks the person who is answered before it runs. lent:
+    those of others, which come and go. What a tool raises ends the run, and is logged. keep_turns: of so many turns it
+    is given back what its tools were asked and answered. server_state: what the provider remembers itself, None:
+    everything is sent each time. has_budget: whether another request may be made, after so many tokens that it took.
     """
 
     def __init__(
@@ -100,8 +99,7 @@ class GeneralAgent:
         *,
         instructions: str = "",
         tools: Sequence[Tool[Asked]] = (),
-        toolsets: Sequence[AbstractToolset[Asked]] = (),
-        definitions: Callable[[], Sequence[ToolDefinition]] = tuple,
+        lent: McpTools | None = None,
         keep_turns: int = KEEP_TURNS,
         server_state: ServerState | None = None,
         has_budget: Callable[[int], bool] = lambda _used: True,
@@ -115,9 +113,13 @@ class GeneralAgent:
         self._instructions = instructions
         own = [*OWN_TOOLS, *tools]
         self._own = [tool.tool_def for tool in own]
-        self._definitions = definitions
+        self._lent = lent
         self._toolbox = Agent(
-            model, deps_type=Asked, tools=own, toolsets=toolsets, output_type=[str, DeferredToolRequests]
+            model,
+            deps_type=Asked,
+            tools=own,
+            toolsets=[lent.toolset] if lent else [],
+            output_type=[str, DeferredToolRequests],
         )
         self._stall = stall_seconds
         self._total = total_seconds
@@ -214,7 +216,7 @@ class GeneralAgent:
             raise UnexpectedModelBehavior(f"The model {self._model.model_name} stays silent, though it may not.")
         # Meanwhile people are told of the first tool that is called; to ask is nothing that takes time.
         calls = run.messages[-1].tool_calls if isinstance(run.messages[-1], ModelResponse) else []
-        known = {tool.name for tool in (*self._own, *self._definitions())} - QUIET
+        known = {tool.name for tool in self._tools()} - QUIET
         if stage := next((STAGES.get(c.tool_name, f"using {c.tool_name}") for c in calls if c.tool_name in known), ""):
             request.tell_stage(stage)
         deferred = await self._use_tools(run)
@@ -232,7 +234,7 @@ class GeneralAgent:
         The model itself is asked, which saves an agent's 2 ms where no tool is called.
         """
         parameters = ModelRequestParameters(
-            function_tools=[*self._own, *self._definitions()] if run.may_use_tools else [],
+            function_tools=self._tools() if run.may_use_tools else [],
             instruction_parts=[InstructionPart(self._rules(request.place))],
         )
         run.begin_paragraph()
@@ -324,6 +326,10 @@ class GeneralAgent:
         if self._server_state is None or request.is_private:
             return SETTINGS
         return {**SETTINGS, **await self._server_state.settings(state_id)}
+
+    def _tools(self) -> list[ToolDefinition]:
+        """What there is now."""
+        return [*self._own, *(self._lent.definitions() if self._lent else ())]
 
     def _rules(self, place: Place) -> str:
         names = (place.bot_name, place.guild, place.channel)

@@ -52,7 +52,7 @@ class McpTools:
         self._taken = frozenset(taken)
         self._offered: dict[str, _Offered] = {}
         self._running: list[asyncio.Task[None]] = []
-        self.toolset: AbstractToolset[object] = _Toolset(self)
+        self.toolset: AbstractToolset[Any] = _Toolset(self)
 
     async def __aenter__(self) -> Self:
         if self._connections:
@@ -106,7 +106,7 @@ class McpTools:
         self._offered = dict(there[:most])
 
 
-class _Toolset(AbstractToolset[object]):
+class _Toolset(AbstractToolset[Any]):
     """As pydantic-ai calls them. It needs nothing of a run, and the runs share it."""
 
     def __init__(self, tools: McpTools) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from aiohttp import ClientError, ClientResponse, ClientTimeout
+from aiohttp import ClientError, ClientTimeout
 from geopy.adapters import AioHTTPAdapter  # type: ignore[import-untyped]
 from geopy.exc import GeocoderParseError, GeocoderServiceError  # type: ignore[import-untyped]
 
@@ -22,18 +22,15 @@ class BoundedAdapter(AioHTTPAdapter):  # type: ignore[misc]
         limit = ClientTimeout(total=timeout)
         try:
             async with self.session.get(url, timeout=limit, headers=headers) as response:
-                return json.loads(await self._body(response))
+                if response.status >= 400:
+                    raise GeocoderServiceError(f"status {response.status}")
+                body = bytearray()
+                async for part in response.content.iter_any():
+                    body += part
+                    if len(body) > self._max_bytes:
+                        raise GeocoderServiceError(f"an answer of more than {self._max_bytes} bytes")
+            return json.loads(bytes(body))
         except (ClientError, OSError) as error:
             raise GeocoderServiceError(type(error).__name__) from error  # its text may have the query
         except (ValueError, RecursionError) as error:
             raise GeocoderParseError(f"no JSON: {error}") from error
-
-    async def _body(self, response: ClientResponse) -> bytes:
-        if response.status >= 400:
-            raise GeocoderServiceError(f"status {response.status}")
-        body = bytearray()
-        async for part in response.content.iter_any():
-            body += part
-            if len(body) > self._max_bytes:
-                raise GeocoderServiceError(f"an answer of more than {self._max_bytes} bytes")
-        return bytes(body)

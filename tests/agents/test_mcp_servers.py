@@ -59,7 +59,7 @@ def calling(*calls: tuple[str, str]) -> FunctionModel:
 
 
 async def answer(model: FunctionModel, tools: McpTools) -> str:
-    agent = GeneralAgent(model, toolsets=[tools.toolset], definitions=tools.definitions)
+    agent = GeneralAgent(model, lent=tools)
     question = said(ANNA)
     outcome = await agent.respond(
         AgentRequest([], [question], [question], Place("Parley", "The Guild", "general"), NOON), lambda _text: None
@@ -184,15 +184,6 @@ def test_a_tool_that_is_too_large_is_left_out_and_named(name: str, size: int, to
     (line,) = logs
     assert (line["event"], line["log_level"]) == ("mcp_tools_too_large", "warning")
     assert (line["server"], line["tools"]) == ("0", told)
-
-
-def test_many_that_are_too_large_are_told_in_a_line() -> None:
-    with capture_logs() as logs:
-        servers = offering([definition(f"tool-{number}", MAX_TOOL_BYTES + 1) for number in range(200)])
-    assert servers.definitions() == []
-    (line,) = logs
-    assert line["tools"].startswith("tool-0, tool-1, ")
-    assert len(line["tools"]) <= 500
 
 
 def test_all_tools_together_are_not_more_than_a_request_takes() -> None:
