@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from pydantic_ai.models import Model
 
+from agents.models import build_model
 from tests.support.remote_agent import RemoteAgent
 from tests.support.stub_model import StubModel
 
@@ -20,6 +22,13 @@ async def stub(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubModel]:
         yield server
     finally:
         await server.stop()
+
+
+@pytest.fixture
+async def model(stub: StubModel) -> AsyncIterator[Model]:
+    assert stub.url
+    async with build_model("MODEL", "openai-chat:main") as model:
+        yield model
 
 
 @pytest.fixture

@@ -27,8 +27,7 @@ from structlog.testing import capture_logs
 from agents import gateway
 from agents.asking import CALLED_OFF, MAX_ARGUMENTS, MAX_QUESTIONS, REFUSED, TOO_LONG, TOO_MANY
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
-from agents.general import MAX_CALLS, MAX_REQUESTS, GeneralAgent
-from agents.models import build_model
+from agents.general import MAX_CALLS, GeneralAgent
 from conversation import ChannelConversation, MessageRecord
 from state.prompts import AwaitingType, ResolutionType
 from tests.support.clock import NOON
@@ -38,15 +37,6 @@ from tests.support.stub_model import Body, Call, Reply, StubModel, texts
 PLACE = Place("Parley", "The Guild", "general")
 IMAGE = "https://cdn.example/cat.png"
 WHICH = json.dumps({"question": "Which tea?", "options": ["green", "black"]})
-
-FORGOTTEN = [ModelRequest(parts=[UserPromptPart("Anna: tea\n")]), ModelResponse(parts=[TextPart("(forgotten)")])]
-
-
-@pytest.fixture
-async def model(stub: StubModel) -> AsyncIterator[Model]:
-    assert stub.url
-    async with build_model("MODEL", "openai-chat:main") as model:
-        yield model
 
 
 class Cellar:
@@ -130,33 +120,14 @@ async def test_a_choice_is_asked_in_words_that_anybody_can_answer(stub: StubMode
 
 
 @pytest.mark.parametrize(
-    ("tool", "awaiting"),
-    [("ask_confirmation", AwaitingType.CONFIRMATION), ("ask_text", AwaitingType.INPUT)],
-)
-async def test_a_yes_or_words_can_be_asked_for(
-    stub: StubModel, model: Model, tool: str, awaiting: AwaitingType
-) -> None:
-    asking = await asked(GeneralAgent(model), stub, Call(tool, '{"question": " With milk? "}'))
-    assert asking.text == "With milk?"
-    assert asking.ask
-    assert (asking.ask.awaiting_type, asking.ask.options) == (awaiting, ())
-
-
-@pytest.mark.parametrize(
     ("tool", "arguments"),
     [
-        ("ask_choice", {"question": "Which?"}),
-        ("ask_choice", {"question": "Which?", "options": []}),
         ("ask_choice", {"question": "Which?", "options": ["tea"]}),
         ("ask_choice", {"question": "Which?", "options": [f"tea {n}" for n in range(26)]}),
         ("ask_choice", {"question": "Which?", "options": ["tea", "Tea "]}),
-        ("ask_choice", {"question": "Which?", "options": ["tea", " "]}),
-        ("ask_choice", {"question": "  ", "options": ["tea", "mate"]}),
-        ("ask_text", {"question": "\n"}),
-        ("ask_text", {"question": "\u200b"}),
-        ("ask_confirmation", {"question": "\u2060"}),
         ("ask_choice", {"question": "Which?", "options": ["tea", "\u200b"]}),
-        ("ask_confirmation", {}),
+        ("ask_text", {"question": "\n"}),
+        ("ask_confirmation", {"question": "\u2060"}),
         ("ask_nobody", {"question": "Why?"}),
     ],
 )
@@ -167,15 +138,6 @@ async def test_a_question_that_cannot_be_asked_goes_back_to_the_model(
     outcome = await answer(GeneralAgent(model), request(said(ANNA, "make tea")))
     assert (outcome.text, outcome.ask, outcome.tokens) == ("Black it is.", None, 30)
     assert [call for call, _ in results(stub.requests[1])] == ["call-1"]
-
-
-async def test_a_model_that_never_stops_calling_is_stopped(stub: StubModel, model: Model) -> None:
-    stub.default = lambda _body: Reply(calls=(Call("ask_text", "{}"),))
-    outcome = await GeneralAgent(model).respond(request(said(ANNA)), lambda _: None)
-    assert isinstance(outcome, Failure)
-    assert outcome.kind is FailureKind.EMPTY
-    assert len(stub.requests) == MAX_REQUESTS
-    assert outcome.tokens >= 15 * MAX_REQUESTS
 
 
 async def test_a_model_that_calls_too_much_at_once_is_stopped_before_it_does(stub: StubModel, model: Model) -> None:
@@ -203,15 +165,6 @@ async def test_others_are_answered_meanwhile_by_any_provider(stub: StubModel, mo
     assert roles(body) == ["system", "user", "assistant", "user"]
     assert body["messages"][2] == {"role": "assistant", "content": asking.text}
     assert other.history[:2] == asking.history
-
-
-async def test_the_history_can_be_stored_as_json_and_taken_up_again(stub: StubModel, model: Model) -> None:
-    agent = GeneralAgent(model)
-    asking = await asked(agent, stub, Call("ask_choice", WHICH))
-    stored = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(asking.history))
-    assert stored == asking.history
-    await answer(agent, chosen(asking, "green", history=stored))
-    assert results(stub.requests[-1]) == [("call-1", "green")]
 
 
 # Going on
@@ -260,7 +213,10 @@ async def test_the_model_is_told_what_they_said(
     stub: StubModel, model: Model, tool: str, kind: ResolutionType, data: dict[str, Any], told: str
 ) -> None:
     agent = GeneralAgent(model)
-    asking = await asked(agent, stub, Call(tool, '{"question": "Sugar?"}'))
+    asking = await asked(agent, stub, Call(tool, '{"question": " Sugar? "}'))
+    assert asking.ask
+    awaiting = {"ask_confirmation": AwaitingType.CONFIRMATION, "ask_text": AwaitingType.INPUT}[tool]
+    assert (asking.text, asking.ask.awaiting_type, asking.ask.options) == ("Sugar?", awaiting, ())
     stub.replies.append(Reply("Right."))
     assert (await answer(agent, resolved(asking, kind, **data))).text == "Right."
     assert results(stub.requests[-1]) == [("call-1", told)]
@@ -337,19 +293,6 @@ def writer() -> Writer:
     return Writer()
 
 
-async def test_people_are_asked_about_nothing_that_they_are_not_shown_whole(
-    stub: StubModel, model: Model, writer: Writer
-) -> None:
-    agent = GeneralAgent(model, tools=[writer.tool])
-    stub.replies += [
-        Reply(calls=(Call("write", json.dumps({"text": "x" * MAX_ARGUMENTS})),)),
-        Reply("Too long, then."),
-    ]
-    said_instead = await answer(agent, request(said(ANNA, "write")))
-    assert (said_instead.text, said_instead.ask, writer.written) == ("Too long, then.", None, [])
-    assert results(stub.requests[-1]) == [("call-1", TOO_LONG)]
-
-
 async def test_what_is_too_long_to_be_shown_does_not_keep_the_rest_from_being_asked(
     stub: StubModel, model: Model, writer: Writer
 ) -> None:
@@ -372,10 +315,8 @@ async def test_who_calls_one_question_off_is_asked_none_of_the_others(stub: Stub
     assert results(stub.requests[-1]) == [("call-1", CALLED_OFF), ("call-2", CALLED_OFF)]
 
 
-@pytest.mark.parametrize("left", [[], FORGOTTEN])
-async def test_a_question_that_was_trimmed_or_forgotten_makes_an_ordinary_turn(
-    stub: StubModel, model: Model, left: list[ModelMessage]
-) -> None:
+async def test_a_question_that_was_trimmed_or_forgotten_makes_an_ordinary_turn(stub: StubModel, model: Model) -> None:
+    left = [ModelRequest(parts=[UserPromptPart("Anna: tea\n")]), ModelResponse(parts=[TextPart("(forgotten)")])]
     agent = GeneralAgent(model)
     asking = await asked(agent, stub, Call("ask_choice", WHICH))
     stub.replies.append(Reply("The first of what?"))
@@ -411,13 +352,6 @@ async def test_a_run_that_cannot_be_read_makes_an_ordinary_turn(
     assert final.text == "Green tea, then?"
     assert "tool" not in roles(stub.requests[-1])
     assert [entry["event"] for entry in logs] == ["suspended_run_refused"]
-
-
-async def test_a_resumed_answer_that_was_stopped_is_not_resumed_again(stub: StubModel, model: Model) -> None:
-    agent = GeneralAgent(model)
-    asking = await asked(agent, stub, Call("ask_choice", WHICH))
-    partial = agent.interrupted(chosen(asking, "green"), "Green tea is")
-    assert [m.metadata for m in partial.history if isinstance(m, ModelResponse)] == [None, None]
 
 
 # What is edited or deleted meanwhile
@@ -495,18 +429,6 @@ async def test_an_answer_that_is_taken_back_is_told_no_more(
     assert b"bluebell" not in ModelMessagesTypeAdapter.dump_json(conversation.llm_history)
 
 
-async def test_an_answer_that_is_taken_back_two_questions_later_is_told_no_more(
-    stub: StubModel, conversation: ChannelConversation, half_answered: Going
-) -> None:
-    agent, name, second = half_answered
-    stub.replies.append(Reply(calls=(Call("ask_text", '{"question": "Where?"}', "Where?"),)))
-    third = await take(agent, conversation, said(ANNA, "in May"), second)
-    conversation.remove({name.message_id})
-    await take(agent, conversation, said(ANNA, "Rome"), third)
-    assert results(stub.requests[-1]) == []
-    assert "bluebell" not in json.dumps(stub.requests[-1])
-
-
 async def test_an_answer_that_is_taken_back_while_the_run_goes_on_is_told_no_more(
     stub: StubModel, model: Model, conversation: ChannelConversation
 ) -> None:
@@ -516,19 +438,6 @@ async def test_an_answer_that_is_taken_back_while_the_run_goes_on_is_told_no_mor
     stub.on_request = lambda: conversation.remove({name.message_id})
     await take(agent, conversation, name, first)
     assert b"bluebell" not in ModelMessagesTypeAdapter.dump_json(conversation.llm_history)
-
-
-async def test_a_question_that_nobody_has_answered_stays_whatever_others_delete(
-    stub: StubModel, model: Model, conversation: ChannelConversation
-) -> None:
-    agent, wish = GeneralAgent(model), said(ANNA, "plan a trip")
-    stub.replies.append(Reply(calls=(NAME,)))
-    first = await take(agent, conversation, wish)
-    conversation.add(other := said(BEN, "hello"))
-    conversation.remove({other.message_id})
-    conversation.forget(BEN)
-    await take(agent, conversation, said(ANNA, "bluebell"), first)
-    assert [told for _, told in results(stub.requests[-1])] == ["bluebell"]
 
 
 async def test_a_run_goes_with_the_question_it_was_begun_for(
@@ -692,33 +601,7 @@ async def test_a_stopped_answer_is_not_kept_for_ever(stub: StubModel, model: Mod
     assert not agent._used
 
 
-async def test_a_failure_after_a_tool_costs_what_was_used_before_it(stub: StubModel, model: Model) -> None:
-    agent = GeneralAgent(model, tools=Cellar().tools)
-    stub.replies += [Reply(calls=(Call("count", '{"shelf": 2}'),), tokens=100), Reply(status=401)]
-    outcome = await agent.respond(request(said(ANNA)), lambda _: None)
-    assert isinstance(outcome, Failure)
-    assert (outcome.kind, outcome.tokens) == (FailureKind.MISCONFIGURED, 100)
-
-
 # Without tools
 
 
-async def test_a_model_that_takes_no_tools_answers_without_them(stub: StubModel, model: Model) -> None:
-    stub.default = lambda body: (
-        Reply(status=400, words="main does not support tools") if body.get("tools") else Reply("Just words.")
-    )
-    assert (await answer(GeneralAgent(model), request(said(ANNA)))).text == "Just words."
-    assert [bool(body.get("tools")) for body in stub.requests] == [True, False]
-
-
 # Notes
-
-
-async def test_notes_are_shown_to_the_model_and_not_kept(stub: StubModel, model: Model) -> None:
-    notes = ['Read in full, the last message of "Anna" is: and the tea?', "two\nlines"]
-    outcome = await answer(GeneralAgent(model), request(said(ANNA, "and?"), notes=notes))
-    assert texts(stub.requests[0])[-1].endswith(
-        'Anna: and?\n(Note: Read in full, the last message of "Anna" is: and the tea?)\n'
-        '(Note: two\n    lines)\nNow answer "Anna".'
-    )
-    assert b"Note" not in ModelMessagesTypeAdapter.dump_json(outcome.history)

@@ -9,7 +9,6 @@ from pydantic_ai import Tool
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
 
-from agents.demo import demo_model
 from agents.gateway import AgentRequest, Answer, Failure, Place
 from agents.general import GeneralAgent
 from agents.models import build_model
@@ -41,15 +40,6 @@ async def sent(stub: StubModel, turns: int) -> list[str]:
     return texts(body)[1:]
 
 
-async def test_a_long_history_is_sent_turn_by_turn(stub: StubModel) -> None:
-    *turns, new = await sent(stub, 100)
-    assert len(turns) == 200
-    for n, (asked, answered) in enumerate(zip(turns[::2], turns[1::2], strict=True)):
-        assert f"question {n}\n" in asked
-        assert answered == f"answer {n}\nParley: no"
-    assert "and now?" in new
-
-
 async def test_the_beginning_stays_the_same(stub: StubModel) -> None:
     for turns in (1, 2, 31, 99):
         before, after = await sent(stub, turns), await sent(stub, turns + 1)
@@ -77,14 +67,6 @@ async def test_half_characters_do_not_leave(stub: StubModel) -> None:
         outcome = await GeneralAgent(model).respond(request, lambda _: None)
     assert isinstance(outcome, Answer)
     assert outcome.text.encode()
-
-
-async def test_the_demo_model_remembers_what_was_said() -> None:
-    question = said(ANNA, "what did I say?")
-    request = AgentRequest(long_history(40), [question], [question], PLACE, NOON)
-    outcome = await GeneralAgent(demo_model()).respond(request, lambda _: None)
-    assert isinstance(outcome, Answer)
-    assert "question 39" in outcome.text
 
 
 @pytest.mark.parametrize(

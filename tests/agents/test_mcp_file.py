@@ -155,11 +155,6 @@ def test_there_are_not_too_many(write: Write, count: int) -> None:
     assert time.process_time() - began < 5
 
 
-def test_there_may_be_many(write: Write) -> None:
-    path = write({"mcpServers": {f"s{number}": {"command": "x"} for number in range(MAX_SERVERS)}})
-    assert len(load_mcp(path, {})) == MAX_SERVERS
-
-
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 41])
 def test_a_name_that_cannot_be_told_is_refused(write: Write, name: str) -> None:
     assert fault(write(one({"command": "x"}, name))).endswith("use 40 visible characters at most.")
@@ -187,14 +182,10 @@ def test_a_server_is_a_process_or_an_address(write: Write, fields: Any) -> None:
         *(
             ({"url": url}, "url cannot be used: use an https:// (or loopback http://) address")
             for url in (
-                "",
-                "wiki.example",
-                "http://wiki.example",
                 "http://10.0.0.1",
                 "ftp://localhost",
                 "https://",
                 f"https://wiki:{SECRET}@wiki.example",
-                "https://wiki.example:x",
                 5,
             )
         ),
@@ -216,9 +207,6 @@ def test_what_cannot_be_used_is_named_with_the_remedy(write: Write, fields: Any,
     [
         ("args", '{"command": "x", "args": DEEP}'),
         ("env", '{"command": "x", "env": {"A": DEEP}}'),
-        ("cwd", '{"command": "x", "cwd": DEEP}'),
-        ("command", '{"command": DEEP}'),
-        ("url", '{"url": DEEP}'),
         ("headers", '{"url": "https://wiki.example", "headers": {"X": DEEP}}'),
     ],
 )

@@ -8,10 +8,6 @@ from pydantic_ai.models.fallback import FallbackModel
 from agents.models import UnusableModelError, build_model
 
 
-def test_demo_needs_no_key() -> None:
-    assert build_model("MODEL", "demo").model_name == "demo"
-
-
 @pytest.mark.parametrize("name", ["openai:gpt-5", "openai-chat:gpt-5", "openai-chat:never-heard-of"])
 def test_a_known_provider_with_its_key_is_enough(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "any form will do")

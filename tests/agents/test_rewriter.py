@@ -82,8 +82,3 @@ async def test_what_comes_too_late_is_not_waited_for_and_still_costs(
     assert await bench.rewrite(MESSAGE, BEFORE) is None
     gate.set()
     assert [tokens > 0 for tokens in bench.spent] == [True]
-
-
-async def test_the_demo_model_rewrites_nothing() -> None:
-    rewrite = ModelRewriter(build_model("REWRITE_MODEL", "demo"), spend=lambda _tokens: None)
-    assert await rewrite(MESSAGE, BEFORE) is None

@@ -17,18 +17,14 @@ SHARED = {"last_mentioned_user": "John", "last_mentioned_location": "Paris"}
 
 
 def test_what_people_mentioned_last_is_a_note_before_the_others() -> None:
-    assert flat(turn_content(replace(TURN, shared=SHARED, notes=["a note"]))) == (
+    assert flat(turn_content(replace(TURN, shared=SHARED, notes=["a note", "two\nlines"]))) == (
         "It is Monday, 2026-03-02 12:00 UTC. New in the channel:\n"
         "Anna: and where is he?\n"
         "(Note: Last mentioned in the channel, in people's own words: "
         '{"last_mentioned_user": "John", "last_mentioned_location": "Paris"})\n'
-        "(Note: a note)\n"
+        "(Note: a note)\n(Note: two\n    lines)\n"
         'Now answer "Anna".'
     )
-
-
-def test_without_anything_in_common_there_is_no_note() -> None:
-    assert "Note" not in str(flat(turn_content(TURN)))
 
 
 def test_the_history_keeps_none_of_it() -> None:

@@ -6,21 +6,20 @@ import asyncio
 import gzip
 import json
 import logging
-import socket
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome, Place
 from agents.run import MAX_ANSWER_CHARACTERS
 from agents.ums import UMSAgent
-from agents.ums_wire import MAX_BODY_BYTES, RemoteError, event_data
+from agents.ums_wire import MAX_BODY_BYTES, event_data
 from conversation import MessageRecord
 from state.agent_state import MAX_ID, AgentState, GPAMessages, GPAState, UMSState
 from tests.support.clock import NOON
@@ -87,20 +86,6 @@ async def test_a_conversation_is_made_for_the_first_question(remote: RemoteAgent
     ]
 
 
-async def test_a_conversation_is_gone_on_with(remote: RemoteAgent, agent: UMSAgent) -> None:
-    first = await answer(agent, request("List users"))
-    second = await answer(agent, request("Delete the first user", state=first.state))
-    assert second.state == first.state
-    assert remote.paths[2:] == ["/ums/conversations/conv-1/chat"]
-
-
-async def test_a_conversation_outlives_the_process(remote: RemoteAgent) -> None:
-    remote.known.add("conv-1")
-    async with UMSAgent("docs", f"{remote.url}/", ABOUT, {}) as agent:
-        assert (await answer(agent, request(state=FIRST))).state == FIRST
-    assert remote.paths == ["/ums/conversations/conv-1/chat"]
-
-
 async def test_the_state_of_another_kind_of_agent_is_not_used(remote: RemoteAgent, agent: UMSAgent) -> None:
     assert (await answer(agent, request(state=GPAState(gpa_messages=GPAMessages())))).state == FIRST
     assert len(remote.asked) == 2
@@ -109,14 +94,9 @@ async def test_the_state_of_another_kind_of_agent_is_not_used(remote: RemoteAgen
 @pytest.mark.parametrize(
     ("odd", "path"),
     [
-        ("a/b", "a%2Fb"),
-        ("../../admin", "..%2F..%2Fadmin"),
-        ("x?y=1#z", "x%3Fy%3D1%23z"),
-        ("50%", "50%25"),
+        ("../../admin?y=1#z", "..%2F..%2Fadmin%3Fy%3D1%23z"),
         ("a%2Fb", "a%252Fb"),
-        ("ä b+c", "%C3%A4%20b%2Bc"),
-        ("conv.1", "conv.1"),
-        ("\r\nX: y", "%0D%0AX%3A%20y"),
+        ("ä b+c\r\nX: y", "%C3%A4%20b%2Bc%0D%0AX%3A%20y"),
         ("...", "..."),
     ],
 )
@@ -215,11 +195,6 @@ async def test_an_agent_that_was_closed_can_be_used_again(agent: UMSAgent) -> No
     assert (await answer(agent)).state == SECOND
 
 
-async def test_an_agent_that_was_never_asked_closes_too() -> None:
-    async with UMSAgent("docs", "https://agents.example", ABOUT, HEADERS) as agent:
-        assert (agent.name, agent.about) == ("docs", ABOUT)
-
-
 # Answers
 
 
@@ -244,12 +219,6 @@ async def test_the_first_words_are_shown_before_the_last_come(remote: RemoteAgen
     outcome = await agent.respond(request(), lambda text: gate.set() if text == "one " else None)
     assert isinstance(outcome, Answer)
     assert outcome.text == "one two"
-
-
-@pytest.mark.parametrize("type_", ["application/json; charset=utf-8", "application/problem+json", "text/plain", "x"])
-async def test_whatever_is_no_stream_is_read_as_json(remote: RemoteAgent, agent: UMSAgent, type_: str) -> None:
-    remote.answers.append(whole("yes", type=type_))
-    assert (await answer(agent)).text == "yes"
 
 
 @pytest.mark.parametrize("type_", ["text/event-stream; charset=utf-8", "Text/Event-Stream"])
@@ -341,17 +310,12 @@ async def test_a_conversation_that_cannot_be_made_anew_leaves_the_old_state(
 
 STATUSES = [
     (301, FailureKind.MISCONFIGURED),
-    (307, FailureKind.MISCONFIGURED),
     (400, FailureKind.REJECTED),
     (401, FailureKind.MISCONFIGURED),
     (403, FailureKind.MISCONFIGURED),
-    (405, FailureKind.UNAVAILABLE),
     (422, FailureKind.REJECTED),
     (429, FailureKind.BUSY),
-    (500, FailureKind.UNAVAILABLE),
-    (502, FailureKind.UNAVAILABLE),
     (503, FailureKind.UNAVAILABLE),
-    (504, FailureKind.UNAVAILABLE),
 ]
 
 
@@ -377,7 +341,7 @@ async def test_each_refusal_of_a_conversation_is_a_kind_of_failure(
     assert len(remote.asked) == 1
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [302, 307])
 async def test_credentials_do_not_follow_a_redirect(remote: RemoteAgent, agent: UMSAgent, status: int) -> None:
     elsewhere = RemoteAgent()
     await elsewhere.start()
@@ -392,21 +356,13 @@ async def test_credentials_do_not_follow_a_redirect(remote: RemoteAgent, agent: 
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
         b"<html>busy</html>",
-        b"null",
-        b"5",
-        b'"conv-1"',
         b"[]",
-        b"{}",
-        b'{"id": null}',
         b'{"id": 5}',
         b'{"id": ""}',
-        b'{"id": "."}',
         b'{"id": ".."}',
         b'{"id": "\\ud800"}',
         json.dumps({"id": "x" * (MAX_ID + 1)}).encode(),
-        b'{"id": "conv-1"',
         b'\xff{"id": "conv-1"}',
         b"[" * 100_000,
     ],
@@ -422,14 +378,8 @@ async def test_garbage_for_an_id_is_a_failure(remote: RemoteAgent, agent: UMSAge
     "body",
     [
         b"",
-        b"<html>busy</html>",
-        b"null",
         b"[]",
-        b"{}",
-        b'"hello"',
         b'{"content": null}',
-        b'{"content": 5}',
-        b'{"content": ["hello"]}',
         b'{"content": "hello"',
         b'{"content": "\xff"}',
         b'{"error": "somebody\'s words"}',
@@ -448,20 +398,12 @@ async def test_garbage_for_an_answer_is_a_failure(remote: RemoteAgent, agent: UM
 @pytest.mark.parametrize(
     "garbage",
     [
-        b"data: {\n\n",
         b'data: {"delta": "wor',
-        b"data: hello\n\n",
         b"data: 5\n\n",
-        b'data: "hello"\n\n',
-        b"data: [DONE\n\n",
         b'data: {"delta": 5}\n\n',
-        b'data: {"delta": null}\n\n',
-        b'data: {"delta": {"content": "hello"}}\n\n',
         b'data: {"error": "somebody\'s words"}\n\n',
         b"event: error\ndata: somebody's words\n\n",
-        b"event: error\n\n",
         b"data: " + b"[" * 100_000 + b"\n\n",
-        b": " + b"x" * MAX_BODY_BYTES,
         b": heartbeat\n\n" * (MAX_BODY_BYTES // 10),
     ],
 )
@@ -485,11 +427,6 @@ async def test_half_a_stream_is_a_failure_and_its_beginning_kept(
     assert outcome.kind is FailureKind.UNAVAILABLE
     assert outcome.text in ("The beginning", "x")
     assert outcome.state == FIRST
-
-
-async def test_half_an_answer_is_a_failure(remote: RemoteAgent, agent: UMSAgent) -> None:
-    remote.answers.append(RemoteReply([b'{"content": "hel'], headers={"Content-Length": "100"}, cut=True))
-    assert (await failure(agent)).kind is FailureKind.UNAVAILABLE
 
 
 async def test_a_huge_answer_is_not_read(remote: RemoteAgent, agent: UMSAgent) -> None:
@@ -527,15 +464,6 @@ async def test_an_agent_that_cannot_be_reached_is_a_failure(remote: RemoteAgent,
     assert "127.0.0.1" not in outcome.detail
 
 
-async def test_an_agent_whose_machine_does_not_exist_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def unknown(*_args: object, **_how: object) -> list[object]:
-        raise socket.gaierror(socket.EAI_NONAME, "unknown")
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
-    async with UMSAgent("docs", "https://agents.example", ABOUT, HEADERS) as agent:
-        assert (await failure(agent)).kind is FailureKind.UNAVAILABLE
-
-
 async def test_an_agent_to_which_no_connection_comes_about_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(*_args: object, **_how: object) -> list[object]:
         return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
@@ -558,14 +486,6 @@ async def test_something_else_that_listens_there_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("limits", [{"stall_seconds": 0.1}, {"total_seconds": 0.2}])
-async def test_an_agent_that_says_nothing_is_late(remote: RemoteAgent, limits: dict[str, float]) -> None:
-    remote.answers.append(whole("never", before=asyncio.Event()))
-    async with UMSAgent("docs", remote.url, ABOUT, HEADERS, **limits) as agent:
-        outcome = await failure(agent)
-    assert (outcome.kind, outcome.text, outcome.state) == (FailureKind.LATE, "", FIRST)
-
-
-@pytest.mark.parametrize("limits", [{"stall_seconds": 0.1}, {"total_seconds": 0.2}])
 async def test_an_agent_that_stalls_midway_is_late_and_its_beginning_kept(
     remote: RemoteAgent, limits: dict[str, float]
 ) -> None:
@@ -573,13 +493,6 @@ async def test_an_agent_that_stalls_midway_is_late_and_its_beginning_kept(
     async with UMSAgent("docs", remote.url, ABOUT, HEADERS, **limits) as agent:
         outcome = await failure(agent)
     assert (outcome.kind, outcome.text, outcome.state) == (FailureKind.LATE, "The beginning", FIRST)
-
-
-async def test_a_conversation_that_is_not_made_in_time_is_a_failure(remote: RemoteAgent) -> None:
-    remote.creations.append(RemoteReply([b'{"id": "x"}'], before=asyncio.Event()))
-    async with UMSAgent("docs", remote.url, ABOUT, HEADERS, stall_seconds=0.1) as agent:
-        outcome = await failure(agent)
-    assert (outcome.kind, outcome.state) == (FailureKind.LATE, None)
 
 
 # Stopped on the way
@@ -663,6 +576,7 @@ async def read(chunks: Iterable[bytes]) -> list[str]:
     return [data async for data in event_data(given_one_by_one())]
 
 
+@settings(max_examples=40)
 @given(
     texts=st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1)),
     end=st.sampled_from(["\n", "\r\n", "\r"]),
@@ -694,11 +608,6 @@ async def test_events_are_read_by_the_rules(stream: bytes, data: list[str]) -> N
     assert await read([stream]) == data
 
 
-async def test_an_error_event_is_raised() -> None:
-    with pytest.raises(RemoteError, match="reported an error"):
-        await read([b"event: error\ndata: x\n\n"])
-
-
 # Declining
 
 
@@ -722,11 +631,6 @@ async def test_where_it_may_it_declines_and_where_it_was_called_that_is_no_answe
     assert (outcome, "".join(shown).strip()) == (Declined(why, state=FIRST), "")
     assert (await failure(agent)).kind is FailureKind.EMPTY
     assert [body.get("may_decline", "not said") for body in remote.chats] == [True, "not said"]
-
-
-async def test_words_are_an_answer_whatever_else_is_said(remote: RemoteAgent, agent: UMSAgent) -> None:
-    remote.answers.append(RemoteReply([b'{"declined": false, "content": "Yes."}']))
-    assert (await answer(agent, replace(request(), may_decline=True))).text == "Yes."
 
 
 async def test_words_that_were_shown_stand_though_it_declines_behind_them(remote: RemoteAgent, agent: UMSAgent) -> None:

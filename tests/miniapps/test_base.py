@@ -72,9 +72,7 @@ def test_a_message_without_text_is_refused(message: Any) -> None:
     ("change", "complaint"),
     [
         ({"awaiting_type": "awaiting_miracle"}, "awaiting_type 'awaiting_miracle' cannot be used: use one of"),
-        ({"awaiting_type": None}, "awaiting_type"),
         ({"options": []}, "needs at least one option"),
-        ({"options": [{"district": "Shibuya"}]}, "an option has no name"),
         ({"options": ["one", " "]}, "an option has no name"),
         ({"options": [{"name": 5}]}, "an option has no name"),
         ({"soft_context": {"last_item_name": "x" * 201}}, "over 200 characters"),
@@ -117,21 +115,13 @@ def test_soft_context_within_and_beside_the_state_is_bounded_together() -> None:
         MiniAppResponse("Which one?", state, {"one more": 2})
 
 
-def test_a_response_cannot_be_changed() -> None:
-    response = MiniAppResponse("Done.")
-    with pytest.raises(AttributeError):
-        response.message = "Not done."  # type: ignore[misc]
-
-
 @pytest.mark.parametrize(
     ("given", "name"),
     [
         ({"conversation_state": "awaiting_input"}, "conversation_state"),
-        ({"conversation_state": ["awaiting_input"]}, "conversation_state"),
         ({"soft_context": "listed"}, "soft_context"),
         ({"focus_state": "awaiting_input"}, "focus_state"),
         ({"focus_state": {"focus_type": "awaiting_input", "context": "abc"}}, "the context of focus_state"),
-        ({"focus_state": {"focus_type": "awaiting_input", "context": [1]}}, "the context of focus_state"),
     ],
 )
 def test_what_is_no_mapping_is_refused_in_one_sentence_naming_the_mini_app(given: Any, name: str) -> None:
@@ -149,10 +139,8 @@ COMING_BACK: Mapping[str, Any] = {"text": "How was it?", "query": "add a note", 
     [
         {},
         {"about": "sample-1"},
-        {"text": "x" * 200, "query": "y" * 200, "about": "z" * 200},
-        {"text": "\U0001f600" * 100},
-        {"query": "two\nlines"},
-        {"after": timedelta(minutes=10)},
+        {"text": "\U0001f600" * 100, "query": "y" * 200, "about": "z" * 200},
+        {"query": "two\nlines", "after": timedelta(minutes=10)},
         {"after": timedelta(days=3)},
     ],
 )
@@ -174,9 +162,7 @@ def test_a_response_may_leave_a_follow_up(change: Mapping[str, Any]) -> None:
         *(({"text": text}, "one line") for text in ("a\nb", "a\n", "\na", "a\rb", "a\u2028b", "a\x0bb")),
         ({"after": timedelta(minutes=10) - timedelta.resolution}, "10 minutes to 3 days"),
         ({"after": timedelta(days=3) + timedelta.resolution}, "10 minutes to 3 days"),
-        ({"after": timedelta()}, "10 minutes to 3 days"),
         ({"after": 14_400}, "must be a timedelta"),
-        ({"after": None}, "must be a timedelta"),
     ],
 )
 def test_a_follow_up_that_cannot_be_kept_is_refused_in_one_sentence(change: Mapping[str, Any], complaint: str) -> None:
@@ -191,9 +177,3 @@ def test_a_follow_up_that_cannot_be_kept_is_refused_in_one_sentence(change: Mapp
 def test_what_is_no_follow_up_is_refused(given: Any) -> None:
     with pytest.raises(ConversationStateError, match=r"^a mini-app: follow_up must be a FollowUp, and .* is none\.$"):
         MiniAppResponse("Done.", follow_up=given)
-
-
-def test_a_follow_up_cannot_be_changed() -> None:
-    follow_up = FollowUp(**COMING_BACK)
-    with pytest.raises(AttributeError):
-        follow_up.text = "How was that?"  # type: ignore[misc]
