@@ -291,9 +291,9 @@ class GeneralAgent:
         metadata = state.model_dump() if state.gpa_messages.tool_calls else None
         whole = kept(request, ModelResponse(parts=[TextPart(run.text)], metadata=metadata))
         history = pruned(whole, self._keep_turns)
-        # Whether what the provider was told in this run is what the history has of it, and no more.
-        told_more = request.is_private or request.notes or request.shared or run.was_cut or words_in(run.made)
-        if self._server_state and history == whole and not told_more:
+        told_more = request.is_private or request.notes or request.shared
+        # Only where what the provider was told in this run is what the history has of it, and no more.
+        if self._server_state and history == whole and not (told_more or run.was_cut or words_in(run.made)):
             history = self._server_state.remembered(history, run.messages[-1], run.settings)
         return Answer(run.text, history, run.tokens, run.was_cut, state=state)
 
