@@ -103,6 +103,7 @@ class Parley(discord.Client):
     async def shut_down(self) -> None:
         """Finishes what is being answered, tells those cut off, and closes."""
         await self.bursts.end()
+        self.parts.gate.is_shutting_down = True
         await self.turns.drain(DRAIN_SECONDS)
         await self.close()
         log.info("stopped", ignored_messages=self.decisions.ignored_count)

@@ -82,13 +82,13 @@ from state.consent import Consent, Forgotten
 from state.limits import Budget, Limits
 from state.optout import OptOut
 from turns.admission import Admission
-from turns.answering import Answering
+from turns.answering import Answering, Preparing
 from turns.bursts import Bursts
 from turns.gate import Gate
 from turns.intake import Intake
 from turns.judging import ChannelJudge, OfferJudge
 from turns.message_handler import MessageHandler
-from turns.offer_turns import OfferReplies, OfferTurns
+from turns.offer_turns import OfferReplies, record_offer
 from turns.pending_turns import PendingTurns
 from turns.records import Records
 from turns.turn_queue import TurnQueue
@@ -123,9 +123,9 @@ class Parts:
         self._clock = clock
         self._build_storage()
         self._build_state(listener)
-        self._build_models()
-        self._build_turns()
         self._build_offers()
+        self._build_agents()
+        self._build_turns()
         self._build_way_in(followup)
         self._build_keeping()
         self._build_commands()
@@ -173,16 +173,39 @@ class Parts:
             keeps_open=self._keeps_open,
             on_change=partial(snapshots.touch, CONVERSATION),
         )
-        self.records = Records(self.conversations, snapshots, self.decisions, self.learning, self.limits, self.consent)
-
-    def _build_models(self) -> None:
-        """Models, and the agents that are built on them."""
-        settings, budget = self._settings, self.budget
         self.wires = Wires(self._client, self.learning.outcomes)
         self.reader = MessageReader(self._client, name_calls=settings.name_calls, clock=self._clock)
+        self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock)
+
+    def _build_offers(self) -> None:
+        """Proactive offers, and the models that judge."""
+        settings, budget = self._settings, self.budget
         self._model = build_model("MODEL", settings.model)
-        judge, coordinator, rewriter = settings.judge_model, settings.coordinator_model, settings.rewrite_model
-        self._judge_model = build_model("JUDGE_MODEL", judge) if judge else self._model
+        self._judge_model = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else self._model
+        judge = ModelJudge(self._judge_model, bot_name=self._bot_name, spend=budget.spend)
+        answerable = ModelAnswerable(self._judge_model, bot_name=self._bot_name, spend=budget.spend)
+        self._judge = ChannelJudge(judge, budget) if settings.use_llm_judge else None
+        self.offers = OpenOffers(
+            self.offer_channels,
+            open_wire=partial(DiscordWire, self._client),
+            bot=self.wires.bot,
+            stands=partial(record_offer, self.conversations, self.snapshots, self.decisions, self.wires),
+            settled=self.snapshots.settled,
+        )
+        self.proactive_offers = ProactiveOffers(
+            self.offer_channels,
+            self.offers,
+            triggers=TRIGGERS,
+            forbids=self._why_mute,
+            still_stands=self.miniapps.still_stands,
+            settled=self.snapshots.settled,
+            answerable=OfferJudge(answerable, budget) if settings.use_llm_judge else None,
+        )
+
+    def _build_agents(self) -> None:
+        """The agents."""
+        settings, budget = self._settings, self.budget
+        coordinator, rewriter = settings.coordinator_model, settings.rewrite_model
         coordinator_model = build_model("COORDINATOR_MODEL", coordinator) if coordinator else self._judge_model
         rewrite_model = build_model("REWRITE_MODEL", rewriter) if rewriter else None
         self.rewriter = ModelRewriter(rewrite_model, spend=budget.spend) if rewrite_model else None
@@ -213,76 +236,48 @@ class Parts:
 
     def _build_turns(self) -> None:
         """Answers, and the queue of turns."""
-        self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock)
-        answering = Answering(
-            team=self.team,
-            miniapps=self.miniapps,
-            states=self.states,
-            history=ChannelHistory(self._client, self.reader, self.consent),
-            budget=self.budget,
-            records=self.records,
-            rewrite=self.rewriter,
-            clock=self._clock,
+        self.records = Records(
+            self.conversations,
+            self.snapshots,
+            self.decisions,
+            self.learning,
+            self.limits,
+            self.consent,
+            self.proactive_offers,
+        )
+        preparing = Preparing(
+            ChannelHistory(self._client, self.reader, self.consent), self.states, self.budget, self.rewriter
         )
         self.turns = TurnQueue(
             conversations=self.conversations,
-            answering=answering,
+            answering=Answering(self.team, self.miniapps, self.states, preparing, self.records, clock=self._clock),
             prompts=self.prompts,
             discord=self.wires,
             budget=self.budget,
             pending=self.pending,
             records=self.records,
         )
-        self.intake = Intake(
-            conversations=self.conversations,
-            states=self.states,
-            prompts=self.prompts,
-            miniapps=self.miniapps,
-            turns=self.turns,
-            bot=self.wires.bot,
-        )
-
-    def _build_offers(self) -> None:
-        """Proactive offers."""
-        offer_turns = OfferTurns(
-            conversations=self.conversations,
-            intake=self.intake,
-            decisions=self.decisions,
-            keep=self.snapshots.append,
-            bot=self.wires.bot,
-        )
-        self.offers = OpenOffers(
-            self.offer_channels,
-            open_wire=partial(DiscordWire, self._client),
-            bot=self.wires.bot,
-            stands=offer_turns.stands,
-            settled=self.snapshots.settled,
-        )
-        answerable = ModelAnswerable(self._judge_model, bot_name=self._bot_name, spend=self.budget.spend)
-        self.proactive_offers = ProactiveOffers(
-            self.offer_channels,
-            self.offers,
-            triggers=TRIGGERS,
-            forbids=self._why_mute,
-            still_stands=self.miniapps.still_stands,
-            settled=self.snapshots.settled,
-            answerable=OfferJudge(answerable, self.budget) if self._settings.use_llm_judge else None,
-        )
-        self.offer_replies = OfferReplies(self.proactive_offers, self.offers, offer_turns, self._clock)
-        self.records.subscribe(self.offer_replies)
 
     def _build_way_in(self, followup: FollowupTier | None) -> None:
         """The way of a message from Discord to the queue."""
         settings = self._settings
-        judge = ModelJudge(self._judge_model, bot_name=self._bot_name, spend=self.budget.spend)
         self.decider = ResponseDecider(
             followup=followup or build_followup(settings),
-            judge=ChannelJudge(judge, self.budget) if settings.use_llm_judge else None,
+            judge=self._judge,
             window_seconds=settings.followup_window_seconds,
             declines=settings.decline and settings.model != DEMO,
         )
         self.bursts = Bursts(
-            settings.burst_seconds, conversations=self.conversations, decider=self.decider, bot=self.wires.bot
+            settings.burst_seconds, conversations=self.conversations, decider=self.decider, discord=self.wires
+        )
+        intake = Intake(
+            conversations=self.conversations,
+            states=self.states,
+            prompts=self.prompts,
+            miniapps=self.miniapps,
+            offers=self.offers,
+            turns=self.turns,
+            discord=self.wires,
         )
         self.admission = Admission(self.limits, self.gate, self.turns)
         self.handler = MessageHandler(
@@ -290,10 +285,10 @@ class Parts:
             consent=self.consent,
             records=self.records,
             bursts=self.bursts,
-            intake=self.intake,
+            intake=intake,
             admission=self.admission,
             turns=self.turns,
-            offers=self.offer_replies,
+            offers=OfferReplies(self.proactive_offers, self.offers, intake, self.decisions),
         )
         self.inbox = Inbox(self.reader, self.conversations, self.proactive_offers, self.records, self.handler)
 
@@ -341,7 +336,7 @@ class Parts:
             conversations=conversations,
             catch_up=self.catch_up,
             privacy=self.privacy,
-            is_well=lambda: self._health.problem() is None and not self.turns.draining,
+            is_well=lambda: self._health.problem() is None and not self.gate.is_shutting_down,
             retention=timedelta(days=settings.retention_days),
             clock=self._clock,
         )
@@ -392,7 +387,7 @@ class Parts:
 
     def _why_mute(self, _guild_id: int, channel_id: int) -> str | None:
         """Why the bot may not speak of itself in a channel, in a word; None where it may."""
-        if self.turns.draining or not self._client.is_ready() or self.gate.is_closed(channel_id):
+        if self.gate.is_shutting_down or not self._client.is_ready() or self.gate.is_closed(channel_id):
             return NOT_READY
         if not self.budget.may_judge():
             return OVER_BUDGET  # what is left is for those who mention it

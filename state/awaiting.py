@@ -70,12 +70,12 @@ class Miss(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessingResult:
-    """Where a message goes, and with what.
+class Meaning:
+    """What a message means to what is open in its channel: where it goes, and with what.
 
     query: the message; enriched_query: what it means in full, as far as that is sure; incomplete: it cannot be
     understood alone. prompt: the one that it resolves, which stays open until it is cleared. about: of a mini-app's
-    follow-up that was taken up, what it is about.
+    follow-up that was taken up, what it is about. offer: what it replies to an open offer of ours.
     """
 
     route_to: RouteTarget
@@ -88,6 +88,10 @@ class ProcessingResult:
     prompt: Prompt | None = None
     query: str = ""
     about: str = ""
+    offer: str | None = None
+
+
+ProcessingResult = Meaning  # the document's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,39 +176,17 @@ class ConversationStateManager:
         recent_messages: Sequence[Mapping[str, Any]] = (),
         *,
         user_id: int | None = None,
-        is_direct: bool = False,
-        is_for_others: bool = False,
-    ) -> ProcessingResult:
-        """Where a message goes, counted; a cancel clears the prompt. The arguments are those of understand()."""
-        result = self.understand(
-            message,
-            chat_guid,
-            recent_messages,
-            user_id=user_id,
-            is_direct=is_direct,
-            is_for_others=is_for_others,
-        )
-        self.count(result, chat_guid)
-        if result.prompt and result.resolution_type is ResolutionType.CANCEL:
-            self.clear_prompt(result.prompt)
-        return result
-
-    def understand(
-        self,
-        message: str,
-        chat_guid: ChatGuid,
-        recent_messages: Sequence[Mapping[str, Any]] = (),
-        *,
-        user_id: int | None = None,
         message_id: int | None = None,
         is_direct: bool = False,
         is_for_others: bool = False,
-    ) -> ProcessingResult:
-        """What a message means; nothing changes by that. Without user_id only prompts open to anyone resolve.
+        keeps_prompt: bool = False,
+    ) -> Meaning:
+        """What a message means and where it goes. Without user_id only prompts open to anyone resolve.
 
         recent_messages: what was said before, oldest first, as {"role", "content"}. message_id: a prompt that is shown
         by a later message is not answered by this one. is_direct: the message mentions the bot or replies to it;
-        is_for_others: it names or replies to somebody else, and so resolves nothing.
+        is_for_others: it names or replies to somebody else, and so resolves nothing. keeps_prompt: also a cancel
+        leaves its prompt open, for whoever goes on with the message to clear.
         """
         started = perf_counter()
         chat = self._chats.get(chat_guid)
@@ -216,18 +198,13 @@ class ConversationStateManager:
             result = next(filter(None, found), None)
         if result is None:
             whole = enrich(message, recent_messages)
-            result = ProcessingResult(
+            result = Meaning(
                 RouteTarget.AGENT,
                 enriched_query=whole.query,
                 incomplete=whole.incomplete,
                 soft_context=soft_context,
                 query=message,
             )
-        self._counts.seconds += perf_counter() - started
-        return result
-
-    def count(self, result: ProcessingResult, chat_guid: ChatGuid) -> None:
-        """Counts a message that went where the result says."""
         counts = self._counts
         counts.total_processed += 1
         counts.routed_to_miniapp += result.route_to is RouteTarget.MINIAPP
@@ -235,16 +212,20 @@ class ConversationStateManager:
         counts.soft_context_hits += bool(result.soft_context)
         counts.queries_enriched += result.enriched_query != result.query
         counts.cache_hits += chat_guid in self._chats
+        counts.seconds += perf_counter() - started
+        if result.prompt and result.resolution_type is ResolutionType.CANCEL and not keeps_prompt:
+            self.clear_prompt(result.prompt)
+        return result
 
     def _resolved(
         self, message: str, prompt: Prompt, soft_context: Mapping[str, Any], *, is_direct: bool
-    ) -> ProcessingResult | None:
+    ) -> Meaning | None:
         found = resolve(message, prompt.ask, prompt.question, is_direct=is_direct)
         is_free = found is not None and found.type in (ResolutionType.INPUT, ResolutionType.METADATA)
         if found is None or (is_free and self._wants(message, soft_context)):
             return None
         to_agent = found.type is ResolutionType.CANCEL or prompt.miniapp_id is None
-        return ProcessingResult(
+        return Meaning(
             RouteTarget.AGENT if to_agent else RouteTarget.MINIAPP,
             miniapp_id=prompt.miniapp_id,
             resolution_type=found.type,

@@ -15,6 +15,8 @@ from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from incoming import Incoming
 from offers.offer import Reply
+from offers.open_offers import OpenOffers
+from offers.proactive_offers import ProactiveOffers
 from state.consent import Consent, Forgotten
 from state.limits import Limits
 from state.optout import OptOut
@@ -22,12 +24,11 @@ from state.prompts import Ask, AwaitingType
 from tests.support.fake_agent import Script
 from tests.support.followups import FixedTier
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, said
-from tests.support.turns_bench import Bench, asked
+from tests.support.turns_bench import Bench, FakeOffers, asked
 from tests.support.virtual_time import until
 from turns.admission import Admission
 from turns.bursts import Bursts
 from turns.gate import Gate
-from turns.intake import Intake
 from turns.message_handler import MessageHandler
 from turns.offer_turns import NEVER_HERE, OfferReplies
 from turns.records import Records
@@ -39,11 +40,11 @@ HELLO = "<@1> hello"
 SOAP = Ask(AwaitingType.CONFIRMATION, context={"ask_id": "call-1"}, source_handler="agent")
 
 
-class FakeOffers:
-    """One open offer. reply: what the next message replies to it."""
+class FakeReplies(FakeOffers):
+    """Offers, as the handler and the records know them."""
 
     def __init__(self) -> None:
-        self.reply: Reply | None = None
+        super().__init__()
         self.heard_messages: list[str] = []
         self.accepted: list[str] = []
         self.answered_messages: list[str] = []
@@ -51,17 +52,14 @@ class FakeOffers:
     def heard(self, _channel_id: int, message: MessageRecord) -> None:
         self.heard_messages.append(message.content)
 
-    def reply_of(self, _channel_id: int, _message: MessageRecord) -> Reply | None:
-        return self.reply
-
     def decline(self, _channel_id: int, reply: Reply) -> str | None:
         return None if reply is Reply.NOT_NOW else NEVER_HERE
 
     def accept(self, question: Question) -> None:
         self.accepted.append(question.message.content)
 
-    def answered(self, question: Question) -> None:
-        self.answered_messages.append(question.message.content)
+    def answered(self, _channel_id: int, _guild_id: int, message: MessageRecord) -> None:
+        self.answered_messages.append(message.content)
 
 
 class Stage(Bench):
@@ -71,30 +69,23 @@ class Stage(Bench):
         super().__init__()
         self.opted_out, self.forgotten = OptOut(), Forgotten()
         self.decisions = RecentDecisions()
-        self.offers = FakeOffers()
+        self.offers: FakeReplies = FakeReplies()
+        self.intake._offers = cast(OpenOffers, self.offers)
+        self.gate = Gate()
         consent = Consent(self.opted_out, self.forgotten)
         limits = Limits(turns_per_user_minute=per_minute, daily_tokens=None)
         learning = Learning(DecisionLog(Path("unused"), is_on=False).add, keeps_content=False)
-        records = Records(self.conversations, self, self.decisions, learning, limits, consent)
-        records.subscribe(cast(Any, self.offers))
-        bot = self.turns._discord.bot
-        self.intake = Intake(
-            conversations=self.conversations,
-            states=self.states,
-            prompts=self.prompts,
-            miniapps=self.miniapps,
-            turns=self.turns,
-            bot=bot,
-        )
+        offers = cast(ProactiveOffers, self.offers)
+        records = Records(self.conversations, self, self.decisions, learning, limits, consent, offers)
         decider = ResponseDecider(followup=FixedTier(score))
         self.transcript: list[str] = []
         self.handler = MessageHandler(
             channels,
             consent=consent,
             records=records,
-            bursts=Bursts(0, conversations=self.conversations, decider=decider, bot=bot),
+            bursts=Bursts(0, conversations=self.conversations, decider=decider, discord=self.around),
             intake=self.intake,
-            admission=Admission(limits, Gate(), self.turns),
+            admission=Admission(limits, self.gate, self.turns),
             turns=self.turns,
             offers=cast(OfferReplies, self.offers),
         )
@@ -234,6 +225,6 @@ async def test_whoever_asks_too_much_is_told_once() -> None:
 
 async def test_what_comes_while_it_shuts_down_is_left_to_the_next_process() -> None:
     stage = Stage()
-    stage.turns.draining = True
+    stage.gate.is_shutting_down = True
     assert (await stage.hear(HELLO)).reason is Reason.SHUTTING_DOWN
     assert not stage.transcript

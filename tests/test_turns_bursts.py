@@ -14,6 +14,7 @@ from decider import Decision, FollowupTier, Judge, JudgeError, Reason, ResponseD
 from tests.support.clock import FakeClock
 from tests.support.followups import FixedTier
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, replied, said
+from tests.support.turns_bench import Bench
 from tests.support.virtual_time import settle
 from turns.bursts import MAX_DECIDED_CHARACTERS, Bursts
 from turns.turn import Question
@@ -32,7 +33,7 @@ class Room:
         self.conversations = ConversationManager(60, clock=FakeClock())
         self.conversation = self.conversations.start(CHANNEL, [said(BEN, "hello"), replied(BEN)])
         decider = ResponseDecider(followup=followup or FixedTier(), judge=judge)
-        self.bursts = Bursts(seconds, conversations=self.conversations, decider=decider, bot=lambda: ("Parley", BOT))
+        self.bursts = Bursts(seconds, conversations=self.conversations, decider=decider, discord=Bench().around)
         self.went: list[tuple[float, list[str], Reason]] = []
         self.tasks: list[asyncio.Task[None]] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 
@@ -10,15 +11,15 @@ from agents.gateway import Place
 from conversation import MessageRecord
 from decider import Reason, RecentDecisions
 from discord_io.streamed_reply import Posted
-from miniapps.base import FollowUp
 from offers.offer import Note, Offer
+from offers.open_offers import OpenOffers
+from offers.proactive_offers import ProactiveOffers
 from state.awaiting import ProcessingResult, RouteTarget
 from tests.support.clock import NOON
 from tests.support.offers import note_at, opportunity
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.turns_bench import Bench
-from turns.intake import Intake
-from turns.offer_turns import OfferTurns, note_of
+from turns.offer_turns import OfferReplies, record_offer
 from turns.turn import Question
 
 PLACE = Place("Parley", "The Guild", "general")
@@ -31,20 +32,25 @@ class Fixture:
         self.bench = Bench()
         self.decisions = RecentDecisions()
         self.kept: list[tuple[int, int, MessageRecord]] = []
-        self.turns = OfferTurns(
-            conversations=self.bench.conversations,
-            intake=Intake(
-                conversations=self.bench.conversations,
-                states=self.bench.states,
-                prompts=self.bench.prompts,
-                miniapps=self.bench.miniapps,
-                turns=self.bench.turns,
-                bot=lambda: ("Parley", BOT),
-            ),
-            decisions=self.decisions,
-            keep=lambda *kept: self.kept.append(kept),
-            bot=lambda: ("Parley", BOT),
-        )
+        self.open: Offer | None = None
+        offers = cast(OpenOffers, self)
+        self.replies = OfferReplies(cast(ProactiveOffers, None), offers, self.bench.intake, self.decisions)
+
+    def append(self, *kept: Any) -> None:
+        self.kept.append(kept)
+
+    async def noted(self) -> None:
+        """All is."""
+
+    def accept(self, _channel_id: int) -> Offer | None:
+        return self.open
+
+    def settle(self, _channel_id: int, _offer: Offer) -> None:
+        """Its card says so."""
+
+    def take_up(self, offer: Offer, accepting: Question) -> None:
+        self.open = offer
+        self.replies.accept(accepting)
 
     def offer(self, subject: MessageRecord | None = None, note: Note | None = None) -> Offer:
         about = opportunity(subject, note)
@@ -52,7 +58,9 @@ class Fixture:
 
     def stands(self, offer: Offer) -> None:
         assert offer.message_id
-        self.turns.stands(CHANNEL, offer, Posted(offer.message_id, NOON + timedelta(seconds=1)))
+        posted = Posted(offer.message_id, NOON + timedelta(seconds=1))
+        bench = self.bench
+        record_offer(bench.conversations, self, self.decisions, bench.around, CHANNEL, offer, posted)
 
     def messages(self) -> list[int]:
         conversation = self.bench.conversations.get(CHANNEL)
@@ -125,7 +133,7 @@ async def test_a_yes_has_the_question_answered_in_reply_to_it(fixture: Fixture, 
     question = said(ANNA, "how do I renew it?")
     offer = fixture.offer(question)
     fixture.stands(offer)
-    fixture.turns.take_up(offer, fixture.yes(offer.message_id if by_click else None))
+    fixture.take_up(offer, fixture.yes(offer.message_id if by_click else None))
     await fixture.bench.idle()
     (sent,) = fixture.bench.wire.done("send")
     assert sent.reply_to == question.message_id
@@ -145,10 +153,10 @@ class Resolved:
 
 
 def test_a_yes_to_a_note_is_for_its_mini_app_which_learns_what_it_is_about(fixture: Fixture) -> None:
-    fixture.turns._intake = intake = Resolved()  # type: ignore[assignment]
+    fixture.replies._intake = intake = Resolved()  # type: ignore[assignment]
     note = note_at(NOON)
     said_yes = fixture.yes(5)
-    fixture.turns.take_up(fixture.offer(note=note), said_yes)
+    fixture.take_up(fixture.offer(note=note), said_yes)
     ((question, meaning),) = intake.given
     assert question == said_yes
     assert (meaning.route_to, meaning.miniapp_id, meaning.about) == (RouteTarget.MINIAPP, "dining", note.about)
@@ -157,25 +165,6 @@ def test_a_yes_to_a_note_is_for_its_mini_app_which_learns_what_it_is_about(fixtu
 
 
 async def test_an_offer_about_nothing_has_nothing_answered(fixture: Fixture) -> None:
-    fixture.turns.take_up(fixture.offer(), fixture.yes())
+    fixture.take_up(fixture.offer(), fixture.yes())
     await fixture.bench.idle()
     assert fixture.bench.wires == {}
-
-
-def test_a_note_says_what_is_to_be_come_back_to_and_when() -> None:
-    message = said(ANNA, "book it")
-    question = Question(message, GUILD, CHANNEL, PLACE, meaning=ProcessingResult(RouteTarget.MINIAPP, "dining"))
-    follow_up = FollowUp("How was it?", "how it was", timedelta(hours=3), "Mel's")
-    note, other = (note_of(question, follow_up, NOON) for _ in range(2))
-    assert note == Note(
-        note.id,
-        "dining",
-        "How was it?",
-        "how it was",
-        "Mel's",
-        ANNA,
-        message.message_id,
-        NOON + timedelta(hours=3),
-    )
-    assert note.id
-    assert note.id != other.id

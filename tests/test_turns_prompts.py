@@ -18,11 +18,10 @@ from miniapps.router import BROKEN, LATE
 from state.awaiting import Prompt
 from state.prompts import Ask, AwaitingType, ResolutionType
 from tests.support.fake_agent import Script
-from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD
+from tests.support.people import ANNA, BEN, CHANNEL, GUILD
 from tests.support.turns_bench import Bench
 from tests.support.virtual_time import until
 from turns.ending_texts import UNPOSTABLE
-from turns.intake import Intake
 from turns.turn import Question
 
 pytestmark = pytest.mark.virtual_time
@@ -64,14 +63,6 @@ class Stage(Bench):
     def __init__(self) -> None:
         self.paint = Paint()
         super().__init__(self.paint)
-        self.intake = Intake(
-            conversations=self.conversations,
-            states=self.states,
-            prompts=self.prompts,
-            miniapps=self.miniapps,
-            turns=self.turns,
-            bot=lambda: ("Parley", BOT),
-        )
 
     def take_in(self, text: str, author: int = ANNA, *, channel: int = CHANNEL) -> Question:
         message = self.say(author, text, channel=channel)
@@ -268,7 +259,7 @@ async def test_what_the_rules_leave_incomplete_the_rewriting_model_completes(sta
         asked.append((message.content, [m.content for m in before]))
         return "Why is the sky blue?"
 
-    stage.answering._rewrite = rewrite
+    stage.preparing._rewrite = rewrite
     stage.script(Script("The sky is blue today."))
     stage.take_in("look up")
     await stage.idle()
@@ -285,8 +276,8 @@ async def test_without_budget_no_model_rewrites(stage: Stage, monkeypatch: pytes
         asked.append(message)
         stage.has_budget = True
 
-    stage.answering._rewrite = rewrite
-    monkeypatch.setattr(stage.answering, "_budget", Mock(has_budget=lambda: False))
+    stage.preparing._rewrite = rewrite
+    monkeypatch.setattr(stage.preparing, "_budget", Mock(has_budget=lambda: False))
     stage.take_in("why?")
     await stage.idle()
     assert not asked
@@ -300,7 +291,7 @@ async def test_rewrites_run_at_once_and_those_of_withdrawn_questions_are_dropped
         await gate.wait()
         return f"{message.content} in full"
 
-    stage.answering._rewrite = rewrite
+    stage.preparing._rewrite = rewrite
     stage.take_in("look up")
     await stage.idle()
     first = stage.take_in("why?")

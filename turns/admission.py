@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 
 import structlog
 
@@ -28,21 +27,18 @@ class Admission:
         self._gate = gate
         self._turns = turns
 
-    def has_budget(self, now: datetime) -> bool:
-        """Whether there are tokens left for more than to answer mentions."""
-        return self._limits.may_judge(now)
-
-    def permit(self, incoming: Incoming, question: Question, decision: Decision, *, costs_tokens: bool) -> Decision:
-        """The decision to answer, unless something outside the conversation forbids it."""
-        if self._turns.draining:
+    def permit(self, incoming: Incoming, question: Question, decision: Decision) -> Decision:
+        """The decision, unless it is to answer and something outside the conversation forbids that."""
+        if not decision.respond:
+            return decision
+        if self._gate.is_shutting_down:
             return replace(decision, respond=False, reason=Reason.SHUTTING_DOWN)
-        author_id = question.message.author_id
         refusal = self._limits.admit(
-            author_id,
+            question.message.author_id,
             incoming.channel_id,
             explicit=decision.reason in CALLED,
             now=incoming.now,
-            costs_tokens=costs_tokens,
+            costs_tokens=not question.by_miniapp,
             tells=not decision.may_decline,
         )
         if not incoming.may_send:
@@ -54,24 +50,17 @@ class Admission:
         if refusal.announce:
             log.warning("cap_reached", cap=refusal.cap.value, guild=incoming.guild_id, channel=incoming.channel_id)
             self._turns.announce(question, refusal_line(refusal))
-        return replace(decision, respond=False, reason=_reason_of(refusal))
+        reason = Reason.USER_CAP if refusal.cap is Cap.USER else Reason.DAILY_CAP
+        return replace(decision, respond=False, reason=reason)
 
     def refuses_click(self, clicked: Incoming, *, costs_tokens: bool) -> str | None:
         """Why a click cannot be taken now, in a sentence."""
-        if self._turns.draining or self._gate.is_closed(clicked.channel_id):
+        if self._gate.is_shutting_down or self._gate.is_closed(clicked.channel_id):
             return RESTARTING
         refusal = self._limits.admit(
-            clicked.record.author_id,
-            clicked.channel_id,
-            explicit=True,
-            now=clicked.now,
-            costs_tokens=costs_tokens,
+            clicked.record.author_id, clicked.channel_id, explicit=True, now=clicked.now, costs_tokens=costs_tokens
         )
         return refusal_line(refusal) if refusal else None
-
-
-def _reason_of(refusal: Refusal) -> Reason:
-    return Reason.USER_CAP if refusal.cap is Cap.USER else Reason.DAILY_CAP
 
 
 def refusal_line(refusal: Refusal) -> str:

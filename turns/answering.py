@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 import structlog
 
-from agents.coordinator import Choice, Why
+from agents.coordinator import Why
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Outcome, Reply
 from agents.team import Team
 from conversation import ChannelConversation, MessageRecord
 from discord_io.split import clipped
-from miniapps.base import FollowUp, MiniAppContext, MiniAppResponse
+from miniapps.base import MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from state.awaiting import ConversationStateManager
+from state.limits import Budget
 from state.prompts import ResolutionType
+from turns.records import Records
 from turns.turn import Cancel, Question, Turn, said_before
 from understanding.enrichment import enrich
 
@@ -38,45 +41,80 @@ class History(Protocol):
         """What was said shortly before a message, oldest first."""
 
 
-class Budget(Protocol):
-    """Today's tokens."""
-
-    def has_budget(self) -> bool: ...
-
-
-class AnswerRecords(Protocol):
-    """Is told who answers, and what a mini-app wants to come back to."""
-
-    def picked(self, questions: Sequence[Question], choice: Choice) -> None: ...
-
-    def follow_up(self, question: Question, follow_up: FollowUp) -> None: ...
-
-
-class Answering:
-    """Has turns answered. team: the agents. records: told which was chosen, and of mini-apps' follow-ups.
+class Preparing:
+    """What the agent is told of the conversation beside its messages.
 
     rewrite: completes what an incomplete query leaves out; None: that is left to the agent.
     """
 
     def __init__(
+        self, history: History, states: ConversationStateManager, budget: Budget, rewrite: Rewrite | None
+    ) -> None:
+        self._history = history
+        self._states = states
+        self._budget = budget
+        self._rewrite = rewrite
+
+    async def notes(self, turn: Turn, conversation: ChannelConversation) -> list[str]:
+        """What the agent is told beside the words of the questions that are still there when all is known."""
+        # At a conversation's start: what was said in the channel before, if it can be had soon.
+        if first := next((q for q in turn.questions if q.starts_conversation), None):
+            try:
+                async with asyncio.timeout(HISTORY_DEADLINE_SECONDS):
+                    conversation.precede(await self._history.before(first.guild_id, first.channel_id, first.message))
+            except TimeoutError:
+                log.info("history_late", channel=conversation.channel_id)
+        questions, notes = list(turn.questions), []
+        full = await asyncio.gather(*(self._in_full(question, conversation) for question in questions))
+        for question, query in zip(questions, full, strict=True):
+            if question not in turn.questions:
+                continue
+            author, meaning = question.message.author, question.meaning
+            if meaning.prompt and meaning.prompt.miniapp_id and meaning.resolution_type is ResolutionType.CANCEL:
+                # The agent's own run is told by its reply.
+                notes.append(f'"{author}" has just called this question of yours off: {meaning.prompt.question}')
+            if question.was_offered:  # much may have been said since, and nobody had asked the bot
+                asked = _printable(question.message.text)
+                notes.append(
+                    f'You offered to answer what "{author}" had asked, and they have just said yes. They asked: {asked}'
+                )
+            if query and question.current(conversation) == question.message:
+                notes.append(f'Read in full, the last message of "{author}" is: {query}')
+        if soft_context := self._states.soft_context(conversation.channel_id):
+            known = ", ".join(f"{key}: {value}" for key, value in soft_context.items())
+            notes.append(f"What was last done in this channel: {_printable(known)}")
+        return notes
+
+    async def _in_full(self, question: Question, conversation: ChannelConversation) -> str | None:
+        """What an incomplete query means by what is said before it now; None where it is complete or nobody is sure."""
+        message, meaning = question.message, question.meaning
+        if not meaning.incomplete:
+            return None
+        query = enrich(meaning.query, said_before(message, conversation)).query
+        if query != meaning.query:
+            return query
+        before = [m for m in conversation.messages if m.message_id < message.message_id][-RECENT_MESSAGES:]
+        return await self._rewrite(message, before) if self._rewrite and self._budget.has_budget() else None
+
+
+class Answering:
+    """Has turns answered, by a mini-app or by one of the team's agents."""
+
+    def __init__(
         self,
-        *,
         team: Team,
         miniapps: MiniAppRouter,
         states: ConversationStateManager,
-        history: History,
-        budget: Budget,
-        records: AnswerRecords,
-        rewrite: Rewrite | None = None,
+        preparing: Preparing,
+        records: Records,
+        *,
         clock: Callable[[], datetime],
     ) -> None:
         self._team = team
         self._miniapps = miniapps
         self._states = states
-        self._history = history
-        self._budget = budget
+        self._preparing = preparing
         self._records = records
-        self._rewrite = rewrite
         self._clock = clock
 
     @property
@@ -84,62 +122,77 @@ class Answering:
         """Whether there are several agents to pick from."""
         return self._team.has_several
 
-    async def answer(
-        self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]
-    ) -> Outcome | Cancel:
-        """The turn's outcome; show is given the whole text so far, each time it grows."""
-        question = turn.questions[-1]
-        if question.by_miniapp:
-            return await self._flow(question)
-        await self._pick(turn, conversation)
-        if turn.is_remote:
-            return await self._ask_remote(turn, conversation, show)
-        return await self._ask_agent(turn, conversation, show)
-
-    async def _pick(self, turn: Turn, conversation: ChannelConversation) -> None:
-        """Who answers: what was said last says. What answers a question of the general agent's is for that one.
-
-        So is what nobody is to keep, as a remote agent does.
-        """
-        newest = turn.questions[-1]
-        if newest.meaning.prompt or turn.is_private:
-            return
-        *earlier, question = [q.current(conversation) for q in turn.questions if q.is_one_with(newest)]
-        choice = await self._team.pick(question, conversation, newest.place, earlier)
-        turn.agent = choice.agent
-        if choice.why is not Why.ONLY:
-            self._records.picked(turn.questions, choice)
-
-    async def _ask_remote(
-        self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]
-    ) -> Outcome | Cancel:
-        """It is told the questions, and nothing else of the channel but what all agents are told."""
-        pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
-        if not pending:
+    async def answer(self, turn: Turn) -> Outcome | Cancel:
+        """The turn's outcome; the turn is shown the whole text so far, each time it grows."""
+        newest, conversation = turn.questions[-1], turn.conversation
+        if newest.by_miniapp:
+            return await self._flow(newest)
+        if conversation is None:
             return Cancel.WITHDRAWN
-        parts = [part.message_id for part in turn.adopted or ()]
-        conversation.left.discard(turn.agent)
-        conversation.asked(turn.agent, [*parts, *(q.message.message_id for q in pending)])
+        # What answers a question of the general agent's is for that one. So is what nobody is to keep, as a remote
+        # agent does. Else what was said last says who answers.
+        if not (newest.meaning.prompt or turn.is_private):
+            *earlier, question = [q.current(conversation) for q in turn.questions if q.is_one_with(newest)]
+            choice = await self._team.pick(question, conversation, newest.place, earlier)
+            turn.agent = choice.agent
+            if choice.why is not Why.ONLY:
+                self._records.picked(turn.questions, choice)
+        notes = [] if turn.is_remote else await self._preparing.notes(turn, conversation)
+        # One that was trimmed meanwhile is asked all the same.
+        pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
+        return await self._ask(turn, pending, conversation, notes) if pending else Cancel.WITHDRAWN
+
+    async def _ask(
+        self, turn: Turn, pending: Sequence[Question], conversation: ChannelConversation, notes: Sequence[str]
+    ) -> Outcome:
         questions, place = [question.current(conversation) for question in pending], pending[-1].place
-        turn.request = AgentRequest(
+        request = AgentRequest(
             history=(),
             transcript=(),
             questions=questions,
             place=place,
             now=self._clock(),
-            state=conversation.states.get(turn.agent),
-            asked=_asked(pending),
+            asked=Asked(
+                pending[-1].guild_id,
+                pending[-1].channel_id,
+                pending[-1].message.author_id,
+                pending[-1].reply_to,
+                frozenset(q.message.author_id for q in pending),
+            ),
             shared=self._team.shared(questions, conversation, place),
             may_decline=turn.may_decline,
         )
-        return await self._team[turn.agent].respond(turn.request, show)
+        parts = [part.message_id for part in turn.adopted or ()]
+        if turn.is_remote:
+            # It is told the questions, and nothing else of the channel but what all agents are told.
+            conversation.left.discard(turn.agent)
+            conversation.asked(turn.agent, [*parts, *(q.message_id for q in questions)])
+            turn.request = replace(request, state=conversation.states.get(turn.agent))
+        else:
+            # A question may have been told already, as something said while an earlier turn was being prepared. What
+            # an earlier process had begun to answer is said anew, and not to be taken for said.
+            to_tell = {m.message_id for m in (*conversation.untold(), *questions)}.difference(parts)
+            trimmed = [q for q in questions if conversation.find(q.message_id) is None]
+            asked = {q.message_id: q for q in questions}
+            told = [asked.get(m.message_id, m) for m in conversation.messages if m.message_id in to_tell]
+            conversation.begin_turn()
+            turn.request = replace(
+                request,
+                history=conversation.llm_history,
+                transcript=[*trimmed, *told],
+                notes=notes,
+                reply=_reply(pending[-1], conversation),
+                tell_stage=turn.tell_stage,
+                is_private=turn.is_private,
+            )
+        return await self._team[turn.agent].respond(turn.request, turn.show)
 
     def note(self, question: Question, answer: Answer) -> None:
         """What the answer says of the conversation holds from now on."""
         if answer.soft_context:
             self._states.set_soft_context(question.channel_id, answer.soft_context, question.meaning.miniapp_id)
         if answer.follow_up:
-            self._records.follow_up(question, answer.follow_up)
+            self._records.follow_up(question, answer.follow_up, self._clock())
 
     def interrupted(self, turn: Turn) -> Answer | None:
         """The answer as far as it came; None where no model was asked."""
@@ -176,108 +229,10 @@ class Answering:
             follow_up=response.follow_up,
         )
 
-    async def _ask_agent(
-        self, turn: Turn, conversation: ChannelConversation, show: Callable[[str], None]
-    ) -> Outcome | Cancel:
-        await self._recall(turn, conversation)
-        notes = await self._notes(turn, conversation)
-        # One that was trimmed meanwhile is asked all the same.
-        pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
-        questions = [question.current(conversation) for question in pending]
-        if not questions:
-            return Cancel.WITHDRAWN
-        # A question may have been told already, as something said while an earlier turn was being prepared.
-        to_tell = {m.message_id for m in (*conversation.untold(), *questions)}
-        # What an earlier process had begun to answer is said anew, and not to be taken for said.
-        to_tell -= {part.message_id for part in turn.adopted or ()}
-        trimmed = [q for q in questions if conversation.find(q.message_id) is None]
-        asked = {q.message_id: q for q in questions}
-        conversation.begin_turn()
-        turn.request = AgentRequest(
-            history=conversation.llm_history,
-            transcript=[
-                *trimmed,
-                *(asked.get(m.message_id, m) for m in conversation.messages if m.message_id in to_tell),
-            ],
-            questions=questions,
-            place=turn.questions[-1].place,
-            now=self._clock(),
-            notes=notes,
-            reply=_reply(turn.questions[-1], conversation) if turn.questions else None,
-            asked=_asked(pending),
-            tell_stage=turn.tell_stage,
-            is_private=turn.is_private,
-            shared=self._team.shared(questions, conversation, pending[-1].place),
-            may_decline=turn.may_decline,
-        )
-
-        return await self._team[turn.agent].respond(turn.request, show)
-
-    async def _recall(self, turn: Turn, conversation: ChannelConversation) -> None:
-        """At a conversation's start: what was said in the channel before, if it can be had soon."""
-        first = next((q for q in turn.questions if q.starts_conversation), None)
-        if first is None:
-            return
-        try:
-            async with asyncio.timeout(HISTORY_DEADLINE_SECONDS):
-                conversation.precede(await self._history.before(first.guild_id, first.channel_id, first.message))
-        except TimeoutError:
-            log.info("history_late", channel=conversation.channel_id)
-
-    async def _notes(self, turn: Turn, conversation: ChannelConversation) -> list[str]:
-        """What the agent is told beside the words of the questions that are still there when all is known."""
-        questions = list(turn.questions)
-        full = await asyncio.gather(*(self._in_full(question, conversation) for question in questions))
-        notes = []
-        for question, query in zip(questions, full, strict=True):
-            if question in turn.questions:
-                notes += _called_off(question) + _offered(question)
-                if query and question.current(conversation) == question.message:
-                    notes.append(f'Read in full, the last message of "{question.message.author}" is: {query}')
-        if soft_context := self._states.soft_context(conversation.channel_id):
-            known = ", ".join(f"{key}: {value}" for key, value in soft_context.items())
-            notes.append(f"What was last done in this channel: {_printable(known)}")
-        return notes
-
-    async def _in_full(self, question: Question, conversation: ChannelConversation) -> str | None:
-        """What an incomplete query means by what is said before it now; None where it is complete or nobody is sure."""
-        message, meaning = question.message, question.meaning
-        if not meaning.incomplete:
-            return None
-        query = enrich(meaning.query, said_before(message, conversation)).query
-        if query != meaning.query:
-            return query
-        before = [m for m in conversation.messages if m.message_id < message.message_id][-RECENT_MESSAGES:]
-        return await self._rewrite(message, before) if self._rewrite and self._budget.has_budget() else None
-
-
-def _asked(questions: Sequence[Question]) -> Asked:
-    newest, people = questions[-1], frozenset(q.message.author_id for q in questions)
-    return Asked(newest.guild_id, newest.channel_id, newest.message.author_id, newest.reply_to, people)
-
 
 def _printable(text: str) -> str:
     """Clipped, and without half characters, which no provider takes."""
     return clipped(text, MAX_NOTE).encode(errors="replace").decode()
-
-
-def _called_off(question: Question) -> list[str]:
-    """That the question calls off what a mini-app asked; the agent's own run is told by its reply."""
-    meaning = question.meaning
-    if not (meaning.prompt and meaning.prompt.miniapp_id and meaning.resolution_type is ResolutionType.CANCEL):
-        return []
-    return [f'"{question.message.author}" has just called this question of yours off: {meaning.prompt.question}']
-
-
-def _offered(question: Question) -> list[str]:
-    """That it is answered although much may have been said since, and nobody had asked the bot."""
-    if not question.was_offered:
-        return []
-    message = question.message
-    asked = _printable(message.text)
-    return [
-        f'You offered to answer what "{message.author}" had asked, and they have just said yes. They asked: {asked}'
-    ]
 
 
 def _reply(question: Question, conversation: ChannelConversation) -> Reply | None:

@@ -7,7 +7,7 @@ message of the burst on. What they post until then joins the burst.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
@@ -21,13 +21,13 @@ from decider import (
     names_others,
 )
 from state.message import as_one
-from turns.turn import Question
+from turns.records import STOPPED
+from turns.turn import Discord, Question
 from understanding.wording import MENTION
 
 PAUSE_SHARE = 0.5  # of BURST_SECONDS: whoever says nothing for so long has paused
 MAX_DECIDED_CHARACTERS = 4_000  # of a burst; whom its earlier messages mention counts all the same
 QUESTION_MARKS = ("?", "？", "؟")
-STOPPED = Decision(False, Reason.STOP)
 DELETED = Decision(False, Reason.DELETED)
 UNJUDGED = (Reason.JUDGE_FAILED, Reason.JUDGE_LATE)
 
@@ -48,10 +48,7 @@ class _Burst:
 
 
 class Bursts:
-    """The open bursts, one for each person in a channel at most. seconds: what one takes at most; 0: nothing waits.
-
-    bot: the bot's name and id.
-    """
+    """The open bursts, one for each person in a channel at most. seconds: what one takes at most; 0: nothing waits."""
 
     def __init__(
         self,
@@ -59,12 +56,12 @@ class Bursts:
         *,
         conversations: ConversationManager,
         decider: ResponseDecider,
-        bot: Callable[[], tuple[str, int]],
+        discord: Discord,
     ) -> None:
         self._seconds = seconds
         self._conversations = conversations
         self._decider = decider
-        self._bot = bot
+        self._discord = discord
         self._open: dict[tuple[int, int], _Burst] = {}
         self._over: list[_Burst] = []  # which have not gone their way yet
 
@@ -73,7 +70,7 @@ class Bursts:
 
     def begins(self, question: Question) -> Decision:
         """The decision on a message outside any conversation."""
-        return self._decider.should_start_conversation(question.as_kept.message, self._bot()[1])
+        return self._decider.should_start_conversation(question.as_kept.message, self._discord.bot()[1])
 
     async def decide(self, question: Question, conversation: ChannelConversation) -> Decision | None:
         """The decision on a recorded message; None where it joins its author's burst, and is decided with that."""
@@ -93,7 +90,7 @@ class Bursts:
 
     def _ends(self, burst: _Burst, message: MessageRecord, conversation: ChannelConversation) -> bool:
         """Ends a burst before a message of its author's that is no part of it. Returns whether it is none."""
-        me = self._bot()[1]
+        me = self._discord.bot()[1]
         is_for_others = addresses_others(message, me) or names_others(message, conversation, me)
         if is_explicit_trigger(message, me) or not is_for_others:
             return False
@@ -104,7 +101,7 @@ class Bursts:
 
     async def _decided(self, questions: Sequence[Question], conversation: ChannelConversation) -> Decision:
         """The decision on messages of one person, as if they were one that was said last."""
-        messages, me = [question.as_kept.message for question in questions], self._bot()[1]
+        messages, me = [question.as_kept.message for question in questions], self._discord.bot()[1]
         utterance = as_one(messages, me)
         if len(messages) > 1:
             utterance = replace(utterance, content=_newest_words(messages))

@@ -6,8 +6,7 @@ from typing import assert_never
 
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from decider import Decision, Reason
-from discord_io.split import closed
-from turns.turn import Cancel, Turn
+from turns.turn import Cancel, Turn, with_note
 
 NOT_ALLOWED = "🔇"
 
@@ -52,7 +51,8 @@ def silence_of(turn: Turn, outcome: Outcome | Cancel) -> Decision | None:
     the answer already.
     """
     if isinstance(outcome, Declined):
-        return Decision(False, Reason.DECLINED, evidence=_in_brief(outcome.why))
+        why = " ".join(outcome.why.split())[:MAX_WHY].encode(errors="replace").decode()  # without half characters
+        return Decision(False, Reason.DECLINED, evidence=why)
     if outcome is Cancel.STOPPED and turn.ends_silently:
         return SILENCES[outcome]
     if not turn.may_decline or turn.text.strip():
@@ -66,14 +66,16 @@ def final_text(turn: Turn, outcome: Outcome | Cancel) -> str:
     """What stands in the channel in the end; empty: nothing."""
     match outcome:
         case Answer():
-            return _with_note(outcome.text, CUT) if outcome.was_cut else outcome.text
+            return with_note(outcome.text, CUT) if outcome.was_cut else outcome.text
         case Failure():
-            sentence = _sentence(turn, outcome.kind)
-            return _with_note(outcome.text, sentence) if sentence else outcome.text
+            sentence = SENTENCES.get(outcome.kind)
+            if turn.is_remote and outcome.kind in REMOTE_SENTENCES:
+                sentence = f"I asked the agent {turn.agent}. {REMOTE_SENTENCES[outcome.kind]}"
+            return with_note(outcome.text, sentence) if sentence else outcome.text
         case Cancel.STOPPED:
-            return _with_note(turn.text, STOPPED)
+            return with_note(turn.text, STOPPED)
         case Cancel.SHUTDOWN:
-            return _with_note(turn.text, RESTARTING)
+            return with_note(turn.text, RESTARTING)
         case Cancel.OVER_BUDGET:
             return OVER_BUDGET
         case Declined() | Cancel.WITHDRAWN:
@@ -82,23 +84,3 @@ def final_text(turn: Turn, outcome: Outcome | Cancel) -> str:
             return turn.text
         case _:
             assert_never(outcome)
-
-
-def with_stage(turn: Turn) -> str:
-    """What stands in the channel while something is done: the line below goes as soon as there is more to say."""
-    return _with_note(turn.text, f"{turn.stage} …") if turn.text.strip() else f"-# {turn.stage} …"
-
-
-def _sentence(turn: Turn, kind: FailureKind) -> str | None:
-    if turn.is_remote and kind in REMOTE_SENTENCES:
-        return f"I asked the agent {turn.agent}. {REMOTE_SENTENCES[kind]}"
-    return SENTENCES.get(kind)
-
-
-def _in_brief(words: str) -> str:
-    """On one line, and without half characters."""
-    return " ".join(words.split())[:MAX_WHY].encode(errors="replace").decode()
-
-
-def _with_note(text: str, note: str) -> str:
-    return f"{closed(text)}\n\n-# {note}" if text.strip() else note

@@ -7,9 +7,13 @@ from collections.abc import Iterable
 
 
 class Gate:
-    """Opened and closed by whoever takes up what was missed; at first it is open."""
+    """Opened and closed by whoever takes up what was missed; at first it is open.
+
+    is_shutting_down: what is said from now on is for the next process.
+    """
 
     def __init__(self) -> None:
+        self.is_shutting_down = False
         self._opened = asyncio.Event()
         self._opened.set()
         self._channels: dict[int, asyncio.Event] = {}

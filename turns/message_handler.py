@@ -11,10 +11,10 @@ from conversation import ChannelConversation
 from decider import AWAITED, OFFER_ACCEPTED, OFFER_DECLINED, Decision, Reason, is_explicit_trigger
 from incoming import Incoming
 from offers.offer import Reply
-from state.awaiting import ProcessingResult
+from state.awaiting import Meaning
 from state.consent import Consent
 from turns.admission import Admission
-from turns.bursts import STOPPED, Bursts
+from turns.bursts import DELETED, Bursts
 from turns.intake import Intake
 from turns.offer_turns import OfferReplies
 from turns.records import NOT_LISTED, Records
@@ -22,7 +22,6 @@ from turns.turn import Question
 from turns.turn_queue import TurnQueue
 
 NOT_READ = Decision(False, Reason.OPTED_OUT)
-DELETED = Decision(False, Reason.DELETED)
 
 Decided = tuple[Question, Decision]
 
@@ -57,23 +56,8 @@ class MessageHandler:
         hears_out: what else its author says in one go is waited for, and answered with it.
         """
         started = perf_counter()
-        question = self._question(incoming)
-        if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
-            return  # it is taken up after a restart, and was said before somebody had it forgotten
-        self._offers.heard(question.channel_id, question.as_kept.message)
-        decided = await self._decide(incoming, question)
-        if decided is None:
-            return  # it is answered with what it goes on from
-        seconds = perf_counter() - started
-        decisions, (question, decision) = [decided], decided
-        if hears_out and self._bursts.may_go_on(question, decision):
-            decisions = [s for s in await self._bursts.hear_out(question, decision) if not self._is_forgotten(s[0])]
-        self._conclude(decisions, seconds)
-
-    def _question(self, incoming: Incoming) -> Question:
         record, conversation = incoming.record, incoming.conversation
-        is_private = self._consent.is_opted_out(record.author_id)
-        return Question(
+        question = Question(
             # Also of whoever does not want to be read: for its own answer, and kept nowhere.
             self._consent.unquoted(record),
             incoming.guild_id,
@@ -81,46 +65,62 @@ class MessageHandler:
             Place(incoming.bot_name, incoming.guild_name, incoming.channel_name),
             # One that an earlier process had begun with this message, and heard out, begins with it still.
             starts_conversation=conversation is None or record.message_id <= conversation.since,
-            is_private=is_private,
+            is_private=self._consent.is_opted_out(record.author_id),
         )
-
-    def _is_forgotten(self, question: Question) -> bool:
-        return self._consent.is_forgotten(question.channel_id, question.message)
+        if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
+            return  # it is taken up after a restart, and was said before somebody had it forgotten
+        self._offers.heard(question.channel_id, question.as_kept.message)
+        if self._channels and incoming.channel_id not in self._channels:
+            decided: Decided | None = (question, NOT_LISTED)
+        elif conversation is None:
+            decided = self._begin(incoming, question)
+        else:
+            decided = await self._decide(incoming, question, conversation)
+        if decided is None:
+            return  # it is answered with what it goes on from
+        seconds = perf_counter() - started
+        decisions = [decided]
+        if hears_out and self._bursts.may_go_on(*decided):
+            heard_out = await self._bursts.hear_out(*decided)
+            decisions = [d for d in heard_out if not self._consent.is_forgotten(d[0].channel_id, d[0].message)]
+        self._conclude(decisions, seconds)
 
     # To a decision
 
-    async def _decide(self, incoming: Incoming, question: Question) -> Decided | None:
+    def _begin(self, incoming: Incoming, question: Question) -> Decided:
+        """Outside a conversation: one begins if the message is answered."""
+        decision = self._bursts.begins(question)
+        if decision.respond:
+            question = self._intake.read(question, None)
+            decision = self._admission.permit(incoming, question, decision)
+        if decision.respond:
+            self._records.began(question)
+        return question, decision
+
+    async def _decide(
+        self, incoming: Incoming, question: Question, conversation: ChannelConversation
+    ) -> Decided | None:
         """None where it is decided with what its author said just before, which waits for that."""
-        if self._channels and incoming.channel_id not in self._channels:
-            return question, NOT_LISTED
-        conversation = incoming.conversation
-        if conversation is None:
-            return self._begin(incoming, question)
         if stopped := self._stop(incoming, question, conversation):
             return question, stopped
         self._records.message(conversation, question.as_kept.message)
         if question.is_private and not is_explicit_trigger(question.message, incoming.bot_id):
             return question, NOT_READ
-        return await self._judge(incoming, self._intake.read(question, conversation), conversation)
-
-    async def _judge(self, incoming: Incoming, question: Question, conversation: ChannelConversation) -> Decided | None:
-        """Of a message that is recorded, and whose meaning is read."""
-        if reply := self._offers.reply_of(incoming.channel_id, question.as_kept.message):
-            return question, self._reply_to_offer(incoming, question, reply)
-        if question.meaning.prompt:
-            return question, self._permit(incoming, question, AWAITED)
-        if (judged := await self._bursts.decide(question, conversation)) is None:
+        question = self._intake.read(question, conversation)
+        if question.meaning.offer and question.meaning.offer != Reply.YES:
+            if told := self._offers.decline(incoming.channel_id, Reply(question.meaning.offer)):
+                self._turns.announce(question, told)
+            return question, OFFER_DECLINED
+        decision: Decision | None
+        if question.meaning.offer:
+            decision = OFFER_ACCEPTED
+        elif question.meaning.prompt:
+            decision = AWAITED
+        elif (decision := await self._bursts.decide(question, conversation)) is None:
             return None
-        if conversation.is_deleted(question.message.message_id):
+        elif conversation.is_deleted(question.message.message_id):
             return question, DELETED
-        return question, self._permit(incoming, question, judged)
-
-    def _begin(self, incoming: Incoming, question: Question) -> Decided:
-        """Outside a conversation: one begins if the message is answered."""
-        decision = self._permit(incoming, question, self._bursts.begins(question))
-        if decision.respond:
-            self._records.began(question)
-        return question, decision
+        return question, self._admission.permit(incoming, question, decision)
 
     def _stop(self, incoming: Incoming, question: Question, conversation: ChannelConversation) -> Decision | None:
         """Ends the answers that a message calls off, and records it; None where it ends none, and nothing happened."""
@@ -130,23 +130,8 @@ class MessageHandler:
         if stopped is None:
             return None
         self._bursts.stop(stopped.questions)
-        self._records.silenced(stopped.silently, STOPPED)  # before anybody asks which answer was told off
         self._records.stopped(conversation, question, stopped)
         return Decision(False, Reason.STOP, evidence=stopped.in_words(question.message.author_id))
-
-    def _reply_to_offer(self, incoming: Incoming, question: Question, reply: Reply) -> Decision:
-        if reply is Reply.YES:
-            return self._permit(incoming, question, OFFER_ACCEPTED)
-        if told := self._offers.decline(incoming.channel_id, reply):
-            self._turns.announce(question, told)
-        return OFFER_DECLINED
-
-    def _permit(self, incoming: Incoming, question: Question, decision: Decision) -> Decision:
-        if not decision.respond:
-            return decision
-        # As long as there is budget it does not matter whether a model is needed, and is not found out.
-        costs_tokens = self._admission.has_budget(incoming.now) or self._intake.needs_model(question)
-        return self._admission.permit(incoming, question, decision, costs_tokens=costs_tokens)
 
     # From a decision to a turn
 
@@ -154,28 +139,23 @@ class MessageHandler:
         """What one person said in one go is noted, with the decision on each message, and answered together."""
         for question, decision in decisions:
             self._records.decided(question, decision, seconds)
-        if answered := [(question, decision) for question, decision in decisions if decision.respond]:
-            self._submit(answered)
+        if answered := [replace(question, decision=decision) for question, decision in decisions if decision.respond]:
+            newest = answered[-1]
+            if newest.decision.reason is Reason.EXPLICIT_TRIGGER:
+                self._records.called(newest)
+            if newest.decision.reason is Reason.OFFER_ACCEPTED:
+                self._offers.accept(newest)
+            else:
+                self._intake.submit(*answered)
+                self._records.queued(answered)
         for question, decision in decisions:
             # Behind the question: whoever finds a message in the transcript after a kill takes it for dealt with.
             if decision.reason is not Reason.SHUTTING_DOWN:  # the next process takes it up
                 self._records.keep(question)
 
-    def _submit(self, answered: Sequence[Decided]) -> None:
-        """Has messages answered together, or, where one takes up an offer, what that is about."""
-        newest, decision = answered[-1]
-        if decision.reason is Reason.EXPLICIT_TRIGGER:
-            self._records.called(newest)
-        if decision.reason is Reason.OFFER_ACCEPTED:
-            self._offers.accept(newest)
-            return
-        questions = [replace(question, decision=each) for question, each in answered]
-        self._intake.submit(*questions)
-        self._records.queued(questions)
-
     # Clicks, as if their author had said them in reply to the card
 
-    def resolve(self, clicked: Incoming, meaning: ProcessingResult) -> None:
+    def resolve(self, clicked: Incoming, meaning: Meaning) -> None:
         """Queues what a click answers to a prompt."""
         question = self._clicked(clicked)
         self._records.clicked(question)
@@ -187,7 +167,7 @@ class MessageHandler:
         """Has an offer answered that a click takes up."""
         question = self._clicked(clicked)
         self._records.touched(question)  # which the open offer has kept alive until now
-        if self._offers.accept_by_click(question):
+        if self._offers.accept(question, by_click=True):
             self._records.clicked(question)
         self._records.said(question, question.message)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Protocol
+from uuid import uuid4
 
 import structlog
 
@@ -14,6 +16,8 @@ from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import EXPLICIT, NOT_JUDGED, NOTHING, Decision, Reason, RecentDecisions
 from followup.learning import Learning, Mark
 from miniapps.base import FollowUp
+from offers.offer import Note
+from offers.proactive_offers import ProactiveOffers
 from state.agent_state import GENERAL
 from state.consent import Consent
 from state.limits import Limits
@@ -22,6 +26,7 @@ from turns.turn import Question, Stopped
 log = structlog.get_logger()
 
 NOT_LISTED = Decision(False, Reason.CHANNEL_NOT_LISTED)
+STOPPED = Decision(False, Reason.STOP)
 
 
 class Transcripts(Protocol):
@@ -30,16 +35,6 @@ class Transcripts(Protocol):
     def append(self, channel_id: int, guild_id: int, record: MessageRecord) -> None: ...
 
     async def noted(self) -> None: ...
-
-
-class Listener(Protocol):
-    """Is told of questions."""
-
-    def answered(self, question: Question) -> None:
-        """The question is being answered, and will not be declined."""
-
-    def follow_up(self, question: Question, follow_up: FollowUp) -> None:
-        """A mini-app wants to come back to what it did for a question."""
 
 
 class Records:
@@ -53,6 +48,7 @@ class Records:
         learning: Learning,
         limits: Limits,
         consent: Consent,
+        offers: ProactiveOffers,
     ) -> None:
         self._conversations = conversations
         self._transcripts = transcripts
@@ -60,10 +56,7 @@ class Records:
         self._learning = learning
         self._limits = limits
         self._consent = consent
-        self._listeners: list[Listener] = []
-
-    def subscribe(self, listener: Listener) -> None:
-        self._listeners.append(listener)
+        self._offers = offers
 
     # Messages
 
@@ -90,11 +83,12 @@ class Records:
         self._conversations.start(question.channel_id, [question.as_kept.message])
 
     def called(self, question: Question) -> None:
-        """Somebody has called the bot: the channel's conversation is followed, whatever was unwelcome there."""
+        """Somebody has called the bot: the conversation is followed, whatever was unwelcome there."""
         self._conversations.follow(question.channel_id)
 
     def stopped(self, conversation: ChannelConversation, question: Question, stopped: Stopped) -> None:
         """A message that ended answers."""
+        self.silenced(stopped.silently, STOPPED)  # before anybody asks which answer was told off
         self.message(conversation, replace(question.as_kept.message, tells_off=stopped.tells_off))
         if stopped.tells_off and stopped.is_unprompted:
             self._conversations.follow(question.channel_id, Unwelcome.TOLD_OFF)
@@ -143,10 +137,7 @@ class Records:
             self._conversations.record_call(channel_id, question.message.author_id)
         level = logging.INFO if is_news else logging.DEBUG
         _log_decision(level, question.guild_id, channel_id, message_id, decision, seconds)
-        self._learn(question, decision)
-
-    def _learn(self, question: Question, decision: Decision) -> None:
-        record, channel_id = question.as_kept.message, question.channel_id
+        record = question.as_kept.message
         conversation = self._conversations.get(channel_id)
         if conversation is None or decision.reason is Reason.DELETED or self._consent.is_opted_out(record.author_id):
             return
@@ -190,25 +181,35 @@ class Records:
 
     def queued(self, questions: Iterable[Question]) -> None:
         """These are to be answered; of those that the agent may decline it is known only when their turn has ended."""
-        self._answered(question for question in questions if not question.may_decline)
+        for question in questions:
+            if not question.may_decline:
+                self._offers.answered(question.channel_id, question.guild_id, question.message)
 
     def ended(self, questions: Sequence[Question], silence: Decision | None) -> None:
         """A turn has ended. silence: the decision by which nothing was said."""
-        if silence is None:
-            self._answered(question for question in questions if question.may_decline)
-        else:
+        if silence:
             self.silenced(questions, silence)
-
-    def _answered(self, questions: Iterable[Question]) -> None:
+            return
         for question in questions:
-            for listener in self._listeners:
-                listener.answered(question)
+            if question.may_decline:
+                self._offers.answered(question.channel_id, question.guild_id, question.message)
 
-    def follow_up(self, question: Question, follow_up: FollowUp) -> None:
+    def follow_up(self, question: Question, follow_up: FollowUp, now: datetime) -> None:
         """A mini-app wants to come back to what it did for a question."""
-        if not self._consent.is_opted_out(question.message.author_id):
-            for listener in self._listeners:
-                listener.follow_up(question, follow_up)
+        message = question.message
+        if self._consent.is_opted_out(message.author_id):
+            return
+        note = Note(
+            uuid4().hex,
+            question.meaning.miniapp_id or "",
+            follow_up.text,
+            follow_up.query,
+            follow_up.about,
+            message.author_id,
+            message.message_id,
+            now + follow_up.after,
+        )
+        self._offers.note(question.channel_id, note)
 
 
 def _log_decision(

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Protocol
 
 from agents.gateway import AgentRequest, Outcome, Place
 from conversation import ChannelConversation, MessageRecord
 from decider import EXPLICIT, Decision
-from discord_io.streamed_reply import Posted, StreamedReply
+from discord_io.split import closed
+from discord_io.streamed_reply import Posted, StreamedReply, Wire
 from llm_history import History
 from state.agent_state import GENERAL, AgentState
-from state.awaiting import ProcessingResult, RouteTarget
+from state.awaiting import Meaning, RouteTarget
 from state.optout import redacted
 from understanding.stopping import Stop
 
 MESSAGES_BEFORE = 10
 MAX_REWORDED = 3
-TO_THE_AGENT = ProcessingResult(RouteTarget.AGENT)
+UNREAD = Meaning(RouteTarget.AGENT)
+
+
+class Discord(Protocol):
+    """Who the bot is, and ways into channels."""
+
+    def bot(self) -> tuple[str, int]:
+        """Its name and id."""
+
+    def open(self, guild_id: int, channel_id: int) -> Wire: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A message that wants an answer, and where. starts_conversation: what was said before it is not known yet.
 
-    meaning: who answers it, what of ours it resolves, and what it means in full. card_id: of a click, the message it
-    was made on. is_private: its author does not want to be read: the model is told it for this answer, and nothing
+    meaning: what it answers or calls off, and who is to answer it. card_id: of a click, the message it was made on.
+    is_private: its author does not want to be read: the model is told it for this answer, and nothing
     keeps it. was_offered: the bot had offered to answer it. burst: of several that were said in one go, the id of the
     first. decision: why it is answered.
     """
@@ -37,7 +48,7 @@ class Question:
     channel_id: int
     place: Place
     starts_conversation: bool = False
-    meaning: ProcessingResult = TO_THE_AGENT
+    meaning: Meaning = UNREAD
     card_id: int | None = None
     is_private: bool = False
     was_offered: bool = False
@@ -85,7 +96,7 @@ class Question:
 
     @property
     def without_words(self) -> Question:
-        return replace(self, message=redacted(self.message), meaning=TO_THE_AGENT)
+        return replace(self, message=redacted(self.message), meaning=UNREAD)
 
     def current(self, conversation: ChannelConversation) -> MessageRecord:
         """Its message with the words that count now: it may have been edited, or trimmed from the conversation."""
@@ -145,25 +156,30 @@ class Cancel(StrEnum):
 class Turn:
     """adopted: None, or what an earlier process had posted for it, and ready: what it had come to there.
 
-    is_tainted: one of its questions was taken back after it had begun, so that its answer may tell of that. agent: who
-    answers, once that is known. text: what it has said so far; stage: what it is doing since. times_reworded: how often
-    it was asked anew because a question was edited; is_reworded: it is about to be.
+    newest: the newest of its questions as it began; others may be taken back later. is_tainted: one of them was taken
+    back after it had begun, so that its answer may tell of that. agent: who answers, once that is known. text: what it
+    has said so far; stage: what it is doing since. times_reworded: how often it was asked anew because a question was
+    edited; is_reworded: it is about to be.
     """
 
     questions: list[Question]
     adopted: Sequence[Posted] | None = None
     ready: Ready | None = None
+    newest: Question = field(init=False)
+    conversation: ChannelConversation | None = None
     post: StreamedReply | None = None
     is_tainted: bool = False
     agent: str = GENERAL
     request: AgentRequest | None = None
     text: str = ""
     stage: str = ""
-    tell_stage: Callable[[str], None] = lambda _stage: None
     cancel: Cancel | None = None
     times_reworded: int = 0
     is_reworded: bool = False
     work: asyncio.Task[Outcome | Cancel] | None = None
+
+    def __post_init__(self) -> None:
+        self.newest = self.questions[-1]
 
     @property
     def by_miniapp(self) -> bool:
@@ -194,6 +210,18 @@ class Turn:
         """Whether those who stopped it, or their part in it, are told nothing of that and have read nothing of it."""
         is_unheard = not (self.text.strip() or self.adopted)
         return is_unheard and (self.cancel is None or all(question.is_unprompted for question in self.questions))
+
+    def show(self, text: str) -> None:
+        """The whole answer so far."""
+        self.text, self.stage = text, ""
+        if self.post:
+            self.post.show(text)
+
+    def tell_stage(self, stage: str) -> None:
+        """What is being done meanwhile, in a line below that goes as soon as there is more to say."""
+        self.stage = stage
+        if self.post and (self.text.strip() or not self.may_decline):
+            self.post.show(with_note(self.text, f"{stage} …") if self.text.strip() else f"-# {stage} …")
 
     def stop(self, unwanted: Collection[Question]) -> bool:
         """Ends it if it answers these alone; others that were asked with them are still answered."""
@@ -234,3 +262,8 @@ def said_before(message: MessageRecord, conversation: ChannelConversation) -> li
         for m in before
         if m.is_bot or m.author_id == message.author_id or m.message_id in answered
     ]
+
+
+def with_note(text: str, note: str) -> str:
+    """The text with a small line below it; without a text the note alone."""
+    return f"{closed(text)}\n\n-# {note}" if text.strip() else note

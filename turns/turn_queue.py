@@ -10,23 +10,24 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
-from conversation import ChannelConversation, ConversationManager, MessageRecord
-from decider import EXPLICIT, Decision, addresses_others, is_explicit_trigger, names_others
+from conversation import ConversationManager, MessageRecord
+from decider import EXPLICIT, addresses_others, is_explicit_trigger, names_others
 from discord_io.prompt_cards import PromptCards, card_of
 from discord_io.split import closed, split
-from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, PostError, Problem, StreamedReply, Wire
-from llm_history import History
+from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, PostError, Problem, StreamedReply
 from state.agent_state import AgentState
 from state.awaiting import Prompt
+from state.limits import Budget
 from turns.answering import Answering
-from turns.ending_texts import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, silence_of, with_stage
+from turns.ending_texts import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, silence_of
 from turns.pending_turns import PendingTurns
-from turns.turn import Cancel, Question, Ready, Stopped, Turn
+from turns.records import Records
+from turns.turn import Cancel, Discord, Question, Ready, Stopped, Turn
 from understanding.stopping import Stop, read_stop
 
 log = structlog.get_logger()
@@ -34,36 +35,6 @@ log = structlog.get_logger()
 FAREWELL_SECONDS = 4.0
 # What Discord could not be told now may be told after a restart.
 UNDELIVERED = f"undelivered_{Problem.UNREACHABLE}"
-
-
-class Discord(Protocol):
-    """Who the bot is, and ways into channels."""
-
-    def bot(self) -> tuple[str, int]:
-        """Its name and id."""
-
-    def open(self, guild_id: int, channel_id: int) -> Wire: ...
-
-
-class Budget(Protocol):
-    """Today's tokens."""
-
-    def spend(self, tokens: int) -> None: ...
-
-    def has_budget(self) -> bool: ...
-
-
-class TurnRecords(Protocol):
-    """Is told how turns go."""
-
-    async def stored(self) -> None:
-        """Waits until all that is unfinished would survive a kill."""
-
-    def said(self, question: Question, record: MessageRecord) -> None:
-        """A message of ours stands in the channel of the question that it answers."""
-
-    def ended(self, questions: Sequence[Question], silence: Decision | None) -> None:
-        """A turn has ended. silence: the decision by which nothing was said."""
 
 
 @dataclass(slots=True)
@@ -92,7 +63,7 @@ class TurnQueue:
         discord: Discord,
         budget: Budget,
         pending: PendingTurns,
-        records: TurnRecords,
+        records: Records,
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
         self.pending = pending
@@ -106,7 +77,6 @@ class TurnQueue:
         self._queues: dict[int, _ChannelQueue] = {}
         self._notices: set[asyncio.Task[None]] = set()
         self._cut_off = False
-        self.draining = False
 
     def __len__(self) -> int:
         return len(self._queues)
@@ -165,7 +135,13 @@ class TurnQueue:
         anybody while the bot speaks unprompted. None where it ends nothing. heard_out: questions that wait to be
         submitted, which must not be where they are among those ended.
         """
-        if not (heard_out or self.is_busy(channel_id)) or (stop := self._read_stop(message, channel_id)) is None:
+        if not (heard_out or self.is_busy(channel_id)):
+            return None
+        name, me = self._discord.bot()
+        conversation = self._conversations.get(channel_id)
+        if addresses_others(message, me) or (conversation and names_others(message, conversation, me)):
+            return None
+        if (stop := read_stop(message.content, message.calls_bot or name)) is None:
             return None
         queue = self._queues.get(channel_id) or _ChannelQueue()
         ends_all = manages and stop is Stop.KEEP_OUT
@@ -193,14 +169,6 @@ class TurnQueue:
             silently += ended
         return Stopped(stop, [*ended, *waiting], is_unprompted=is_unprompted and bool(ended), silently=silently)
 
-    def _read_stop(self, message: MessageRecord, channel_id: int) -> Stop | None:
-        """What calls off of this message, unless that is said to somebody else."""
-        name, me = self._discord.bot()
-        conversation = self._conversations.get(channel_id)
-        if addresses_others(message, me) or (conversation and names_others(message, conversation, me)):
-            return None
-        return read_stop(message.content, message.calls_bot or name)
-
     def reworded(self, channel_id: int, message: MessageRecord) -> None:
         """A message was edited. If it is being answered, and nothing of that is shown yet, the turn is asked anew.
 
@@ -210,14 +178,12 @@ class TurnQueue:
             return
         if is_explicit_trigger(message, self._discord.bot()[1]):
             for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
-                questions[:] = [self._called(q) if q.message.message_id == message.message_id else q for q in questions]
+                for place, question in enumerate(questions):
+                    if question.message.message_id == message.message_id:
+                        questions[place] = called = replace(question, decision=EXPLICIT)
+                        self.pending.revised(called)
         if queue.turn:
             queue.turn.ask_anew(message.message_id)
-
-    def _called(self, question: Question) -> Question:
-        called = replace(question, decision=EXPLICIT)
-        self.pending.revised(called)
-        return called
 
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
@@ -225,15 +191,14 @@ class TurnQueue:
             self.pending.withdrawn(channel_id, gone)
             return
         self._drop_waiting(channel_id, queue, [q for q in queue.waiting if gone(q.message)])
-        if queue.turn:
-            self._withdraw_from(queue.turn, channel_id, [q for q in queue.turn.questions if gone(q.message)])
-
-    def _withdraw_from(self, turn: Turn, channel_id: int, gone: Sequence[Question]) -> None:
-        turn.is_tainted |= bool(gone)
+        if (turn := queue.turn) is None:
+            return
+        withdrawn = [q for q in turn.questions if gone(q.message)]
+        turn.is_tainted |= bool(withdrawn)
         # In place: the answer replies to the newest question that is still there.
-        turn.questions[:] = [q for q in turn.questions if q not in gone]
+        turn.questions[:] = [q for q in turn.questions if q not in withdrawn]
         if turn.questions:
-            self.pending.dropped(channel_id, gone)
+            self.pending.dropped(channel_id, withdrawn)
         else:
             self.pending.taken_back(channel_id)
             turn.end(Cancel.WITHDRAWN)
@@ -244,7 +209,6 @@ class TurnQueue:
 
     async def drain(self, seconds: float) -> None:
         """Lets running turns finish for so long, then tells those cut off."""
-        self.draining = True
         await self._wait(seconds)
         self._cut_off = True
         for queue in self._queues.values():
@@ -266,41 +230,43 @@ class TurnQueue:
         except PostError as error:
             log.warning("notice_failed", channel=question.channel_id, problem=error.problem, detail=str(error))
 
+    # Making a turn
+
     async def _run(self, channel_id: int, queue: _ChannelQueue) -> None:
         try:
             with self._conversations.hold(channel_id):
                 while queue.resumed or queue.waiting:
-                    queue.turn, queue.resumed = queue.resumed or self._begin(channel_id, queue), None
-                    await self._make_safely(queue.turn)
+                    turn = queue.turn = queue.resumed or self._begin(channel_id, queue)
+                    queue.resumed = None
+                    try:
+                        await self._make(turn)
+                    except Exception:
+                        # The outermost edge of a turn: a bug in one must not take the channel's other questions along.
+                        log.exception("turn_broken", messages=[q.message.message_id for q in turn.questions])
                     queue.turn = None
         finally:
             del self._queues[channel_id]
 
     def _begin(self, channel_id: int, queue: _ChannelQueue) -> Turn:
-        # Among several agents each utterance has its own.
-        together = (_utterance if self._answering.picks else _together)(queue.waiting)
+        """The turn of the first questions that wait: one that stands alone, or all up to the next that does."""
+        first = queue.waiting[0]
+        if self._answering.picks:  # among several agents what was said in one go has a turn of its own
+            together = [*takewhile(first.is_one_with, queue.waiting)]
+        else:
+            together = [first, *takewhile(lambda q: not (first.stands_alone or q.stands_alone), queue.waiting[1:])]
         queue.waiting = queue.waiting[len(together) :]
         self.pending.begun(channel_id, together)
         return Turn(together)
 
-    async def _make_safely(self, turn: Turn) -> None:
-        try:
-            await self._make(turn)
-        except Exception:
-            # The outermost edge of a turn: a bug in one must not take the channel's other questions with it.
-            log.exception("turn_broken", messages=[q.message.message_id for q in turn.questions])
-
     async def _make(self, turn: Turn) -> None:
-        newest = turn.questions[-1]
-        conversation = self._conversations.get(newest.channel_id)
-        started = asyncio.get_running_loop().time()
+        newest, started = turn.newest, asyncio.get_running_loop().time()
+        turn.conversation = self._conversations.get(newest.channel_id)
         post = turn.post = self._open(newest, turn.questions, turn)
         tokens, silence = 0, None
         if turn.ready:
-            turn.agent = turn.ready.agent
-            ended = await self._go_on(turn, turn.ready, newest, conversation, post)
+            ended = await self._go_on(turn, turn.ready, post)
         else:
-            outcome = await self._outcome(turn, conversation, post)
+            outcome = await self._outcome(turn, post)
             tokens = self._account(turn, outcome)
             if outcome is Cancel.STOPPED:
                 # Whoever says stop wants to read no more.
@@ -308,8 +274,7 @@ class TurnQueue:
             if isinstance(outcome, Failure):
                 log.error("agent_failed", channel=newest.channel_id, kind=outcome.kind, detail=outcome.detail)
             silence = silence_of(turn, outcome)
-            conclude = self._keep_silent if silence else self._conclude
-            ended = await conclude(turn, newest, conversation, post, outcome)
+            ended = await self._conclude(turn, outcome, post, is_silent=silence is not None)
         self._records.ended(turn.questions, silence)
         for record in () if turn.is_tainted else post.standing:
             self._records.said(newest, record)
@@ -347,16 +312,14 @@ class TurnQueue:
             edit_interval_seconds=self._edit_interval,
         )
 
-    async def _outcome(
-        self, turn: Turn, conversation: ChannelConversation | None, post: StreamedReply
-    ) -> Outcome | Cancel:
+    async def _outcome(self, turn: Turn, post: StreamedReply) -> Outcome | Cancel:
         await self._records.stored()
         if turn.cancel:  # before it had begun
             return turn.cancel
-        if self._cut_off or conversation is None:
+        if self._cut_off or turn.conversation is None:
             return Cancel.SHUTDOWN if self._cut_off else Cancel.WITHDRAWN
         while turn.by_miniapp or self._budget.has_budget():
-            outcome = await self._attempt(turn, conversation, post)
+            outcome = await self._attempt(turn, post)
             # Who called the bot by an edit while it was asked, behind a tool or too often to be asked anew.
             is_called_since = isinstance(outcome, Declined) and not turn.may_decline
             if outcome and not (is_called_since and turn.request and turn.request.may_decline):
@@ -365,11 +328,9 @@ class TurnQueue:
             turn.request, turn.is_reworded = None, False
         return Cancel.OVER_BUDGET
 
-    async def _attempt(
-        self, turn: Turn, conversation: ChannelConversation, post: StreamedReply
-    ) -> Outcome | Cancel | None:
+    async def _attempt(self, turn: Turn, post: StreamedReply) -> Outcome | Cancel | None:
         """The turn's outcome; None where a question was edited before anything of it was shown."""
-        turn.work = asyncio.create_task(self._answering.answer(turn, conversation, _showing(turn, post)))
+        turn.work = asyncio.create_task(self._answering.answer(turn))
         await asyncio.wait({turn.work, post.broken}, return_when=asyncio.FIRST_COMPLETED)
         if not turn.work.done() and not turn.cancel:
             turn.end(Cancel.UNDELIVERABLE)
@@ -380,7 +341,8 @@ class TurnQueue:
                 raise
             return turn.cancel
         except Exception:
-            log.exception("turn_failed", channel=conversation.channel_id, message=turn.questions[-1].message.message_id)
+            newest = turn.questions[-1]
+            log.exception("turn_failed", channel=newest.channel_id, message=newest.message.message_id)
             return Failure(FailureKind.INTERNAL, "An error of ours ended the turn.", turn.text)
 
     def _account(self, turn: Turn, outcome: Outcome | Cancel | None) -> int:
@@ -389,147 +351,111 @@ class TurnQueue:
         self._budget.spend(tokens)
         return tokens
 
-    async def _conclude(
-        self,
-        turn: Turn,
-        newest: Question,
-        conversation: ChannelConversation | None,
-        post: StreamedReply,
-        outcome: Outcome | Cancel,
-    ) -> str:
-        """Makes the outcome visible and remembers it. Returns it in a word."""
-        prompt = self._prompt(turn, outcome)
-        text = final_text(turn, outcome)
-        if prompt and prompt.question:
-            text = f"{closed(text)}\n\n{prompt.question}"
-        is_models = turn.request and not (turn.is_private or turn.is_remote)
-        history = outcome.history if isinstance(outcome, Answer) and is_models else None
-        history = conversation.current(history) if conversation and history is not None else None
-        state = self._state_of(turn, outcome)
-        if isinstance(outcome, Answer):
-            self._answering.note(newest, outcome)
-        self.pending.ready(newest.channel_id, Ready(text, prompt.id if prompt else None, history, turn.agent, state))
-        await self._records.stored()
-        if problem := await self._finish(turn, newest, post, text, prompt):
+    async def _conclude(self, turn: Turn, outcome: Outcome | Cancel, post: StreamedReply, *, is_silent: bool) -> str:
+        """Makes the outcome visible, unless it is silence, and remembers it. Returns it in a word."""
+        newest, conversation = turn.newest, turn.conversation
+        told = self._answering.interrupted(turn) if isinstance(outcome, Cancel) else outcome
+        state = told.state if told and turn.is_remote else None  # what a remote agent needs back, however it ended
+        text, prompt, history = "", None, None
+        if not is_silent:
+            prompt, text = self._prompt(turn, outcome), final_text(turn, outcome)
+            if prompt and prompt.question:
+                text = f"{closed(text)}\n\n{prompt.question}"
+            if isinstance(outcome, Answer):
+                self._answering.note(newest, outcome)
+                if conversation and turn.request and not (turn.is_private or turn.is_remote):
+                    history = conversation.current(outcome.history)
+            ready = Ready(text, prompt.id if prompt else None, history, turn.agent, state)
+            self.pending.ready(newest.channel_id, ready)
+            await self._records.stored()
+        if problem := await self._finish(turn, post, text, prompt):
             return f"undelivered_{problem}"
         outcome = Cancel.WITHDRAWN if turn.cancel is Cancel.WITHDRAWN else outcome
-        self._remember(turn, newest, conversation, outcome, state)
-        return outcome if isinstance(outcome, Cancel) else getattr(outcome, "kind", "answered")
-
-    async def _keep_silent(
-        self,
-        turn: Turn,
-        newest: Question,
-        conversation: ChannelConversation | None,
-        post: StreamedReply,
-        outcome: Outcome | Cancel,
-    ) -> str:
-        """Ends the turn without a word in the channel. Returns the outcome in a word."""
-        if problem := await self._finish(turn, newest, post, "", None):
-            return f"undelivered_{problem}"
-        self._remember(turn, newest, conversation, outcome, self._state_of(turn, outcome))
+        # A conversation that was ended meanwhile (/forget) must not come back.
+        if conversation and self._conversations.get(newest.channel_id) is conversation:
+            self._remember(turn, outcome, state)
         if isinstance(outcome, Cancel):
             return outcome
-        self._conversations.record_declined(newest.channel_id, {q.message.author_id for q in turn.questions})
-        return getattr(outcome, "kind", "declined")
+        if is_silent:
+            self._conversations.record_declined(newest.channel_id, {q.message.author_id for q in turn.questions})
+        return getattr(outcome, "kind", "declined" if is_silent else "answered")
 
-    def _state_of(self, turn: Turn, outcome: Outcome | Cancel) -> AgentState | None:
-        """What a remote agent needs back, however the turn ended."""
-        told = self._answering.interrupted(turn) if isinstance(outcome, Cancel) else outcome
-        return told.state if told and turn.is_remote else None
-
-    async def _go_on(
-        self, turn: Turn, ready: Ready, newest: Question, conversation: ChannelConversation | None, post: StreamedReply
-    ) -> str:
+    async def _go_on(self, turn: Turn, ready: Ready, post: StreamedReply) -> str:
         """Posts what is left of an answer that an earlier process knew already. Returns how that ended in a word."""
-        prompt = self._prompts.reopen(newest.channel_id, ready.prompt_id) if ready.prompt_id else None
-        if problem := await self._finish(turn, newest, post, ready.text, prompt):
+        channel_id, turn.agent = turn.newest.channel_id, ready.agent
+        prompt = self._prompts.reopen(channel_id, ready.prompt_id) if ready.prompt_id else None
+        if problem := await self._finish(turn, post, ready.text, prompt):
             return f"undelivered_{problem}"
-        if conversation is not None and turn.is_remote:
-            self._conversations.record_agent_state(newest.channel_id, turn.agent, ready.state)
-        elif conversation is not None and ready.history is not None and turn.cancel is None:
-            self._conversations.record_bot_response(newest.channel_id, ready.history)
+        if turn.conversation and turn.is_remote:
+            self._conversations.record_agent_state(channel_id, turn.agent, ready.state)
+        elif turn.conversation and ready.history is not None and turn.cancel is None:
+            self._conversations.record_bot_response(channel_id, ready.history)
         return turn.cancel or "finished"
 
-    async def _finish(
-        self, turn: Turn, newest: Question, post: StreamedReply, text: str, prompt: Prompt | None
-    ) -> Problem | None:
+    async def _finish(self, turn: Turn, post: StreamedReply, text: str, prompt: Prompt | None) -> Problem | None:
         """Brings the channel to the whole text. Returns why that could not be done, once it is reported."""
+        card_id, failed = None, None
         try:
             card_id = await post.finish(text, card_of(prompt) if prompt else None)
             if turn.cancel is Cancel.WITHDRAWN and text:
                 # The question was deleted while its answer was being posted.
                 card_id = await post.finish("")
         except PostError as error:
-            self._show(prompt, None, text)
-            await self._report(newest, error)
-            return error.problem
-        self._show(prompt, card_id, text)
-        return None
+            card_id, failed = None, error
+        if prompt:
+            self._prompts.shown(prompt, card_id, "".join(split(text)[-1:]))
+        if failed:
+            await self._report(turn.newest, failed)
+        return failed.problem if failed else None
 
     def _prompt(self, turn: Turn, outcome: Outcome | Cancel) -> Prompt | None:
         """What is awaited from this answer on: something it asks, or what was asked before and is put once more."""
         if not isinstance(outcome, Answer) or not turn.questions:
             return None
-        if outcome.ask is None:
-            return self._asked_again(turn)
-        newest = turn.questions[-1]  # others may have been withdrawn meanwhile
-        return self._prompts.open(
-            outcome.ask,
-            newest.message,
-            guild_id=newest.guild_id,
-            channel_id=newest.channel_id,
-            miniapp_id=newest.meaning.miniapp_id if newest.by_miniapp else None,
-        )
-
-    def _asked_again(self, turn: Turn) -> Prompt | None:
-        """The prompt that this turn's questions missed often enough; one for each answer."""
-        for author_id, question in {q.message.author_id: q for q in turn.questions if not q.meaning.prompt}.items():
-            if again := self._prompts.missed(question.channel_id, author_id):
+        if outcome.ask:
+            newest = turn.questions[-1]  # others may have been withdrawn meanwhile
+            return self._prompts.open(
+                outcome.ask,
+                newest.message,
+                guild_id=newest.guild_id,
+                channel_id=newest.channel_id,
+                miniapp_id=newest.meaning.miniapp_id if newest.by_miniapp else None,
+            )
+        # The prompt that these questions missed often enough; one for each answer.
+        for author_id in dict.fromkeys(q.message.author_id for q in turn.questions if not q.meaning.prompt):
+            if again := self._prompts.missed(turn.newest.channel_id, author_id):
                 return again
         return None
 
-    def _show(self, prompt: Prompt | None, card_id: int | None, text: str) -> None:
-        if prompt:
-            self._prompts.shown(prompt, card_id, "".join(split(text)[-1:]))
-
-    def _remember(
-        self,
-        turn: Turn,
-        newest: Question,
-        conversation: ChannelConversation | None,
-        outcome: Outcome | Cancel,
-        state: AgentState | None,
-    ) -> None:
-        # A conversation that was ended meanwhile (/forget) must not come back.
-        if conversation is None or self._conversations.get(newest.channel_id) is not conversation:
-            return
+    def _remember(self, turn: Turn, outcome: Outcome | Cancel, state: AgentState | None) -> None:
+        channel_id = turn.newest.channel_id
         for question in turn.questions:
-            if question.is_private:
-                conversation.revise(question.as_kept.message)  # so that the history does not keep its words either
+            if question.is_private and turn.conversation:  # so that the history does not keep its words either
+                turn.conversation.revise(question.as_kept.message)
         if turn.is_remote:
-            self._conversations.record_agent_state(newest.channel_id, turn.agent, state)
+            self._conversations.record_agent_state(channel_id, turn.agent, state)
             return
         match outcome:
             case Answer() if turn.request:  # a mini-app's answer is told the model as what was said
-                history = _unkept(outcome.history) if turn.is_private else outcome.history
-                self._conversations.record_bot_response(conversation.channel_id, history)
+                history = outcome.history
+                if turn.is_private:  # nor what the agent keeps for itself of the last answer
+                    history = [*history[:-1], replace(history[-1], metadata=None)]
+                self._conversations.record_bot_response(channel_id, history)
             case Failure(kind=FailureKind.TOO_LONG):
-                self._conversations.forget_history(conversation.channel_id)
+                self._conversations.forget_history(channel_id)
             case Cancel.STOPPED | Cancel.SHUTDOWN if turn.text.strip() and (
                 interrupted := self._answering.interrupted(turn)
             ):
-                self._conversations.record_bot_response(conversation.channel_id, interrupted.history)
+                self._conversations.record_bot_response(channel_id, interrupted.history)
 
     async def _report(self, newest: Question, error: PostError) -> None:
         """Tells the person who waits that there will be no answer, where Discord lets us."""
         message_id = newest.message.message_id
+        where = {"channel": newest.channel_id, "message": message_id, "detail": str(error)}
         if error.problem is Problem.ELSEWHERE:
-            log.warning("answered_elsewhere", channel=newest.channel_id, message=message_id, detail=str(error))
+            log.warning("answered_elsewhere", **where)
             return
-        log.error(
-            "post_failed", channel=newest.channel_id, message=message_id, problem=error.problem, detail=str(error)
-        )
+        log.error("post_failed", problem=error.problem, **where)
         wire = self._discord.open(newest.guild_id, newest.channel_id)
         if error.problem in (Problem.REJECTED, Problem.UNREACHABLE):
             try:
@@ -540,36 +466,3 @@ class TurnQueue:
                 log.error("report_failed", channel=newest.channel_id, problem=again.problem, detail=str(again))
         if error.problem is not Problem.GONE:
             await wire.react(newest.reply_to, NOT_ALLOWED)
-
-
-def _unkept(history: History) -> History:
-    """Without what the agent keeps for itself of the last answer: whoever does not want to be kept asked for it."""
-    *before, last = history
-    return [*before, replace(last, metadata=None)]
-
-
-def _showing(turn: Turn, post: StreamedReply) -> Callable[[str], None]:
-    """What the turn says, and what it does meanwhile, is shown as it comes."""
-
-    def show(text: str) -> None:
-        turn.text, turn.stage = text, ""
-        post.show(text)
-
-    def tell_stage(stage: str) -> None:
-        turn.stage = stage
-        if turn.text.strip() or not turn.may_decline:
-            post.show(with_stage(turn))
-
-    turn.tell_stage = tell_stage
-    return show
-
-
-def _utterance(waiting: Sequence[Question]) -> list[Question]:
-    """The first question, with those that were said in one go with it."""
-    return [*takewhile(waiting[0].is_one_with, waiting)]
-
-
-def _together(waiting: Sequence[Question]) -> list[Question]:
-    """The first questions that one turn takes: one that stands alone, or all up to the next that does."""
-    first, *others = waiting
-    return [first] if first.stands_alone else [first, *takewhile(lambda q: not q.stands_alone, others)]

@@ -262,7 +262,7 @@ async def test_a_click_while_it_comes_back_is_taken_when_that_is_done_or_told(
 async def test_what_is_said_while_it_shuts_down_is_answered_by_the_next(scene: Scene) -> None:
     async with life(scene):
         await scene.ask("Ada", "hello")
-        scene.bot.turns.draining = True
+        scene.bot.parts.gate.is_shutting_down = True
         late = [scene.mention("Ada", "and now?"), scene.mention("Ben", "hello", channel="help")]
         for message in late:
             assert (await scene.decision(message)).reason is Reason.SHUTTING_DOWN

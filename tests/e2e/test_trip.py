@@ -173,7 +173,7 @@ async def test_a_click_over_the_cap_is_refused_and_the_question_stays(stub: Stub
 
 async def test_a_click_while_the_bot_shuts_down_is_told(scene: Scene) -> None:
     card = await asked_which(scene)
-    scene.bot.turns.draining = True
+    scene.bot.parts.gate.is_shutting_down = True
     assert await whisper(scene, scene.press("Ada", card, "1.")) == RESTARTING
 
 

@@ -40,7 +40,9 @@ class Process:
         )
 
     def resolution(self, text: str, user: int = ANNA) -> ResolutionType | None:
-        return self.manager.understand(text, CHANNEL, user_id=user, message_id=100).resolution_type
+        return self.manager.process_message(
+            text, CHANNEL, user_id=user, message_id=100, keeps_prompt=True
+        ).resolution_type
 
     def die(self, seconds: float = 0, chat: ChatGuid = CHANNEL) -> Process:
         """The next process, which knows what was stored."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
+from typing import cast
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 
@@ -15,14 +17,19 @@ from decider import Decision
 from discord_io.prompt_cards import PromptCards
 from miniapps.base import FollowUp, MiniApp
 from miniapps.router import MiniAppRouter
+from offers.offer import Reply
+from offers.open_offers import OpenOffers
 from state.awaiting import ConversationStateManager
+from state.limits import Budget
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import FakeAgent, Script
 from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.virtual_time import until
-from turns.answering import Answering
+from turns.answering import Answering, Preparing
+from turns.intake import Intake
 from turns.pending_turns import PendingTurns, Unfinished
+from turns.records import Records
 from turns.turn import Question
 from turns.turn_queue import TurnQueue
 
@@ -51,25 +58,31 @@ class Bench:
         others = {"docs": self.docs} if has_docs else {}
         candidates = [Candidate(name, "Knows the handbook.") for name in others]
         picker = Picker(candidates, model=None, has_budget=lambda: False, spend=self.spent.append)
-        records = FakeRecords(self)
+        self.around = Around(self)
         self.picked: list[tuple[int, Choice]] = []
-        self.answering = Answering(
-            team=Team(self.agent, others, picker, bot_id=lambda: BOT),
-            miniapps=self.miniapps,
-            states=self.states,
-            history=records,
-            budget=records,
-            records=records,
-            clock=self.clock,
-        )
+        budget, records = cast(Budget, self.around), cast(Records, self.around)
+        self.preparing = Preparing(self.around, self.states, budget, None)
+        team = Team(self.agent, others, picker, bot_id=lambda: BOT)
+        self.answering = Answering(team, self.miniapps, self.states, self.preparing, records, clock=self.clock)
         self.turns = TurnQueue(
             conversations=self.conversations,
             answering=self.answering,
             prompts=self.prompts,
-            discord=records,
-            budget=records,
+            discord=self.around,
+            budget=budget,
             pending=self.pending,
             records=records,
+        )
+
+        self.offers = FakeOffers()
+        self.intake = Intake(
+            conversations=self.conversations,
+            states=self.states,
+            prompts=self.prompts,
+            miniapps=self.miniapps,
+            offers=cast(OpenOffers, self.offers),
+            turns=self.turns,
+            discord=self.around,
         )
 
     @property
@@ -113,7 +126,17 @@ class Bench:
             await asyncio.wait(tasks)
 
 
-class FakeRecords:
+class FakeOffers:
+    """One open offer. reply: what the next message replies to it."""
+
+    def __init__(self) -> None:
+        self.reply: Reply | None = None
+
+    def reply_of(self, _channel_id: int, _message: MessageRecord) -> Reply | None:
+        return self.reply
+
+
+class Around:
     """All that turns ask of others, and tell them, noted at the bench."""
 
     def __init__(self, bench: Bench) -> None:
@@ -148,7 +171,7 @@ class FakeRecords:
     def picked(self, questions: Sequence[Question], choice: Choice) -> None:
         self._bench.picked.append((len(questions), choice))
 
-    def follow_up(self, question: Question, follow_up: FollowUp) -> None:
+    def follow_up(self, question: Question, follow_up: FollowUp, now: datetime) -> None:
         """Nobody comes back to anything."""
 
 
