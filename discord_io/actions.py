@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import and_
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import discord
 import structlog
 
-from agents.gateway import Asked
-from agents.tools import Poll
 from conversation import MessageRecord
 from discord_io.channel_history import FAILURES
 from discord_io.incoming_messages import to_record
@@ -47,6 +45,32 @@ REFUSALS = {
     50021: "Not done: that is a message of Discord's own.",
     90001: "Not done: the message's author has blocked me.",
 }
+
+
+class Asked(Protocol):
+    """For whom something is done, and where. everybody: all who are to see what comes of it."""
+
+    @property
+    def guild_id(self) -> int: ...
+    @property
+    def channel_id(self) -> int: ...
+    @property
+    def user_id(self) -> int: ...
+    @property
+    def everybody(self) -> frozenset[int]: ...
+
+
+class Poll(Protocol):
+    """What people are to vote on. multiple: whether one may choose several options."""
+
+    @property
+    def question(self) -> str: ...
+    @property
+    def options(self) -> Sequence[str]: ...
+    @property
+    def hours(self) -> int: ...
+    @property
+    def multiple(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
