@@ -72,13 +72,9 @@ class Parley(discord.Client):
         self.parts = parts = Parts(
             settings, self, health=self.health, listener=listener, followup=followup, clock=clock
         )
-        self._gate, self._inbox, self.tree = parts.gate, parts.inbox, parts.tree
-        self.snapshots, self.privacy, self.lifecycle, self.catch_up = (
-            parts.snapshots,
-            parts.privacy,
-            parts.lifecycle,
-            parts.catch_up,
-        )
+        self.tree = parts.tree
+        self.snapshots, self.privacy = parts.snapshots, parts.privacy
+        self.lifecycle, self.catch_up = parts.lifecycle, parts.catch_up
         self.decisions, self.learning, self.decision_log = parts.decisions, parts.learning, parts.decision_log
         self.conversations, self.states, self.prompts = parts.conversations, parts.states, parts.prompts
         self.turns, self.bursts, self.proactive_offers = parts.turns, parts.bursts, parts.proactive_offers
@@ -146,9 +142,9 @@ class Parley(discord.Client):
 
     async def on_message(self, message: discord.Message) -> None:
         if is_said_by_people(message):
-            if self._gate.is_closed(message.channel.id):
-                await self._gate.wait(message.channel.id)
-            await self._inbox.take(message, hears_out=True)
+            if self.parts.gate.is_closed(message.channel.id):
+                await self.parts.gate.wait(message.channel.id)
+            await self.parts.inbox.take(message, hears_out=True)
         elif self.user and message.author.id == self.user.id:
             self.turns.overheard(message.channel.id, message.id, message.content, replied_to_id(message))
         elif answered_id := replied_to_id(message):
@@ -156,7 +152,7 @@ class Parley(discord.Client):
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         if interaction.type is discord.InteractionType.modal_submit:  # clicks go to whom answer_clicks() names
-            await answer_when_open(self._gate, interaction, self.parts.clicks.answer)
+            await answer_when_open(self.parts.gate, interaction, self.parts.clicks.answer)
 
     async def on_raw_typing(self, payload: discord.RawTypingEvent) -> None:
         self.states.typing(payload.channel_id, payload.user_id)
@@ -190,9 +186,8 @@ class Parley(discord.Client):
             self.proactive_offers.reacted(payload.channel_id)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
-        self.proactive_offers.dealt_with(
-            thread.parent_id, thread.id
-        )  # it has the id of the message that it was begun at
+        # It has the id of the message that it was begun at.
+        self.proactive_offers.dealt_with(thread.parent_id, thread.id)
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
         self.proactive_offers.leave(channel.id)
@@ -234,10 +229,14 @@ def main() -> int:
                 update={"state_dir": settings.state_dir / "playground", "redis_url": None, "state_key": None}
             )
         configure_logging(settings.log_level, secrets_of(settings))
-        _warn_of(settings)
-        state_dir, redis_url, _ = where(settings)
+        if settings.model == DEMO:
+            log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
+        state_dir, redis_url, key = where(settings)
         with in_use(state_dir, redis_url):
-            _check_stores(settings)
+            try:
+                check_stores(state_dir, redis_url, key)
+            except ValueError as error:
+                raise SettingError(f"{error}.") from None
             return asyncio.run(run(settings))
     except (SettingError, UnusableModelError, RefusedError, WrongKeyError) as error:
         sys.stderr.write(f"{error}\n")
@@ -257,19 +256,6 @@ async def run(settings: Settings) -> int:
         here = {"discord_api_base": loopback.api_base, "discord_gateway_url": loopback.gateway_url}
         there = settings.model_copy(update=here)
         return await serve(partial(make_bot, there, listener=shown_in(loopback)), loopback.token, settings.port)
-
-
-def _check_stores(settings: Settings) -> None:
-    """Raises SettingError and what check_stores() raises."""
-    try:
-        check_stores(*where(settings))
-    except ValueError as error:
-        raise SettingError(f"{error}.") from None
-
-
-def _warn_of(settings: Settings) -> None:
-    if settings.model == DEMO:
-        log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
 
 
 if __name__ == "__main__":

@@ -96,7 +96,13 @@ async def _keep_connected(
             log.error("giving_up", why=health.problem())
             return 1
         if ending is Ending.CONTENT_REFUSED and intents.message_content:
-            intents = _without_content()
+            log.warning(
+                "message_content_refused",
+                meaning="the bot sees only messages that mention it or reply to it, and cannot follow a conversation",
+                remedy="switch on MESSAGE CONTENT INTENT for the bot in Discord's developer portal, and restart",
+            )
+            intents = discord.Intents(**dict(INTENTS))
+            intents.message_content = False
         elif ending is Ending.UNREACHABLE:
             seconds = min(backoff.delay(), MAX_RETRY_SECONDS)
             log.warning("discord_unreachable", server=discord.http.Route.BASE, retry_in_s=round(seconds, 1))
@@ -136,17 +142,6 @@ def _exit_at_once() -> None:
     """For a loop that stands still: nothing that needs the loop can be done any more."""
     log.critical("event_loop_stuck")
     os._exit(1)
-
-
-def _without_content() -> discord.Intents:
-    log.warning(
-        "message_content_refused",
-        meaning="the bot sees only messages that mention it or reply to it, and cannot follow a conversation",
-        remedy="switch on MESSAGE CONTENT INTENT for the bot in Discord's developer portal, and restart",
-    )
-    intents = discord.Intents(**dict(INTENTS))
-    intents.message_content = False
-    return intents
 
 
 @asynccontextmanager

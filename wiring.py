@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import discord
 import structlog
@@ -16,11 +17,11 @@ from discord import app_commands
 from agents.coordinator import Candidate, Picker
 from agents.general import OWN_TOOLS, GeneralAgent
 from agents.judge import ModelAnswerable, ModelJudge
-from agents.mcp_file import McpError, McpServer, load_mcp
+from agents.mcp_file import McpError, load_mcp
 from agents.mcp_servers import McpTools
 from agents.models import DEMO, build_model
 from agents.rewriter import ModelRewriter
-from agents.roster import AgentEntry, RosterError, load_roster
+from agents.roster import RosterError, load_roster
 from agents.searching import search_tool
 from agents.server_state import server_state
 from agents.team import Team
@@ -95,6 +96,8 @@ from turns.turn_queue import TurnQueue
 from web.health import Health
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
 OFFERS, LIMITS = "initiative", "limits"
@@ -208,8 +211,8 @@ class Parts:
         coordinator, rewriter = settings.coordinator_model, settings.rewrite_model
         coordinator_model = build_model("COORDINATOR_MODEL", coordinator) if coordinator else self._judge_model
         rewrite_model = build_model("REWRITE_MODEL", rewriter) if rewriter else None
-        self.rewriter = ModelRewriter(rewrite_model, spend=budget.spend) if rewrite_model else None
-        roster = _roster(settings)
+        self._rewriter = ModelRewriter(rewrite_model, spend=budget.spend) if rewrite_model else None
+        roster = _loaded(load_roster, settings.agents)
         remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
         picker = Picker(
             [Candidate(entry.name, entry.about) for entry in roster],
@@ -219,7 +222,7 @@ class Parts:
         )
         actions = DiscordActions(self._client, self.consent.tellable, self._clock)
         own = [*own_tools(actions, self._clock), search_tool(self.snapshots.search.find, actions.can_read)]
-        self.mcp = McpTools(_mcp_servers(settings), taken={tool.name for tool in (*OWN_TOOLS, *own)})
+        self.mcp = McpTools(_loaded(load_mcp, settings.mcp_config), taken={tool.name for tool in (*OWN_TOOLS, *own)})
         general = GeneralAgent(
             self._model,
             instructions=settings.instructions,
@@ -246,7 +249,7 @@ class Parts:
             self.proactive_offers,
         )
         preparing = Preparing(
-            ChannelHistory(self._client, self.reader, self.consent), self.states, self.budget, self.rewriter
+            ChannelHistory(self._client, self.reader, self.consent), self.states, self.budget, self._rewriter
         )
         self.turns = TurnQueue(
             conversations=self.conversations,
@@ -415,23 +418,11 @@ def build_followup(settings: Settings) -> FollowupTier:
         return FollowupRules(settings.followup_window_seconds)
 
 
-def _roster(settings: Settings) -> tuple[AgentEntry, ...]:
-    """The remote agents. Raises SettingError."""
-    if settings.agents is None:
-        return ()
+def _loaded(load: Callable[[Path, Mapping[str, str]], tuple[T, ...]], path: Path | None) -> tuple[T, ...]:
+    """The remote agents, or the servers that lend the general agent tools. Raises SettingError."""
     try:
-        return load_roster(settings.agents, os.environ)
-    except RosterError as error:
-        raise SettingError(str(error)) from None
-
-
-def _mcp_servers(settings: Settings) -> tuple[McpServer, ...]:
-    """The servers that lend the general agent tools. Raises SettingError."""
-    if settings.mcp_config is None:
-        return ()
-    try:
-        return load_mcp(settings.mcp_config, os.environ)
-    except McpError as error:
+        return load(path, os.environ) if path else ()
+    except (RosterError, McpError) as error:
         raise SettingError(str(error)) from None
 
 

@@ -1,6 +1,4 @@
-"""One answer in the making: a queue per channel, taken together, cancelled, drained.
-
-Each channel with something to answer has a queue, which makes one turn at a time: it takes all questions that wait,
+"""Each channel with something to answer has a queue, which makes one turn at a time: it takes all questions that wait,
 has the agent answer them together, and sees to it that they end in exactly one visible outcome.
 """
 
@@ -33,8 +31,6 @@ from understanding.stopping import Stop, read_stop
 log = structlog.get_logger()
 
 FAREWELL_SECONDS = 4.0
-# What Discord could not be told now may be told after a restart.
-UNDELIVERED = f"undelivered_{Problem.UNREACHABLE}"
 
 
 @dataclass(slots=True)
@@ -87,23 +83,18 @@ class TurnQueue:
         self._queue(question.channel_id).waiting.append(question)
 
     def resume(self, channel_id: int, turn: Turn | None, waiting: Sequence[Question]) -> None:
-        """Goes on where an earlier process ended: with its turn, and with the questions that waited behind it.
-
-        They are among the pending ones already.
-        """
+        """Goes on with an earlier process' turn, and the questions behind it; all are among the pending ones."""
         queue = self._queue(channel_id)
         queue.resumed = turn
         queue.waiting[:0] = waiting
 
     def _queue(self, channel_id: int) -> _ChannelQueue:
-        queue = self._queues.get(channel_id)
-        if queue is None:
+        if channel_id not in self._queues:
             queue = self._queues[channel_id] = _ChannelQueue()
             queue.task = asyncio.create_task(self._run(channel_id, queue))
-        return queue
+        return self._queues[channel_id]
 
     def is_busy(self, channel_id: int) -> bool:
-        """Whether a turn is made there, or waits."""
         return channel_id in self._queues
 
     def overheard(self, channel_id: int, message_id: int, content: str, reply_to: int | None = None) -> None:
@@ -137,20 +128,18 @@ class TurnQueue:
         """
         if not (heard_out or self.is_busy(channel_id)):
             return None
-        name, me = self._discord.bot()
-        conversation = self._conversations.get(channel_id)
-        if addresses_others(message, me) or (conversation and names_others(message, conversation, me)):
-            return None
-        if (stop := read_stop(message.content, message.calls_bot or name)) is None:
+        (name, me), conversation = self._discord.bot(), self._conversations.get(channel_id)
+        stop = read_stop(message.content, message.calls_bot or name)
+        is_for_others = addresses_others(message, me) or (conversation and names_others(message, conversation, me))
+        if stop is None or is_for_others:
             return None
         queue = self._queues.get(channel_id) or _ChannelQueue()
-        ends_all = manages and stop is Stop.KEEP_OUT
         is_unprompted = queue.turn is not None and queue.turn.is_unprompted
-        ends_unprompted = is_unprompted and stop is Stop.KEEP_OUT
 
         def is_unwanted(question: Question) -> bool:
             is_own = question.message.author_id == message.author_id
-            return is_own or ends_all or (ends_unprompted and question.is_unprompted)
+            may_end = manages or (is_unprompted and question.is_unprompted)
+            return is_own or (stop is Stop.KEEP_OUT and may_end)
 
         running = list(filter(is_unwanted, queue.turn.questions)) if queue.turn else []
         ended = running if queue.turn and queue.turn.stop(running) else []
@@ -180,8 +169,8 @@ class TurnQueue:
             for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
                 for place, question in enumerate(questions):
                     if question.message.message_id == message.message_id:
-                        questions[place] = called = replace(question, decision=EXPLICIT)
-                        self.pending.revised(called)
+                        questions[place] = replace(question, decision=EXPLICIT)
+                        self.pending.revised(questions[place])
         if queue.turn:
             queue.turn.ask_anew(message.message_id)
 
@@ -278,17 +267,11 @@ class TurnQueue:
         self._records.ended(turn.questions, silence)
         for record in () if turn.is_tainted else post.standing:
             self._records.said(newest, record)
-        if ended != UNDELIVERED:
+        if ended != f"undelivered_{Problem.UNREACHABLE}":  # which Discord may be told after a restart
             self.pending.done(newest.channel_id)
-        log.info(
-            "turn_ended",
-            guild=newest.guild_id,
-            channel=newest.channel_id,
-            message=newest.message.message_id,
-            outcome=ended,
-            tokens=tokens,
-            elapsed_ms=round(1000 * (asyncio.get_running_loop().time() - started)),
-        )
+        where = {"guild": newest.guild_id, "channel": newest.channel_id, "message": newest.message.message_id}
+        elapsed = asyncio.get_running_loop().time() - started
+        log.info("turn_ended", **where, outcome=ended, tokens=tokens, elapsed_ms=round(1000 * elapsed))
 
     def _open(self, question: Question, questions: Sequence[Question], turn: Turn | None = None) -> StreamedReply:
         def record(message: MessageRecord) -> None:
@@ -341,8 +324,7 @@ class TurnQueue:
                 raise
             return turn.cancel
         except Exception:
-            newest = turn.questions[-1]
-            log.exception("turn_failed", channel=newest.channel_id, message=newest.message.message_id)
+            log.exception("turn_failed", channel=turn.newest.channel_id, message=turn.newest.message.message_id)
             return Failure(FailureKind.INTERNAL, "An error of ours ended the turn.", turn.text)
 
     def _account(self, turn: Turn, outcome: Outcome | Cancel | None) -> int:

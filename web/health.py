@@ -87,12 +87,10 @@ async def start_http(health: Health, port: int) -> web.AppRunner:
     app.router.add_get("/healthz", healthz)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.SockSite(runner, _listen_everywhere(port)).start()
+    # One socket for IPv4 and IPv6, so that any free port is one port.
+    dual = socket.has_dualstack_ipv6()
+    listening = socket.create_server(
+        ("", port), family=socket.AF_INET6 if dual else socket.AF_INET, dualstack_ipv6=dual
+    )
+    await web.SockSite(runner, listening).start()
     return runner
-
-
-def _listen_everywhere(port: int) -> socket.socket:
-    """One socket for IPv4 and IPv6, so that any free port is one port."""
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-    return socket.create_server(("", port))
