@@ -63,10 +63,6 @@ async def test_it_takes_the_model_at_the_eagerness_that_is_set(eagerness: Eagern
     assert tier.eagerness is eagerness
 
 
-def test_it_is_balanced_unless_told_otherwise() -> None:
-    assert Eagerness(Settings().followup_eagerness) is Eagerness.BALANCED
-
-
 async def test_of_many_bots_of_one_service_only_the_first_reads_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -225,6 +225,8 @@ async def test_whoever_asks_too_much_is_told_once() -> None:
 
 async def test_what_comes_while_it_shuts_down_is_left_to_the_next_process() -> None:
     stage = Stage()
+    await stage.hear(HELLO)
     stage.gate.is_shutting_down = True
-    assert (await stage.hear(HELLO)).reason is Reason.SHUTTING_DOWN
-    assert not stage.transcript
+    assert (await stage.hear("<@1> and now?")).reason is Reason.SHUTTING_DOWN
+    assert stage.transcript == [HELLO]
+    await stage.idle()

@@ -30,8 +30,7 @@ async def bench() -> Bench:
 
 
 async def test_a_question_is_answered_with_a_reply_and_remembered(bench: Bench) -> None:
-    question = bench.ask()
-    await bench.idle()
+    question = await bench.answered()
     (call,) = bench.wire.calls
     assert (call.kind, call.text, call.reply_to) == ("send", "the answer", question.message_id)
     assert answers(bench.history()) == ["the answer"]
@@ -40,11 +39,9 @@ async def test_a_question_is_answered_with_a_reply_and_remembered(bench: Bench) 
 
 async def test_the_agent_is_given_history_transcript_place_and_time(bench: Bench) -> None:
     overheard = bench.say(BEN, "tea is fine")
-    first = bench.ask(text="one")
-    await bench.idle()
+    first = await bench.answered(text="one")
     bench.clock.advance(30)
-    second = bench.ask(text="two")
-    await bench.idle()
+    second = await bench.answered(text="two")
     one, two = bench.agent.requests
     assert (one.history, one.transcript, one.questions) == ([], [overheard, first], [first])
     assert answers(list(two.history)) == ["the answer"]
@@ -63,18 +60,14 @@ async def test_the_answer_streams_into_the_channel(bench: Bench) -> None:
 
 
 async def test_questions_that_come_meanwhile_are_taken_together_by_the_next_turn(bench: Bench) -> None:
-    gate = asyncio.Event()
-    bench.script(Script(gate=gate))
-    bench.ask(text="one")
-    await until(lambda: bench.agent.requests)
+    gate = await running(bench)
     bench.ask(ANNA, "two")
     last = bench.ask(BEN, "three")
     gate.set()
     await bench.idle()
     assert asked(bench) == [["one"], ["two", "three"]]
     assert [call.reply_to for call in bench.wire.calls][-1] == last.message_id
-    conversation = bench.conversations.get(CHANNEL)
-    assert conversation
+    conversation = bench.conversation
     assert conversation.messages[-1].addressees == {ANNA, BEN}
 
 
@@ -89,10 +82,7 @@ async def test_channels_do_not_wait_for_each_other(bench: Bench) -> None:
 
 
 async def test_a_queue_lives_no_longer_than_its_turns_and_keeps_the_conversation_open(bench: Bench) -> None:
-    gate = asyncio.Event()
-    bench.script(Script(gate=gate))
-    bench.ask()
-    await until(lambda: bench.agent.requests)
+    gate = await running(bench)
     bench.clock.advance(600)
     assert bench.conversations.sweep() == 0
     gate.set()
@@ -117,10 +107,8 @@ async def test_a_thousand_channels_later_no_queue_is_left(bench: Bench) -> None:
 
 async def test_at_the_start_the_model_is_told_what_was_said_before(bench: Bench) -> None:
     bench.before = [said(BEN, "earlier", message_id=5)]
-    question = bench.ask(starts=True)
-    await bench.idle()
-    bench.ask()
-    await bench.idle()
+    question = await bench.answered(starts=True)
+    await bench.answered()
     assert bench.recalled == [question.message_id]
     assert bench.agent.requests[0].transcript == [*bench.before, question]
 
@@ -128,8 +116,7 @@ async def test_at_the_start_the_model_is_told_what_was_said_before(bench: Bench)
 @pytest.mark.parametrize(("seconds", "recalled"), [(1.4, True), (1.6, False)])
 async def test_the_history_is_waited_for_one_and_a_half_seconds(bench: Bench, seconds: float, recalled: bool) -> None:
     bench.before, bench.history_takes = [said(BEN, "earlier", message_id=5)], seconds
-    bench.ask(starts=True)
-    await bench.idle()
+    await bench.answered(starts=True)
     assert len(bench.agent.requests[0].transcript) == (2 if recalled else 1)
     assert bench.wire.texts == ["the answer"]
 
@@ -146,32 +133,12 @@ async def test_who_asked_can_stop_the_answer_and_what_stood_stays_and_is_remembe
     assert bench.spent == [INTERRUPTED_TOKENS]
 
 
-async def test_stopped_before_the_first_word_it_says_so(bench: Bench) -> None:
-    await running(bench)
-    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
-    await bench.idle()
-    assert bench.wire.texts == [STOPPED]
-    assert bench.history() == []
-    assert bench.spent == [INTERRUPTED_TOKENS]
-
-
 async def test_a_stranger_cannot_stop_it(bench: Bench) -> None:
     gate = await running(bench)
     assert not bench.turns.stop(said(BEN, "stop"), CHANNEL)
     gate.set()
     await bench.idle()
     assert bench.wire.texts == ["the answer"]
-
-
-async def test_stopping_what_waits_leaves_the_running_answer_of_another(bench: Bench) -> None:
-    gate = await running(bench)
-    bench.ask(BEN, "two")
-    assert bench.turns.stop(said(BEN, "never mind"), CHANNEL)
-    gate.set()
-    await bench.idle()
-    await until(lambda: len(bench.wire.texts) == 2)
-    assert asked(bench) == [["one"]]
-    assert sorted(bench.wire.texts) == [STOPPED, "the answer"]
 
 
 async def test_stop_takes_ones_waiting_questions_along_and_nobody_elses(bench: Bench) -> None:
@@ -191,11 +158,9 @@ async def test_whose_part_in_a_turn_ends_before_its_first_word_is_told_nothing_o
     bench.script(Script(gate=asyncio.Event()))
     gate.set()
     await until(lambda: len(bench.agent.requests) == 2)
-    stopped = bench.turns.stop(said(ANNA, "never mind"), CHANNEL)
-    assert stopped
+    assert (stopped := bench.turns.stop(said(ANNA, "never mind"), CHANNEL))
     assert [question.message.content for question in stopped.silently] == ["three"]
-    stopped = bench.turns.stop(said(BEN, "never mind"), CHANNEL)
-    assert stopped
+    assert (stopped := bench.turns.stop(said(BEN, "never mind"), CHANNEL))
     assert not stopped.silently
     await bench.idle()
     assert bench.wire.texts == ["the answer", STOPPED]
@@ -220,8 +185,7 @@ async def test_whoever_manages_messages_ends_all_that_runs_and_waits(bench: Benc
     bench.ask(ANNA, "two")
     bench.ask(BEN, "three")
     bench.ask(BEN, "four")
-    stopped = bench.turns.stop(said(CLEO, "that's enough"), CHANNEL, manages=True)
-    assert stopped
+    assert (stopped := bench.turns.stop(said(CLEO, "that's enough"), CHANNEL, manages=True))
     assert (stopped.tells_off, stopped.in_words(CLEO)) == (True, "I ended the answers to Anna and Ben")
     assert [question.message.content for question in stopped.silently] == ["two", "three"]
     await bench.idle()
@@ -255,8 +219,7 @@ async def test_anybody_ends_what_nobody_had_asked_for_and_nothing_is_said(bench:
     bench.turns.submit(replace(bench.question(bench.say(ANNA, "two")), decision=FOLLOWUP))
     bench.ask(ANNA, "three")
     assert not bench.turns.stop(said(BEN, "never mind"), CHANNEL)
-    stopped = bench.turns.stop(said(BEN, "stop"), CHANNEL)
-    assert stopped
+    assert (stopped := bench.turns.stop(said(BEN, "stop"), CHANNEL))
     assert (stopped.is_unprompted, stopped.in_words(BEN)) == (True, "I ended the answer to Anna")
     await bench.idle()
     assert asked(bench) == [["one"], ["three"]]

@@ -32,8 +32,7 @@ async def bench() -> Bench:
 async def test_who_is_named_is_told_the_questions_and_nothing_else(bench: Bench) -> None:
     bench.say(BEN, "my salary is a secret")
     bench.docs.scripts.append(Script("page 12", state=STATE))
-    question = bench.ask(text="docs: where does it stand?")
-    await bench.idle()
+    question = await bench.answered(text="docs: where does it stand?")
     (request,) = bench.docs.requests
     assert (list(request.history), list(request.transcript), request.questions) == ([], [], [question])
     assert request.state is None
@@ -45,22 +44,17 @@ async def test_who_is_named_is_told_the_questions_and_nothing_else(bench: Bench)
 async def test_what_it_needs_back_it_gets_back(bench: Bench) -> None:
     for state in (STATE, LATER):
         bench.docs.scripts.append(Script(state=state))
-        bench.ask(text="docs: and now?")
-        await bench.idle()
-    bench.ask(text="docs: and then?")
-    await bench.idle()
+        await bench.answered(text="docs: and now?")
+    await bench.answered(text="docs: and then?")
     assert [request.state for request in bench.docs.requests] == [None, STATE, LATER]
 
 
 async def test_the_general_agent_never_hears_of_it(bench: Bench) -> None:
-    bench.ask(text="one")
-    await bench.idle()
+    await bench.answered(text="one")
     bench.docs.scripts.append(Script("page 12", state=STATE))
-    bench.ask(text="docs: where does it stand?")
-    await bench.idle()
+    await bench.answered(text="docs: where does it stand?")
     overheard = bench.say(BEN, "tea is fine")
-    last = bench.ask(text="ask yourself what Ben drinks")
-    await bench.idle()
+    last = await bench.answered(text="ask yourself what Ben drinks")
     _, request = bench.agent.requests
     assert list(request.transcript) == [overheard, last]
     assert answers(list(request.history)) == ["the answer"]
@@ -70,16 +64,14 @@ async def test_the_general_agent_never_hears_of_it(bench: Bench) -> None:
 async def test_each_is_told_what_people_mentioned_up_to_the_question_whoever_they_talked_to(bench: Bench) -> None:
     bench.answering._team._shares = True
     bench.say(BEN, "tea is fine")
-    asked = bench.ask(text="docs: and what does Ben drink in Paris?")
-    await bench.idle()
+    asked = await bench.answered(text="docs: and what does Ben drink in Paris?")
     bench.ask(text="ask yourself where he is")
     bench.say(BEN, "in Rome")
     await bench.idle()
     both = {"last_mentioned_user": "Ben", "last_mentioned_location": "Paris"}
     assert [request.shared for request in (*bench.docs.requests, *bench.agent.requests)] == [both, both]
     bench.conversations.forget_messages(CHANNEL, [asked.message_id])
-    bench.ask(text="docs: and now?")
-    await bench.idle()
+    await bench.answered(text="docs: and now?")
     assert bench.docs.requests[-1].shared == {"last_mentioned_location": "Rome"}
 
 
@@ -90,28 +82,16 @@ async def test_nothing_of_a_private_question_is_told_to_another(bench: Bench) ->
     bench.turns.submit(replace(bench.question(asked), is_private=True))
     await bench.idle()
     assert bench.agent.requests[-1].questions == [asked]
-    bench.ask(BEN, text="docs: and now?")
-    await bench.idle()
+    await bench.answered(BEN, text="docs: and now?")
     assert [request.shared for request in (*bench.agent.requests, *bench.docs.requests)] == [{}, {}]
-
-
-async def test_unless_it_is_switched_on_nobody_is_told_anything(bench: Bench) -> None:
-    bench.say(BEN, "tea is fine")
-    bench.ask(text="docs: and what does Ben drink in Paris?")
-    await bench.idle()
-    bench.ask(text="ask yourself where he is")
-    await bench.idle()
-    assert [request.shared for request in (*bench.docs.requests, *bench.agent.requests)] == [{}, {}]
 
 
 @pytest.mark.parametrize("kind", REMOTE_SENTENCES)
 async def test_one_that_fails_keeps_its_conversation(bench: Bench, kind: FailureKind) -> None:
     bench.docs.scripts.append(Script(failure=kind, state=STATE))
-    bench.ask(text="docs: where does it stand?")
-    await bench.idle()
+    await bench.answered(text="docs: where does it stand?")
     assert bench.wire.texts == [f"I asked the agent docs. {REMOTE_SENTENCES[kind]}"]
-    bench.ask(text="docs: and now?")
-    await bench.idle()
+    await bench.answered(text="docs: and now?")
     assert bench.docs.requests[-1].state == STATE
 
 
@@ -123,39 +103,27 @@ async def test_one_that_is_stopped_keeps_its_conversation(bench: Bench) -> None:
     bench.turns.stop(bench.say(ANNA, "stop"), CHANNEL)
     await bench.idle()
     assert bench.wire.texts == [f"page\n\n-# {STOPPED}"]
-    bench.ask(text="docs: and now?")
-    await bench.idle()
+    await bench.answered(text="docs: and now?")
     assert bench.docs.requests[-1].state == STATE
 
 
 async def test_who_gave_the_last_answer_goes_on_and_a_reply_is_for_whom_it_replies_to(bench: Bench) -> None:
-    bench.ask(text="docs: where does it stand?")
-    await bench.idle()
-    bench.ask(text="and why there?")
-    await bench.idle()
+    await bench.answered(text="docs: where does it stand?")
+    await bench.answered(text="and why there?")
     assert [choice for _, choice in bench.picked] == [Choice("docs", Why.NAMED), Choice("docs", Why.LAST_ANSWERED)]
-    bench.ask(BEN, text="hello")
-    await bench.idle()
+    await bench.answered(BEN, text="hello")
     assert bench.picked[-1][1] == Choice(GENERAL, Why.UNSURE)
 
 
-async def test_what_was_deleted_is_not_gone_on_with(bench: Bench) -> None:
+@pytest.mark.parametrize("by_author", [True, False])
+async def test_what_was_deleted_or_forgotten_is_not_gone_on_with(bench: Bench, by_author: bool) -> None:
     bench.docs.scripts.append(Script(state=STATE))
-    question = bench.ask(text="docs: my salary is a secret, is it?")
-    await bench.idle()
-    bench.conversations.forget_messages(CHANNEL, [question.message_id])
-    bench.ask(text="docs: and now?")
-    await bench.idle()
-    assert bench.docs.requests[-1].state is None
-
-
-async def test_whoever_is_forgotten_is_not_gone_on_with(bench: Bench) -> None:
-    bench.docs.scripts.append(Script(state=STATE))
-    bench.ask(text="docs: my salary is a secret, is it?")
-    await bench.idle()
-    bench.conversations.forget_author(CHANNEL, ANNA)
-    bench.ask(BEN, text="docs: and now?")
-    await bench.idle()
+    question = await bench.answered(text="docs: my salary is a secret, is it?")
+    if by_author:
+        bench.conversations.forget_author(CHANNEL, ANNA)
+    else:
+        bench.conversations.forget_messages(CHANNEL, [question.message_id])
+    await bench.answered(BEN, text="docs: and now?")
     assert bench.docs.requests[-1].state is None
 
 
@@ -168,8 +136,7 @@ async def test_a_restart_knows_who_had_answered(bench: Bench) -> None:
     await bench.idle()
     assert bench.wire.texts == ["page 12"]
     assert not bench.docs.requests
-    bench.ask(text="docs: and now?")
-    await bench.idle()
+    await bench.answered(text="docs: and now?")
     assert bench.docs.requests[-1].state == STATE
 
 

@@ -199,25 +199,18 @@ async def test_the_newest_is_decided_with_the_others_as_one_utterance() -> None:
     assert room.conversation.participants == {ANNA, BEN}
 
 
-async def test_a_mention_in_any_of_them_counts_for_all() -> None:
-    room = Room()
-    await room.say(ANNA, "find me a train")
-    await room.say(ANNA, "to Lisbon <@1>")
-    assert await room.over() == [(1.25, ["find me a train", "to Lisbon <@1>"], Reason.EXPLICIT_TRIGGER)]
-
-
-async def test_a_call_by_name_in_any_of_them_counts_for_all() -> None:
-    room = Room(FixedTier(score=0.1))
-    await room.say(ANNA, "hey Parley", calls_bot="Parley")
-    await room.say(ANNA, "find me a train")
-    assert await room.over() == [(1.25, ["hey Parley", "find me a train"], Reason.EXPLICIT_TRIGGER)]
-
-
-async def test_a_reply_to_the_bot_in_any_of_them_counts_for_all() -> None:
-    room = Room(FixedTier(score=0.1))
-    await room.say(ANNA, "find another one", reply_to_id=5, reply_to_author_id=BOT)
-    await room.say(ANNA, "a later one")
-    assert await room.over() == [(1.25, ["find another one", "a later one"], Reason.EXPLICIT_TRIGGER)]
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [("<@1>", {}), ("hey Parley", {"calls_bot": "Parley"}), ("one", {"reply_to_id": 5, "reply_to_author_id": BOT})],
+)
+async def test_a_mention_name_or_reply_in_any_of_them_counts_for_all(text: str, more: dict[str, Any]) -> None:
+    for score, words in ((0.1, [(text, more), ("find me a train", {})]), (0.9, [("find a train", {}), (text, more)])):
+        room = Room(FixedTier(score))
+        for each, how in words:
+            await room.say(ANNA, each, **how)
+        assert [(said, reason) for _, said, reason in await room.over()] == [
+            ([each for each, _ in words], Reason.EXPLICIT_TRIGGER)
+        ]
 
 
 @pytest.mark.parametrize("to_ben", ["Ben, what do you think", f"<@{BEN}>"])

@@ -50,8 +50,7 @@ async def test_a_decline_leaves_nothing_but_its_cost_and_its_reason(bench: Bench
     assert why.startswith("they talk ?to Ben!")
     assert (bench.wire.calls, bench.wire.typing, bench.spent, bench.history()) == ([], 0, [10], [])
     assert bench.pending.of(CHANNEL) == Unfinished()
-    second = bench.ask()
-    await bench.idle()
+    second = await bench.answered()
     assert bench.agent.requests[-1].transcript == [first, second]
 
 
@@ -60,8 +59,7 @@ async def test_declines_are_counted_until_the_bot_speaks(bench: Bench) -> None:
     for author in (ANNA, BEN):
         doubtful(bench, author)
         await bench.idle()
-    conversation = bench.conversations.get(CHANNEL)
-    assert conversation
+    conversation = bench.conversation
     assert (conversation.declines.in_a_row, set(conversation.declines.at)) == (2, {ANNA, BEN})
     doubtful(bench, BEN)
     await bench.idle()
@@ -87,8 +85,7 @@ async def test_a_failure_is_told_to_nobody_who_did_not_call(bench: Bench, kind: 
 
 
 async def test_where_the_conversation_has_grown_too_long_it_starts_afresh_silently(bench: Bench) -> None:
-    bench.ask()
-    await bench.idle()
+    await bench.answered()
     bench.script(Script(failure=FailureKind.TOO_LONG))
     doubtful(bench)
     await bench.idle()
@@ -116,8 +113,7 @@ async def test_a_stop_before_the_first_word_is_answered_by_silence(bench: Bench)
     await until(lambda: bench.agent.requests)
     doubtful(bench)
     assert not bench.turns.stop(said(BEN, "stop"), CHANNEL)  # who cannot know that the agent is asked
-    stopped = bench.turns.stop(said(ANNA, "stop"), CHANNEL)
-    assert stopped
+    assert (stopped := bench.turns.stop(said(ANNA, "stop"), CHANNEL))
     assert not stopped.is_unprompted
     await bench.idle()
     assert silences(bench) == [(first.message_id, Reason.STOP, "")]

@@ -35,8 +35,7 @@ def test_every_failure_has_its_sentence_but_a_mini_apps_which_brings_its_own() -
 async def test_each_failure_costs_one_short_sentence(bench: Bench, kind: FailureKind) -> None:
     bench.script(Script(failure=kind))
     with capture_logs() as logs:
-        bench.ask()
-        await bench.idle()
+        await bench.answered()
     assert bench.wire.texts == [SENTENCES[kind]]
     assert len(SENTENCES[kind]) < 100
     assert bench.spent == [10]
@@ -45,42 +44,23 @@ async def test_each_failure_costs_one_short_sentence(bench: Bench, kind: Failure
     assert [(entry["kind"], entry["detail"]) for entry in failed] == [(kind, "the script says so")]
 
 
-async def test_a_failure_midway_is_noted_under_what_was_said(bench: Bench) -> None:
-    bench.script(Script(first="The beginning", failure=FailureKind.LATE))
-    bench.ask()
-    await bench.idle()
-    assert bench.wire.texts == [f"The beginning\n\n-# {SENTENCES[FailureKind.LATE]}"]
-
-
-async def test_a_conversation_too_long_for_the_model_starts_afresh(bench: Bench) -> None:
-    bench.script(Script(), Script(failure=FailureKind.TOO_LONG))
-    for _ in range(2):
-        bench.ask()
-        await bench.idle()
-    assert bench.history() == []
-
-
 async def test_another_failure_leaves_the_history_as_it_was(bench: Bench) -> None:
     bench.script(Script("yes"), Script(failure=FailureKind.BUSY))
     for _ in range(2):
-        bench.ask()
-        await bench.idle()
+        await bench.answered()
     assert answers(bench.history()) == ["yes"]
 
 
 async def test_a_bug_in_the_agent_costs_one_sentence_and_not_the_queue(bench: Bench) -> None:
     bench.script(Script(first="So", error=ZeroDivisionError("a bug")))
-    bench.ask()
-    await bench.idle()
-    bench.ask()
-    await bench.idle()
+    await bench.answered()
+    await bench.answered()
     assert bench.wire.texts == [f"So\n\n-# {SENTENCES[FailureKind.INTERNAL]}", "the answer"]
 
 
 async def test_an_answer_that_was_cut_says_so(bench: Bench) -> None:
     bench.script(Script("So much", was_cut=True))
-    bench.ask()
-    await bench.idle()
+    await bench.answered()
     assert bench.wire.texts == [f"So much\n\n-# {CUT}"]
     assert answers(bench.history()) == ["So much"]
 
@@ -91,8 +71,7 @@ async def test_an_answer_that_was_cut_says_so(bench: Bench) -> None:
 async def test_where_it_may_not_write_a_reaction_says_so_and_the_model_is_stopped(bench: Bench) -> None:
     bench.wire.problems["send"].append(Problem.FORBIDDEN)
     bench.script(Script(first="Hello", gate=asyncio.Event()))
-    question = bench.ask()
-    await bench.idle()
+    question = await bench.answered()
     reaction = bench.wire.calls[-1]
     assert (reaction.kind, reaction.message_id, reaction.text) == ("react", question.message_id, NOT_ALLOWED)
     assert bench.spent == [INTERRUPTED_TOKENS]
@@ -101,8 +80,7 @@ async def test_where_it_may_not_write_a_reaction_says_so_and_the_model_is_stoppe
 
 async def test_an_answer_that_discord_rejects_is_reported_in_the_channel(bench: Bench) -> None:
     bench.wire.problems["send"].append(Problem.REJECTED)
-    question = bench.ask()
-    await bench.idle()
+    question = await bench.answered()
     report = bench.wire.calls[-1]
     assert (report.text, report.reply_to) == (UNPOSTABLE, question.message_id)
     assert bench.wire.texts == [UNPOSTABLE]
@@ -112,11 +90,9 @@ async def test_an_answer_that_discord_rejects_is_reported_in_the_channel(bench: 
 async def test_a_report_that_fails_too_is_logged_and_the_queue_goes_on(bench: Bench) -> None:
     bench.wire.problems["send"].extend([Problem.REJECTED, Problem.UNREACHABLE])
     with capture_logs() as logs:
-        bench.ask()
-        await bench.idle()
+        await bench.answered()
     assert {"post_failed", "report_failed"} <= {entry["event"] for entry in logs}
-    bench.ask()
-    await bench.idle()
+    await bench.answered()
     assert bench.wire.texts == ["the answer"]
 
 
@@ -124,8 +100,7 @@ async def test_each_turn_is_logged_once_with_its_outcome_and_tokens(bench: Bench
     bench.script(Script(), Script(failure=FailureKind.BUSY))
     with capture_logs() as logs:
         for _ in range(2):
-            bench.ask()
-            await bench.idle()
+            await bench.answered()
         await running(bench)
         bench.turns.stop(said(ANNA, "stop"), CHANNEL)
         await bench.idle()
@@ -178,8 +153,3 @@ async def test_draining_waits_for_notices_too(bench: Bench) -> None:
     bench.turns.announce(Question(said(ANNA), GUILD, CHANNEL, Place("", "", "")), "Enough.")
     await bench.turns.drain(25)
     assert bench.wire.texts == ["Enough."]
-
-
-async def test_draining_nothing_takes_no_time(bench: Bench) -> None:
-    await bench.turns.drain(25)
-    assert asyncio.get_running_loop().time() == 0

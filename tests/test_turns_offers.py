@@ -63,9 +63,7 @@ class Fixture:
         record_offer(bench.conversations, self, self.decisions, bench.around, CHANNEL, offer, posted)
 
     def messages(self) -> list[int]:
-        conversation = self.bench.conversations.get(CHANNEL)
-        assert conversation
-        return [message.message_id for message in conversation.messages]
+        return [message.message_id for message in self.bench.conversation.messages]
 
     def yes(self, card_id: int | None = None) -> Question:
         return Question(said(ANNA, "yes please"), GUILD, CHANNEL, PLACE, card_id=card_id)
@@ -113,8 +111,7 @@ def test_it_stands_as_the_bots_unasked_words_to_one_person(fixture: Fixture) -> 
     assert record.addressees == {ANNA}
     assert not record.mentions
     assert record.reply_to_id is None
-    conversation = fixture.bench.conversations.get(CHANNEL)
-    assert conversation
+    conversation = fixture.bench.conversation
     assert record.message_id not in conversation.own, "the model did not say it"
 
 

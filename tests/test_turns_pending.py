@@ -15,7 +15,7 @@ from llm_history import History
 from state.optout import UNREAD
 from tests.support.clock import NOON
 from tests.support.fake_agent import Script
-from tests.support.people import ANNA, BEN, CHANNEL, said
+from tests.support.people import ANNA, BEN, CHANNEL, replied, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import until
 from turns.pending_turns import NOTHING, TAKEN_BACK, Begun, PendingTurns, Unfinished, read_unfinished
@@ -55,8 +55,7 @@ async def test_a_question_is_kept_from_its_acceptance_to_its_last_part(bench: Be
 async def test_what_was_posted_is_kept_too(bench: Bench) -> None:
     gate = await running(bench, first="Hello")
     await until(lambda: bench.wire.texts == ["Hello"])
-    turn = bench.pending.of(CHANNEL).turn
-    assert turn
+    assert (turn := bench.pending.of(CHANNEL).turn)
     assert turn.posted == tuple(bench.wire.standing)
     gate.set()
     await bench.idle()
@@ -81,10 +80,9 @@ async def test_what_a_turn_came_to_follows_where_words_are_taken_back(bench: Ben
     bench.pending.ready(CHANNEL, Ready("Hello there", "a-prompt", before))
     assert bench.pending.follow(lambda _channel_id, history: history) == []
     assert bench.pending.follow(lambda _channel_id, _history: now) == [CHANNEL]
-    turn = stored(bench.pending).turn
-    assert turn
-    assert turn.ready
-    assert (turn.ready.text, turn.ready.history) == ("Hello there", now)
+    assert (turn := stored(bench.pending).turn)
+    assert (ready := turn.ready)
+    assert (ready.text, ready.history) == ("Hello there", now)
     gate.set()
     await bench.idle()
 
@@ -93,10 +91,9 @@ async def test_what_cannot_be_read_beside_what_a_turn_came_to_goes_alone(bench: 
     gate = await running(bench)
     answer = ModelResponse(parts=[TextPart("Hello")], metadata={"words_of": 5})
     bench.pending.ready(CHANNEL, Ready("Hello", None, [answer]))
-    turn = stored(bench.pending).turn
-    assert turn
-    assert turn.ready
-    assert turn.ready.history == [replace(answer, metadata=None)]
+    assert (turn := stored(bench.pending).turn)
+    assert (ready := turn.ready)
+    assert ready.history == [replace(answer, metadata=None)]
     gate.set()
     await bench.idle()
 
@@ -137,8 +134,7 @@ async def test_of_withdrawn_questions_only_what_has_to_be_taken_back_is_kept(ben
     bench.ask(ANNA, "three")
     bench.turns.withdraw(CHANNEL, lambda message: message.author_id == ANNA)
     assert [q.message.content for q in stored(bench.pending).questions] == ["", "two"]
-    turn = stored(bench.pending).turn
-    assert turn
+    assert (turn := stored(bench.pending).turn)
     assert (turn.ready, turn.posted) == (TAKEN_BACK, tuple(bench.wire.standing))
     gate.set()
     await bench.idle()
@@ -147,15 +143,13 @@ async def test_of_withdrawn_questions_only_what_has_to_be_taken_back_is_kept(ben
 
 async def test_what_discord_could_not_be_told_is_kept_for_the_next_start(bench: Bench) -> None:
     bench.wire.problems["send"].extend([Problem.UNREACHABLE] * 10)
-    question = bench.ask()
-    await bench.idle()
+    question = await bench.answered()
     assert [q.message for q in bench.pending.of(CHANNEL).questions] == [question]
 
 
 async def test_what_discord_refused_is_done(bench: Bench) -> None:
     bench.wire.problems["send"].extend([Problem.FORBIDDEN] * 10)
-    bench.ask()
-    await bench.idle()
+    await bench.answered()
     assert bench.pending.of(CHANNEL) == NOTHING
 
 
@@ -192,6 +186,7 @@ async def test_what_was_posted_of_it_is_taken_over_and_finished(bench: Bench) ->
 
 async def test_what_was_posted_is_not_told_the_model_as_said_already(bench: Bench) -> None:
     resumed(bench, "what?", posted=("the whole answer, e1",))
+    bench.conversations.record_message(CHANNEL, replied(ANNA, "the whole answer, e1", message_id=9_500), by_model=False)
     await bench.idle()
     (request,) = bench.agent.requests
     assert [message.content for message in request.transcript] == ["what?"]
@@ -213,8 +208,7 @@ async def test_what_it_came_to_is_posted_without_asking_again(bench: Bench) -> N
 
 
 async def test_the_model_remembers_what_it_came_to(bench: Bench) -> None:
-    first = bench.ask(text="one")
-    await bench.idle()
+    first = await bench.answered(text="one")
     ready = bench.stored[-1].turn
     assert ready
     other = Bench()

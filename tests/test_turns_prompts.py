@@ -19,7 +19,7 @@ from state.awaiting import Prompt
 from state.prompts import Ask, AwaitingType, ResolutionType
 from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD
-from tests.support.turns_bench import Bench
+from tests.support.turns_bench import Bench, running
 from tests.support.virtual_time import until
 from turns.ending_texts import UNPOSTABLE
 from turns.turn import Question
@@ -70,6 +70,12 @@ class Stage(Bench):
         self.intake.submit(question)
         return question
 
+    async def taken_in(self, text: str, author: int = ANNA) -> Question:
+        """As take_in(), and waits until every turn has ended."""
+        question = self.take_in(text, author)
+        await self.idle()
+        return question
+
     async def prompt(self, text: str = "paint it") -> Prompt:
         self.take_in(text)
         await self.idle()
@@ -89,15 +95,14 @@ async def test_a_mini_app_takes_the_turn_it_wants_and_its_question_gets_a_card(s
     assert call.card
     assert (call.card.prompt_id, call.card.labels) == (prompt.id, ("red", "blue"))
     assert (prompt.message_id, prompt.question) == (call.message_id, "Which colour?")
-    assert (prompt.user_id, prompt.miniapp_id) == (ANNA, "paint")
+    assert (prompt.user_id, prompt.miniapp_id, prompt.guild_id) == (ANNA, "paint", GUILD)
     assert not stage.agent.requests
     assert stage.spent == [0]
 
 
 async def test_the_resolution_reaches_the_handler_and_the_card_shows_it(stage: Stage) -> None:
     prompt = await stage.prompt()
-    stage.take_in("blue")
-    await stage.idle()
+    await stage.taken_in("blue")
     context = stage.paint.seen[-1]
     assert context.focus_resolution == {"type": "selection", "selection_index": 2, "selected_option": "blue"}
     assert (context.text, context.source_handler, context.user_name) == ("blue", "paint.colour", "Anna")
@@ -112,8 +117,7 @@ async def test_the_resolution_reaches_the_handler_and_the_card_shows_it(stage: S
 @pytest.mark.parametrize("text", ["Parley, blue", "hey parley blue", "<@1> blue", "<@!1>, Blue", "@Parley blue"])
 async def test_calling_the_bot_is_no_part_of_the_answer(stage: Stage, text: str) -> None:
     await stage.prompt()
-    stage.take_in(text)
-    await stage.idle()
+    await stage.taken_in(text)
     assert stage.wire.texts[-1] == "Painted."
 
 
@@ -130,17 +134,13 @@ async def test_an_answer_typed_while_the_question_is_still_being_posted_counts(s
 
 async def test_what_the_mini_app_said_is_told_the_model_later(stage: Stage) -> None:
     await stage.prompt()
-    stage.take_in("what did you just ask?", BEN)
-    await stage.idle()
+    await stage.taken_in("what did you just ask?", BEN)
     told = [(m.author, m.content) for m in stage.agent.requests[-1].transcript]
     assert told == [("Anna", "paint it"), ("Parley", "Which colour?"), ("Ben", "what did you just ask?")]
 
 
 async def test_a_question_that_stands_alone_is_not_taken_together_with_others(stage: Stage) -> None:
-    gate = asyncio.Event()
-    stage.script(Script(gate=gate))
-    stage.take_in("one")
-    await until(lambda: stage.agent.requests)
+    gate = await running(stage)
     for text in ("two", "three", "paint it", "four", "five"):
         stage.take_in(text, BEN)
     gate.set()
@@ -172,8 +172,7 @@ async def test_the_budget_does_not_concern_a_mini_app(stage: Stage) -> None:
 
 async def test_a_question_that_cannot_be_posted_awaits_nothing(stage: Stage) -> None:
     stage.wire.problems["send"].extend([Problem.REJECTED, None])
-    stage.take_in("paint it")
-    await stage.idle()
+    await stage.taken_in("paint it")
     assert stage.wire.texts == [UNPOSTABLE]
     assert not stage.states.prompts(CHANNEL)
 
@@ -196,14 +195,11 @@ async def test_a_question_whose_message_is_deleted_while_it_is_posted_awaits_not
 
 async def test_the_agent_asks_and_is_told_the_answer(stage: Stage) -> None:
     stage.script(Script("May I?", ask=WANTS_SOAP), Script("Done."))
-    stage.take_in("wash it")
-    await stage.idle()
+    await stage.taken_in("wash it")
     [prompt] = stage.states.prompts(CHANNEL)
     assert prompt.miniapp_id is None
-    stage.take_in("yes")
-    await stage.idle()
-    reply = stage.agent.requests[-1].reply
-    assert reply
+    await stage.taken_in("yes")
+    assert (reply := stage.agent.requests[-1].reply)
     assert (reply.ask_id, reply.type) == ("call-1", ResolutionType.CONFIRMATION)
     assert reply.data["confirmed"] is True
     assert stage.wire.texts == ["May I?\n\n-# ✓ Yes", "Done."]
@@ -211,20 +207,16 @@ async def test_the_agent_asks_and_is_told_the_answer(stage: Stage) -> None:
 
 async def test_the_agent_is_told_that_its_question_was_called_off(stage: Stage) -> None:
     stage.script(Script("May I?", ask=WANTS_SOAP), Script("Fine."))
-    stage.take_in("wash it")
-    await stage.idle()
-    stage.take_in("forget it")
-    await stage.idle()
-    reply = stage.agent.requests[-1].reply
-    assert reply
+    await stage.taken_in("wash it")
+    await stage.taken_in("forget it")
+    assert (reply := stage.agent.requests[-1].reply)
     assert reply.type is ResolutionType.CANCEL
     assert stage.wire.texts[0] == f"May I?\n\n-# {CALLED_OFF}"
 
 
 async def test_the_agent_knows_which_question_of_a_mini_app_was_called_off(stage: Stage) -> None:
     await stage.prompt()
-    stage.take_in("never mind")
-    await stage.idle()
+    await stage.taken_in("never mind")
     request = stage.agent.requests[-1]
     assert request.reply is None
     assert any("Which colour?" in note for note in request.notes)
@@ -232,10 +224,8 @@ async def test_the_agent_knows_which_question_of_a_mini_app_was_called_off(stage
 
 async def test_an_incomplete_query_goes_to_the_agent_in_full_beside_the_words(stage: Stage) -> None:
     stage.script(Script("Sunny."))
-    stage.take_in("What's the weather in Tokyo?")
-    await stage.idle()
-    stage.take_in("And tomorrow?")
-    await stage.idle()
+    await stage.taken_in("What's the weather in Tokyo?")
+    await stage.taken_in("And tomorrow?")
     request = stage.agent.requests[-1]
     assert request.questions[0].content == "And tomorrow?"
     assert any("What's the weather in Tokyo tomorrow?" in note for note in request.notes)
@@ -244,8 +234,7 @@ async def test_an_incomplete_query_goes_to_the_agent_in_full_beside_the_words(st
 
 async def test_soft_context_goes_with_the_question(stage: Stage) -> None:
     stage.states.set_soft_context(CHANNEL, {"last_action": "added_venue", "last_item_name": "Shake Shack"})
-    stage.take_in("is it any good?")
-    await stage.idle()
+    await stage.taken_in("is it any good?")
     assert any("added_venue" in note and "Shake Shack" in note for note in stage.agent.requests[-1].notes)
 
 
@@ -261,10 +250,8 @@ async def test_what_the_rules_leave_incomplete_the_rewriting_model_completes(sta
 
     stage.preparing._rewrite = rewrite
     stage.script(Script("The sky is blue today."))
-    stage.take_in("look up")
-    await stage.idle()
-    stage.take_in("why?")
-    await stage.idle()
+    await stage.taken_in("look up")
+    await stage.taken_in("why?")
     assert asked == [("why?", ["look up", "The sky is blue today."])]
     assert any("Why is the sky blue?" in note for note in stage.agent.requests[-1].notes)
 
@@ -278,8 +265,7 @@ async def test_without_budget_no_model_rewrites(stage: Stage, monkeypatch: pytes
 
     stage.preparing._rewrite = rewrite
     monkeypatch.setattr(stage.preparing, "_budget", Mock(has_budget=lambda: False))
-    stage.take_in("why?")
-    await stage.idle()
+    await stage.taken_in("why?")
     assert not asked
 
 
@@ -292,8 +278,7 @@ async def test_rewrites_run_at_once_and_those_of_withdrawn_questions_are_dropped
         return f"{message.content} in full"
 
     stage.preparing._rewrite = rewrite
-    stage.take_in("look up")
-    await stage.idle()
+    await stage.taken_in("look up")
     first = stage.take_in("why?")
     stage.take_in("where?", BEN)
     await until(lambda: len(texts) == 2)
@@ -338,8 +323,7 @@ async def test_whoever_is_still_waiting_is_asked(stage: Stage) -> None:
 
 async def test_a_prompt_that_is_answered_while_it_is_put_again_leaves_no_live_card(stage: Stage) -> None:
     await stage.prompt()
-    stage.take_in("hello")
-    await stage.idle()
+    await stage.taken_in("hello")
     stage.take_in("how are you")
     stage.wire.gate = asyncio.Event()
     await until(lambda: len(stage.agent.requests) == 2)
@@ -363,11 +347,9 @@ async def test_misses_count_as_they_are_answered(stage: Stage) -> None:
     await stage.idle()
     assert len(stage.states.prompts(CHANNEL)) == 1
     assert stage.wire.texts[-1].endswith("Which colour?")
-    stage.take_in("my cat sleeps")
-    await stage.idle()
+    await stage.taken_in("my cat sleeps")
     assert len(stage.states.prompts(CHANNEL)) == 1
-    stage.take_in("now it eats")
-    await stage.idle()
+    await stage.taken_in("now it eats")
     assert not stage.states.prompts(CHANNEL)
 
 
@@ -419,13 +401,8 @@ async def test_a_card_expires_at_its_deadline(stage: Stage) -> None:
 async def test_a_card_that_cannot_be_changed_costs_nothing_else(stage: Stage) -> None:
     await stage.prompt()
     stage.wire.problems["settle"].append(Problem.FORBIDDEN)
-    stage.take_in("blue")
-    await stage.idle()
+    await stage.taken_in("blue")
     assert stage.wire.texts == ["Which colour?", "Painted."]
-
-
-async def test_the_guild_is_kept_for_the_card(stage: Stage) -> None:
-    assert (await stage.prompt()).guild_id == GUILD
 
 
 async def test_a_mini_app_is_given_what_was_said_in_one_go_as_one(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from agents.coordinator import Candidate, Choice, Picker
 from agents.gateway import Place
 from agents.team import Team
-from conversation import ConversationManager, MessageRecord
+from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import Decision
 from discord_io.prompt_cards import PromptCards
 from miniapps.base import FollowUp, MiniApp
@@ -100,6 +100,14 @@ class Bench:
         self.turns.submit(self.question(message, channel, starts=starts))
         return message
 
+    async def answered(
+        self, author: int = ANNA, text: str = "what?", *, channel: int = CHANNEL, starts: bool = False
+    ) -> MessageRecord:
+        """As ask(), and waits until every turn has ended."""
+        message = self.ask(author, text, channel=channel, starts=starts)
+        await self.idle()
+        return message
+
     def question(self, message: MessageRecord, channel: int = CHANNEL, *, starts: bool = False) -> Question:
         place = Place("Parley", "The Guild", "general")
         return Question(message, GUILD, channel, place, starts_conversation=starts)
@@ -115,10 +123,14 @@ class Bench:
     def script(self, *scripts: Script) -> None:
         self.agent.scripts.extend(scripts)
 
-    def history(self) -> list[ModelMessage]:
+    @property
+    def conversation(self) -> ChannelConversation:
         conversation = self.conversations.get(CHANNEL)
         assert conversation
-        return conversation.llm_history
+        return conversation
+
+    def history(self) -> list[ModelMessage]:
+        return self.conversation.llm_history
 
     async def idle(self) -> None:
         """Waits until every turn has ended."""
