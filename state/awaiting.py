@@ -7,7 +7,8 @@ deadline is extended while its user is at it, up to a bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum
@@ -102,34 +103,18 @@ class _SoftContext:
 
 @dataclass(slots=True)
 class _Chat:
-    """What is kept of a channel. Mutable; changed by the manager only."""
-
-    used: datetime
-    prompts: dict[int | None, Prompt] = field(default_factory=dict)
-    soft_context: _SoftContext | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """What is stored of a channel."""
+    """What is kept and stored of a channel, of each user one prompt at most. Changed by the manager only."""
 
     used: AwareDatetime
     prompts: list[Prompt]
     soft_context: _SoftContext | None
 
+    def put(self, prompt: Prompt) -> None:
+        """In place of the one of the same user's."""
+        self.prompts = [*({p.user_id: p for p in self.prompts} | {prompt.user_id: prompt}).values()]
 
-STORED = TypeAdapter(_Stored)
 
-
-@dataclass(slots=True)
-class _Counts:
-    total_processed: int = 0
-    routed_to_miniapp: int = 0
-    awaiting_resolutions: int = 0
-    soft_context_hits: int = 0
-    queries_enriched: int = 0
-    cache_hits: int = 0
-    seconds: float = 0.0
+STORED = TypeAdapter(_Chat)
 
 
 class ConversationStateManager:
@@ -162,7 +147,8 @@ class ConversationStateManager:
         self._wants = wants
         self._on_change = on_change
         self._chats: dict[ChatGuid, _Chat] = {}
-        self._counts = _Counts()
+        self._counts: Counter[str] = Counter()
+        self._seconds = 0.0
 
     def __len__(self) -> int:
         return len(self._chats)
@@ -189,11 +175,10 @@ class ConversationStateManager:
         leaves its prompt open, for whoever goes on with the message to clear.
         """
         started = perf_counter()
-        chat = self._chats.get(chat_guid)
-        soft_context = self._alive(chat)
+        soft_context = self.soft_context(chat_guid)
         result = None
         if not is_for_others:
-            prompts = (p for p in self._open(chat, user_id) if _can_be_known(p, message_id))
+            prompts = (p for p in self._open(chat_guid, user_id) if _can_be_known(p, message_id))
             found = (self._resolved(message, p, soft_context, is_direct=is_direct) for p in prompts)
             result = next(filter(None, found), None)
         if result is None:
@@ -205,14 +190,15 @@ class ConversationStateManager:
                 soft_context=soft_context,
                 query=message,
             )
-        counts = self._counts
-        counts.total_processed += 1
-        counts.routed_to_miniapp += result.route_to is RouteTarget.MINIAPP
-        counts.awaiting_resolutions += result.resolution_type is not None
-        counts.soft_context_hits += bool(result.soft_context)
-        counts.queries_enriched += result.enriched_query != result.query
-        counts.cache_hits += chat_guid in self._chats
-        counts.seconds += perf_counter() - started
+        self._seconds += perf_counter() - started
+        self._counts.update(
+            total_processed=1,
+            routed_to_miniapp=result.route_to is RouteTarget.MINIAPP,
+            awaiting_resolutions=result.resolution_type is not None,
+            soft_context_hits=bool(result.soft_context),
+            queries_enriched=result.enriched_query != result.query,
+            cache_hits=chat_guid in self._chats,
+        )
         if result.prompt and result.resolution_type is ResolutionType.CANCEL and not keeps_prompt:
             self.clear_prompt(result.prompt)
         return result
@@ -273,7 +259,7 @@ class ConversationStateManager:
             source_id=source_id,
             source_user_id=user_id,
         )
-        self._touch(chat_guid).prompts[prompt.user_id] = prompt
+        self._touch(chat_guid).put(prompt)
         if soft_context:
             self.set_soft_context(chat_guid, soft_context, source_miniapp_id or handler)
         self._on_change(chat_guid)
@@ -287,9 +273,10 @@ class ConversationStateManager:
 
     def clear_prompt(self, prompt: Prompt) -> bool:
         """Drops this very prompt; False if it was resolved, replaced or dropped before."""
-        if self.find(prompt.chat_guid, prompt.id) is None:
+        kept = self.find(prompt.chat_guid, prompt.id)
+        if kept is None:
             return False
-        del self._chats[prompt.chat_guid].prompts[prompt.user_id]
+        self._chats[prompt.chat_guid].prompts.remove(kept)
         self._on_change(prompt.chat_guid)
         return True
 
@@ -300,7 +287,7 @@ class ConversationStateManager:
     def prompts(self, chat_guid: ChatGuid) -> list[Prompt]:
         """The channel's prompts, those past their deadline too as long as nobody expired them."""
         chat = self._chats.get(chat_guid)
-        return list(chat.prompts.values()) if chat else []
+        return list(chat.prompts) if chat else []
 
     def is_open(self, prompt: Prompt) -> bool:
         """Whether a prompt that find() gave can still be answered."""
@@ -308,12 +295,11 @@ class ConversationStateManager:
 
     def awaited_of(self, chat_guid: ChatGuid, user_id: int | None) -> Prompt | None:
         """The open prompt that this user may answer: their own before one open to anyone."""
-        return next(self._open(self._chats.get(chat_guid), user_id), None)
+        return next(iter(self._open(chat_guid, user_id)), None)
 
     def is_awaiting(self, chat_guid: ChatGuid) -> bool:
         """Whether anything is awaited in the channel."""
-        chat = self._chats.get(chat_guid)
-        return chat is not None and any(map(self.is_open, chat.prompts.values()))
+        return any(map(self.is_open, self.prompts(chat_guid)))
 
     def shown(self, prompt: Prompt, message_id: int, question: str) -> None:
         """Notes which message of ours shows a prompt, with which text."""
@@ -321,7 +307,7 @@ class ConversationStateManager:
 
     def typing(self, chat_guid: ChatGuid, user_id: int) -> None:
         """What this user may answer stays open for as long as it takes to type."""
-        for prompt in list(self._open(self._chats.get(chat_guid), user_id)):
+        for prompt in self._open(chat_guid, user_id):
             self.extend(prompt, TYPING_SECONDS)
 
     def extend(self, prompt: Prompt, seconds: float) -> Prompt:
@@ -334,9 +320,8 @@ class ConversationStateManager:
 
         The second has the prompt ask once more; with the next one it lets go.
         """
-        chat = self._chats.get(chat_guid)
-        prompt = chat.prompts.get(user_id) if chat else None
-        if prompt is None or not self.is_open(prompt):
+        prompt = next((p for p in self.prompts(chat_guid) if p.user_id == user_id and self.is_open(p)), None)
+        if prompt is None:
             return None
         prompt = self.extend(prompt, self._awaiting_ttl.total_seconds())
         prompt = self._replace(prompt, misses=prompt.misses + 1)
@@ -347,14 +332,14 @@ class ConversationStateManager:
 
     def expire(self) -> list[Prompt]:
         """Drops the prompts past their deadline, and gives them back."""
-        due = [p for chat in self._chats.values() for p in chat.prompts.values() if not self.is_open(p)]
+        due = [p for chat in self._chats.values() for p in chat.prompts if not self.is_open(p)]
         for prompt in due:
             self.clear_prompt(prompt)
         return due
 
     def next_deadline(self) -> datetime | None:
         """When the next prompt expires."""
-        return min((p.deadline for chat in self._chats.values() for p in chat.prompts.values()), default=None)
+        return min((p.deadline for chat in self._chats.values() for p in chat.prompts), default=None)
 
     # Soft context
 
@@ -368,7 +353,9 @@ class ConversationStateManager:
         self._on_change(chat_guid)
 
     def soft_context(self, chat_guid: ChatGuid) -> Mapping[str, Any]:
-        return self._alive(self._chats.get(chat_guid))
+        chat = self._chats.get(chat_guid)
+        soft = chat.soft_context if chat else None
+        return soft.content if soft and self._clock() < soft.expires else NOTHING
 
     def drop_soft_context(self, chat_guid: ChatGuid) -> None:
         if (chat := self._chats.get(chat_guid)) and chat.soft_context:
@@ -396,10 +383,11 @@ class ConversationStateManager:
     def stored(self, chat_guid: ChatGuid) -> JsonValue | None:
         """The channel's prompts and soft context, for restore() after a restart; None where there is neither."""
         chat = self._chats.get(chat_guid)
-        soft_context = chat.soft_context if self._alive(chat) and chat else None
-        if chat is None or not (chat.prompts or soft_context):
+        is_alive = bool(self.soft_context(chat_guid))
+        if chat is None or not (chat.prompts or is_alive):
             return None
-        stored: JsonValue = STORED.dump_python(_Stored(chat.used, [*chat.prompts.values()], soft_context), mode="json")
+        kept = replace(chat, soft_context=chat.soft_context if is_alive else None)
+        stored: JsonValue = STORED.dump_python(kept, mode="json")
         return stored
 
     def restore(self, chat_guid: ChatGuid, stored: JsonValue) -> None:
@@ -408,53 +396,43 @@ class ConversationStateManager:
         Prompts past their deadline are there for expire() to give. Raises ValueError for what cannot be read.
         """
         read = STORED.validate_python(stored)
-        chat = self._chats.setdefault(chat_guid, _Chat(read.used))
-        chat.prompts = {p.user_id: replace(p, chat_guid=chat_guid) for p in read.prompts} | chat.prompts
+        chat = self._chats.setdefault(chat_guid, _Chat(read.used, [], None))
+        asked = {p.user_id for p in chat.prompts}
+        chat.prompts += [replace(p, chat_guid=chat_guid) for p in read.prompts if p.user_id not in asked]
         chat.soft_context = chat.soft_context or read.soft_context
 
     def get_metrics(self) -> dict[str, int | float | str]:
         """The document's twelve figures, `routed_to_gpt5` as `routed_to_agent`. A hit: the channel was known."""
-        counts = self._counts
-        total = counts.total_processed
+        names = "total_processed routed_to_miniapp awaiting_resolutions soft_context_hits queries_enriched cache_hits"
+        counts = {name: self._counts[name] for name in names.split()}
+        total = counts["total_processed"]
         return {
-            "total_processed": total,
-            "routed_to_miniapp": counts.routed_to_miniapp,
-            "routed_to_agent": total - counts.routed_to_miniapp,
-            "awaiting_resolutions": counts.awaiting_resolutions,
-            "soft_context_hits": counts.soft_context_hits,
-            "queries_enriched": counts.queries_enriched,
-            "cache_hits": counts.cache_hits,
-            "cache_misses": total - counts.cache_hits,
-            "avg_processing_time_ms": 1000 * counts.seconds / total if total else 0.0,
-            "miniapp_route_rate": _rate(counts.routed_to_miniapp, total),
-            "enrichment_rate": _rate(counts.queries_enriched, total),
-            "cache_hit_rate": _rate(counts.cache_hits, total),
+            **counts,
+            "routed_to_agent": total - counts["routed_to_miniapp"],
+            "cache_misses": total - counts["cache_hits"],
+            "avg_processing_time_ms": 1000 * self._seconds / total if total else 0.0,
+            "miniapp_route_rate": _rate(counts["routed_to_miniapp"], total),
+            "enrichment_rate": _rate(counts["queries_enriched"], total),
+            "cache_hit_rate": _rate(counts["cache_hits"], total),
         }
 
     def _touch(self, chat_guid: ChatGuid) -> _Chat:
-        chat = self._chats.setdefault(chat_guid, _Chat(self._clock()))
-        chat.used = self._clock()
+        now = self._clock()
+        chat = self._chats.setdefault(chat_guid, _Chat(now, [], None))
+        chat.used = now
         return chat
 
-    def _open(self, chat: _Chat | None, user_id: int | None) -> Iterator[Prompt]:
+    def _open(self, chat_guid: ChatGuid, user_id: int | None) -> list[Prompt]:
         """The open prompts that a user may answer, their own first."""
-        if chat is None:
-            return
-        for owner in dict.fromkeys((user_id, None)):
-            prompt = chat.prompts.get(owner)
-            if prompt and self.is_open(prompt):
-                yield prompt
-
-    def _alive(self, chat: _Chat | None) -> Mapping[str, Any]:
-        soft = chat.soft_context if chat else None
-        return soft.content if soft and self._clock() < soft.expires else NOTHING
+        mine = [p for p in self.prompts(chat_guid) if p.user_id in (user_id, None) and self.is_open(p)]
+        return sorted(mine, key=lambda prompt: prompt.user_id is None)
 
     def _replace(self, prompt: Prompt, **changes: Any) -> Prompt:
         """The prompt, changed where it is still kept."""
         changed = replace(prompt, **changes)
         kept = self.find(prompt.chat_guid, prompt.id)
         if kept and kept != changed:
-            self._chats[prompt.chat_guid].prompts[prompt.user_id] = changed
+            self._chats[prompt.chat_guid].put(changed)
             self._on_change(prompt.chat_guid)
         return changed
 

@@ -91,25 +91,19 @@ class Engagement:
 
     def after(self, message: MessageRecord, called: Collection[int] = ()) -> Engagement:
         """The engagement once this message was posted. called: whom it calls by name."""
-        mark = Mark(self.number, message.timestamp)
-        return self._after_bot(message, mark) if message.is_bot else self._after_person(message, mark, called)
-
-    def _after_bot(self, message: MessageRecord, mark: Mark) -> Engagement:
-        spoken_to = message.addressees or ({self.last_author} if self.last_author is not None else set())
-        answered = {who: self.standing(who).after_answer(mark) for who in spoken_to}
-        return replace(
-            self,
-            number=self.number + 1,
-            bot_messages=self.bot_messages + 1,
-            bot_spoke=mark,
-            bot=message.author_id,
-            bot_name=message.author,
-            people=_newest({**self.people, **answered}),
-        )
-
-    def _after_person(self, message: MessageRecord, mark: Mark, called: Collection[int]) -> Engagement:
-        author = message.author_id
-        people = dict(self.people)
+        mark, author, people = Mark(self.number, message.timestamp), message.author_id, dict(self.people)
+        if message.is_bot:
+            spoken_to = message.addressees or {self.last_author}
+            people |= {who: self.standing(who).after_answer(mark) for who in spoken_to if who is not None}
+            return replace(
+                self,
+                number=self.number + 1,
+                bot_messages=self.bot_messages + 1,
+                bot_spoke=mark,
+                bot=author,
+                bot_name=message.author,
+                people=_newest(people),
+            )
         # Ids that are merely written in the text can be anything: they count for those who are known.
         known = message.named & people.keys()
         for person in (known | message.addressed | frozenset(called)) - {self.bot}:

@@ -71,11 +71,21 @@ class Limits:
         tells: bool = True,
     ) -> Refusal | None:
         """Counts one answer to this person, or refuses it. tells: whether they are to be told of that."""
-        refusal = self._over_daily(channel_id, explicit, now, tells) if costs_tokens else None
-        refusal = refusal or self._over_user(author_id, explicit, now, tells)
-        if refusal is None:
-            self._taken.setdefault(author_id, deque()).append(now)
-        return refusal
+        self._begin_day(now)
+        if costs_tokens and _is_over(self.tokens_today, self._tokens, explicit=explicit):
+            announce = tells and channel_id not in self._told_channels
+            if announce:
+                self._told_channels.add(channel_id)
+            tomorrow = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+            return Refusal(Cap.DAILY, announce, tomorrow)
+        recent = self._recent(author_id, now)
+        if _is_over(len(recent), self._turns, explicit=explicit):
+            announce = tells and self._told_users.get(author_id, now) <= now
+            if announce:
+                self._told_users[author_id] = now + MINUTE
+            return Refusal(Cap.USER, announce, recent[0] + MINUTE)
+        self._taken.setdefault(author_id, deque()).append(now)
+        return None
 
     def give_back(self, author_id: int) -> None:
         """The newest answer counted for this person was not given."""
@@ -113,25 +123,6 @@ class Limits:
         read = STORED.validate_python(stored)
         self._day, self.tokens_today, self._told_channels = read.day, read.tokens, set(read.told_channels)
         self._is_restored = True
-
-    def _over_daily(self, channel_id: int, explicit: bool, now: datetime, tells: bool) -> Refusal | None:
-        self._begin_day(now)
-        if not _is_over(self.tokens_today, self._tokens, explicit=explicit):
-            return None
-        announce = tells and channel_id not in self._told_channels
-        if announce:
-            self._told_channels.add(channel_id)
-        tomorrow = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-        return Refusal(Cap.DAILY, announce, tomorrow)
-
-    def _over_user(self, author_id: int, explicit: bool, now: datetime, tells: bool) -> Refusal | None:
-        recent = self._recent(author_id, now)
-        if not _is_over(len(recent), self._turns, explicit=explicit):
-            return None
-        announce = tells and self._told_users.get(author_id, now) <= now
-        if announce:
-            self._told_users[author_id] = now + MINUTE
-        return Refusal(Cap.USER, announce, recent[0] + MINUTE)
 
     def _recent(self, author_id: int, now: datetime) -> deque[datetime]:
         taken = self._taken.get(author_id, deque())

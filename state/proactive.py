@@ -177,7 +177,12 @@ class SessionState:
         self.last_interaction_at = min(self.last_interaction_at, now)
         self.thinking.cooldown_started_at = min(self.thinking.cooldown_started_at, now)
         if self.current_state is not AgentStateV2.THINKING:
-            self._count_silence(now)
+            active = self.proactive if self.current_state is AgentStateV2.PROACTIVE else self.reactive
+            active.time_since_last_interaction_s = silence = now - self.last_interaction_at
+            if silence > self.interaction_timeout_s:
+                self.current_state = self._after(_Event.TIMEOUT)
+                self.thinking = ThinkingState(cooldown_active=True, cooldown_started_at=now)
+                self.visual_guidance_active = False
         self._end_cooldown_if_over(now)
 
     def can_deliver_proactive(self) -> tuple[bool, str]:
@@ -214,22 +219,13 @@ class SessionState:
         """Anything was done with what we said or show."""
         self.last_interaction_at = self.clock()
 
-    def record_user_interaction(self) -> None:
-        """A user sent a message."""
-        self.record_any_interaction()
+    # A user sent a message, or added a reaction; a tour went on, whether or not its user ever talked with us.
+    record_user_interaction = record_reaction = record_tour_step = record_any_interaction
 
     def record_option_click(self) -> None:
         """A user clicked a quick reply; in PROACTIVE the offer's."""
         if self.current_state is AgentStateV2.PROACTIVE:
             self.proactive.user_clicked_option = True
-        self.record_any_interaction()
-
-    def record_reaction(self) -> None:
-        """A user added a reaction."""
-        self.record_any_interaction()
-
-    def record_tour_step(self) -> None:
-        """A tour went on, whether or not its user ever talked with us."""
         self.record_any_interaction()
 
     def set_visual_guidance(self, active: bool) -> None:
@@ -280,18 +276,6 @@ class SessionState:
         if after is None:
             raise InvalidTransitionError(self.current_state, event)
         return after
-
-    def _count_silence(self, now: float) -> None:
-        silence = now - self.last_interaction_at
-        active = self.proactive if self.current_state is AgentStateV2.PROACTIVE else self.reactive
-        active.time_since_last_interaction_s = silence
-        if silence > self.interaction_timeout_s:
-            self._timeout_to_thinking(now)
-
-    def _timeout_to_thinking(self, now: float) -> None:
-        self.current_state = self._after(_Event.TIMEOUT)
-        self.thinking = ThinkingState(cooldown_active=True, cooldown_started_at=now)
-        self.visual_guidance_active = False
 
     def _end_cooldown_if_over(self, now: float) -> None:
         override = self.thinking.active_cooldown_period_s

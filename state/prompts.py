@@ -64,8 +64,12 @@ class Ask:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The options as they are shown, none like another unless the options are alike in all."""
-        return labels_of(self.options)
+        """The options as they are shown: by name, and where names are equal also by what else tells them apart.
+
+        Attributes count that are text and differ among the options of that name: "Shake Shack (Shibuya)".
+        """
+        count = Counter(map(_name, self.options))
+        return tuple(_name(o) if count[_name(o)] == 1 else _told_apart(o, self.options) for o in self.options)
 
 
 def as_json(value: object) -> JsonValue:
@@ -117,7 +121,8 @@ def read_state(state: Mapping[str, Any], asker: str) -> tuple[Ask, Mapping[str, 
     if bool(read.options) != (read.awaiting_type is AwaitingType.SELECTION):
         need = "needs at least one option" if not read.options else f"takes no options, {AwaitingType.SELECTION} does"
         raise ConversationStateError(f"{asker}: {read.awaiting_type} {need}.")
-    if not all(map(_is_named, read.options)):
+    names = [option if isinstance(option, str) else option.get("name") for option in read.options]
+    if not all(isinstance(name, str) and name.strip() for name in names):
         raise ConversationStateError(f'{asker}: an option has no name: use text, or a mapping with a "name" of text.')
     soft_context = read_soft_context(read.soft_context, asker)
     ask = Ask(read.awaiting_type, tuple(read.options), read.context, read.source_handler or asker, read.anyone)
@@ -153,15 +158,6 @@ def modernised(focus_state: Mapping[str, Any]) -> dict[str, Any]:
     return {**new, "options": context.pop("options", []), "context": context}
 
 
-def labels_of(options: Sequence[Option]) -> tuple[str, ...]:
-    """How options are shown: by name, and where names are equal also by what else tells them apart.
-
-    Attributes count that are text and differ among the options of that name: "Shake Shack (Shibuya)".
-    """
-    count = Counter(map(_name, options))
-    return tuple(_name(o) if count[_name(o)] == 1 else _told_apart(o, options) for o in options)
-
-
 def _told_apart(option: Option, options: Sequence[Option]) -> str:
     if isinstance(option, str):
         return option
@@ -172,11 +168,6 @@ def _told_apart(option: Option, options: Sequence[Option]) -> str:
         if isinstance(value, str) and value and key != "id" and any(other.get(key) != value for other in alike)
     ]
     return f"{_name(option)} ({', '.join(differing)})" if differing else _name(option)
-
-
-def _is_named(option: Option) -> bool:
-    name = option if isinstance(option, str) else option.get("name")
-    return isinstance(name, str) and bool(name.strip())
 
 
 def _name(option: Option) -> str:

@@ -28,14 +28,8 @@ class VersionError(SessionError):
 class Recorder(Protocol):
     """Whoever stores a session's messages as they are added."""
 
-    def now(self) -> str:
-        """ISO 8601."""
-
-    def encode(self, message: Message) -> bytes:
-        """Raises SessionError for a message that cannot be stored."""
-
-    def record(self, session: Session, message: Message, encoded: bytes) -> None:
-        """Stores a message that is in the session already. Never raises for a disk's sake."""
+    def record(self, session: Session, message: Message) -> None:
+        """Adds a message and stores it. Raises SessionError, and never for a disk's sake."""
 
 
 class SessionForm(BaseModel):
@@ -74,15 +68,14 @@ class Session:
 
         Raises SessionError, having recorded nothing, for one that cannot be stored in a session that is.
         """
-        recorder = self.recorder
-        encoded = recorder.encode(message) if recorder else b""
-        self.take(message)
-        self.last_active = recorder.now() if recorder else now()
-        if recorder:
-            recorder.record(self, message, encoded)
+        if self.recorder:
+            self.recorder.record(self, message)
+        else:
+            self.take(message, now())
 
-    def take(self, message: Message) -> None:
-        """Has it among its messages, as a reader of what was recorded before does."""
+    def take(self, message: Message, last_active: str) -> None:
+        """Adds it as it was recorded before, or is recorded by the caller."""
+        self.last_active = last_active
         if len(self._places) != len(self.messages):  # somebody changed the list
             self._places = {known.id: place for place, known in enumerate(self.messages)}
         place = self._places.setdefault(message.id, len(self.messages))
@@ -137,7 +130,7 @@ class Session:
             raise SessionError(sentence("document", error)) from None
         session = cls(form.id, [], form.created_at, form.last_active, form.metadata)
         for message in form.messages:
-            session.take(Message.from_dict(message))
+            session.take(Message.from_dict(message), form.last_active)
         return session
 
     def _with(self, messages: list[Message]) -> Session:

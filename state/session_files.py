@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -40,6 +41,7 @@ HEADER_BYTES = 4_096
 MARK = re.compile(rb'\{"crc32":"([0-9a-f]{8})",("generation":(\d{1,20})(?:,"purged":true)?)([,}])')
 MARK_BEGINS = b'{"crc32":"........","generation":'
 LINE = re.compile(rb"([0-9a-f]{8}) ((\d{1,20})([ =*].*))", re.DOTALL)
+ID = re.compile(rb'[{,]"id":("(?:[^"\\]|\\.)*")')
 MOST_OPEN = 64
 MOST_ASIDE = 3  # damaged files of one session; with one more the oldest goes
 
@@ -76,9 +78,8 @@ class SessionFiles:
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
-        self._journals: dict[
-            str, tuple[int, int]
-        ] = {}  # open ones: descriptor, generation; the one used last at the end
+        # Open ones: descriptor, generation; the one used last at the end.
+        self._journals: dict[str, tuple[int, int]] = {}
         self._unflushed: set[Path] = set()
         self._latest = 0
 
@@ -89,7 +90,7 @@ class SessionFiles:
 
         opened, record: undo what was done to a document, and to a record behind the character that tells its form.
         """
-        places = self._places(name)
+        places = places_of(self._folder, name)
         found, notices = _opened(_file_at(places.document), opened), []
         if found.problem:
             backup = _opened(_file_at(places.backup), opened)
@@ -99,8 +100,11 @@ class SessionFiles:
                 notices = [f"it {found.problem}, its backup {backup.problem}", "only its journal is taken"]
             found = backup
         since = 0 if found.problem else found.generation
-        lines = sorted((line for j in places.journals for line in _lines(j) if line and line[0] >= since), key=_age)
-        damaged = sum(_damaged_in(journal, since) for journal in places.journals)
+        journals = [_lines(journal) for journal in places.journals]
+        lines = sorted((line for j in journals for line in j if line and line[0] >= since), key=itemgetter(0))
+        # Damage in a journal that is older as a whole does not matter.
+        current = [j for j in journals if not any(j) or max(line[0] for line in j if line) >= since]
+        damaged = sum(j.count(None) for j in current)
         if damaged:
             notices.append(f"{damaged} damaged record{'s' * (damaged > 1)} of its journal skipped")
         notice = f"{places.document.name}: {', '.join(notices)}." if notices else ""
@@ -108,7 +112,7 @@ class SessionFiles:
 
     def write(self, name: str, content: bytes) -> None:
         """Replaces the document: in a temporary file first, with a backup, in one step. Its records count no more."""
-        places = self._places(name)
+        places = places_of(self._folder, name)
         with _refusing(name, "written"):
             self._prepare()
             before, latest = _file_at(places.document), _generation(places)
@@ -131,7 +135,7 @@ class SessionFiles:
 
     def append(self, name: str, record: bytes) -> None:
         """Adds a record of one line: it survives the end of the process, and a power cut once flushed."""
-        places = self._places(name)
+        places = places_of(self._folder, name)
         with _refusing(name, "appended to"):
             file, generation = self._journal(places)
             self._unflushed.add(places.journals[generation % 2])
@@ -155,11 +159,11 @@ class SessionFiles:
     def reject(self, name: str) -> None:
         """Sets the document aside as if it were damaged: the reader found that it is not what it should be."""
         with _refusing(name, "set aside"), suppress(FileNotFoundError):
-            _set_aside(self._places(name).document)
+            _set_aside(places_of(self._folder, name).document)
 
     def delete(self, name: str) -> bool:
         """Deletes the document and all that was kept of it. Gives whether there was anything."""
-        places = self._places(name)
+        places = places_of(self._folder, name)
         with _refusing(name, "deleted"):
             self._close_journal(places.stem)
             if places.document.is_dir():
@@ -185,7 +189,7 @@ class SessionFiles:
 
     def head(self, name: str) -> tuple[bytes, bytes | None]:
         """The first bytes of the document, unchecked, and the record that was appended last; empty, None for none."""
-        places = self._places(name)
+        places = places_of(self._folder, name)
         begins = _head(places.document)
         mark = MARK.match(begins)
         since = int(mark[3]) if mark else 0
@@ -193,14 +197,11 @@ class SessionFiles:
         return _without(mark, begins) if mark else begins, max(ends)[1][1:] if ends else None
 
     def file_of(self, name: str) -> Path:
-        return self._places(name).document
+        return places_of(self._folder, name).document
 
     def close(self) -> None:
         for stem in list(self._journals):
             self._close_journal(stem)
-
-    def _places(self, name: str) -> Places:
-        return places_of(self._folder, name)
 
     def _journal(self, places: Places) -> tuple[int, int]:
         """The one to append to, open."""
@@ -232,10 +233,11 @@ class SessionFiles:
 
     def _name_of(self, stem: str) -> str | None:
         """None for what no session is called: somebody else's file. A name that was cut stands in the document."""
-        with suppress(UnicodeDecodeError):
+        with suppress(ValueError):
             name = unquote(stem, errors="surrogatepass")
             if CUT in stem:
-                name = _id_in(_head(self._folder / f"{stem}{SUFFIX}"))
+                found = ID.search(_head(self._folder / f"{stem}{SUFFIX}"))
+                name = str(orjson.loads(found[1])) if found else ""
             return name if name and _stem_of(name) == stem else None
         return None
 
@@ -263,14 +265,6 @@ def _stem_of(name: str) -> str:
     if len(quoted) <= LONGEST:
         return quoted
     return quoted[:LONGEST] + CUT + sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _id_in(begins: bytes) -> str:
-    """The id that the first bytes of a session's file name."""
-    found = re.search(rb'[{,]"id":("(?:[^"\\]|\\.)*")', begins)
-    with suppress(ValueError):
-        return str(orjson.loads(found[1])) if found else ""
-    return ""
 
 
 def _marked(content: bytes, generation: int) -> bytes:
@@ -342,17 +336,6 @@ def _lines(journal: Path) -> list[tuple[int, bytes] | None]:
         return []
     except OSError:
         return [None]
-
-
-def _damaged_in(journal: Path, since: int) -> int:
-    """How many damaged lines there are, unless the whole journal is older than this."""
-    lines = _lines(journal)
-    sound = [line[0] for line in lines if line]
-    return (len(lines) - len(sound)) * (not sound or max(sound) >= since)
-
-
-def _age(line: tuple[int, bytes] | None) -> int:
-    return line[0] if line else 0
 
 
 def _put(path: Path, data: bytes) -> None:

@@ -55,8 +55,7 @@ def take_records(session: Session, records: Iterable[bytes]) -> int:
     for record in records:
         try:
             fields = orjson.loads(record)
-            session.take(Message.from_dict(fields["message"]))
-            session.last_active = str(fields["last_active"])
+            session.take(Message.from_dict(fields["message"]), str(fields["last_active"]))
         except (ValueError, KeyError, TypeError):
             skipped += 1
     return skipped
@@ -92,10 +91,7 @@ def encoded(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return _encoded_leniently(value)
-
-
-def _encoded_leniently(value: Any) -> bytes:
+        pass
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
     except (TypeError, ValueError, RecursionError) as error:

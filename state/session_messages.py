@@ -148,11 +148,18 @@ RANK = {
 
 def left_out(messages: Sequence[Message], max_tokens: int) -> set[int]:
     """The places of those that a trimmed session does without."""
-    results, orphans = _results(messages)
     ranks = {place: RANK[message.category] for place, message in enumerate(messages)}
-    for call, answers in results.items():
-        ranks[call] = max(ranks[call], *(ranks[place] for place in answers))
-    gone = {place for place in orphans if ranks[place] < RANK[MessageCategory.SYSTEM]}
+    calls: dict[str, int] = {}
+    results: dict[int, list[int]] = {}  # the places of tools' results by that of their call
+    gone = set()
+    for place, message in enumerate(messages):
+        calls |= dict.fromkeys(message.calls, place)
+        if message.call_id in calls:
+            call = calls[message.call_id]
+            results.setdefault(call, []).append(place)
+            ranks[call] = max(ranks[call], ranks[place])
+        elif message.call_id and ranks[place] < RANK[MessageCategory.SYSTEM]:
+            gone.add(place)
     over = sum(message.size for place, message in enumerate(messages) if place not in gone) - max_tokens
     for place in sorted(ranks, key=lambda place: (ranks[place], place)):
         if over <= 0 or ranks[place] == RANK[MessageCategory.SYSTEM]:
@@ -161,19 +168,3 @@ def left_out(messages: Sequence[Message], max_tokens: int) -> set[int]:
         over -= sum(messages[each].size for each in going)
         gone |= going
     return gone
-
-
-def _results(messages: Sequence[Message]) -> tuple[dict[int, list[int]], list[int]]:
-    """The places of tools' results by that of their call, and of those results that have none before them."""
-    calls: dict[str, int] = {}
-    results: dict[int, list[int]] = {}
-    orphans = []
-    for place, message in enumerate(messages):
-        calls |= dict.fromkeys(message.calls, place)
-        if not message.call_id:
-            continue
-        if message.call_id in calls:
-            results.setdefault(calls[message.call_id], []).append(place)
-        else:
-            orphans.append(place)
-    return results, orphans

@@ -37,10 +37,6 @@ CONVERSATIONS_PATH = Path(".parley/sessions")
 CARRIED_OVER = frozenset({MessageCategory.SYSTEM, MessageCategory.CONTEXT})
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(slots=True)
 class Kept:
     """How a session is stored, and its recorder.
@@ -57,14 +53,8 @@ class Kept:
     journal: int = 0
     is_behind: bool = False
 
-    def now(self) -> str:
-        return self.manager.now().isoformat()
-
-    def encode(self, message: Message) -> bytes:
-        return encode_message(message)
-
-    def record(self, session: Session, message: Message, encoded: bytes) -> None:
-        self.manager.record(session, self, message, encoded)
+    def record(self, session: Session, message: Message) -> None:
+        self.manager.record(session, self, message)
 
     def lacks(self, session: Session) -> bool:
         """Whether something of it is not stored at all, be it that somebody changed it by hand."""
@@ -88,7 +78,7 @@ class SessionManager:
         format: str = "json",  # noqa: A002 - the document's name for it
         auto_save_interval: float = 60,
         *,
-        clock: Callable[[], datetime] = _utc_now,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Raises ValueError for a format other than "json"."""
         if format != "json":
@@ -191,8 +181,10 @@ class SessionManager:
         self._does("all", self._files.flush)
         self._files.close()
 
-    def record(self, session: Session, kept: Kept, message: Message, text: bytes) -> None:
-        """Journals a message that was added to a session of ours; text: the message as it is encoded."""
+    def record(self, session: Session, kept: Kept, message: Message) -> None:
+        """Adds a message to a session of ours, and journals it. Raises SessionError before anything is added."""
+        text = encode_message(message)
+        session.take(message, self.now().isoformat())
         live = self._live.get(session.id, session)
         if live is not session:  # another was saved by its id
             live.add_message(message)
@@ -234,7 +226,11 @@ class SessionManager:
         if not (session or problem or stored.notice or stored.records):
             return None
         is_damaged = bool(session is None or problem or stored.notice)
-        session = session or self._recovery(session_id)
+        if session is None:
+            now, lost = self.now().isoformat(), f"session {session_id} was damaged, and there is no backup"
+            text = f"This is a recovery session: {lost} that can be read."
+            notice = Message("system", text, MessageCategory.SYSTEM, timestamp=now)
+            session = Session(session_id, [notice], now, now, {"recovered_from": session_id})
         session.id = session_id  # a file that was copied is what its name says
         is_damaged |= take_records(session, stored.records) > 0
         self._adopt(session, document=len(stored.content or b""), journal=sum(map(len, stored.records)))
@@ -243,12 +239,6 @@ class SessionManager:
             log.warning("session_damaged", session=session_id, detail=detail, messages=len(session.messages))
             self._save(session)
         return session
-
-    def _recovery(self, session_id: str) -> Session:
-        now = self.now().isoformat()
-        text = f"This is a recovery session: session {session_id} was damaged, and there is no backup that can be read."
-        notice = Message("system", text, MessageCategory.SYSTEM, timestamp=now)
-        return Session(session_id, [notice], now, now, {"recovered_from": session_id})
 
     def _row_of(self, name: str) -> Header | None:
         """None for what is no session that can be read."""

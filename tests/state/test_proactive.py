@@ -20,7 +20,7 @@ from state import (
     SessionState,
     ThinkingState,
 )
-from state.proactive import TRANSITIONS
+from state.proactive import TRANSITIONS, _Event
 from tests.support.session_states import COOLDOWN, HOUR, MOMENT, START, TIMEOUT, EpochClock, cooling, started
 
 THINKING, PROACTIVE, REACTIVE = AgentStateV2.THINKING, AgentStateV2.PROACTIVE, AgentStateV2.REACTIVE
@@ -174,7 +174,7 @@ ILLEGAL: list[tuple[AgentStateV2, str, Act]] = [
     (REACTIVE, "transition_to_proactive", lambda session: session.transition_to_proactive("trig_002")),
     (PROACTIVE, "transition_to_reactive", SessionState.transition_to_reactive),
     (REACTIVE, "transition_to_reactive", SessionState.transition_to_reactive),
-    (THINKING, "timeout", lambda session: session._timeout_to_thinking(START)),
+    (THINKING, "timeout", lambda session: session._after(_Event.TIMEOUT)),
 ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from state.prompts import AwaitingType, ConversationStateError, as_json, labels_of, modernised, read_state
+from state.prompts import Ask, AwaitingType, ConversationStateError, as_json, modernised, read_state
 
 SHACKS = [
     {"id": "v1", "name": "Shake Shack", "district": "Shibuya"},
@@ -38,14 +38,13 @@ def test_a_conversation_state_is_read_with_all_its_parts() -> None:
     assert not ask.anyone
 
 
-def test_equal_names_are_told_apart_by_what_differs() -> None:
-    assert labels_of(SHACKS) == ("Shake Shack (Shibuya)", "Shake Shack (Shinjuku)")
-    assert labels_of([*SHACKS, {"name": "Ramen Bar", "district": "Ebisu"}])[2] == "Ramen Bar"
+def test_equal_names_are_told_apart_by_what_differs_where_anything_does() -> None:
+    def labels(*options: Any) -> tuple[str, ...]:
+        return Ask(AwaitingType.SELECTION, options).labels
 
-
-def test_equal_options_keep_their_name() -> None:
-    assert labels_of(["tea", "tea"]) == ("tea", "tea")
-    assert labels_of([{"name": "tea"}, {"name": "tea"}]) == ("tea", "tea")
+    assert labels(*SHACKS) == ("Shake Shack (Shibuya)", "Shake Shack (Shinjuku)")
+    assert labels(*SHACKS, {"name": "Ramen Bar", "district": "Ebisu"})[2] == "Ramen Bar"
+    assert labels("tea", "tea") == labels({"name": "tea"}, {"name": "tea"}) == ("tea", "tea")
 
 
 @pytest.mark.parametrize(
