@@ -153,6 +153,8 @@ def an_active_state_knows_no_cooldown_and_thinking_no_tour(seen: Seen) -> None:
         assert not seen.after.visual_guidance_active
     else:
         assert not seen.after.thinking.cooldown_active
+        expected = {"tour on": True, "tour off": False}.get(seen.event, seen.before.visual_guidance_active)
+        assert seen.after.visual_guidance_active is expected
 
 
 def a_tick_leaves_nothing_overdue(seen: Seen) -> None:
