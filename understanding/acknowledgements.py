@@ -50,12 +50,7 @@ def bare_acknowledgement(text: str, bot_name: str = "") -> Acknowledgement | Non
     ):
         if not core.isdisjoint(words):
             return acknowledgement
-    return Acknowledgement.EMOJI if not words and _is_emoji(rest, text) else None
-
-
-def _is_emoji(rest: str, text: str) -> bool:
-    """Whether a text of which this is left without its smileys consists of emoji."""
-    kinds = {
-        unicodedata.category(character) for character in rest if not character.isspace() and character not in ".!~"
-    }
-    return kinds <= PARTS_OF_EMOJI and (bool(kinds) or rest != text)
+    # Without its smileys, what consists of emoji has nothing else in it.
+    kinds = {unicodedata.category(character) for character in "".join(rest.split()) if character not in ".!~"}
+    is_emoji = not words and kinds <= PARTS_OF_EMOJI and (kinds or rest != text)
+    return Acknowledgement.EMOJI if is_emoji else None

@@ -131,7 +131,11 @@ def calls_off(reply: str) -> bool:
     if read_stop(reply):
         return True
     cut = clauses(plain(reply.translate(NODS)))
-    off = [ends(clause.words) and not _asks(clause) for clause in cut]
+    # "Should I cancel" and "cancel?" ask and request nothing; but "can you stop?" is a request.
+    off = [
+        ends(words) and not ASKING_WHETHER.search(words) and (not asks or REQUESTING.search(words) is not None)
+        for words, asks in cut
+    ]
     if not any(off):
         return False
     after = cut[len(off) - off[::-1].index(True) :]
@@ -140,11 +144,6 @@ def calls_off(reply: str) -> bool:
     return all(
         is_off or _says_nothing(clause.words, at) for at, (clause, is_off) in enumerate(zip(cut, off, strict=True))
     )
-
-
-def _asks(clause: Clause) -> bool:
-    """Whether it asks and requests nothing: "should I cancel", "cancel?"; but "can you stop?" is a request."""
-    return ASKING_WHETHER.search(clause.words) is not None or (clause.asks and not REQUESTING.search(clause.words))
 
 
 def ends(words: str) -> bool:

@@ -265,28 +265,22 @@ def _kind(words: list[str], asked: str) -> Kind:
         return kind_alone
     if COURTESY.issuperset(words):
         return Kind.NOTHING
-    text = " ".join(words)
-    return _praise(text) or _stated(text, asked)
+    return _stated(" ".join(words), asked)
 
 
 NO_PRAISE = (ASKING.match, UNSURE.search, DONE.fullmatch)  # though made of its words
 
 
-def _praise(text: str) -> Kind | None:
-    """Assent or praise, where no word stands beside it that could say something else."""
-    words = text.split()
-    if not PRAISE.issuperset(words) or any(says(text) for says in NO_PRAISE):
-        return None
-    if not TRUE.isdisjoint(words):
-        return Kind.YES
-    return None if GOOD.isdisjoint(words) else Kind.FINE
-
-
 def _stated(text: str, asked: str) -> Kind:
-    """To repeat the verb of the question is a yes; else the first of the kinds that finds its words.
+    """Assent or praise, where no word stands beside it that could say something else.
 
-    Those that take back come before those that assent. A time that the question did not name puts off.
+    To repeat the verb of the question is a yes; else the first of the kinds that finds its words. Those that take back
+    come before those that assent. A time that the question did not name puts off.
     """
+    words = text.split()
+    is_praise = PRAISE.issuperset(words) and not any(says(text) for says in NO_PRAISE)
+    if is_praise and not (TRUE | GOOD).isdisjoint(words):
+        return Kind.FINE if TRUE.isdisjoint(words) else Kind.YES
     repeated = REPEATING.fullmatch(text)
     if repeated and repeated[1] in WORD.findall(asked):
         return Kind.OTHER if ends(text) else Kind.YES

@@ -148,10 +148,6 @@ def _words(text: str) -> str:
     return " ".join(NOT_WORDS.sub(" ", text).split()).replace("’", "'")
 
 
-def _content(message: Mapping[str, Any]) -> str:
-    return str(message.get("content") or "")
-
-
 def _complete(message: str, recent_messages: Sequence[Mapping[str, Any]], steps: int) -> str:
     """The complete query, by the first shape that is sure, or "".
 
@@ -159,16 +155,15 @@ def _complete(message: str, recent_messages: Sequence[Mapping[str, Any]], steps:
     """
     query = _words(message[: 4 * MAX_LENGTH])
     at = next((i for i, said in reversed([*enumerate(recent_messages)]) if said.get("role") == "user"), -1)
-    before = _content(recent_messages[at]) if at >= 0 else ""
+    before = str(recent_messages[at].get("content") or "") if at >= 0 else ""
     if len(query) > MAX_LENGTH or not 0 < len(before) <= MAX_LENGTH:
         return ""
     before = _words(before)
     if steps > 1 and JOINING.fullmatch(before):
         before = _complete(before, recent_messages[:at], steps - 1) or before
     latest = recent_messages[-1]
-    return _joined(query, before) or _pointed(
-        query, before, _content(latest) if latest.get("role") == "assistant" else ""
-    )
+    answer = str(latest.get("content") or "") if latest.get("role") == "assistant" else ""
+    return _joined(query, before) or _pointed(query, before, answer)
 
 
 def _joined(query: str, before: str) -> str:

@@ -44,11 +44,8 @@ def keys_of(name: str) -> Sequence[str]:
     whole = [first, *(word for word in words if len(word) > SHORTENED)]
     # "mind your own business" names no Mindy, "forget it" no forgetful_fred.
     beginnings = [first[:length] for length in range(SHORTENED, len(first)) if first[:length] not in KNOWN]
-    return tuple(key for key in dict.fromkeys((*whole, *beginnings)) if not _is_common(key))
-
-
-def _is_common(word: str) -> bool:
-    return word in TOO_COMMON or word in TALK_OF
+    keys = dict.fromkeys((*whole, *beginnings))
+    return tuple(key for key in keys if key not in TOO_COMMON and key not in TALK_OF)
 
 
 def index_of(names: Mapping[int, str]) -> dict[str, int]:
@@ -88,10 +85,6 @@ def _called_first_or_last(wording: Wording, index: Mapping[str, int]) -> set[int
         return {who for token in tokens if (who := index.get(token, 0))}
     tells_of = tokens[1] in ABOUT and tokens[2:3] != ["you"]
     found = set() if tells_of else {index.get(tokens[0], 0)}
-    if (last := index.get(tokens[-1], 0)) and _speaks_to_somebody(wording):
-        found.add(last)
+    if wording.asks or "greeting" in wording.cues or not wording.talk.isdisjoint(SPEAKING_TO):
+        found.add(index.get(tokens[-1], 0))
     return found - {0}
-
-
-def _speaks_to_somebody(wording: Wording) -> bool:
-    return wording.asks or "greeting" in wording.cues or not wording.talk.isdisjoint(SPEAKING_TO)

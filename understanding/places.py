@@ -43,13 +43,13 @@ SURE = re.compile(
 def last_place(text: str) -> str | None:
     """The place that a text names last, as it is written there; None where none is named for sure."""
     known = {match.start(1): match[1] for match in KNOWN.finditer(text) if match[1].casefold() in _known_places()}
-    sure = {match.start(1): match[1] for match in SURE.finditer(text) if _can_be_place(match[1])}
+    sure = {
+        match.start(1): match[1]
+        for match in SURE.finditer(text)
+        if match[1].casefold() not in NO_PLACES and not TIME.search(f"in {match[1]}")
+    }
     found = known | sure
     return found[max(found)] if found else None
-
-
-def _can_be_place(name: str) -> bool:
-    return name.casefold() not in NO_PLACES and TIME.search(f"in {name}") is None
 
 
 @cache

@@ -109,15 +109,13 @@ class _People:
         named = max(((at, name) for form, name in self.forms.items() for at in _places_of(form, plain)), default=None)
         mentions = [m for m in MENTION.finditer(text) if int(m[1]) != self.bot_id]
         if mentions and (named is None or named[0] < mentions[-1].start()):
-            return self._name(int(mentions[-1][1]), message)
+            user_id = int(mentions[-1][1])
+            return self.names[user_id] if user_id in self.names else _shown_name(user_id, message)
         return named[1] if named else None
 
     def last_place(self, message: Message) -> str | None:
         place = last_place(_plain(_without_code(message)))
         return "" if place in self.forms else place
-
-    def _name(self, user_id: int, message: Message) -> str:
-        return self.names[user_id] if user_id in self.names else _shown_name(user_id, message)
 
 
 def _forms(name: str) -> set[str]:

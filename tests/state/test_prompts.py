@@ -73,16 +73,6 @@ def test_what_cannot_be_awaited_is_refused_and_names_who_asked(changes: dict[str
     assert "\n" not in str(refused.value)
 
 
-def test_what_stands_beside_an_options_name_may_be_anything() -> None:
-    ask, _ = read_state(state(options=[{"name": "tea", "price": 5, "tags": ["hot"]}]), "trip_planner")
-    assert ask.labels == ("tea",)
-
-
-def test_soft_context_up_to_its_bounds_is_taken() -> None:
-    full = {f"key {number}": "x" * 200 for number in range(20)}
-    assert read_state(state(soft_context=full), "trip_planner")[1] == full
-
-
 def test_the_asker_is_named_where_no_handler_is() -> None:
     with pytest.raises(ConversationStateError, match=r"^dice: "):
         read_state({"awaiting_type": "soon"}, "dice")

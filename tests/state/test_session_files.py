@@ -57,77 +57,46 @@ def loaded(folder: Path) -> Session:
     return session
 
 
-def restored(folder: Path) -> Stored:
-    """What is read where the document is damaged."""
-    path = folder / f"{ID}.json"
-    whole = path.read_bytes()
-    path.write_bytes(b"")
-    assert texts(loaded(folder)) == TEXTS
-    stored = SessionFiles(folder).read(ID)
-    path.write_bytes(whole)
-    return stored
-
-
 def texts(session: Session | None) -> list[str]:
     assert session is not None
     return [str(each.content) for each in session.messages]
 
 
-def test_truncated_at_any_byte_of_its_last_4_kb_everything_is_still_there(kept: Path) -> None:
-    path = kept / f"{ID}.json"
+def flipped(whole: bytes, choice: random.Random, flips: int, within: int) -> bytes:
+    spoiled = bytearray(whole)
+    for _ in range(flips):
+        spoiled[choice.randrange(within)] ^= 1 << choice.randrange(8)
+    return bytes(spoiled)
+
+
+def test_random_bit_flips_lose_nothing_and_in_the_journal_one_message_each_at_most(kept: Path) -> None:
+    """Also where they make of the file's mark what is none."""
+    choice, path = random.Random(1), kept / f"{ID}.json"
     whole = path.read_bytes()
-    assert len(whole) > 4_096
-    expected, store = restored(kept), SessionFiles(kept)
-    for size in reversed(range(len(whole) - 4_096, len(whole))):
-        os.truncate(path, size)
-        assert store.read(ID) == expected, size
-
-
-def test_1000_random_bit_flips_lose_nothing(kept: Path) -> None:
-    path = kept / f"{ID}.json"
-    whole = path.read_bytes()
-    expected, store = restored(kept), SessionFiles(kept)
-    choice = random.Random(1)
-    for _ in range(1_000):
-        place, bit = choice.randrange(len(whole)), 1 << choice.randrange(8)
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
-        assert store.read(ID) == expected, (place, bit)
-
-
-@pytest.mark.parametrize("flips", [3, 30, 300])
-def test_many_bit_flips_at_once_lose_nothing(kept: Path, flips: int) -> None:
-    path = kept / f"{ID}.json"
-    whole = path.read_bytes()
-    choice = random.Random(2)
-    for _ in range(100):
-        spoiled = bytearray(whole)
-        for _ in range(flips):
-            spoiled[choice.randrange(len(whole))] ^= 1 << choice.randrange(8)
-        path.write_bytes(spoiled)
-        assert texts(loaded(kept)) == TEXTS
-
-
-def test_1000_random_bit_flips_in_the_mark_lose_nothing(kept: Path) -> None:
-    path = kept / f"{ID}.json"
-    whole = path.read_bytes()
-    expected, store = restored(kept), SessionFiles(kept)
-    choice = random.Random(3)
-    for _ in range(1_000):
-        place, bit = choice.randrange(50), 1 << choice.randrange(8)
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
-        assert store.read(ID) == expected, (place, bit)
-
-
-def test_1000_random_bit_flips_in_the_journal_cost_one_message_each_at_most(kept: Path) -> None:
+    for times, flips, within in ((300, 1, len(whole)), (300, 1, 50), *((50, n, len(whole)) for n in (3, 30, 300))):
+        for _ in range(times):
+            path.write_bytes(spoiled := flipped(whole, choice, flips, within))
+            assert spoiled == whole or texts(loaded(kept)) == TEXTS
+    path.write_bytes(whole)
     path = current_journal(kept)
     whole = path.read_bytes()
-    choice = random.Random(4)
-    for _ in range(1_000):
-        place, bit = choice.randrange(len(whole)), 1 << choice.randrange(8)
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+    for _ in range(300):
+        path.write_bytes(flipped(whole, choice, 1, len(whole)))
         found = texts(loaded(kept))
-        assert len(found) >= MESSAGES - 1, (place, bit)
+        assert len(found) >= MESSAGES - 1
         assert set(found) <= set(TEXTS)
+
+
+def test_truncated_at_any_byte_of_its_last_4_kb_everything_is_still_there(kept: Path) -> None:
+    path = kept / f"{ID}.json"
+    size = path.stat().st_size
+    for shorter in range(1, 4_097):
+        os.truncate(path, size - shorter)
+        stored = SessionFiles(kept).read(ID)
+        if shorter == 1:
+            expected = stored
+            assert texts(loaded(kept)) == TEXTS
+        assert stored == expected, shorter
 
 
 def test_a_journal_torn_at_any_byte_keeps_what_was_whole(kept: Path) -> None:
@@ -145,23 +114,14 @@ def test_a_journal_torn_at_any_byte_keeps_what_was_whole(kept: Path) -> None:
             store.close()
 
 
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
 def as_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
     (path / "file").write_text("somebody's")
 
 
-def as_dangling_link(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("nowhere")
-
-
 DAMAGES: dict[str, Damage] = {
-    "empty": empty,
+    "empty": lambda path: path.write_bytes(b""),
     "cut": lambda path: os.truncate(path, 700),
     "zeros": lambda path: path.write_bytes(bytes(5_000)),
     "noise": lambda path: path.write_bytes(random.Random(1).randbytes(5_000)),
@@ -172,7 +132,7 @@ DAMAGES: dict[str, Damage] = {
     ),
     "a folder": as_folder,
     "gone": Path.unlink,
-    "a dangling link": as_dangling_link,
+    "a dangling link": lambda path: (path.unlink(), path.symlink_to("nowhere")),
 }
 
 
@@ -194,6 +154,7 @@ def test_a_damaged_document_is_restored_from_its_backup_and_kept_aside(kept: Pat
     )
     with capture_logs() as logs:
         assert texts(SessionManager(kept).load_session(ID)) == TEXTS
+        assert [row["message_count"] for row in SessionManager(kept).list_sessions()] == [MESSAGES]
     assert logs == []
 
 
@@ -239,13 +200,6 @@ def test_of_damaged_files_three_are_kept_and_none_is_overwritten(kept: Path) -> 
     assert [path.read_text() for path in aside] == ["damaged 3", "damaged 4", "damaged 5"]
     assert SessionManager(kept).delete_session(ID)
     assert not [path for path in kept.rglob("*") if ID in path.name]
-
-
-def test_a_damaged_document_is_listed_and_can_be_deleted(kept: Path) -> None:
-    as_folder(kept / f"{ID}.json")
-    assert [row["message_count"] for row in SessionManager(kept).list_sessions()] == [MESSAGES]
-    assert SessionManager(kept).delete_session(ID)
-    assert SessionManager(kept).load_session(ID) is None
 
 
 def test_a_folder_that_cannot_be_read_gives_a_recovery_session(tmp_path: Path) -> None:
@@ -473,26 +427,6 @@ def test_a_kill_at_any_step_of_a_deletion_leaves_something_to_delete_or_nothing(
         if not is_hit():
             break
     assert step > 2
-
-
-def test_a_kill_at_any_step_of_an_append_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for step in count():
-        store = SessionFiles(tmp_path / str(step))
-        prepare_backup(store)
-        fresh = SessionFiles(tmp_path / str(step))
-        with monkeypatch.context() as patch:
-            is_hit = fail_at(step, patch, Killed())
-            with suppress(Killed):
-                fresh.append(ID, b"three")
-        found = SessionFiles(tmp_path / str(step)).read(ID)
-        assert found.content == b'{"is":"old"}'
-        assert found.records in ((b"one", b"two"), (b"one", b"two", b"three"))
-        assert found.notice == ""
-        for each in (store, fresh):
-            each.close()
-        if not is_hit():
-            break
-    assert found.records == (b"one", b"two", b"three")
 
 
 def test_what_is_written_is_on_disk_before_it_takes_its_place_and_its_place_after(

@@ -99,17 +99,6 @@ def test_the_example_of_the_document_runs_as_written(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["messages"][0]["content"] == "Hello, how are you?"
 
 
-def test_what_is_added_is_there_after_a_kill_without_a_save(open_manager: OpenManager) -> None:
-    session = open_manager().create_session("123", {"guild": 5})
-    for number in range(10):
-        session.add_message(said(f"message {number}", tokens=number, metadata={"author_id": 7}))
-    again = open_manager().load_session("123")
-    assert again == session
-    assert again is not session
-    again.add_message(said("more"))
-    assert open_manager().load_session("123") == again
-
-
 @pytest.mark.parametrize("saves", [1, 2, 3])
 def test_saving_and_adding_in_turns_loses_and_doubles_nothing(open_manager: OpenManager, saves: int) -> None:
     manager = open_manager()
@@ -118,7 +107,9 @@ def test_saving_and_adding_in_turns_loses_and_doubles_nothing(open_manager: Open
         session.add_message(said(str(number)))
         if number % saves == 0:
             assert manager.save_session(session)
-        assert open_manager().load_session("123") == session
+        again = open_manager().load_session("123")
+        assert again == session
+        assert again is not session
 
 
 def test_a_message_recorded_twice_counts_once_and_the_later_wins(open_manager: OpenManager) -> None:
@@ -138,6 +129,7 @@ def test_what_is_unknown_is_none_and_the_current_session_stays(open_manager: Ope
     assert not manager.save_session()
     assert not manager.check_session_boundary()
     session = manager.create_session()
+    assert not manager.check_session_boundary()
     session.add_message(said("hi"))
     assert manager.load_session("nothing") is None
     assert manager.check_session_boundary()
@@ -193,16 +185,6 @@ def test_what_is_no_json_is_refused_and_not_recorded(open_manager: OpenManager, 
 def test_half_a_character_does_not_keep_a_message_from_being_stored(open_manager: OpenManager) -> None:
     open_manager().create_session("123").add_message(said("half \ud83e, and {1: 2}", metadata={"a": {1: 2}}))
     assert texts(open_manager().load_session("123")) == ["half ?, and {1: 2}"]
-
-
-def test_the_boundary_is_reached_at_so_many_messages(open_manager: OpenManager) -> None:
-    manager = open_manager(max_messages_per_session=3)
-    session = manager.create_session()
-    reached = []
-    for _ in range(4):
-        session.add_message(said("hi"))
-        reached.append(manager.check_session_boundary(session))
-    assert reached == [False, False, True, True]
 
 
 def test_a_continuation_carries_system_and_context_over_and_both_know_each_other(open_manager: OpenManager) -> None:
@@ -275,19 +257,6 @@ def test_what_is_deleted_is_gone_and_does_not_come_back(open_manager: OpenManage
     assert manager.create_session("123").messages == []
 
 
-def test_a_session_is_one_object_however_often_it_is_loaded(open_manager: OpenManager) -> None:
-    manager = open_manager(max_sessions_in_memory=2)
-    held = manager.create_session("held")
-    for number in range(5):
-        manager.create_session(str(number))
-    held.add_message(said("hi"))
-    assert manager.load_session("held") is held
-    for number in range(5):
-        manager.load_session(str(number))
-    held.add_message(said("ho"))
-    assert texts(manager.load_session("held")) == ["hi", "ho"]
-
-
 def test_only_so_many_sessions_stay_in_memory_and_none_loses_anything(open_manager: OpenManager) -> None:
     manager = open_manager(max_sessions_in_memory=3)
     for number in range(30):
@@ -297,11 +266,13 @@ def test_only_so_many_sessions_stay_in_memory_and_none_loses_anything(open_manag
     del session
     gc.collect()
     assert len(manager._live) <= 3
+    held = manager.load_session("0")
     for number in range(30):
         loaded = manager.load_session(str(number))
         assert texts(loaded) == [f"in {number}"]
         assert loaded is not None
         assert loaded.metadata == {"set": number}
+    assert manager.load_session("0") is held
 
 
 def test_what_is_saved_is_the_session_of_its_id_from_now_on(open_manager: OpenManager) -> None:
@@ -324,7 +295,7 @@ def test_what_was_changed_by_hand_is_stored_with_the_next_message(open_manager: 
     assert texts(open_manager().load_session("123")) == ["a", "b", "c"]
     session.messages.pop(0)
     session.metadata["x"] = 1
-    assert manager.save_all()
+    manager.close()
     assert open_manager().load_session("123") == session
 
 
@@ -398,15 +369,6 @@ def test_while_the_store_refuses_memory_keeps_all_and_one_line_is_logged(open_ma
     assert texts(fresh.load_session("first")) == ["before", *(f"outage {n}" for n in range(5)), "after"]
     assert [texts(fresh.load_session(str(number))) for number in range(5)] == [[f"in {n}"] for n in range(5)]
     assert len(manager._live) <= 3
-
-
-def test_closing_stores_what_is_left(open_manager: OpenManager) -> None:
-    manager = open_manager()
-    session = manager.create_session("123")
-    session.metadata["late"] = True
-    manager.flush()
-    manager.close()
-    assert open_manager().load_session("123") == session
 
 
 def test_documents_of_another_version_are_refused_and_left_as_they_are(tmp_path: Path) -> None:

@@ -23,44 +23,20 @@ def _label(text: str) -> str:
     return "call" if called_as(text, ("Parley",)) else "none"
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("so what do you think", ""),
-        ("so, what do you think", "so"),
-        ("so: help me", "so"),
-        ("will you come?", ""),
-        ("will", ""),
-        ("will?", ""),
-        ("hey will", ""),
-        ("Will, are you there?", "Will"),
-        ("are you there, will?", "Will"),
-        ("are you there will?", ""),
-        ("Art is long", ""),
-        ("art what is it", ""),
-        ("art, what is it", "art"),
-        ("I do not like modern art?", ""),
-        ("stop, art", "art"),
-        ("are you there today?", ""),
-        ("are you there, today?", "Today"),
-    ],
-)
-def test_a_name_that_is_a_common_word_needs_its_comma(text: str, name: str) -> None:
-    assert called_as(text, ("so", "Will", "art", "Today")).casefold() == name.casefold()
+def test_a_name_that_is_a_common_word_needs_its_comma() -> None:
+    calls = ("so, what do you think", "so: help me", "Will, are you there?", "are you there, will?", "art, what is it")
+    calls += ("stop, art", "are you there, today?")
+    talk = ("so what do you think", "will you come?", "will", "will?", "hey will", "are you there will?", "Art is long")
+    talk += ("art what is it", "I do not like modern art?", "are you there today?")
+    assert [bool(called_as(text, ("so", "Will", "art", "Today"))) for text in (*calls, *talk)] == [True] * 7 + [
+        False
+    ] * 10
 
 
-@pytest.mark.parametrize(
-    ("text", "is_called"),
-    [
-        ("Robo Cat are you there?", True),
-        ("robo-cat, help", True),
-        ("robocat what is this", True),
-        ("robo are you there?", False),
-        ("are you there, robo cat?", True),
-    ],
-)
-def test_a_name_may_be_of_several_words(text: str, is_called: bool) -> None:
-    assert bool(called_as(text, ("Robo Cat",))) is is_called
+def test_a_name_may_be_of_several_words() -> None:
+    for text in ("Robo Cat are you there?", "robo-cat, help", "robocat what is this", "are you there, robo cat?"):
+        assert called_as(text, ("Robo Cat",)) == "Robo Cat"
+    assert not called_as("robo are you there?", ("Robo Cat",))
 
 
 def test_any_of_its_names_counts_and_one_without_words_does_not() -> None:
@@ -76,13 +52,8 @@ def test_of_a_long_text_only_its_ends_are_looked_at() -> None:
     assert not may_call(f"{filling} parley, {filling}", ("Parley",))
 
 
-@pytest.mark.parametrize("piece", ["parley ", "parley, ", "hey ", "so ", "«", '"', "`", "> ", "what parley? "])
-def test_hostile_texts_take_no_time(piece: str) -> None:
-    called_as("parley" + piece * (4_000 // len(piece)) + "parley", ("Parley",))
-
-
-@pytest.mark.parametrize("piece", ["„", "“", "«", "„a“"])
-def test_quotes_that_are_never_closed_take_no_time(piece: str) -> None:
+@pytest.mark.parametrize("piece", ["parley, ", "what parley? ", '"', "`", "> ", "„", "“", "«", "„a“"])
+def test_hostile_texts_and_quotes_that_are_never_closed_take_no_time(piece: str) -> None:
     text, spent = piece * (4_000 // len(piece)) + " parley", []
     for _ in range(5):
         began = thread_time()

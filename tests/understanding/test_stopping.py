@@ -26,21 +26,11 @@ def test_both_kinds_are_known_in_the_same_languages() -> None:
     assert len(KEEP_OUT) >= 12
 
 
-@pytest.mark.parametrize(
-    ("text", "is_said_to_ben"),
-    [
-        ("stop it ben", True),
-        ("Ben shut up", True),
-        ("ben, stop!", True),
-        ("shut up @Ben", True),
-        ("stop it", False),
-        ("stop it cleo", False),
-        ("ben stop the server", False),
-        ("ben", False),
-    ],
-)
-def test_a_person_may_be_meant_by_it(text: str, is_said_to_ben: bool) -> None:
-    assert stops_person(text, ["Anna", "Ben"]) is is_said_to_ben
+def test_a_person_may_be_meant_by_it() -> None:
+    for text in ("stop it ben", "Ben shut up", "ben, stop!", "shut up @Ben"):
+        assert stops_person(text, ["Anna", "Ben"])
+    for text in ("stop it", "stop it cleo", "ben stop the server", "ben"):
+        assert not stops_person(text, ["Anna", "Ben"])
 
 
 def test_somebody_whose_name_is_a_courtesy_takes_no_stop() -> None:
