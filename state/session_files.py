@@ -280,7 +280,10 @@ def _unmarked(data: bytes) -> Found:
     if mark is None:
         # A few flipped bits may have made of a mark what no longer is one.
         alike = sum(a == b for a, b in zip(MARK_BEGINS, data, strict=False))
-        return DAMAGED if alike > len(MARK_BEGINS) // 2 or not _is_object(data) else Found(data)
+        with suppress(orjson.JSONDecodeError):
+            if alike <= len(MARK_BEGINS) // 2 and isinstance(orjson.loads(data), dict):
+                return Found(data)
+        return DAMAGED
     if crc32(memoryview(data)[mark.start(2) :]) != int(mark[1], 16):
         return DAMAGED
     return Found(_without(mark, data), int(mark[3]))
@@ -288,12 +291,6 @@ def _unmarked(data: bytes) -> Found:
 
 def _without(mark: re.Match[bytes], data: bytes) -> bytes:
     return b"{" + data[mark.end() :] if mark[4] == b"," else b"{}"
-
-
-def _is_object(data: bytes) -> bool:
-    with suppress(orjson.JSONDecodeError):
-        return isinstance(orjson.loads(data), dict)
-    return False
 
 
 def _opened(found: Found, opened: Opened) -> Found:

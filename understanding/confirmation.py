@@ -212,7 +212,11 @@ def confirm(reply: str, prompt: str = "") -> bool | None:
     if meaning := numbered.get(reply.strip()):
         return meaning == "yes"
     kinds: list[Kind] = [kind for kind in _kinds(reply, asked) if kind is not Kind.NOTHING]
-    return _verdict(_revised(kinds), asked)
+    for i in reversed(range(len(kinds) - 1)):
+        if kinds[i] is Kind.REVISES:  # somebody corrects himself: the last of "no, but actually, yes" counts
+            rest = kinds[i + 1 :]
+            return _verdict(rest if rest[0] in (Kind.YES, Kind.NO) else [*kinds[:i], Kind.CHANGE, *rest], asked)
+    return _verdict(kinds, asked)
 
 
 def _kinds(reply: str, asked: str) -> Iterator[Kind]:
@@ -305,14 +309,6 @@ STATED: Sequence[tuple[Kind, Callable[[str], object]]] = (
     (Kind.FINE, PRAISING.fullmatch),
     (Kind.WISH, WISHING.match),
 )
-
-
-def _revised(kinds: Sequence[Kind]) -> Sequence[Kind]:
-    """What counts where somebody corrects himself: the last of "no, but actually, yes"."""
-    for i in reversed(range(len(kinds) - 1)):
-        if kinds[i] is Kind.REVISES:
-            return kinds[i + 1 :] if kinds[i + 1] in (Kind.YES, Kind.NO) else [*kinds[:i], Kind.CHANGE, *kinds[i + 1 :]]
-    return kinds
 
 
 def _verdict(kinds: Sequence[Kind], asked: str) -> bool | None:

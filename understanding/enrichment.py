@@ -208,17 +208,14 @@ def _with_place(placed: re.Match[str], base: str) -> str:
     time = TIME.search(rest)
     replaced = rest[: time.start() - 1 if time else len(rest.rstrip(END))]
     words = replaced.casefold().split()
-    if len(words) > MAX_JOINED_WORDS or not NOT_IN_PLACES.isdisjoint(words) or not _are_alike(replaced, placed[2]):
+    # Two phrases may be of one kind where both are names, or as many words of which none is one.
+    names = [NAME.fullmatch(phrase) is not None for phrase in (replaced, placed[2])]
+    articles = ["article" in CUES_OF.get(phrase.casefold().split(" ")[0], ()) for phrase in (replaced, placed[2])]
+    are_as_long = len(replaced.split()) == len(placed[2].split())
+    are_alike = names[0] == names[1] and articles[0] == articles[1] and (names[0] or are_as_long)
+    if len(words) > MAX_JOINED_WORDS or not NOT_IN_PLACES.isdisjoint(words) or not are_alike:
         return ""
     return f"{base[: found[0].start()]}{placed[1].lower()} {placed[2]}{rest[len(replaced) :]}"
-
-
-def _are_alike(one: str, other: str) -> bool:
-    """Whether two phrases may be of one kind: both names, or as many words of which none is one."""
-    names = [NAME.fullmatch(phrase) is not None for phrase in (one, other)]
-    articles = ["article" in CUES_OF.get(phrase.casefold().split(" ")[0], ()) for phrase in (one, other)]
-    are_as_long = len(one.split()) == len(other.split())
-    return names[0] == names[1] and articles[0] == articles[1] and (names[0] or are_as_long)
 
 
 def _pointed(query: str, before: str, answer: str) -> str:

@@ -158,16 +158,16 @@ def called_as(text: str, names: tuple[str, ...]) -> str:
     if not may_call(text, names):
         return ""
     plain = QUOTED.sub(" ", text).strip().lstrip("¿¡")
-    return next((name for name in names if (read := _read_name(name)) and _calls(plain, name, read)), "")
-
-
-def _calls(text: str, name: str, read: _Name) -> bool:
-    if bare_acknowledgement(text, name):  # "thanks parley" stays a thanks
-        return False
-    if not read.is_common and read_stop(text, name) is Stop.KEEP_OUT and read.key in text.casefold():
-        return True
-    start = read.start.match(text)
-    return (start is not None and _calls_at_start(start, read)) or _calls_at_end(text, read)
+    for name in names:
+        read = _read_name(name)
+        if read is None or bare_acknowledgement(plain, name):  # "thanks parley" stays a thanks
+            continue
+        if not read.is_common and read_stop(plain, name) is Stop.KEEP_OUT and read.key in plain.casefold():
+            return name
+        start = read.start.match(plain)
+        if (start and _calls_at_start(start, read)) or _calls_at_end(plain, read):
+            return name
+    return ""
 
 
 def _calls_at_start(found: re.Match[str], read: _Name) -> bool:

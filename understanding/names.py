@@ -71,20 +71,17 @@ def called_by_name(
     message: Message, names: Mapping[int, str], index: Mapping[str, int] | None = None
 ) -> frozenset[int]:
     """Whom of these it calls without a mention. index: of the same names, where there is one. Not the author."""
-    found = _called_first_or_last(message.wording, index_of(names) if index is None else index)
+    found: set[int] = set()
     if message.calls:
         found.update(who for who, name in names.items() if name.casefold() in message.calls)
-    return frozenset(found - {message.author_id}) if found else frozenset()
-
-
-def _called_first_or_last(wording: Wording, index: Mapping[str, int]) -> set[int]:
-    """Who is called at either end: "ben are you coming" and "are you coming ben" call Ben, "ben is late" does not, nor
-    does "i like ben"."""
-    tokens = wording.tokens
+    index = index_of(names) if index is None else index
+    wording, tokens = message.wording, message.wording.tokens
+    # "Ben are you coming" and "are you coming ben" call Ben, "ben is late" does not, nor does "i like ben".
+    tells_of = len(tokens) > 1 and tokens[1] in ABOUT and tokens[2:3] != ["you"]
+    if tokens and not tells_of:
+        found.add(index.get(tokens[0], 0))
     if len(tokens) < 2:
-        return {who for token in tokens if (who := index.get(token, 0))}
-    tells_of = tokens[1] in ABOUT and tokens[2:3] != ["you"]
-    found = set() if tells_of else {index.get(tokens[0], 0)}
+        return frozenset(found - {message.author_id, 0})
     if wording.asks or "greeting" in wording.cues or not wording.talk.isdisjoint(SPEAKING_TO):
         found.add(index.get(tokens[-1], 0))
-    return found - {0}
+    return frozenset(found - {message.author_id, 0})

@@ -116,6 +116,11 @@ class Run(NamedTuple):
     def before(self) -> str:
         return _at(self.words, self.first - 1)
 
+    @property
+    def is_telling(self) -> bool:
+        """Whether the first word of a part can stand for the whole: not "best", not "a movie"."""
+        return self.matched[0] not in common.FRAME and self.before not in ("a", "an")
+
 
 def _names_in(words: Sequence[str], index: Index) -> Iterator[Mention]:
     """Names and attributes in a reply, the longest at each word; of equally long ones those that are whole."""
@@ -176,7 +181,13 @@ def _name(run: Run, count: int) -> Mention | None:
         return Mention(start, run.end, options)
     if len(matched) > 1 or (run.is_whole and not phrase.is_name):
         return Mention(start, run.end, options, common.FRAME)
-    return _part(run, options)
+    if not run.is_telling:
+        return None
+    # One word of a name among common words; a word from within a name less: such are kinds, too.
+    if run.before == "my" or any(phrase.words[matched[0]] == 0 for phrase in run.phrases):
+        return Mention(run.first, run.end, options, common.FRAME_OF_PART)
+    is_within = bool(run.before) and run.before not in common.NAMING
+    return Mention(run.first, run.end, options, common.NAMING if is_within else common.CHOOSING, alone=is_within)
 
 
 def _value(run: Run, options: frozenset[int], count: int) -> Mention | None:
@@ -202,23 +213,7 @@ def _is_sure(run: Run, *, leads: bool) -> bool:
         return 2 * len(matched) >= len(phrase.words) and common.FRAME.issuperset({run.before or "the", after or "the"})
     before = [word for word in run.words[max(run.first - 3, 0) : run.first] if word != "the"][-2:]
     is_where = before[:1] == ["one"] and common.PREPOSITIONS.issuperset(before[1:])
-    return _is_telling(run) and (is_where or after == "one")
-
-
-def _is_telling(run: Run) -> bool:
-    """Whether the one word of a part can stand for the whole: not "best", not "a movie"."""
-    return run.matched[0] not in common.FRAME and run.before not in ("a", "an")
-
-
-def _part(run: Run, options: frozenset[int]) -> Mention | None:
-    """One word of a name among common words; a word from within a name less: such are kinds, too."""
-    if not _is_telling(run):
-        return None
-    if run.before == "my" or any(phrase.words[run.matched[0]] == 0 for phrase in run.phrases):
-        return Mention(run.first, run.end, options, common.FRAME_OF_PART)
-    if not run.before or run.before in common.NAMING:
-        return Mention(run.first, run.end, options, common.CHOOSING)
-    return Mention(run.first, run.end, options, common.NAMING, alone=True)
+    return run.is_telling and (is_where or after == "one")
 
 
 # Places in the list

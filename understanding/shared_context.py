@@ -130,15 +130,12 @@ def _places_of(form: str, text: str) -> Iterator[int]:
     at = text.find(form)
     while at >= 0:
         end = at + len(form)
-        if BORDERS[0].match(text, at) and BORDERS[1].match(text, end) and _is_name(text, at, end):
-            yield at
+        if BORDERS[0].match(text, at) and BORDERS[1].match(text, end):
+            # Any word like it may begin a sentence, which "Bill's" and "Bill," hardly do.
+            begins = SENTENCE_START.search(text, max(0, at - 20), at)
+            if begins is None or text.startswith((",", ":", "'s ", "’s "), end):
+                yield at
         at = text.find(form, end)
-
-
-def _is_name(text: str, start: int, end: int) -> bool:
-    """Whether no other word would stand so: "Bill" may begin a sentence, which "Bill's" and "Bill," hardly do."""
-    begins = SENTENCE_START.search(text, max(0, start - 20), start)
-    return begins is None or text.startswith((",", ":", "'s ", "’s "), end)
 
 
 def _shown_name(user_id: int, message: Message) -> str:
@@ -156,13 +153,11 @@ def _shown_name(user_id: int, message: Message) -> str:
 
 
 def _last_link(message: Message) -> str | None:
+    """The link, "" where it is none to pass on, None where there is none."""
     links = LINK.findall(_without_code(message))
-    return _telling(links[-1]) if links else None
-
-
-def _telling(link: str) -> str:
-    """The link, or "" where it is none to pass on."""
-    link = link.rstrip(AFTER_LINKS if "(" in link else f"{AFTER_LINKS})")
+    if not links:
+        return None
+    link: str = links[-1].rstrip(AFTER_LINKS if "(" in links[-1] else f"{AFTER_LINKS})")
     try:
         parts = urlsplit(link)
         host = parts.hostname or ""

@@ -70,10 +70,6 @@ def test_the_example_of_the_document() -> None:
     assert restored == session
 
 
-def test_the_states_have_the_values_of_the_document() -> None:
-    assert [*AgentStateV2] == ["thinking", "proactive_assistance", "reactive_assistance"]
-
-
 def test_a_new_session_is_thinking_by_the_defaults_of_the_document(clock: EpochClock) -> None:
     session = SessionState(clock=clock)
     assert (session.interaction_timeout_s, session.cooldown_period_s) == (20.0, 60.0)
@@ -220,9 +216,3 @@ def test_a_link_of_another_session_is_refused(clock: EpochClock, event: Conversa
     with pytest.raises(ValueError, match=r"^This is session 's1': the link is one of session 's2'\.$"):
         session.on_conversation_linked(ConversationLink("s2", "c1", event))
     assert session == before
-
-
-def test_a_session_without_an_id_takes_any_link(clock: EpochClock) -> None:
-    session = started(clock)
-    session.on_conversation_linked(ConversationLink("s2", "c1", ConversationEventType.NEW))
-    assert (session.conversation_id, session.session_id) == ("c1", "")

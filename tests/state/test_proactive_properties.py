@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from state import AgentStateV2, ConversationEventType, ConversationLink, InvalidTransitionError, SessionState
 from tests.support.session_states import COOLDOWN, HOUR, MOMENT, TIMEOUT, EpochClock
 
@@ -234,17 +231,6 @@ def is_free_again_after_both_periods(session: SessionState) -> None:
     assert session.can_deliver_proactive() == (True, "ok")
 
 
-steps = st.lists(st.tuples(st.sampled_from([*EVENTS]), st.sampled_from(SECONDS)), max_size=LONGEST)
-
-
-@settings(max_examples=500, deadline=None)
-@given(steps)
-def test_the_rules_hold_through_any_events_and_a_snapshot_is_equal_at_any_moment(steps: list[Step]) -> None:
-    session = lived(steps)
-    assert SessionState.from_dict(session.to_dict()) == session
-    is_free_again_after_both_periods(session)
-
-
 def test_the_rules_hold_through_10_000_random_sequences() -> None:
     """Seeded, and in favour of what moves a session, so that every transition is seen thousands of times."""
     chance = random.Random(2)
@@ -254,5 +240,6 @@ def test_the_rules_hold_through_10_000_random_sequences() -> None:
         length = chance.randint(1, LONGEST)
         session = lived([(chance.choice(events), chance.choice(SECONDS)) for _ in range(length)])
         ends[session.current_state] += 1
+        assert SessionState.from_dict(session.to_dict()) == session
         is_free_again_after_both_periods(session)
     assert min(ends.values()) > SEQUENCES / 10

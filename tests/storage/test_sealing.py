@@ -22,14 +22,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_no_word_is_on_the_disk(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "db", seal=read_keys(KEY))
-    store.write({PLACE: b"sesame", Key("snapshot", 5): b"sesame"})
-    assert store.read("said", 5) == [Row(5, 7, b"sesame")]
-    assert not [path for path, data in contents(tmp_path).items() if b"sesame" in data]
-    store.close()
-
-
 def test_nothing_is_in_plain_words_in_redis(redis_url: str) -> None:
     store = RedisStore(redis_url, "sealed", seal=read_keys(KEY))
     store.write({PLACE: b"sesame"})
