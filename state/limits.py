@@ -161,4 +161,4 @@ class Budget:
 
 
 def _is_over(used: int, cap: int | None, *, explicit: bool) -> bool:
-    return cap is not None and used >= (cap if explicit else max(1, cap * MENTIONS_ONLY_SHARE))
+    return cap is not None and used >= (cap if explicit else cap * MENTIONS_ONLY_SHARE)

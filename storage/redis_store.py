@@ -12,14 +12,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import redis
-import structlog
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from storage.sealing import Seal, pack, unpack
+from storage.sealing import Seal, pack, read_row
 from storage.store import ANY, Key, Opened, Row, Stored, StoreError
-
-log = structlog.get_logger()
 
 TIMEOUT_SECONDS = 5.0
 ASIDE = "aside"  # no kind has this name
@@ -57,7 +54,8 @@ class RedisStore:
                 ids = sorted((id_ for id_ in map(int, self.redis.hkeys(name)) if since <= id_ < before), reverse=newest)
                 ids = ids[: limit - len(found)]
                 values: Any = self.redis.hmget(name, ids) if ids else []
-            found += [self._row(kind, each, id_, value) for id_, value in zip(ids, values, strict=True)]
+            rows = zip(ids, values, strict=True)
+            found += [read_row(Key(kind, each, id_), value, self._seal) for id_, value in rows]
         return found
 
     def channels(self, kind: str) -> list[int]:
@@ -96,13 +94,6 @@ class RedisStore:
 
     def _name(self, kind: str, channel: int) -> str:
         return f"{self._prefix}:{kind}:{channel}"
-
-    def _row(self, kind: str, channel: int, id_: int, value: bytes | None) -> Row:
-        try:
-            return Row(channel, id_, unpack(Key(kind, channel, id_), value or b"", self._seal))
-        except ValueError as error:
-            log.error("row_refused", kind=kind, channel=channel, id=id_, detail=str(error))
-            return Row(channel, id_, None)
 
 
 class EarlierDocuments:

@@ -10,10 +10,14 @@ import time
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from storage.store import Key, WrongKeyError
+import structlog
+
+from storage.store import Key, Row, WrongKeyError
 
 if TYPE_CHECKING:
     from cryptography.fernet import MultiFernet
+
+log = structlog.get_logger()
 
 CHUNK = 16_000  # bytes sealed at a time: other threads wait for that long at most, which is a fraction of a ms
 PLAIN, TOKENS = b"=", b"*"
@@ -80,6 +84,15 @@ def unpack(key: Key, stored: bytes, seal: Seal | None) -> bytes:
     if [place + end for place, end, _ in parts] != [_place(key, n, len(value)) for n in range(0, len(value), CHUNK)]:
         raise ValueError("it belongs elsewhere, or parts of it are missing")
     return value
+
+
+def read_row(key: Key, stored: bytes | None, seal: Seal | None) -> Row:
+    """The row, without its value where `unpack` refuses it, which is logged. Raises WrongKeyError."""
+    try:
+        return Row(key.channel, key.id, unpack(key, stored or b"", seal))
+    except ValueError as error:
+        log.error("row_refused", kind=key.kind, channel=key.channel, id=key.id, detail=str(error))
+        return Row(key.channel, key.id, None)
 
 
 def unsealed(token: bytes | str, seal: Seal | None) -> bytes:

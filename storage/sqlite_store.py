@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import structlog
 
-from storage.sealing import Seal, pack, unpack
+from storage.sealing import Seal, pack, read_row
 from storage.store import ANY, Key, Row, StoreError
 
 log = structlog.get_logger()
@@ -65,7 +65,10 @@ class SQLiteStore:
             SELECT channel, id, value FROM row WHERE live AND kind = ? {where} AND id >= ? AND id < ?
             ORDER BY channel {order}, id {order} LIMIT ?
         """  # noqa: S608 - nothing in it comes from outside
-        return [self._row(kind, *each) for each in self._ask(sql, (kind, *of, since, before, limit))]
+        return [
+            read_row(Key(kind, channel, id_), value.rstrip(b" ") if isinstance(value, bytes) else None, self._seal)
+            for channel, id_, value in self._ask(sql, (kind, *of, since, before, limit))
+        ]
 
     def channels(self, kind: str) -> list[int]:
         sql = "SELECT channel FROM row WHERE live AND kind = ? GROUP BY channel ORDER BY max(id)"
@@ -103,13 +106,6 @@ class SQLiteStore:
         if db is not None:
             with suppress(sqlite3.Error):
                 db.close()
-
-    def _row(self, kind: str, channel: int, id_: int, value: bytes) -> Row:
-        try:
-            return Row(channel, id_, unpack(Key(kind, channel, id_), value.rstrip(b" "), self._seal))
-        except (ValueError, TypeError, AttributeError) as error:
-            log.error("row_refused", kind=kind, channel=channel, id=id_, detail=str(error))
-            return Row(channel, id_, None)
 
     def _put(self, db: sqlite3.Connection, key: Key, value: bytes | None) -> None:
         old = db.execute(f"SELECT number, length(value) FROM row WHERE {PLACED}", key).fetchone()  # noqa: S608

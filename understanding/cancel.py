@@ -141,9 +141,7 @@ def calls_off(reply: str) -> bool:
     after = cut[len(off) - off[::-1].index(True) :]
     if any(not TAKING_BACK.isdisjoint(clause.words.split()) for clause in after):  # "never mind, yes"
         return False
-    return all(
-        is_off or _says_nothing(clause.words, at) for at, (clause, is_off) in enumerate(zip(cut, off, strict=True))
-    )
+    return all(is_off or _says_nothing(words, at) for at, ((words, _), is_off) in enumerate(zip(cut, off, strict=True)))
 
 
 def ends(words: str) -> bool:

@@ -120,7 +120,7 @@ def test_who_spoke_since() -> None:
         ([replied(BEN), said(BEN, "hm"), said(ANNA, "stop", reply_to_id=5, reply_to_author_id=BOT)], True),
         ([replied(ANNA), said(ANNA, f"<@{BEN}> stop")], False),
         ([replied(ANNA), said(ANNA, "stop", reply_to_id=5, reply_to_author_id=BEN)], False),
-        ([replied(ANNA), said(ANNA, "@everyone stop", mentions_group=True)], False),
+        ([replied(ANNA), said(ANNA, "<@&5> stop", mentions_group=True)], False),
         ([replied(ANNA), said(ANNA, "stop the train")], False),
         ([said(BEN), said(ANNA, "stop")], False),
         ([said(ANNA, f"<@{BOT}> stop")], False),

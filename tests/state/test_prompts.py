@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
+from itertools import product
 from typing import Any
 
 import pytest
@@ -108,26 +109,22 @@ CIRCLE["itself"] = CIRCLE
 NO_JSON = [{1, 2}, date(2026, 3, 2), b"tea", Dish(), object(), {5: "five"}, 2**64, "\ud800", {"\ud800": 1}, CIRCLE]
 
 
-@pytest.mark.parametrize("value", NO_JSON, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("where", ["context", "options", "soft_context"])
-def test_what_has_no_form_in_json_is_refused_at_once_and_names_who_asked(where: str, value: object) -> None:
-    given = [{"name": "tea", "is": value}] if where == "options" else {"nested": [value]}
-    with pytest.raises(ConversationStateError, match=rf"{where}.* has no form in JSON") as refused:
-        read_state(state(**{where: given}), "trip_planner")
-    assert str(refused.value).startswith("trip_planner._add_single_venue: ")
-    assert "\n" not in str(refused.value)
+def test_what_has_no_form_in_json_is_refused_at_once_and_names_who_asked() -> None:
+    for value, where in product(NO_JSON, ("context", "options", "soft_context")):
+        given = [{"name": "tea", "is": value}] if where == "options" else {"nested": [value]}
+        with pytest.raises(ConversationStateError, match=rf"{where}.* has no form in JSON") as refused:
+            read_state(state(**{where: given}), "trip_planner")
+        assert str(refused.value).startswith("trip_planner._add_single_venue: ")
+        assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("value", "read"), [((1, (2,)), [1, [2]]), (Kind.HOT, "hot"), ({"a": [None, True, 1.5]}, {"a": [None, True, 1.5]})]
-)
-def test_what_can_be_stored_is_given_back_from_the_first_as_it_will_be_after_a_restart(
-    value: object, read: object
-) -> None:
-    changes = {"context": {"is": value}, "options": [{"name": "tea", "is": value}], "soft_context": {"is": value}}
-    ask, soft_context = read_state(state(**changes), "dice")
-    assert (ask.context, ask.options, soft_context) == ({"is": read}, ({"name": "tea", "is": read},), {"is": read})
-    assert json.loads(json.dumps(ask.context)) == ask.context
+def test_what_can_be_stored_is_given_back_from_the_first_as_it_will_be_after_a_restart() -> None:
+    values = [((1, (2,)), [1, [2]]), (Kind.HOT, "hot"), ({"a": [None, True, 1.5]}, {"a": [None, True, 1.5]})]
+    for value, read in values:
+        changes = {"context": {"is": value}, "options": [{"name": "tea", "is": value}], "soft_context": {"is": value}}
+        ask, soft_context = read_state(state(**changes), "dice")
+        assert (ask.context, ask.options, soft_context) == ({"is": read}, ({"name": "tea", "is": read},), {"is": read})
+        assert json.loads(json.dumps(ask.context)) == ask.context
 
 
 def test_what_is_read_is_a_copy() -> None:

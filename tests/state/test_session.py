@@ -94,7 +94,7 @@ def test_of_messages_with_the_same_id_the_later_counts_in_the_place_of_the_first
     session.add_message(said("d", id="2"))
     assert [message.content for message in session.messages] == ["by hand", "c", "d"]
     session.messages.reverse()
-    session.add_message(said("e", id="new"))
+    session.add_message(said("e", id="2"))
     assert [message.content for message in session.messages] == ["d", "c", "by hand", "e"]
 
 
