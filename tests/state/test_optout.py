@@ -31,11 +31,12 @@ def test_it_survives_being_stored_as_json() -> None:
     assert {user_id for user_id in (*ids, CLEO) if user_id in restored} == ids
 
 
-@pytest.mark.parametrize("stored", [None, "11", 11, {"11": True}, ["11"], [1.5], [True], [-1], [0], [[11]]])
-def test_nonsense_is_refused_and_changes_nothing(stored: JsonValue) -> None:
+def test_nonsense_is_refused_and_changes_nothing() -> None:
     opted_out = OptOut([ANNA])
-    with pytest.raises(ValueError, match="validation error"):
-        opted_out.restore(stored)
+    nonsense: list[JsonValue] = [None, "11", 11, {"11": True}, ["11"], [1.5], [True], [-1], [0], [[11]]]
+    for stored in nonsense:
+        with pytest.raises(ValueError, match="validation error"):
+            opted_out.restore(stored)
     assert opted_out.stored() == [ANNA]
 
 

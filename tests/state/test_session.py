@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import FrozenInstanceError, fields
 from datetime import datetime
@@ -166,32 +166,20 @@ ORDER = {
 MIXED = [ten(name, category) for name, category in ORDER.items()]
 
 
-@pytest.mark.parametrize(
-    ("max_tokens", "left"),
-    [
-        (1_000, "s c1 d1 o1 d2 o2 c2 d3"),
-        (80, "s c1 d1 o1 d2 o2 c2 d3"),
-        (79, "s c1 d1 d2 o2 c2 d3"),
-        (60, "s c1 d1 d2 c2 d3"),
-        (59, "s c1 d2 c2 d3"),
-        (45, "s c1 c2 d3"),
-        (30, "s c1 c2"),
-        (20, "s c2"),
-        (10, "s"),
-        (0, "s"),
-        (-5, "s"),
-    ],
-)
-def test_trimming_drops_results_then_dialogue_then_context_and_never_system(max_tokens: int, left: str) -> None:
-    session = Session(messages=list(MIXED), metadata={"a": 1})
-    trimmed = session.trim(max_tokens)
-    assert [message.id for message in trimmed.messages] == left.split()
-    assert session.messages == MIXED
-    assert trimmed is not session
-    assert (trimmed.id, trimmed.metadata, trimmed.created_at) == (session.id, session.metadata, session.created_at)
-    trimmed.metadata["b"] = 2
-    trimmed.messages.clear()
-    assert (session.metadata, len(session.messages)) == ({"a": 1}, 8)
+TRIMMED = {1_000: "s c1 d1 o1 d2 o2 c2 d3", 80: "s c1 d1 o1 d2 o2 c2 d3", 79: "s c1 d1 d2 o2 c2 d3"}
+TRIMMED |= {60: "s c1 d1 d2 c2 d3", 59: "s c1 d2 c2 d3", 45: "s c1 c2 d3", 30: "s c1 c2", 20: "s c2"}
+TRIMMED |= dict.fromkeys((10, 0, -5), "s")
+
+
+def test_trimming_drops_results_then_dialogue_then_context_and_never_system() -> None:
+    for max_tokens, left in TRIMMED.items():
+        session = Session(messages=list(MIXED), metadata={"a": 1})
+        trimmed = session.trim(max_tokens)
+        assert [message.id for message in trimmed.messages] == left.split()
+        assert (trimmed.id, trimmed.metadata, trimmed.created_at) == (session.id, session.metadata, session.created_at)
+        trimmed.metadata["b"] = 2
+        trimmed.messages.clear()
+        assert (session.metadata, session.messages) == ({"a": 1}, MIXED)
 
 
 def test_a_call_takes_its_results_with_it() -> None:
@@ -252,16 +240,11 @@ def test_whatever_is_trimmed_is_as_small_as_asked_and_has_every_results_call(
         assert not each.call_id or each.call_id in known or each.category is SYSTEM
 
 
-@pytest.mark.parametrize(
-    ("wanted", "left"),
-    [
-        ([DIALOG], "d1 d2 d3"),
-        ({SYSTEM, CONTEXT}, "s c1 c2"),
-        ((), ""),
-        (lambda message: message.content.endswith("1"), "c1 d1 o1"),
-    ],
-)
-def test_filtering_gives_a_new_session(wanted: Callable[[Message], bool] | list[MessageCategory], left: str) -> None:
+def test_filtering_gives_a_new_session() -> None:
+    def left(wanted: Callable[[Message], bool] | Collection[MessageCategory]) -> str:
+        return " ".join(message.id for message in session.filter(wanted).messages)
+
     session = Session(messages=list(MIXED))
-    assert [message.id for message in session.filter(wanted).messages] == left.split()
+    assert (left([DIALOG]), left({SYSTEM, CONTEXT}), left(())) == ("d1 d2 d3", "s c1 c2", "")
+    assert left(lambda message: message.content.endswith("1")) == "c1 d1 o1"
     assert session.messages == MIXED

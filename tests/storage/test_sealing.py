@@ -76,11 +76,12 @@ def test_what_was_plain_is_read_with_a_new_key_and_keys_rotate_with_the_new_one_
         store.close()
 
 
-@pytest.mark.parametrize("text", ["", "key", f"{KEY},", f"{KEY};{OTHER}", KEY[:-4], "é" * 44])
-def test_what_is_no_key_is_refused_with_how_to_make_one(text: str) -> None:
-    with pytest.raises(ValueError, match=r"STATE_KEY must be .* made by .venv/bin/python -c .*generate_key") as refused:
-        read_keys(text)
-    assert KEY[:10] not in str(refused.value)
+def test_what_is_no_key_is_refused_with_how_to_make_one() -> None:
+    told = r"STATE_KEY must be .* made by .venv/bin/python -c .*generate_key"
+    for text in ("", "key", f"{KEY},", f"{KEY};{OTHER}", KEY[:-4], "é" * 44):
+        with pytest.raises(ValueError, match=told) as refused:
+            read_keys(text)
+        assert KEY[:10] not in str(refused.value)
 
 
 def test_sealing_lets_other_threads_go_on_after_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
