@@ -64,7 +64,7 @@ NO_STATES: list[Any] = [
     {"is_gpa": True},
 ]
 NO_STATES += [{"is_gpa": flag, "gpa_messages": {}} for flag in (False, 1, "true")] + [{"is_gpa": False, **UMS}]
-NO_STATES += [{"is_gpa": True, "gpa_messages": messages} for messages in (None, [])]
+NO_STATES += [{"is_gpa": True, "gpa_messages": None}, {"is_gpa": True, "gpa_messages": []}]
 NO_STATES += [in_gpa(tool_calls={}), in_gpa(tool_calls="x"), in_gpa(messages=DEEP)]
 NO_STATES += [in_gpa(messages=[each]) for each in (math.nan, {1: 2}, b"x")]
 NO_STATES += [{"ums_conversation_id": each} for each in ("", 5, None, "x" * (MAX_ID + 1), "\ud800")]

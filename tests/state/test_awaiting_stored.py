@@ -126,10 +126,16 @@ def test_what_cannot_be_read_is_refused_and_changes_nothing(process: Process) ->
     stored: Any = process.manager.stored(CHANNEL)
     (prompt,) = stored["prompts"]
     wrong: list[dict[str, Any]] = [{"deadline": "2026-03-02T12:00:00"}, {"deadline": "soon"}, {"ask": {}}]
-    changes = [{"prompts": None}, {"prompts": [{}]}, {"soft_context": "busy"}, {"used": "2026-03-02T12:00:00"}]
+    changes: list[dict[str, Any]] = [
+        {"prompts": None},
+        {"prompts": [{}]},
+        {"soft_context": "busy"},
+        {"used": "2026-03-02T12:00:00"},
+    ]
     changes += [{"prompts": [{**prompt, **each}]} for each in wrong]
     later = Process(process.clock)
-    for nonsense in (None, [], {}, *({**stored, **change} for change in changes)):
+    refused: list[Any] = [None, [], {}, *({**stored, **change} for change in changes)]
+    for nonsense in refused:
         with pytest.raises(ValueError, match="validation error"):
             later.manager.restore(CHANNEL, nonsense)
     assert len(later.manager) == 0

@@ -159,7 +159,7 @@ def test_a_clock_that_is_set_back_after_a_restart_renews_no_budget(clock: FakeCl
 def test_what_is_no_stored_limit_is_refused_and_changes_nothing(clock: FakeClock) -> None:
     limits = Limits(turns_per_user_minute=20, daily_tokens=100)
     limits.spend(7, clock.now)
-    sound = {"day": "2026-03-02", "tokens": 1, "told_channels": []}
+    sound: dict[str, JsonValue] = {"day": "2026-03-02", "tokens": 1, "told_channels": []}
     wrong: list[dict[str, JsonValue]] = [
         {"day": "soon"},
         {"tokens": -1},

@@ -206,7 +206,8 @@ def test_calls_are_known_from_the_metadata_and_from_the_content(where: str) -> N
     message = Message("assistant", call.get("content"), DIALOG, metadata=call.get("metadata", {}))
     reply = Message("tool", answer.get("content"), OUTPUT, metadata=answer.get("metadata", {}))
     assert (message.calls, message.call_id, reply.calls, reply.call_id) == (frozenset("a"), "", frozenset(), "a")
-    for odd in (5, "text", [1], [{}], None, {"id": "a"}):
+    no_calls: list[Any] = [5, "text", [1], [{}], None, {"id": "a"}]
+    for odd in no_calls:
         assert not Message("assistant", "", DIALOG, metadata={"tool_calls": odd}).calls
 
 

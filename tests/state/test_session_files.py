@@ -120,6 +120,11 @@ def as_folder(path: Path) -> None:
     (path / "file").write_text("somebody's")
 
 
+def as_dangling_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
 DAMAGES: dict[str, Damage] = {
     "empty": lambda path: path.write_bytes(b""),
     "cut": lambda path: os.truncate(path, 700),
@@ -132,7 +137,7 @@ DAMAGES: dict[str, Damage] = {
     ),
     "a folder": as_folder,
     "gone": Path.unlink,
-    "a dangling link": lambda path: (path.unlink(), path.symlink_to("nowhere")),
+    "a dangling link": as_dangling_link,
 }
 
 

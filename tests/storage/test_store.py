@@ -194,6 +194,11 @@ def _name_damaged(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"indexplacerow", b"indexpl\xffcerow"))
 
 
+def _made_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 DAMAGES: list[tuple[Callable[[Path], object], int]] = [
     (lambda path: os.truncate(path, path.stat().st_size // 2), 100),
     (_page_lost, 250),
@@ -202,7 +207,7 @@ DAMAGES: list[tuple[Callable[[Path], object], int]] = [
     (_flipped, 0),
     (lambda path: path.write_bytes(b""), 0),
     (lambda path: path.write_bytes(b"nonsense" * 1_000), 0),
-    (lambda path: (path.unlink(), path.mkdir()), 0),
+    (_made_a_folder, 0),
 ]
 
 

@@ -24,9 +24,23 @@ def _label(text: str) -> str:
 
 
 def test_a_name_that_is_a_common_word_needs_its_comma() -> None:
-    calls = ("so, what do you think", "so: help me", "Will, are you there?", "are you there, will?", "art, what is it")
+    calls: tuple[str, ...] = (
+        "so, what do you think",
+        "so: help me",
+        "Will, are you there?",
+        "are you there, will?",
+        "art, what is it",
+    )
     calls += ("stop, art", "are you there, today?")
-    talk = ("so what do you think", "will you come?", "will", "will?", "hey will", "are you there will?", "Art is long")
+    talk: tuple[str, ...] = (
+        "so what do you think",
+        "will you come?",
+        "will",
+        "will?",
+        "hey will",
+        "are you there will?",
+        "Art is long",
+    )
     talk += ("art what is it", "I do not like modern art?", "are you there today?")
     assert [bool(called_as(text, ("so", "Will", "art", "Today"))) for text in (*calls, *talk)] == [True] * 7 + [
         False
