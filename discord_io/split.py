@@ -66,11 +66,20 @@ def ending(text: str, limit: int) -> str:
 
 def _cut(opening: str, text: str, limit: int) -> int:
     """How much of the text goes into one message that begins with this opening line, its code block closed."""
-    whole = opening + text
-    if length(whole.rstrip()) + len(_fence_state(whole)[1]) <= limit:
+    if _fits((opening + text).rstrip(), limit):
         return len(text)
     room = _index_at(text, limit - len(opening) - LONGEST_CLOSING)
     return next((cut for border in BORDERS if (cut := _last_border(border, text, room))), room)
+
+
+def _fits(text: str, limit: int) -> bool:
+    """Whether the text, its code block closed, is one message now and was so at every length while it grew.
+
+    A code fence that is half typed takes more room than one that is whole: a part that was full then stays full.
+    """
+    over = length(text) + LONGEST_CLOSING - limit
+    grown = (text[: len(text) - missing] for missing in range(over))
+    return over <= LONGEST_CLOSING and all(length(part) + len(_fence_state(part)[1]) <= limit for part in grown)
 
 
 def _last_border(border: re.Pattern[str], text: str, room: int) -> int:

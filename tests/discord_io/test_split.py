@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discord_io.split import MAX_LENGTH, clipped, is_blank, length, split
@@ -69,6 +69,24 @@ def test_as_the_text_grows_only_the_last_part_changes(text: str, limit: int, dat
     whole = split(text, limit)
     assert whole[: len(shown[:-1])] == shown[:-1]
     assert len(whole) >= len(shown)
+
+
+@given(
+    st.sampled_from(["", "````\n", "```\n", "x\n\n"]),
+    st.sampled_from(["word ", "x", "👍", "a line\n"]),
+    st.integers(45, 85),
+    st.text("`````\n\n a", max_size=25),
+)
+@example("````\n", "word word word word word word a longer stretch of words. ```python\n", 67, "\n````\n")
+def test_a_full_part_stays_as_it_is_with_every_character_of_a_fence_at_the_limit(
+    opening: str, filling: str, size: int, rest: str
+) -> None:
+    begun = opening + (filling * size)[:size]
+    full: list[str] = []
+    for end in range(len(rest) + 1):
+        parts = split(begun + rest[:end], 80)
+        assert parts[: len(full)] == full
+        full = parts[:-1]
 
 
 @pytest.mark.parametrize("text", ["", "   \n\n ", "\u200b\u200d", "\n\u2060\n"])
