@@ -29,7 +29,7 @@ from agents.tools import own_tools
 from agents.ums import UMSAgent
 from commands import ClickEdge, Clicks, OfferClicks, add_commands, answer_clicks
 from config import SettingError, Settings
-from conversation import ConversationManager, MessageRecord
+from conversation import ConversationManager
 from decider import (
     FollowupRules,
     FollowupTier,
@@ -41,10 +41,9 @@ from decider import (
 from discord_io.actions import DiscordActions
 from discord_io.backlog import Backlog
 from discord_io.channel_history import HISTORY_AGE, ChannelHistory
-from discord_io.discord_wire import DiscordWire
+from discord_io.discord_wire import DiscordWire, Wires
 from discord_io.inbox import Inbox
 from discord_io.incoming_messages import MessageReader
-from discord_io.noted_wire import Wires
 from discord_io.prompt_cards import PromptCards
 from discord_io.view import OFFER_PREFIX as OFFER
 from discord_io.view import PREFIX as PROMPT
@@ -220,7 +219,7 @@ class Parts:
             has_budget=budget.may_judge,
             spend=budget.spend,
         )
-        actions = DiscordActions(self._client, self.consent.tellable, self._clock)
+        actions = DiscordActions(self._client, self.consent, self._clock)
         own = [*own_tools(actions, self._clock), search_tool(self.snapshots.search.find, actions.can_read)]
         self.mcp = McpTools(_loaded(load_mcp, settings.mcp_config), taken={tool.name for tool in (*OWN_TOOLS, *own)})
         general = GeneralAgent(
@@ -303,7 +302,7 @@ class Parts:
         self.catch_up = CatchUp(
             seconds=settings.catch_up_seconds,
             burst_seconds=settings.burst_seconds,
-            backlog=Backlog(self._client, settings.channels, self._unquoted),
+            backlog=Backlog(self._client, settings.channels, self.reader, self.consent),
             conversations=self.conversations,
             turns=self.turns,
             snapshots=snapshots,
@@ -384,9 +383,6 @@ class Parts:
 
     def _bot_name(self) -> str:
         return self.wires.bot()[0]
-
-    def _unquoted(self, message: discord.Message) -> MessageRecord:
-        return self.consent.unquoted(self.reader.record(message))
 
     def _why_mute(self, _guild_id: int, channel_id: int) -> str | None:
         """Why the bot may not speak of itself in a channel, in a word; None where it may."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import reduce
+from functools import reduce, wraps
 from operator import and_
-from typing import Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import discord
 import structlog
@@ -16,9 +16,11 @@ import structlog
 from conversation import MessageRecord
 from discord_io.channel_history import FAILURES
 from discord_io.incoming_messages import to_record
+from state.consent import Consent
 
 log = structlog.get_logger()
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel
 
@@ -73,6 +75,10 @@ class Poll(Protocol):
     def multiple(self) -> bool: ...
 
 
+class _NotDoneError(Exception):
+    """Why something is not done, in a sentence."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """A channel that both may read. theirs: what the person who asked may do there; ours: what the bot may."""
@@ -81,107 +87,109 @@ class _Place:
     theirs: discord.Permissions
     ours: discord.Permissions
 
-    def lacks(self, permission: str, *, or_they: str = "") -> str | None:
-        """Which of the two may not, in a sentence. or_they: another permission that serves, for the person."""
+    def needs(self, permission: str, *, or_they: str = "") -> None:
+        """Raises _NotDoneError where one of the two lacks it. or_they: another one that serves, for the person."""
         if not any(getattr(self.theirs, name) for name in (permission, or_they) if name):
-            return THEY_LACK.format(permission)
-        return None if getattr(self.ours, permission) else I_LACK.format(permission)
+            raise _NotDoneError(THEY_LACK.format(permission))
+        if not getattr(self.ours, permission):
+            raise _NotDoneError(I_LACK.format(permission))
+
+
+def _in_words(do: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T | str]]:
+    """Where it is not done, Discord refuses it or says nothing, it gives a sentence that says so."""
+
+    @wraps(do)
+    async def told(*args: P.args, **kwargs: P.kwargs) -> T | str:
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                return await do(*args, **kwargs)
+        except _NotDoneError as reason:
+            return str(reason)
+        except FAILURES as error:
+            log.info("tool_failed", detail=f"{type(error).__name__}: {error}")
+            match error:
+                case discord.HTTPException(code=code) if code in REFUSALS:
+                    return REFUSALS[code]
+                case discord.NotFound():
+                    return GONE
+                case discord.HTTPException() if not isinstance(error, discord.DiscordServerError):
+                    return REFUSED
+                case _:
+                    return UNSURE
+
+    return told
 
 
 class DiscordActions:
-    """The Actions of agents/tools.py. client: connected.
+    """The Actions of agents/tools.py. client: connected. consent: how far a message may be told."""
 
-    readable: (channel id, a message there) -> the message as far as it may be told, None: not at all.
-    """
-
-    def __init__(
-        self,
-        client: discord.Client,
-        readable: Callable[[int, MessageRecord], MessageRecord | None],
-        clock: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, client: discord.Client, consent: Consent, clock: Callable[[], datetime]) -> None:
         self._client = client
-        self._readable = readable
+        self._consent = consent
         self._clock = clock
 
     async def can_read(self, asked: Asked) -> bool:
         """Whether the person may read the history where they asked; not where that cannot be found out."""
-        return isinstance(await _answered(self._look(asked, asked.channel_id)), _Place)
+        return isinstance(await _in_words(self._look)(asked, asked.channel_id), _Place)
 
+    @_in_words
     async def read(self, asked: Asked, channel_id: int, message_id: int) -> MessageRecord | str:
-        return await _answered(self._read(asked, channel_id, message_id))
-
-    async def react(self, asked: Asked, message_id: int, emoji: str) -> str | None:
-        return await _answered(self._react(asked, message_id, emoji))
-
-    async def pin(self, asked: Asked, message_id: int) -> str | None:
-        return await _answered(self._pin(asked, message_id))
-
-    async def poll(self, asked: Asked, poll: Poll, nonce: str) -> str | None:
-        return await _answered(self._poll(asked, poll, nonce))
-
-    async def _read(self, asked: Asked, channel_id: int, message_id: int) -> MessageRecord | str:
         place = await self._look(asked, channel_id)
-        if isinstance(place, str):
-            return place
         message = await place.channel.fetch_message(message_id)
-        return self._readable(channel_id, to_record(message, place.channel.guild.me.id)) or NOT_TOLD
+        return self._consent.tellable(channel_id, to_record(message, place.channel.guild.me.id)) or NOT_TOLD
 
-    async def _react(self, asked: Asked, message_id: int, emoji: str) -> str | None:
+    @_in_words
+    async def react(self, asked: Asked, message_id: int, emoji: str) -> str | None:
         place = await self._look(asked, asked.channel_id)
-        if isinstance(place, str):
-            return place
         found = _emoji(place.channel.guild, emoji)
         if found is None:
             return NO_EMOJI
-        if lacks := place.lacks("add_reactions"):
-            return lacks
+        place.needs("add_reactions")
         await place.channel.get_partial_message(message_id).add_reaction(found)
         return None
 
-    async def _pin(self, asked: Asked, message_id: int) -> str | None:
+    @_in_words
+    async def pin(self, asked: Asked, message_id: int) -> None:
         place = await self._look(asked, asked.channel_id)
-        if isinstance(place, str):
-            return place
         # Discord lets nobody pin by manage_messages alone since 2026-02-23; to allow it here it is enough.
-        if lacks := place.lacks("pin_messages", or_they="manage_messages"):
-            return lacks
+        place.needs("pin_messages", or_they="manage_messages")
         await place.channel.get_partial_message(message_id).pin(reason=f"Allowed by the user {asked.user_id}")
-        return None
 
-    async def _poll(self, asked: Asked, poll: Poll, nonce: str) -> str | None:
+    @_in_words
+    async def poll(self, asked: Asked, poll: Poll, nonce: str) -> None:
+        """Unless this very poll of ours is open among the last messages.
+
+        Discord knows a nonce for minutes only, and whoever allowed this may do so again after a kill.
+        """
         place = await self._look(asked, asked.channel_id)
-        if isinstance(place, str):
-            return place
-        if lacks := place.lacks("send_messages") or place.lacks("send_polls"):
-            return lacks
-        # Discord knows a nonce for minutes only, and whoever allowed this may do so again after a kill.
-        if not await self._stands(place.channel, poll):
-            await place.channel.send(poll=_made(poll), nonce=nonce, allowed_mentions=discord.AllowedMentions.none())
-        return None
-
-    async def _stands(self, channel: Channel, poll: Poll) -> bool:
-        """Whether this very poll of ours is open among the last messages."""
-        wanted = _content(_made(poll))
-        async for message in channel.history(limit=LOOK_BACK):
+        place.needs("send_messages")
+        place.needs("send_polls")
+        made = discord.Poll(poll.question, timedelta(hours=poll.hours), multiple=poll.multiple)
+        for option in poll.options:
+            made.add_answer(text=option)
+        async for message in place.channel.history(limit=LOOK_BACK):
             standing = message.poll
-            if standing and message.author.id == channel.guild.me.id and _content(standing) == wanted:
-                return standing.expires_at is None or standing.expires_at > self._clock()
-        return False
+            if standing and message.author.id == place.channel.guild.me.id and _content(standing) == _content(made):
+                if standing.expires_at is None or standing.expires_at > self._clock():
+                    return
+                break
+        await place.channel.send(poll=made, nonce=nonce, allowed_mentions=discord.AllowedMentions.none())
 
-    async def _look(self, asked: Asked, channel_id: int) -> _Place | str:
-        """The place, if both may read there; or why not. Who may what is asked anew: no members are cached."""
+    async def _look(self, asked: Asked, channel_id: int) -> _Place:
+        """Raises _NotDoneError if one of the two may not read there; that is asked anew, as no members are cached."""
         guild = self._client.get_guild(asked.guild_id)
         channel = guild.get_channel(channel_id) if guild else None
         if guild is None or not isinstance(channel, Channel):
-            return CANNOT_READ
+            raise _NotDoneError(CANNOT_READ)
         # What one of those who are answered together may not, none of them gets.
         members = [await guild.fetch_member(user_id) for user_id in asked.everybody]
         theirs = discord.Permissions(reduce(and_, (channel.permissions_for(member).value for member in members)))
         ours = channel.permissions_for(guild.me)
         if not _may_read(channel, theirs):
-            return CANNOT_READ
-        return _Place(channel, theirs, ours) if _may_read(channel, ours) else UNREAD
+            raise _NotDoneError(CANNOT_READ)
+        if not _may_read(channel, ours):
+            raise _NotDoneError(UNREAD)
+        return _Place(channel, theirs, ours)
 
 
 def _may_read(channel: Channel, allowed: discord.Permissions) -> bool:
@@ -200,36 +208,5 @@ def _emoji(guild: discord.Guild, given: str) -> discord.Emoji | str | None:
     return None if name.isascii() or len(name) > MAX_EMOJI else name
 
 
-def _made(poll: Poll) -> discord.Poll:
-    made = discord.Poll(poll.question, timedelta(hours=poll.hours), multiple=poll.multiple)
-    for option in poll.options:
-        made.add_answer(text=option)
-    return made
-
-
 def _content(poll: discord.Poll) -> tuple[object, ...]:
     return poll.question, [answer.text for answer in poll.answers], poll.duration, poll.multiple
-
-
-async def _answered(doing: Awaitable[T]) -> T | str:
-    """What comes of it; in a sentence where Discord refuses it, or says nothing."""
-    try:
-        async with asyncio.timeout(CALL_SECONDS):
-            return await doing
-    except FAILURES as error:
-        log.info("tool_failed", detail=f"{type(error).__name__}: {error}")
-        return _sentence(error)
-
-
-def _sentence(error: Exception) -> str:
-    match error:
-        case discord.HTTPException(code=code) if code in REFUSALS:
-            return REFUSALS[code]
-        case discord.NotFound():
-            return GONE
-        case discord.DiscordServerError():
-            return UNSURE
-        case discord.HTTPException():
-            return REFUSED
-        case _:
-            return UNSURE

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 
 import discord
+import structlog
 
 from conversation import MessageRecord
-from discord_io.channel_history import answer_among, read_since
+from discord_io.channel_history import FAILURES
+from discord_io.discord_wire import find_channel
+from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of
 from discord_io.streamed_reply import Posted
+from state.consent import Consent
+
+log = structlog.get_logger()
 
 LIMIT = 100  # what Discord gives at once
 READABLE = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel)
 Message = discord.Message
-Readable = discord.TextChannel | discord.VoiceChannel | discord.StageChannel
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +34,18 @@ class News:
 
 
 class Backlog:
-    """client: connected. channels: the only ones that count, empty: all. to_record: reads a message."""
+    """client: connected. channels: the only ones that count, empty: all."""
 
     def __init__(
-        self,
-        client: discord.Client,
-        channels: Collection[int],
-        to_record: Callable[[discord.Message], MessageRecord],
+        self, client: discord.Client, channels: Collection[int], reader: MessageReader, consent: Consent
     ) -> None:
         self._client = client
         self._channels = channels
-        self.to_record = to_record
+        self._reader = reader
+        self._consent = consent
+
+    def to_record(self, message: discord.Message) -> MessageRecord:
+        return self._consent.unquoted(self._reader.record(message))
 
     def news(self, after: int) -> list[News]:
         """The channels whose last message is newer than this id, as GUILD_CREATE told us, the newest first.
@@ -50,33 +57,48 @@ class Backlog:
             for guild in self._client.guilds
             for channel in guild.channels
             if isinstance(channel, READABLE) and (newest := channel.last_message_id or 0) > after
-            if self._may_read(channel) and (not self._channels or channel.id in self._channels)
+            if _may_read(channel) and (not self._channels or channel.id in self._channels)
         ]
         return sorted(found, key=lambda news: news.newest, reverse=True)
-
-    def _may_read(self, channel: Readable) -> bool:
-        allowed = channel.permissions_for(channel.guild.me)
-        return allowed.view_channel and allowed.read_message_history
 
     async def since(self, guild_id: int, channel_id: int, after: int) -> list[discord.Message] | None:
         """The first 100 messages after this id, oldest first; None where they cannot be had."""
         channel = self._client.get_channel(channel_id)
-        if isinstance(channel, READABLE) and not self._may_read(channel):
+        if isinstance(channel, READABLE) and not _may_read(channel):
             return None  # Discord would say that there are none
-        return await read_since(self._client, guild_id, channel_id, after, LIMIT)
+        channel = find_channel(self._client, guild_id, channel_id)
+        try:
+            return [m async for m in channel.history(limit=LIMIT, after=discord.Object(after), oldest_first=True)]
+        except FAILURES as error:
+            log.info("history_failed", channel=channel_id, detail=str(error))
+            return None
 
     def answer(self, messages: Sequence[discord.Message], reply_to: int, later: Collection[int]) -> list[Posted]:
-        """What of these messages is our answer to one, the first part first. later: the ids noted of its parts."""
-        return answer_among(messages, self._me, reply_to, later)
+        """What of these messages, oldest first, is our answer to one, the first part first.
+
+        later: the ids that were noted of the answer's parts, by which one is found that could not be posted as a reply.
+        Only a first part is a reply, and a channel gets one answer at a time: what is none, up to our next reply,
+        belongs to it.
+        """
+        # What a tool did is no part of it: a poll, and Discord's own word on a pin, which replies as well.
+        me = bot_of(self._client)[1]
+        ours = [m for m in messages if m.author.id == me and m.type in SAID_BY_PEOPLE and m.poll is None]
+        first = next((m for m in ours if m.reference and m.reference.message_id == reply_to), None)
+        first = first or next((m for m in ours if m.id in later), None)
+        if first is None:
+            return []
+        behind = takewhile(lambda m: m.reference is None, (m for m in ours if m.id > first.id))
+        return [Posted(m.id, m.created_at, m.content) for m in (first, *behind)]
 
     def replied_to(self, messages: Sequence[discord.Message]) -> set[int]:
         """The messages to which one of these, by us, replies."""
-        ours = (m.reference for m in messages if m.author.id == self._me)
+        ours = (m.reference for m in messages if m.author.id == bot_of(self._client)[1])
         return {reference.message_id for reference in ours if reference and reference.message_id}
 
-    @property
-    def _me(self) -> int:
-        return self._client.user.id if self._client.user else 0
+
+def _may_read(channel: discord.TextChannel | discord.VoiceChannel | discord.StageChannel) -> bool:
+    allowed = channel.permissions_for(channel.guild.me)
+    return allowed.view_channel and allowed.read_message_history
 
 
 def id_at(moment: datetime) -> int:

@@ -12,8 +12,10 @@ import discord
 import structlog
 
 from discord_io.card import Card
+from discord_io.incoming_messages import bot_of
 from discord_io.streamed_reply import Posted, PostError, Problem
 from discord_io.view import is_offer, offer_view, view_of
+from followup.learning import Outcomes
 
 log = structlog.get_logger()
 
@@ -41,31 +43,40 @@ def find_channel(client: discord.Client, guild_id: int, channel_id: int) -> Chan
 
 
 class DiscordWire:
-    """The way into one channel."""
+    """The way into one channel, for one answer. outcomes: told which question each message of the answer is for."""
 
-    def __init__(self, client: discord.Client, guild_id: int, channel_id: int) -> None:
+    def __init__(
+        self, client: discord.Client, guild_id: int, channel_id: int, outcomes: Outcomes | None = None
+    ) -> None:
         self._guild_id = guild_id
         self._sent: dict[int, discord.Message] = {}
         self._channel_id = channel_id
         self._channel = find_channel(client, guild_id, channel_id)
+        self._outcomes = outcomes
+        self._question: int | None = None
 
     async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted:
         """Posts a message, as a reply and with its card where Discord takes them, or else without.
 
         It refuses a reply to a deleted question, or one where the history may not be read.
         """
+        ways = list(dict.fromkeys([(reply_to, card), (reply_to, None), (None, card), (None, None)]))
         async with _problems():
-            *tries, last = dict.fromkeys([(reply_to, card), (reply_to, None), (None, card), (None, None)])
-            for way in tries:
+            for way in ways:
                 try:
-                    return await self._send(text, nonce, *way)
+                    message = await self._send(text, nonce, *way)
+                    break
                 except discord.HTTPException as error:
-                    if not (error.status == 400 or error.code == CANNOT_REPLY_WITHOUT_HISTORY):
+                    if way is ways[-1] or not (error.status == 400 or error.code == CANNOT_REPLY_WITHOUT_HISTORY):
                         raise
                     log.warning("send_refused", channel=self._channel_id, error=str(error))
-            return await self._send(text, nonce, *last)
+        self._sent[message.id] = message
+        self._question = reply_to or self._question  # only the first part of an answer is a reply
+        if self._outcomes and self._question:
+            self._outcomes.posted(message.id, self._question, discord.utils.utcnow().timestamp())
+        return Posted(message.id, message.created_at, message.content)
 
-    async def _send(self, text: str, nonce: str, reply_to: int | None, card: Card | None) -> Posted:
+    async def _send(self, text: str, nonce: str, reply_to: int | None, card: Card | None) -> discord.Message:
         more: dict[str, Any] = {}
         if reply_to is not None:
             more["reference"] = discord.MessageReference(
@@ -76,9 +87,7 @@ class DiscordWire:
             )
         if card is not None:
             more["view"] = view_of(card)
-        message = await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS, **more)
-        self._sent[message.id] = message
-        return Posted(message.id, message.created_at, message.content)
+        return await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS, **more)
 
     async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
         """Posts an offer with its quick replies. Nobody is notified, nor pinged."""
@@ -114,18 +123,15 @@ class DiscordWire:
     async def edit(self, message_id: int, text: str, card: Card | None = None) -> None:
         """Changes a message's text, and gives it the card where Discord takes that."""
         async with _problems():
-            if card is None or not await self._edit_with_card(message_id, text, card):
-                await self._message(message_id).edit(content=text, allowed_mentions=PINGS)
-
-    async def _edit_with_card(self, message_id: int, text: str, card: Card) -> bool:
-        try:
-            await self._message(message_id).edit(content=text, allowed_mentions=PINGS, view=view_of(card))
-        except discord.HTTPException as error:
-            if error.status != 400:
-                raise
-            log.warning("card_refused", message=message_id, error=str(error))
-            return False
-        return True
+            if card is not None:
+                try:
+                    await self._message(message_id).edit(content=text, allowed_mentions=PINGS, view=view_of(card))
+                    return
+                except discord.HTTPException as error:
+                    if error.status != 400:
+                        raise
+                    log.warning("card_refused", message=message_id, error=str(error))
+            await self._message(message_id).edit(content=text, allowed_mentions=PINGS)
 
     async def settle(self, message_id: int, text: str) -> None:
         """The message of a card becomes its final text; the card goes."""
@@ -133,6 +139,8 @@ class DiscordWire:
             await self._message(message_id).edit(content=text, allowed_mentions=PINGS, view=None)
 
     async def delete(self, message_id: int) -> None:
+        if self._outcomes:
+            self._outcomes.retracted(message_id)
         async with _problems():
             with suppress(discord.NotFound):
                 await self._message(message_id).delete()
@@ -153,6 +161,21 @@ class DiscordWire:
                 log.info("typing_failed", channel=self._channel_id, error=str(error))
                 return
             await asyncio.sleep(TYPING_INTERVAL_SECONDS)
+
+
+class Wires:
+    """Who the bot is, and ways into channels."""
+
+    def __init__(self, client: discord.Client, outcomes: Outcomes) -> None:
+        self._client = client
+        self._outcomes = outcomes
+
+    def bot(self) -> tuple[str, int]:
+        """Its name and id."""
+        return bot_of(self._client)
+
+    def open(self, guild_id: int, channel_id: int) -> DiscordWire:
+        return DiscordWire(self._client, guild_id, channel_id, self._outcomes)
 
 
 @asynccontextmanager

@@ -60,9 +60,7 @@ class Inbox:
         """
         if not is_said_by_people(message) or message.id in self._seen:  # after a RESUME Discord can send one twice
             return
-        self._seen[message.id] = None
-        if len(self._seen) > SEEN_IDS:
-            self._seen.popitem(last=False)
+        self.skip([message.id])
         channel_id = message.channel.id
         conversation = self._conversations.get(channel_id)
         if conversation or self._listener.listens(channel_id) or self._reader.may_concern_us(message):

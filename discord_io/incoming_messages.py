@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 
 import discord
@@ -81,8 +81,22 @@ class MessageReader:
         """What somebody clicked, as if they had said it in reply to the card."""
         name, bot_id = bot_of(self._client)
         guild = interaction.guild
+        card = interaction.message
+        record = MessageRecord(
+            author=_name(interaction.user),
+            author_id=interaction.user.id,
+            content=words,
+            timestamp=interaction.created_at,
+            is_bot=False,
+            message_id=interaction.id,
+            mentioned=frozenset(),
+            reply_to_id=card.id if card else None,
+            reply_to_author_id=bot_id,
+            reply_to_author=_name(card.author) if card else "",
+            reply_to_text=card.clean_content[:REPLY_EXCERPT] if card else "",
+        )
         return Incoming(
-            clicked_record(interaction, words, bot_id),
+            record,
             conversation,
             interaction.guild_id or 0,
             interaction.channel_id or 0,
@@ -117,11 +131,11 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
 
     names: by which the bot may be called.
     """
-    replied_to = _replied_to(message)
+    reference = message.reference if message.type is discord.MessageType.reply else None
+    found = (reference.resolved or reference.cached_message) if reference else None
+    replied_to = found if isinstance(found, discord.Message) else None
     reply_author = replied_to.author if replied_to else None
-    names_own_role = message.guild is not None and any(
-        role == message.guild.self_role for role in message.role_mentions
-    )
+    names_own_role = message.guild is not None and message.guild.self_role in message.role_mentions
     is_bot = message.author.id == bot_user_id
     return MessageRecord(
         author=_name(message.author),
@@ -143,34 +157,9 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
     )
 
 
-def clicked_record(interaction: discord.Interaction, words: str, bot_user_id: int) -> MessageRecord:
-    """What somebody clicked, as if they had said it in reply to the message they clicked on."""
-    card = interaction.message
-    return MessageRecord(
-        author=_name(interaction.user),
-        author_id=interaction.user.id,
-        content=words,
-        timestamp=interaction.created_at,
-        is_bot=False,
-        message_id=interaction.id,
-        mentioned=frozenset(),
-        reply_to_id=card.id if card else None,
-        reply_to_author_id=bot_user_id,
-        reply_to_author=_name(card.author) if card else "",
-        reply_to_text=card.clean_content[:REPLY_EXCERPT] if card else "",
-    )
-
-
 def replied_to_id(message: discord.Message) -> int | None:
     """The id of the message that it replies to."""
     return message.reference.message_id if message.reference and message.type is discord.MessageType.reply else None
-
-
-def _replied_to(message: discord.Message) -> discord.Message | None:
-    if message.reference is None or message.type is not discord.MessageType.reply:
-        return None
-    found = message.reference.resolved or message.reference.cached_message
-    return found if isinstance(found, discord.Message) else None
 
 
 def _name(user: discord.abc.User) -> str:
@@ -180,25 +169,19 @@ def _name(user: discord.abc.User) -> str:
 
 def _readable(message: discord.Message) -> str:
     """The text with names in place of ids, and in words what is no text; empty where that is the content itself."""
-    extras = "\n".join(_extras(message))[:MAX_EXTRA_CHARACTERS]
+    extras: list[str] = []
+    for snapshot in message.message_snapshots:
+        extras += (f"[forwarded] {snapshot.content}", *map(_attachment, snapshot.attachments))
+    for embed in message.embeds:
+        fields = (f"{field.name}: {field.value}" for field in embed.fields)
+        lines = filter(None, [embed.author.name, embed.title, embed.description, *fields])
+        extras.append("[embed] " + "\n".join(lines))
+    extras += map(_attachment, message.attachments)
+    extras += (f"[sticker: {sticker.name}]" for sticker in message.stickers)
     if not extras and "<" not in message.content:
         return ""
-    return f"{message.clean_content}\n{extras}".strip()
-
-
-def _extras(message: discord.Message) -> Iterator[str]:
-    for snapshot in message.message_snapshots:
-        yield f"[forwarded] {snapshot.content}"
-        yield from map(_attachment, snapshot.attachments)
-    yield from map(_embed, message.embeds)
-    yield from map(_attachment, message.attachments)
-    for sticker in message.stickers:
-        yield f"[sticker: {sticker.name}]"
-
-
-def _embed(embed: discord.Embed) -> str:
-    fields = (f"{field.name}: {field.value}" for field in embed.fields)
-    return "[embed] " + "\n".join(filter(None, [embed.author.name, embed.title, embed.description, *fields]))
+    shown = "\n".join(extras)[:MAX_EXTRA_CHARACTERS]
+    return f"{message.clean_content}\n{shown}".strip()
 
 
 def _attachment(attachment: discord.Attachment) -> str:
@@ -209,7 +192,5 @@ def _attachment(attachment: discord.Attachment) -> str:
 
 def _images(message: discord.Message) -> tuple[str, ...]:
     attachments = [*message.attachments, *(a for snapshot in message.message_snapshots for a in snapshot.attachments)]
-    fitting = (
-        a.url for a in attachments if (a.content_type or "").split(";")[0] in IMAGE_TYPES and a.size <= MAX_IMAGE_BYTES
-    )
-    return tuple(url for url, _ in zip(fitting, range(MAX_IMAGES), strict=False))
+    images = (a for a in attachments if (a.content_type or "").split(";")[0] in IMAGE_TYPES)
+    return tuple(image.url for image in images if image.size <= MAX_IMAGE_BYTES)[:MAX_IMAGES]

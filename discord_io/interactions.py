@@ -24,51 +24,40 @@ UNANSWERABLE = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeE
 def read_click(interaction: discord.Interaction[Any]) -> Click | None:
     """What was clicked, chosen or written on a card of ours; None for any other interaction and for a malformed one."""
     data: Mapping[str, Any] = interaction.data or {}
-    custom_id = data.get("custom_id")
-    if not isinstance(custom_id, str) or not custom_id.startswith(PREFIX):
-        return None
-    prompt_id, _, what = custom_id.removeprefix(PREFIX).rpartition(":")
+    prompt_id, what = _parts(data, PREFIX)
+    action: Press | Chosen | Written
     try:
-        action = _action(interaction.type, what, data)
+        if interaction.type is discord.InteractionType.modal_submit:
+            [label] = data["components"]
+            box = label["component"]
+            is_ours = what == box["custom_id"] == FORM
+            action = Written(str(box["value"]).strip())
+        else:
+            is_ours = interaction.type is discord.InteractionType.component
+            if what == MENU:
+                [what] = data["values"]
+                action = Chosen(int(what))
+            else:
+                action = Chosen(int(what)) if what.isdecimal() else Press(what)
+            is_ours = is_ours and not (isinstance(action, Chosen) and not 0 <= action.index < MAX_CHOICES)
     except (LookupError, TypeError, ValueError):
         return None
-    return Click(prompt_id, interaction.user.id, action) if prompt_id else None
+    return Click(prompt_id, interaction.user.id, action) if prompt_id and is_ours else None
 
 
 def read_offer_click(interaction: discord.Interaction[Any]) -> OfferClick | None:
     """What was clicked below an offer of ours; None for any other interaction."""
-    data: Mapping[str, Any] = interaction.data or {}
+    offer_id, reply = _parts(interaction.data or {}, OFFER_PREFIX)
+    return OfferClick(offer_id, interaction.user.id, reply) if offer_id else None
+
+
+def _parts(data: Mapping[str, Any], prefix: str) -> tuple[str, str]:
+    """The id in a custom_id of ours, and what was clicked of it; two empty ones where it is none."""
     custom_id = data.get("custom_id")
-    if not isinstance(custom_id, str) or not custom_id.startswith(OFFER_PREFIX):
-        return None
-    offer_id, _, reply = custom_id.removeprefix(OFFER_PREFIX).rpartition(":")
-    return OfferClick(offer_id, interaction.user.id, reply)
-
-
-def _action(kind: discord.InteractionType, what: str, data: Mapping[str, Any]) -> Press | Chosen | Written:
-    """Raises LookupError, TypeError or ValueError for what our cards do not have."""
-    if kind is discord.InteractionType.modal_submit:
-        return Written(_written(what, data))
-    if kind is not discord.InteractionType.component:
-        raise ValueError(kind)
-    if what == MENU:
-        [what] = data["values"]
-        return _chosen(what)
-    return _chosen(what) if what.isdecimal() else Press(what)
-
-
-def _chosen(index: str) -> Chosen:
-    if not 0 <= int(index) < MAX_CHOICES:
-        raise ValueError(index)
-    return Chosen(int(index))
-
-
-def _written(what: str, data: Mapping[str, Any]) -> str:
-    [label] = data["components"]
-    box = label["component"]
-    if what != FORM or box["custom_id"] != FORM:
-        raise ValueError(what)
-    return str(box["value"]).strip()
+    if not isinstance(custom_id, str) or not custom_id.startswith(prefix):
+        return "", ""
+    ours, _, what = custom_id.removeprefix(prefix).rpartition(":")
+    return ours, what
 
 
 async def whisper(interaction: discord.Interaction[Any], text: str) -> bool:

@@ -16,7 +16,7 @@ BORDERS = (re.compile(r"\n[ \t]*\n"), re.compile(r"\n"), re.compile(r"(?<=[.!?])
 
 def length(text: str) -> int:
     """The length of a text as it counts against Discord's limit."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def is_blank(text: str) -> bool:
@@ -36,11 +36,10 @@ def split(text: str, limit: int = MAX_LENGTH) -> list[str]:
     while rest:
         cut = _cut(opening, rest, limit)
         body = (opening + rest[:cut]).rstrip()
-        rest = rest[cut:]
-        if not is_blank(body.removeprefix(opening.rstrip())):
-            parts.append(body + _fence_state(body)[1])
-        opening = _fence_state(body)[0]
-        rest = rest.lstrip("\n") if opening else rest.lstrip()
+        before, (opening, closing) = opening, _fence_state(body)
+        rest = rest[cut:].lstrip("\n") if opening else rest[cut:].lstrip()
+        if not is_blank(body.removeprefix(before.rstrip())):
+            parts.append(body + closing)
     return parts
 
 
@@ -69,7 +68,11 @@ def _cut(opening: str, text: str, limit: int) -> int:
     if _fits((opening + text).rstrip(), limit):
         return len(text)
     room = _index_at(text, limit - len(opening) - LONGEST_CLOSING)
-    return next((cut for border in BORDERS if (cut := _last_border(border, text, room))), room)
+    for border in BORDERS:
+        earliest = 0 if border is BORDERS[-1] else room // 2  # no cut wastes half of the message, words excepted
+        if cut := max((match.start() for match in border.finditer(text, earliest, room + 1)), default=0):
+            return cut
+    return room
 
 
 def _fits(text: str, limit: int) -> bool:
@@ -80,12 +83,6 @@ def _fits(text: str, limit: int) -> bool:
     over = length(text) + LONGEST_CLOSING - limit
     grown = (text[: len(text) - missing] for missing in range(over))
     return over <= LONGEST_CLOSING and all(length(part) + len(_fence_state(part)[1]) <= limit for part in grown)
-
-
-def _last_border(border: re.Pattern[str], text: str, room: int) -> int:
-    """Where the last such border within room begins; 0 when that would waste half of the message, words excepted."""
-    earliest = 0 if border is BORDERS[-1] else room // 2
-    return max((match.start() for match in border.finditer(text, earliest, room + 1)), default=0)
 
 
 def _index_at(text: str, units: int) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+import re
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from typing import NamedTuple, Protocol
 
 from conversation import MessageRecord
 from discord_io.card import Card
-from discord_io.sent_texts import SentTexts
 from discord_io.split import length, split
 
 # Discord allows 5 edits in 5 s for each message; slower reads as well and leaves room for others.
@@ -23,6 +23,9 @@ TYPING_DELAY_SECONDS = 0.01
 # After an outage that discord.py's own five tries did not outlast.
 TRIES = 2
 RETRY_INTERVALS = 2
+MAX_TEXTS = 64  # a minute of edits: as far back as an event may come late
+# Discord takes away what is not a name of an emoji that the bot may not use.
+EMOJI = re.compile(r"<a?(:\w+:)\d+>")
 
 
 class Problem(StrEnum):
@@ -86,6 +89,45 @@ class _Part:
     found: bool = False
 
 
+class SentTexts:
+    """The texts that we sent for one message, and those found there that are as good as ours.
+
+    By them what another process says there in our name is known for what it is.
+
+    Texts are the same here where they differ only in what Discord may change: white space, invisible characters, emoji.
+    An empty one, of a message that only says that it was changed, is anybody's.
+    """
+
+    def __init__(self) -> None:
+        self._newest = ""
+        self._known: deque[str] = deque(maxlen=MAX_TEXTS)
+
+    def add(self, text: str) -> None:
+        self._newest = _gist(text)
+        self._known.append(self._newest)
+
+    def overrule(self, text: str) -> None:
+        """Somebody else says this, and we go on: to be told of it again changes nothing."""
+        self._known.append(_gist(text))
+
+    def __contains__(self, text: str) -> bool:
+        gist = _gist(text)
+        return not gist or gist in self._known
+
+    def ends_with(self, text: str) -> bool:
+        """Whether this is what we said last."""
+        return _gist(text) in ("", self._newest)
+
+    def falls_short_of(self, text: str) -> bool:
+        """Whether this says more than we did last. Of two different texts exactly one falls short of the other."""
+        gist = _gist(text)
+        return (len(gist), gist) > (len(self._newest), self._newest)
+
+
+def _gist(text: str) -> str:
+    return "".join(filter(str.isprintable, EMOJI.sub(r"\1", text).replace(" ", "")))
+
+
 class StreamedReply:
     """One answer. show() is called as the text grows, finish() once.
 
@@ -96,7 +138,8 @@ class StreamedReply:
     types: whether the bot is shown to be typing until something stands.
 
     Where another process with our token answers the same question, the one that has said more goes on, and the other
-    leaves what stands as it is: its post is broken by Problem.ELSEWHERE.
+    leaves what stands as it is: its post is broken by Problem.ELSEWHERE. broken: done early when posting failed, and
+    there is no use in going on.
     """
 
     def __init__(
@@ -124,21 +167,15 @@ class StreamedReply:
         self._resumes = adopted is not None
         self._text = ""
         self._card: Card | None = None
-        self._wanted: list[_Content] = []
         self._changed = asyncio.Event()
         self._gives_way = asyncio.Event()
-        self._tries_left = TRIES
         self._final = False
+        self._now = asyncio.get_running_loop().time
         for index, message in enumerate(adopted or ()):
             self._take(index, message, _Content(message.content, None), self._now(), found=True)
         self.shown = self._text_standing()
         self._typing: asyncio.Task[None] | None = asyncio.create_task(self._type()) if types else None
-        self._publisher = asyncio.create_task(self._publish())
-
-    @property
-    def broken(self) -> asyncio.Task[None]:
-        """Done early when posting failed: there is no use in going on."""
-        return self._publisher
+        self.broken = asyncio.create_task(self._publish())
 
     @property
     def standing(self) -> list[MessageRecord]:
@@ -160,20 +197,19 @@ class StreamedReply:
         if is_first_move and reply_to is not None and reply_to == self._reply_to():
             self._give_way()
         for index, part in enumerate(self._parts):
-            if part.message.message_id == message_id and content not in self._sent[index]:
-                self._contest(part, self._sent[index], content)
-
-    def _contest(self, part: _Part, sent: SentTexts, content: str) -> None:
-        """A part of ours reads as we never wrote it. What we go on with is put right by the next edit."""
-        if part.found:
-            sent.add(content)
-        elif sent.falls_short_of(content):
-            self._give_way()
-            return
-        else:
-            sent.overrule(content)
-        part.content = part.content._replace(text=content)
-        self._changed.set()
+            sent = self._sent[index]
+            if part.message.message_id != message_id or content in sent:
+                continue
+            # It reads as we never wrote it. What we go on with is put right by the next edit.
+            if part.found:
+                sent.add(content)
+            elif sent.falls_short_of(content):
+                self._give_way()
+                continue
+            else:
+                sent.overrule(content)
+            part.content = part.content._replace(text=content)
+            self._changed.set()
 
     def _give_way(self) -> None:
         self._stop_typing()
@@ -192,18 +228,14 @@ class StreamedReply:
         self._final, self._card = True, card
         self.show(text)
         try:
-            await self._publisher
-            self._wanted = self._contents(text)
-            while len(self._parts) > len(self._wanted):
+            await self.broken
+            count = len(split(text))
+            while len(self._parts) > count:
                 self._check()
                 await self._wire.delete(self._parts.pop().message.message_id)
         finally:
             self._stop_typing()
         return self._parts[-1].message.message_id if self._parts else None
-
-    def _contents(self, text: str) -> list[_Content]:
-        parts = split(text)
-        return [_Content(part, self._card if n == len(parts) else None) for n, part in enumerate(parts, 1)]
 
     async def _type(self) -> None:
         await asyncio.sleep(TYPING_DELAY_SECONDS)
@@ -215,15 +247,30 @@ class StreamedReply:
             self._typing = None
 
     async def _publish(self) -> None:
+        """Brings the channel as close to what is wanted as the edit interval, and Discord, allow; until all stands."""
+        tries_left = TRIES
         while True:
             self._changed.clear()
-            text = self._text
             self._check()
-            self._wanted = self._contents(text)
-            is_held = self._is_held()
-            wait = None if is_held else await self._publish_due()
+            text, parts = self._text, split(self._text)
+            wanted = [_Content(part, self._card if n == len(parts) else None) for n, part in enumerate(parts, 1)]
+            # What stands from before has been read: less of it is not shown while the answer is made once more.
+            stands = sum(length(part.content.text) for part in self._parts)
+            is_held = self._resumes and not self._final and sum(map(length, parts)) < stands
+            wait = None
+            try:
+                waits = [await self._bring(*content) for content in enumerate(() if is_held else wanted)]
+                wait, tries_left = min(filter(None, waits), default=None), TRIES
+            except PostError as error:
+                if error.problem is not Problem.UNREACHABLE or tries_left == 0:
+                    raise
+                # Sent again with the same nonce, it is not doubled where it arrived after all.
+                tries_left -= 1
+                wait = RETRY_INTERVALS * self._interval
             if wait is not None:
-                await self._pause(wait)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self._gives_way.wait()
                 continue
             self.shown = self._text_standing() if is_held else text
             if not self._changed.is_set():
@@ -231,34 +278,8 @@ class StreamedReply:
                     return
                 await self._changed.wait()
 
-    async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._gives_way.wait()
-
     def _text_standing(self) -> str:
         return "\n\n".join(part.content.text for part in self._parts)
-
-    def _is_held(self) -> bool:
-        """What stands from before has been read: less of it is not shown while the answer is made once more."""
-        stands = sum(length(part.content.text) for part in self._parts)
-        return self._resumes and not self._final and sum(length(content.text) for content in self._wanted) < stands
-
-    async def _publish_due(self) -> float | None:
-        """Brings the channel as close to what is wanted as the edit interval, and Discord, allow.
-
-        Returns the seconds until the next edit is allowed, or None when nothing is left to do.
-        """
-        try:
-            waits = [await self._bring(index, content) for index, content in enumerate(self._wanted)]
-        except PostError as error:
-            if error.problem is not Problem.UNREACHABLE or self._tries_left == 0:
-                raise
-            # Sent again with the same nonce, it is not doubled where it arrived after all.
-            self._tries_left -= 1
-            return RETRY_INTERVALS * self._interval
-        self._tries_left = TRIES
-        return min((wait for wait in waits if wait is not None), default=None)
 
     async def _bring(self, index: int, content: _Content) -> float | None:
         """Posts or edits one part; returns the seconds until it may be edited, if it is too early for that."""
@@ -276,7 +297,7 @@ class StreamedReply:
         part.next_edit = self._now() + self._interval
         if part.content is stood:  # else it was contested meanwhile, before this edit or behind it
             part.content = content
-        self._note(part.message, content.text)
+        self._record(self._record_of(part.message, content.text))
         return None
 
     async def _send(self, index: int, content: _Content) -> None:
@@ -301,10 +322,7 @@ class StreamedReply:
         if found:
             self._sent[index].add(content.text)
         self._parts.append(_Part(message, content, next_edit, found))
-        self._note(message, content.text)
-
-    def _note(self, message: Posted, text: str) -> None:
-        self._record(self._record_of(message, text))
+        self._record(self._record_of(message, content.text))
 
     def _record_of(self, message: Posted, text: str) -> MessageRecord:
         name, user_id = self._bot
@@ -319,7 +337,3 @@ class StreamedReply:
             reply_to_id=self._question.message_id,
             addressees=self._addressees,
         )
-
-    @staticmethod
-    def _now() -> float:
-        return asyncio.get_running_loop().time()

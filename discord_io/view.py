@@ -39,7 +39,16 @@ def view_of(card: Card) -> discord.ui.View | None:
     The library keeps no such view, as it keeps no finished one: clicks are read from the raw interaction, which also
     works after a restart. It must be made where an event loop runs.
     """
-    items = _items(card)
+    match card.awaiting_type:
+        case AwaitingType.SELECTION:
+            items = _choices(card)
+        case AwaitingType.CONFIRMATION:
+            items = [_button(card, Press.YES, "Yes", discord.ButtonStyle.success), _button(card, Press.NO, "No")]
+        case AwaitingType.INPUT:
+            items = [_button(card, Press.OPEN_FORM, "Answer…", discord.ButtonStyle.primary)]
+        case AwaitingType.METADATA:
+            note = _button(card, Press.OPEN_FORM, "Add a note…", discord.ButtonStyle.primary)
+            items = [note, _button(card, Press.CANCEL, "Skip")]
     return _view(items) if items else None
 
 
@@ -86,19 +95,6 @@ def form_of(prompt_id: str, title: str, question: str) -> discord.ui.Modal:
     form.add_item(label)
     form.stop()
     return form
-
-
-def _items(card: Card) -> list[Item]:
-    match card.awaiting_type:
-        case AwaitingType.SELECTION:
-            return _choices(card)
-        case AwaitingType.CONFIRMATION:
-            return [_button(card, Press.YES, "Yes", discord.ButtonStyle.success), _button(card, Press.NO, "No")]
-        case AwaitingType.INPUT:
-            return [_button(card, Press.OPEN_FORM, "Answer…", discord.ButtonStyle.primary)]
-        case AwaitingType.METADATA:
-            note = _button(card, Press.OPEN_FORM, "Add a note…", discord.ButtonStyle.primary)
-            return [note, _button(card, Press.CANCEL, "Skip")]
 
 
 def _choices(card: Card) -> list[Item]:

@@ -1,28 +1,39 @@
-"""discord_io/backlog.py: where there is news, as the gateway told, and what is read there."""
+"""discord_io/backlog.py: where there is news, as the gateway told, what is read there, and our answer among it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
 from datetime import UTC, datetime
+from typing import Any
 
 import discord
 import pytest
+from structlog.testing import capture_logs
 
 from discord_io.backlog import LIMIT, Backlog, News, id_at
-from discord_io.incoming_messages import to_record
+from discord_io.discord_wire import DiscordWire
+from discord_io.incoming_messages import MessageReader
 from playground.model import Message
 from playground.server import Playground
+from state.consent import Consent, Forgotten
+from state.optout import OptOut
 from tests.playground.support import Bot
+
+HISTORY = r"/messages$"
 
 
 class Room:
+    """A channel of the playground, and the bot that reads it."""
+
     def __init__(self, pg: Playground, bot: Bot) -> None:
         self.pg = pg
         self.bot = bot
+        self.channel = pg.channel("general")
+        self.wire = DiscordWire(bot, pg.guild_id, self.channel)
 
-    def say(self, text: str = "hello", channel: str = "general", **how: int) -> Message:
-        return self.pg.post(self.pg.channel(channel), self.pg.person("Ada"), text, **how)  # type: ignore[arg-type]
+    def say(self, text: str = "hello", channel: str = "general", **how: Any) -> Message:
+        return self.pg.post(self.pg.channel(channel), self.pg.person("Ada"), text, **how)
 
     async def heard(self, text: str = "hello", channel: str = "general") -> Message:
         """Says it, and waits until the client knows."""
@@ -35,17 +46,21 @@ class Room:
 
     def backlog(self, *channels: str) -> Backlog:
         ids: Collection[int] = frozenset(map(self.pg.channel, channels))
-        return Backlog(self.bot, ids, lambda message: to_record(message, self.pg.bot_id))
+        reader = MessageReader(self.bot, name_calls=False, clock=discord.utils.utcnow)
+        return Backlog(self.bot, ids, reader, Consent(OptOut(), Forgotten()))
 
     def news(self, after: int, *channels: str) -> list[str]:
         names = {channel.id: channel.name for channel in self.pg.world.channels.values()}
         return [names[news.channel_id] for news in self.backlog(*channels).news(after)]
 
-    async def deny(self, channel: str, *names: str) -> None:
-        known = asyncio.ensure_future(self.bot.wait_for("guild_channel_update", timeout=5))
-        await asyncio.sleep(0)
-        self.pg.deny(self.pg.channel(channel), *names)
-        await known
+    async def since(self, after: int = 0) -> list[str] | None:
+        messages = await self.backlog().since(self.pg.guild_id, self.channel, after)
+        return None if messages is None else [message.content for message in messages]
+
+    async def answer(self, reply_to: int, *later: int) -> list[str]:
+        messages = await self.backlog().since(self.pg.guild_id, self.channel, 0)
+        assert messages is not None
+        return [posted.content for posted in self.backlog().answer(messages, reply_to, later)]
 
     @property
     def readings(self) -> int:
@@ -58,67 +73,94 @@ def room(pg: Playground, bot: Bot) -> Room:
 
 
 async def test_channels_with_something_newer_are_told_the_newest_first_without_a_request(room: Room) -> None:
+    assert room.news(0) == []
     first = await room.heard("one", "random")
     await room.heard("two", "help")
-    await room.heard("three", "general")
+    last = await room.heard("three", "general")
     assert room.news(0) == ["general", "help", "random"]
     assert room.news(first.id) == ["general", "help"]
-    assert room.readings == 0
-
-
-async def test_news_say_what_they_are_of(room: Room) -> None:
-    said = await room.heard()
-    assert room.backlog().news(said.id - 1) == [News(room.pg.guild_id, said.channel_id, said.id)]
-
-
-async def test_a_channel_nobody_spoke_in_has_none(room: Room) -> None:
-    assert room.news(0) == []
-
-
-async def test_of_listed_channels_alone(room: Room) -> None:
-    for channel in ("general", "help"):
-        await room.heard(channel, channel)
     assert room.news(0, "help") == ["help"]
+    assert room.backlog().news(last.id - 1) == [News(room.pg.guild_id, last.channel_id, last.id)]
+    assert room.readings == 0
 
 
 @pytest.mark.parametrize("permission", ["view_channel", "read_message_history"])
 async def test_a_channel_that_may_not_be_read_has_none_and_is_not_asked_for(room: Room, permission: str) -> None:
-    said = await room.heard()
-    await room.deny("general", permission)
+    await room.heard()
+    known = asyncio.ensure_future(room.bot.wait_for("guild_channel_update", timeout=5))
+    await asyncio.sleep(0)
+    room.pg.deny(room.channel, permission)
+    await known
     assert room.news(0) == []
-    assert await room.backlog().since(room.pg.guild_id, said.channel_id, 0) is None
+    assert await room.since() is None
     assert room.readings == 0
 
 
 async def test_the_first_hundred_are_read_in_one_request_oldest_first(room: Room) -> None:
     said = [room.say(str(number)) for number in range(LIMIT + 5)]
-    messages = await room.backlog().since(room.pg.guild_id, said[0].channel_id, said[0].id)
-    assert messages
-    assert [message.id for message in messages] == [message.id for message in said[1 : LIMIT + 1]]
+    assert await room.since(said[0].id) == [str(number) for number in range(1, LIMIT + 1)]
     assert room.readings == 1
 
 
-async def test_a_channel_that_is_gone_cannot_be_read(room: Room) -> None:
-    assert await room.backlog().since(room.pg.guild_id, 12345, 0) is None
+async def test_a_channel_that_is_not_in_the_cache_can_be_read(room: Room) -> None:
+    room.say()
+    room.bot._connection.clear()
+    assert await room.since() == ["hello"]
 
 
-async def test_what_we_replied_to_is_known_and_what_others_replied_to_is_not(room: Room) -> None:
-    questions = [room.say(text) for text in ("one", "two", "three")]
-    channel = room.bot.get_channel(questions[0].channel_id)
-    assert isinstance(channel, discord.TextChannel)
-    await channel.send("an answer", reference=channel.get_partial_message(questions[0].id))
-    await channel.send("its second part")
-    await channel.send("another answer", reference=channel.get_partial_message(questions[2].id))
-    room.say("me too", reply_to=questions[1].id)
-    backlog = room.backlog()
-    messages = await backlog.since(room.pg.guild_id, channel.id, 0)
-    assert messages
-    assert backlog.replied_to(messages) == {questions[0].id, questions[2].id}
-    assert [part.content for part in backlog.answer(messages, questions[0].id, ())] == ["an answer", "its second part"]
-    assert backlog.answer(messages, questions[1].id, ()) == []
+@pytest.mark.parametrize("fault", [{"status": 403}, {"status": 404}, {"drop": True}, {"status": 200, "body": {}}])
+async def test_where_discord_refuses_there_is_nothing_and_it_is_logged(room: Room, fault: dict[str, Any]) -> None:
+    room.pg.faults.add("GET", HISTORY, times=9, **fault)
+    with capture_logs() as logs:
+        assert await room.since() is None
+    assert [(entry["event"], entry["channel"]) for entry in logs] == [("history_failed", room.channel)]
+
+
+async def test_a_client_that_is_closed_reads_nothing(room: Room) -> None:
+    await room.bot.close()
+    assert await room.since() is None
 
 
 def test_the_least_id_of_a_moment_lies_between_what_was_said_before_and_after() -> None:
     moment = datetime(2026, 3, 2, 12, tzinfo=UTC)
     assert discord.utils.snowflake_time(id_at(moment)) == moment
     assert discord.utils.snowflake_time(id_at(moment) - 1) < moment
+
+
+# The answer among them
+
+
+async def test_the_parts_of_an_answer_are_found_in_their_order(room: Room) -> None:
+    question = room.say("what is it?")
+    first = await room.wire.send("It is", nonce="1", reply_to=question.id)
+    other = room.say("meanwhile", reply_to=question.id)
+    await room.wire.send("a bird", nonce="2", reply_to=None)
+    gone = await room.wire.send("of prey", nonce="3", reply_to=None)
+    await room.wire.send("that swims", nonce="4", reply_to=None)
+    await room.wire.delete(gone.message_id)
+    await room.wire.send("Another answer", nonce="5", reply_to=other.id)
+    await room.wire.send("and its second part", nonce="6", reply_to=None)
+    await room.wire.send("Once more.", nonce="7", reply_to=question.id)
+    # Also those of which nobody had noted yet that they were posted.
+    for noted in ((), (first.message_id, gone.message_id)):
+        assert await room.answer(question.id, *noted) == ["It is", "a bird", "that swims"]
+    assert await room.answer(other.id) == ["Another answer", "and its second part"]
+    messages = await room.backlog().since(room.pg.guild_id, room.channel, 0)
+    assert messages
+    assert room.backlog().replied_to(messages) == {question.id, other.id}
+
+
+async def test_an_answer_that_could_not_be_posted_as_a_reply_is_found_by_what_was_noted(room: Room) -> None:
+    question = room.say("what is it?")
+    first = await room.wire.send("It is", nonce="1", reply_to=None)
+    second = await room.wire.send("a bird", nonce="2", reply_to=None)
+    assert await room.answer(question.id) == []
+    assert await room.answer(question.id, first.message_id) == ["It is", "a bird"]
+    assert await room.answer(question.id, first.message_id, second.message_id) == ["It is", "a bird"]
+
+
+async def test_what_others_said_is_no_answer_of_ours(room: Room) -> None:
+    question = room.say("what is it?")
+    reply = room.say("a bird", reply_to=question.id)
+    await room.wire.send("something else", nonce="1", reply_to=reply.id)
+    assert await room.answer(question.id, reply.id) == []

@@ -9,11 +9,14 @@ from contextlib import asynccontextmanager
 import discord
 import pytest
 
-from discord_io.channel_history import answer_among, read_since
+from discord_io.backlog import Backlog
 from discord_io.discord_wire import DiscordWire
+from discord_io.incoming_messages import MessageReader
 from discord_io.streamed_reply import Posted, PostError, Problem, StreamedReply
 from playground.model import Message
 from playground.server import Playground
+from state.consent import Consent, Forgotten
+from state.optout import OptOut
 from tests.discord_io.posting import CARD
 from tests.playground.support import Bot, point_discord_at
 from tests.support.people import said
@@ -100,9 +103,11 @@ def answered(pg: Playground) -> list[str]:
 
 async def adopted_by(process: Process, pg: Playground, question: Message, *later: int) -> list[Posted]:
     """What stands of the answer, as it is found after a restart."""
-    messages = await read_since(process, pg.guild_id, question.channel_id, question.id, 100)
+    reader = MessageReader(process, name_calls=False, clock=discord.utils.utcnow)
+    backlog = Backlog(process, (), reader, Consent(OptOut(), Forgotten()))
+    messages = await backlog.since(pg.guild_id, question.channel_id, question.id)
     assert messages is not None
-    return answer_among(messages, pg.bot_id, question.id, later)
+    return backlog.answer(messages, question.id, later)
 
 
 async def test_what_was_sent_comes_back_as_it_stands(pg: Playground, question: Message, one: Process) -> None:
@@ -127,14 +132,6 @@ async def test_an_answer_that_was_begun_is_found_and_finished_in_its_place(
     [answer] = answers(pg, question)
     assert (answer.id, answer.content) == (message_id, WHOLE)
     assert answer.components
-
-
-async def test_what_was_not_found_is_finished_by_its_nonce(
-    pg: Playground, question: Message, one: Process, two: Process
-) -> None:
-    await one.begin().finish(BEGUN)
-    await two.begin(adopted=()).finish(WHOLE)
-    assert [m.content for m in answers(pg, question)] == [WHOLE]
 
 
 async def test_a_process_that_finds_another_answer_under_its_nonce_leaves_it(

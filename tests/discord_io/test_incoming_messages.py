@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import discord
 import pytest
 
 from bot import Parley
@@ -88,11 +87,6 @@ def test_mentions_become_names_for_the_reader(bot: Parley) -> None:
     record = read(bot, f"<@{somebody}> look", mentions=[somebody])
     assert record.mentions == {somebody}
     assert (record.content, record.readable) == (f"<@{somebody}> look", f"@user{somebody} look")
-
-
-def test_a_mention_in_code_is_none(bot: Parley) -> None:
-    """Discord decides that, and says so in the payload."""
-    assert read(bot, f"`<@{BEN}>`", mentions=[]).mentions == frozenset()
 
 
 def test_the_bots_own_role_is_the_bot(bot: Parley) -> None:
@@ -204,11 +198,3 @@ def test_a_name_is_one_short_line(bot: Parley) -> None:
 )
 def test_odd_texts_are_read_without_an_exception(bot: Parley, content: str) -> None:
     assert read(bot, content).content == content
-
-
-def test_the_payloads_are_discords_own(bot: Parley) -> None:
-    """What the tests above feed in becomes what discord.py has on a live connection."""
-    message = a_message(bot, author_id=ANNA, content="hello")
-    assert isinstance(message.channel, discord.TextChannel)
-    assert message.guild is not None
-    assert message.guild.self_role is not None

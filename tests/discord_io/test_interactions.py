@@ -116,12 +116,6 @@ async def test_only_who_clicked_is_whispered_to_and_the_card_stays(table: Table)
     assert len(table.labels) == 3
 
 
-async def test_a_card_is_settled_without_a_click(table: Table) -> None:
-    message_id = await table.put(SURE)
-    await table.wire.settle(message_id, "Too late.")
-    assert (table.stands.content, table.stands.components) == ("Too late.", ())
-
-
 async def test_a_card_comes_by_an_edit_and_later_edits_leave_it(table: Table) -> None:
     posted = await table.wire.send("Sure", nonce="1", reply_to=None)
     await table.wire.edit(posted.message_id, "Sure?", SURE)
@@ -178,16 +172,6 @@ async def test_a_card_refused_at_an_edit_does_not_cost_the_edit(table: Table) ->
     table.pg.faults.add("PATCH", EDITS, status=400, code=50035)
     await table.wire.edit(posted.message_id, "Sure?", SURE)
     assert (table.stands.content, table.stands.components) == ("Sure?", ())
-
-
-async def test_a_second_answer_to_a_click_is_only_logged(table: Table) -> None:
-    await table.put(THREE)
-    table.click("Ada", "0")
-    interaction = await table.heard()
-    assert await settle(interaction, "Shibuya")
-    with capture_logs() as logged:
-        assert not await whisper(interaction, "again")
-    assert [entry["event"] for entry in logged] == ["click_unanswered"]
 
 
 @pytest.mark.parametrize("fault", [{"status": 404, "code": 10062}, {"status": 403}, {"drop": True}])
@@ -268,8 +252,3 @@ def test_what_is_no_form_of_ours_is_not_read(data: Any) -> None:
 def test_a_command_is_no_click_whatever_it_brings() -> None:
     data = {"custom_id": "parley:prompt:p1:yes"}
     assert read_click(told(discord.InteractionType.application_command, data)) is None
-
-
-def test_the_id_of_a_prompt_may_hold_colons() -> None:
-    click = read_click(told(discord.InteractionType.component, {"custom_id": "parley:prompt:a:b:yes"}))
-    assert click == Click("a:b", 7, Press.YES)

@@ -136,20 +136,6 @@ def test_code_keeps_its_indentation_across_a_cut() -> None:
     assert all(line in ("    indented", "```") for part in parts for line in part.splitlines())
 
 
-def test_the_line_that_closes_a_code_block_counts_too() -> None:
-    for length_of_text in range(90, 101):
-        assert max(map(length, split("```\n".ljust(length_of_text, "x"), 100))) <= 100
-
-
-def test_an_open_code_block_is_closed_while_the_text_grows() -> None:
-    assert split("```python\nx = 1") == ["```python\nx = 1\n```"]
-
-
-def test_an_answer_of_nine_thousand_characters_takes_five_messages_or_six() -> None:
-    text = "\n\n".join("A sentence of some words, and more. " * 10 for _ in range(25))
-    assert 5 <= len(split(text)) <= 6
-
-
 def test_a_joined_emoji_is_not_cut_apart() -> None:
     family = "👩‍👩‍👧‍👦"
     parts = split(family * 40, 100)

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from discord_io.streamed_reply import TRIES, Posted, PostError, Problem
+from discord_io.streamed_reply import Posted, PostError, Problem
 from tests.discord_io.posting import CARD, Posting, words
 from tests.support.clock import NOON
 from tests.support.fake_wire import FakeWire
-from tests.support.virtual_time import settle, until
+from tests.support.virtual_time import until
 
 pytestmark = pytest.mark.virtual_time
 
@@ -42,13 +42,6 @@ async def test_what_stands_as_it_should_is_left_alone() -> None:
     assert posting.wire.calls == []
 
 
-async def test_a_card_comes_onto_what_stands_as_it_should() -> None:
-    posting = await resumed("Which one?")
-    message_id = await posting.post.finish("Which one?", CARD)
-    assert [call.kind for call in posting.wire.calls] == ["edit"]
-    assert posting.wire.cards == {message_id: CARD}
-
-
 async def test_what_is_missing_is_sent_with_its_own_nonce() -> None:
     posting = await resumed(words(300).strip())
     assert await posting.post.finish(words(1_000)) == posting.last_id
@@ -72,12 +65,6 @@ async def test_what_stands_too_much_is_taken_back() -> None:
     assert posting.wire.texts == [WHOLE]
 
 
-async def test_an_empty_end_takes_back_what_was_adopted() -> None:
-    posting = await resumed(BEGUN, "and more")
-    assert await posting.post.finish("") is None
-    assert posting.wire.texts == []
-
-
 async def test_what_was_adopted_is_recorded_at_once_and_again_as_it_is_finished() -> None:
     posting = await resumed(BEGUN)
     [first] = posting.recorded
@@ -99,14 +86,6 @@ async def test_less_than_what_stands_is_not_shown_until_the_end() -> None:
 
 async def test_what_stands_counts_as_shown_from_the_start() -> None:
     assert (await resumed(BEGUN, "and more")).post.shown == f"{BEGUN}\n\nand more"
-
-
-async def test_more_than_what_stands_is_shown_as_it_comes() -> None:
-    posting = await resumed(BEGUN)
-    posting.post.show("A penguin is a bird")
-    await until(lambda: posting.wire.calls)
-    await settle()
-    assert posting.wire.texts == ["A penguin is a bird"] == [posting.post.shown]
 
 
 async def test_of_several_messages_none_is_shortened_before_the_new_text_has_come_as_far() -> None:
@@ -140,12 +119,6 @@ async def test_a_card_sent_before_is_replaced_though_the_text_is_the_same() -> N
     again = Posting(posting.wire, adopted=())
     message_id = await again.post.finish("Which one?", CARD)
     assert posting.wire.cards == {message_id: CARD}
-
-
-async def test_where_discord_has_forgotten_the_nonces_what_stands_is_still_edited_in_place() -> None:
-    posting = await resumed(BEGUN, forgets_nonces=True)
-    await posting.post.finish(WHOLE)
-    assert posting.wire.texts == [WHOLE]
 
 
 async def test_a_message_that_replies_to_the_question_is_our_own_from_before() -> None:
@@ -182,21 +155,6 @@ async def test_a_late_event_of_what_it_adopted_is_no_conflict() -> None:
     await asyncio.sleep(5)
     await posting.post.finish(WHOLE * 2)
     assert [call.text for call in posting.wire.calls] == [WHOLE * 2]
-
-
-async def test_what_was_adopted_and_is_gone_ends_the_posting() -> None:
-    posting = await resumed(BEGUN)
-    posting.wire.problems["edit"].append(Problem.GONE)
-    with pytest.raises(PostError) as refused:
-        await posting.post.finish(WHOLE)
-    assert refused.value.problem is Problem.GONE
-
-
-async def test_an_outage_while_resuming_is_outlasted() -> None:
-    posting = await resumed(BEGUN)
-    posting.wire.problems["edit"].extend([Problem.UNREACHABLE] * TRIES)
-    await posting.post.finish(WHOLE)
-    assert posting.wire.texts == [WHOLE]
 
 
 async def test_a_message_whose_text_is_not_known_is_edited() -> None:

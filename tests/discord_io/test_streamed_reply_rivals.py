@@ -7,8 +7,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from discord_io.sent_texts import MAX_TEXTS
-from discord_io.streamed_reply import TRIES, TYPING_DELAY_SECONDS, Posted, PostError, Problem
+from discord_io.streamed_reply import MAX_TEXTS, TRIES, TYPING_DELAY_SECONDS, Posted, PostError, Problem, SentTexts
 from tests.discord_io.posting import CARD, Posting, words
 from tests.support.fake_wire import FakeWire
 from tests.support.virtual_time import settle, until
@@ -141,25 +140,9 @@ async def test_it_gives_way_to_another_reply_before_it_has_posted_any(posting: P
     assert posting.wire.texts == []
 
 
-async def test_it_gives_way_before_it_has_begun(posting: Posting) -> None:
-    posting.post.overheard(8_000, OTHER, reply_to=500)
-    await gives_way(posting)
-    assert not posting.wire.typed
-
-
 @pytest.mark.parametrize("reply_to", [None, 499])
 async def test_it_goes_on_beside_what_replies_to_something_else(posting: Posting, reply_to: int | None) -> None:
     posting.post.overheard(8_000, OTHER, reply_to)
-    await posting.post.finish(WHOLE)
-    assert posting.wire.texts == [WHOLE]
-
-
-async def test_its_own_message_may_be_heard_of_before_discord_answers(posting: Posting) -> None:
-    posting.wire.gate = asyncio.Event()
-    posting.post.show(BEGUN)
-    await settle()
-    posting.post.overheard(9_000, BEGUN, reply_to=500)
-    posting.wire.gate.set()
     await posting.post.finish(WHOLE)
     assert posting.wire.texts == [WHOLE]
 
@@ -216,16 +199,6 @@ async def test_it_gives_way_while_it_waits_to_try_again(posting: Posting) -> Non
     assert posting.wire.done("edit")
     posting.post.overheard(message_id, OTHER * 3, None)
     await gives_way(posting)
-
-
-async def test_it_takes_nothing_back_where_another_goes_on(posting: Posting) -> None:
-    posting.post.show(words(1_000))
-    await until(lambda: len(posting.wire.standing) == 3)
-    first = next(iter(posting.wire.standing))
-    posting.post.overheard(first, "x" * 2_000, None)
-    with pytest.raises(PostError):
-        await posting.post.finish("short")
-    assert posting.wire.done("delete") == []
 
 
 async def test_it_stops_taking_back_when_it_hears_of_another(posting: Posting) -> None:
@@ -297,6 +270,37 @@ async def test_what_happens_to_other_messages_is_no_conflict(posting: Posting) -
     posting.post.overheard(message_id + 1, OTHER * 2, None)
     await posting.post.finish(WHOLE)
     assert posting.wire.texts == [WHOLE]
+
+
+# What was sent
+
+
+def of(*texts: str) -> SentTexts:
+    said = SentTexts()
+    for text in texts:
+        said.add(text)
+    return said
+
+
+def test_only_the_last_text_is_its_end() -> None:
+    said = of("a", "ab")
+    said.overrule("b")
+    assert said.ends_with("ab")
+    assert not said.ends_with("a")
+    assert not said.ends_with("b")
+    assert "b" in said
+
+
+def test_of_two_texts_of_one_length_exactly_one_falls_short() -> None:
+    assert of("ab").falls_short_of("ac")
+    assert not of("ac").falls_short_of("ab")
+
+
+def test_it_forgets_what_was_said_long_ago() -> None:
+    said = of(*(f"<{n}>" for n in range(10_000)))
+    assert "<9999>" in said
+    assert f"<{10_000 - MAX_TEXTS}>" in said
+    assert f"<{10_000 - MAX_TEXTS - 1}>" not in said
 
 
 # Two at once

@@ -53,18 +53,9 @@ async def test_long_labels_are_cut_where_discord_counts_them_full(count: int, mo
         assert " …" not in part["label"]
 
 
-async def test_a_label_that_just_fits_stays_whole() -> None:
-    assert parts(selection("x" * 77))[0]["label"] == f"1. {'x' * 77}"
-
-
 async def test_a_confirmation_is_yes_and_no() -> None:
     shown = parts(Card(PROMPT, AwaitingType.CONFIRMATION))
     assert [(part["label"], part["style"]) for part in shown] == [("Yes", 3), ("No", 2)]
-
-
-async def test_an_input_opens_a_form_and_metadata_can_be_skipped() -> None:
-    assert [part["label"] for part in parts(Card(PROMPT, AwaitingType.INPUT))] == ["Answer…"]
-    assert [part["label"] for part in parts(Card(PROMPT, AwaitingType.METADATA))] == ["Add a note…", "Skip"]
 
 
 @pytest.mark.parametrize("kind", AwaitingType)
@@ -80,13 +71,6 @@ def described(question: str) -> str:
     return str(label["description"])
 
 
-async def test_a_form_fits_and_takes_long_answers() -> None:
-    form = form_of(PROMPT, "Title " * 20, "What should it be called, and why? " * 9).to_dict()
-    [label] = form["components"]
-    assert len(form["title"]) == 45
-    assert (label["component"]["style"], label["component"]["max_length"]) == (2, 1_000)
-
-
 async def test_a_form_shows_the_question_behind_what_was_said_before_it() -> None:
     before = "Here is what I know so far about it. " * 4
     assert described(f"{before}\n\nWhich drink?\n") == "… Which drink?"
@@ -100,10 +84,6 @@ async def test_the_end_of_a_long_question_is_cut_at_a_word_where_there_is_one(te
     assert shown.startswith("… ")
     assert text.rstrip().endswith(shown.removeprefix("… "))
     assert not text.startswith("word") or shown.startswith("… word ")
-
-
-async def test_a_question_that_just_fits_stays_whole() -> None:
-    assert described("x" * 100) == "x" * 100
 
 
 async def test_a_form_says_a_short_question_once() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import bot
 from decider import Reason
-from discord_io.noted_wire import NotedWire
+from discord_io.discord_wire import DiscordWire
 from followup.decision_log import FILE_NAME, DecisionFile
 from followup.learning import Entry, Outcome
 from playground.model import Message
@@ -244,7 +244,7 @@ async def test_an_answer_that_somebody_deletes_is_said_of_its_question(scene: Sc
 async def test_what_the_bot_takes_back_itself_is_not_held_against_it(scene: Scene, folder: Path) -> None:
     asked = scene.mention("Ada", "hello")
     await scene.answer_to(asked)
-    wire = NotedWire(scene.bot, scene.pg.guild_id, asked.channel_id, scene.bot.learning.outcomes)
+    wire = DiscordWire(scene.bot, scene.pg.guild_id, asked.channel_id, scene.bot.learning.outcomes)
     await wire.send("the first part", nonce="1-0", reply_to=asked.id)
     part = await wire.send("the second part", nonce="1-1", reply_to=None)
     heard = scene.heard("raw_message_delete", scene.said()[-1])
