@@ -41,7 +41,7 @@ from decider import (
 from discord_io.actions import DiscordActions
 from discord_io.backlog import Backlog
 from discord_io.channel_history import HISTORY_AGE, ChannelHistory
-from discord_io.discord_wire import DiscordWire, Wires
+from discord_io.discord_wire import Wires
 from discord_io.inbox import Inbox
 from discord_io.incoming_messages import MessageReader
 from discord_io.prompt_cards import PromptCards
@@ -168,7 +168,9 @@ class Parts:
             settings.offers_per_day,
             settings.offer_quiet_hours,
         )
-        self.offer_channels = OfferChannels(limits, clock=self._clock, on_change=partial(snapshots.touch, OFFERS))
+        self.offer_channels = OfferChannels(
+            limits, clock=self._clock, on_change=partial(snapshots.touch, OFFERS), settled=snapshots.settled
+        )
         self.conversations = ConversationManager(
             settings.conversation_timeout_seconds,
             clock=self._clock,
@@ -189,10 +191,8 @@ class Parts:
         self._judge = ChannelJudge(judge, budget) if settings.use_llm_judge else None
         self.offers = OpenOffers(
             self.offer_channels,
-            open_wire=partial(DiscordWire, self._client),
-            bot=self.wires.bot,
+            self.wires,
             stands=partial(record_offer, self.conversations, self.snapshots, self.decisions, self.wires),
-            settled=self.snapshots.settled,
         )
         self.proactive_offers = ProactiveOffers(
             self.offer_channels,
@@ -200,7 +200,6 @@ class Parts:
             triggers=TRIGGERS,
             forbids=self._why_mute,
             still_stands=self.miniapps.still_stands,
-            settled=self.snapshots.settled,
             answerable=OfferJudge(answerable, budget) if settings.use_llm_judge else None,
         )
 

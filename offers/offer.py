@@ -99,10 +99,6 @@ class Opportunity:
     subject: MessageRecord | None = None
     note: Note | None = None
 
-    def is_about_same(self, other: Opportunity) -> bool:
-        """Whether it is the same one, be it some seconds later."""
-        return (self.trigger, self.subject, self.note) == (other.trigger, other.subject, other.note)
-
 
 @dataclass(frozen=True, slots=True)
 class Offer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -210,14 +210,23 @@ class OfferChannel:
 
 
 class OfferChannels:
-    """All channels where something is on, open or running, and when each is to be checked. on_change: told its id.
+    """All channels where something is on, open or running, and when each is to be checked.
 
-    limits: of now, also for what was stored under others.
+    limits: of now, also for what was stored under others. on_change: told a channel's id. settled: waits until what
+    changed is stored; gives whether it is.
     """
 
-    def __init__(self, limits: OfferLimits, *, clock: Callable[[], datetime], on_change: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        limits: OfferLimits,
+        *,
+        clock: Callable[[], datetime],
+        on_change: Callable[[int], None],
+        settled: Callable[[], Awaitable[bool]],
+    ) -> None:
         self.limits = limits
         self.clock = clock
+        self.settled = settled
         self._on_change = on_change
         self._channels: dict[int, OfferChannel] = {}
         self._heap: list[tuple[datetime, int]] = []  # an entry counts where it is what its channel has planned

@@ -43,27 +43,22 @@ class Wire(Protocol):
     async def delete(self, message_id: int) -> None: ...
 
 
+class Wires(Protocol):
+    """Who the bot is, and ways into channels."""
+
+    def bot(self) -> tuple[str, int]:
+        """Its name and id."""
+
+    def open(self, guild_id: int, channel_id: int) -> Wire: ...
+
+
 class OpenOffers:
-    """The open offers, one in a channel at most.
+    """The open offers, one in a channel at most. stands: told of an offer that was posted, with its channel."""
 
-    open_wire: (guild id, channel id) -> the way into a channel. bot: the bot's name and id. stands: told of an offer
-    that was posted, with its channel. settled: waits until what changed is stored; gives whether it is.
-    """
-
-    def __init__(
-        self,
-        channels: OfferChannels,
-        *,
-        open_wire: Callable[[int, int], Wire],
-        bot: Callable[[], tuple[str, int]],
-        stands: Callable[[int, Offer, Posted], None],
-        settled: Callable[[], Awaitable[bool]],
-    ) -> None:
+    def __init__(self, channels: OfferChannels, wires: Wires, *, stands: Callable[[int, Offer, Posted], None]) -> None:
         self._channels = channels
-        self._open_wire = open_wire
-        self._bot = bot
+        self._wires = wires
         self._stands = stands
-        self._settled = settled
         self._work: set[asyncio.Task[None]] = set()
 
     def tick(self, channel: OfferChannel) -> None:
@@ -87,14 +82,14 @@ class OpenOffers:
         offer = Offer(uuid4().hex, opportunity, now, channel.guild_id, opportunity.line.replace(LINK, link))
         channel.made_one(offer, now)
         self._channels.changed(channel)
-        await self._settled()  # so that a kill cannot have it made twice
+        await self._channels.settled()  # so that a kill cannot have it made twice
         await self._post(channel, offer)
 
     async def resume(self, channel: OfferChannel, offer: Offer) -> None:
         """An earlier process may have posted it, or not. Posted once more soon, it is the same message."""
         is_fresh = self._channels.clock() - offer.made_at < POST_WITHIN
         try:
-            posted = await self._wire(channel).find_offer(offer.id, offer.subject_id)
+            posted = await self._wires.open(channel.guild_id, channel.channel_id).find_offer(offer.id, offer.subject_id)
         except PostError as error:
             if not is_fresh:
                 self._retry(channel, error)
@@ -110,7 +105,7 @@ class OpenOffers:
     async def reread(self, channel: OfferChannel, offer: Offer) -> None:
         """What was edited or deleted while we were away is not offered about any more."""
         try:
-            words = await self._wire(channel).words_of(offer.subject_id)
+            words = await self._wires.open(channel.guild_id, channel.channel_id).words_of(offer.subject_id)
         except PostError as error:
             self._retry(channel, error)
             return
@@ -128,7 +123,9 @@ class OpenOffers:
             return
         try:
             nonce = f"offer-{offer.subject_id}"[:25]
-            posted = await self._wire(channel).offer(offer.text, offer.id, LABELS, nonce=nonce)
+            posted = await self._wires.open(channel.guild_id, channel.channel_id).offer(
+                offer.text, offer.id, LABELS, nonce=nonce
+            )
         except PostError as error:
             log.warning("offer_failed", channel=channel.channel_id, problem=error.problem, detail=str(error))
             if error.problem is Problem.UNREACHABLE:  # it may have arrived all the same
@@ -185,11 +182,16 @@ class OpenOffers:
             return None
         if message.author_id != offer.user_id or message.message_id < offer.message_id:
             return None
-        name, me = self._bot()
+        name, me = self._wires.bot()
         if message.reply_to_id is not None:
             is_meant = message.reply_to_id == offer.message_id
-        else:
-            is_meant = message.mentions == {me} or _is_next(message, offer.message_id, channel)
+        elif message.mentions == {me}:
+            is_meant = True
+        elif message.addressed or message.mentions_group or called(message, channel.messages):
+            is_meant = False
+        else:  # a bare "yes" is one to the offer where nobody else has spoken since
+            since = (m for m in channel.messages if m.message_id >= offer.message_id)
+            is_meant = all(m.author_id == message.author_id for m in since)
         return read_reply(without_call(message.content, me, message.calls_bot or name)) if is_meant else None
 
     def accept(self, channel_id: int) -> Offer | None:
@@ -222,12 +224,12 @@ class OpenOffers:
 
     def settle(self, channel_id: int, offer: Offer) -> None:
         """Has an offer that was taken up say so."""
-        wire = self._open_wire(offer.guild_id, channel_id)
+        wire = self._wires.open(offer.guild_id, channel_id)
         self.spawn(self._finish(channel_id, wire.settle(offer.message_id or 0, offer.taken_up)))
 
     def remove(self, guild_id: int, channel_id: int, message_id: int) -> None:
         """Has the message of an offer that is over deleted."""
-        self.spawn(self._finish(channel_id, self._open_wire(guild_id, channel_id).delete(message_id)))
+        self.spawn(self._finish(channel_id, self._wires.open(guild_id, channel_id).delete(message_id)))
 
     async def _finish(self, channel_id: int, change: Awaitable[None]) -> None:
         try:
@@ -241,16 +243,6 @@ class OpenOffers:
         task = asyncio.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
-
-    def _wire(self, channel: OfferChannel) -> Wire:
-        return self._open_wire(channel.guild_id, channel.channel_id)
-
-
-def _is_next(message: MessageRecord, offered: int, channel: OfferChannel) -> bool:
-    """Whether nobody else has spoken since the offer, and it calls nobody: then a bare "yes" is one to the offer."""
-    if message.addressed or message.mentions_group or called(message, channel.messages):
-        return False
-    return all(m.author_id == message.author_id or m.message_id < offered for m in channel.messages)
 
 
 def _is_open(channel: OfferChannel, offer: Offer) -> bool:

@@ -56,8 +56,7 @@ class ProactiveOffers:
     """Is told what happens in the channels, and makes offers. offers: those that are open.
 
     forbids: (guild id, channel id) -> why the bot may not speak there now, None where it may. still_stands: (mini-app,
-    channel id, about) -> whether what a note was about is still so. settled: waits until what changed is stored; gives
-    whether it is. answerable: None to do without.
+    channel id, about) -> whether what a note was about is still so. answerable: None to do without.
     """
 
     def __init__(
@@ -68,7 +67,6 @@ class ProactiveOffers:
         triggers: Sequence[Trigger],
         forbids: Callable[[int, int], str | None],
         still_stands: Callable[[str, int, str], bool],
-        settled: Callable[[], Awaitable[bool]],
         answerable: Answerable | None = None,
     ) -> None:
         self._channels = channels
@@ -76,7 +74,6 @@ class ProactiveOffers:
         self._triggers = triggers
         self._forbids = forbids
         self._still_stands = still_stands
-        self._settled = settled
         self._answerable = answerable
 
     # What happens in a channel
@@ -161,7 +158,7 @@ class ProactiveOffers:
             self._channels.changed(channel)
         else:
             has_changed = self.switch_off(channel_id)
-        if not await self._settled():
+        if not await self._channels.settled():
             raise OSError("what was switched could not be written")
         return has_changed
 
@@ -317,7 +314,9 @@ class ProactiveOffers:
         now = self._channels.clock()
         current = self._opportunity(channel, now)
         why = channel.refusal(now) or self._forbids(channel.guild_id, channel.channel_id)
-        if why is None and current and current.is_about_same(opportunity):
+        # Its words may have changed: they tell for how long nobody has answered.
+        is_same = current and (current.trigger, current.note) == (opportunity.trigger, opportunity.note)
+        if why is None and current and is_same and current.subject == subject:
             await self._offers.make(channel, current)
         else:
             self._put_off(channel, opportunity, why or "not_any_more")

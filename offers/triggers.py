@@ -52,24 +52,21 @@ class AskedAgain:
 
     def due(self, channel: OfferChannel, now: datetime) -> Opportunity | None:
         for again in _waiting(channel, now, UNANSWERED_AGAIN):
-            if subject := _asked_twice(again, channel):
+            is_nudge = asks_again(again)
+            if not (is_nudge or is_question(again)):
+                continue
+            soonest, latest = again.timestamp - ASKED_WITHIN, again.timestamp - ASKED_APART
+            own = (m for m in channel.unanswered if m.author_id == again.author_id and soonest <= m.timestamp <= latest)
+            before = (m for m in own if is_question(m) and not called(m, channel.messages))
+            if is_nudge:
+                subject = next(before, None)
+            else:
+                subject = again if any(is_same_question(again.content, m.content) for m in before) else None
+            if subject:
                 line = f"<@{subject.author_id}> has asked [this]({LINK}) twice and has had no answer yet. Shall I try?"
                 evidence = f"somebody asked twice, the last time {_age(again, now)} ago, and nobody has answered"
                 return Opportunity(self.id, subject.author_id, line, evidence, subject)
         return None
-
-
-def _asked_twice(again: MessageRecord, channel: OfferChannel) -> MessageRecord | None:
-    """The question that is asked again by this message; None: none is."""
-    is_nudge = asks_again(again)
-    if not (is_nudge or is_question(again)):
-        return None
-    soonest, latest = again.timestamp - ASKED_WITHIN, again.timestamp - ASKED_APART
-    own = (m for m in channel.unanswered if m.author_id == again.author_id and soonest <= m.timestamp <= latest)
-    before = (m for m in own if is_question(m) and not called(m, channel.messages))
-    if is_nudge:
-        return next(before, None)
-    return again if any(is_same_question(again.content, m.content) for m in before) else None
 
 
 class PastedError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from offers.offer import LABELS, Offer, Reply, read_reply
+from offers.offer import LABELS, Offer, read_reply
 from tests.support.clock import NOON
 from tests.support.offers import note_at, opportunity
 from tests.support.people import ANNA, GUILD, said
@@ -25,10 +25,6 @@ def test_whoever_says_more_says_something_else_too() -> None:
     for words in ("yes", "no", "not here"):
         assert read_reply(" ".join([words] * 30)) is None
         assert read_reply(words + " please" * 5_000) is None
-
-
-def test_the_quick_replies_stand_in_their_order() -> None:
-    assert tuple(LABELS) == tuple(Reply) == (Reply.YES, Reply.NOT_NOW, Reply.NOT_HERE)
 
 
 def test_an_offer_is_about_its_question_or_about_what_its_note_goes_back_to() -> None:

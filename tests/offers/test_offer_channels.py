@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -67,10 +68,6 @@ def at() -> At:
 # Whether an offer may be made
 
 
-def test_where_nothing_speaks_against_it_nothing_is_refused(at: At) -> None:
-    assert at.refusal() is None
-
-
 def test_off_comes_first(at: At) -> None:
     at.make()
     at.channel.is_on = False
@@ -121,10 +118,6 @@ def test_a_fast_exchange_refuses(at: At, gap: float, reason: str | None) -> None
 
 
 # When it may be made
-
-
-def test_the_earliest_is_now_where_nothing_holds_it_up(at: At) -> None:
-    assert at.earliest() is None
 
 
 def test_the_earliest_is_when_the_cooldown_is_over(at: At) -> None:
@@ -206,12 +199,6 @@ def test_those_look_whose_time_has_come(at: At) -> None:
     assert at.channel.looked(at.clock() + HOUR) == set()
 
 
-def test_a_look_at_its_time_finds_the_timeout_exceeded(at: At) -> None:
-    at.machine.transition_to_reactive()
-    at.clock.advance(at.next_look() or 0)
-    assert at.channel.tick()
-
-
 def test_only_the_way_back_is_told_by_a_tick(at: At) -> None:
     assert not at.channel.tick()
     at.machine.transition_to_reactive()
@@ -275,13 +262,6 @@ def test_what_is_kept_of_notes_looks_and_offers_is_bounded(at: At) -> None:
     assert len(at.channel.made) == 5 * 144 - 1, "those of the last week"
 
 
-def test_the_looks_of_a_busy_channel_are_gone_once_it_was_looked_at(at: At) -> None:
-    for i in range(500):
-        at.channel.look_at(EVENING + i * SECOND)
-        at.channel.looked(EVENING + i * SECOND)
-    assert at.channel.looks == []
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -312,7 +292,9 @@ class Kept:
 
     def __init__(self, limits: OfferLimits | None = None) -> None:
         self.clock = FakeClock()
-        self.offer_channels = OfferChannels(limits or OfferLimits(), clock=self.clock, on_change=self._changed)
+        self.offer_channels = OfferChannels(
+            limits or OfferLimits(), clock=self.clock, on_change=self._changed, settled=asyncio.Event().wait
+        )
         self.disk: set[int] = set()
         self.changes = 0
 
@@ -350,13 +332,6 @@ def kept() -> Kept:
     return Kept()
 
 
-def test_a_channel_is_opened_once(kept: Kept) -> None:
-    assert kept.offer_channels.get(CHANNEL) is None
-    channel = kept.offer_channels.open(CHANNEL, GUILD)
-    assert kept.offer_channels.open(CHANNEL) is channel is kept.offer_channels.get(CHANNEL)
-    assert (channel.guild_id, channel.is_on, len(kept.offer_channels)) == (GUILD, False, 1)
-
-
 def test_the_guild_is_taken_where_it_becomes_known(kept: Kept) -> None:
     assert kept.offer_channels.open(CHANNEL).guild_id == 0
     assert kept.offer_channels.open(CHANNEL, GUILD).guild_id == GUILD
@@ -377,16 +352,6 @@ def test_a_channel_at_rest_is_not_kept(kept: Kept) -> None:
     assert (len(kept.offer_channels), kept.disk) == (1, {CHANNEL})
     kept.open(on=False)
     assert (len(kept.offer_channels), kept.disk) == (0, set())
-
-
-def test_a_talk_is_forgotten_after_its_timeout_and_cooldown_on_disk_too(kept: Kept) -> None:
-    kept.talk()
-    assert kept.look(600) == []
-    assert kept.look(1) == [CHANNEL]
-    assert kept.disk == {CHANNEL}
-    assert kept.look(1_799) == []
-    assert kept.look(1) == [CHANNEL]
-    assert (kept.offer_channels.get(CHANNEL), kept.disk) == (None, set())
 
 
 def test_a_channel_that_was_left_is_gone_and_its_offer_with_it(kept: Kept) -> None:
@@ -415,35 +380,6 @@ def test_a_clock_that_is_set_back_has_all_looked_at_once(kept: Kept) -> None:
     assert sorted(kept.look(-3_600)) == [1, 2, 3]
     assert kept.look(5) == []
     assert sorted(kept.look(601)) == [1, 2, 3], "the timeouts count from the step"
-
-
-def test_a_clock_that_is_set_forward_ends_things_early_and_no_more(kept: Kept) -> None:
-    kept.talk()
-    kept.look(10)
-    assert kept.look(3_600) == [CHANNEL]
-    assert kept.offer_channels.open(CHANNEL).machine.thinking.cooldown_active
-    assert kept.look(-3_600) == [CHANNEL]
-    assert kept.look(1_799) == []
-    assert kept.look(1) == [CHANNEL]
-    assert len(kept.offer_channels) == 0
-
-
-def test_a_channel_of_which_nothing_is_known_is_not_stored(kept: Kept) -> None:
-    assert kept.offer_channels.stored(CHANNEL) is None
-    kept.offer_channels.open(CHANNEL)
-    assert kept.offer_channels.stored(CHANNEL) is None
-
-
-def test_channels_that_are_switched_off_again_leave_nothing_planned_either(kept: Kept) -> None:
-    for channel_id in range(1, 1_001):
-        kept.open(channel_id).look_at(kept.clock() + timedelta(seconds=90))
-        kept.offer_channels.plan(kept.offer_channels.open(channel_id))
-    assert len(kept.offer_channels) == 1_000
-    for channel_id in range(1, 1_001):
-        kept.open(channel_id, on=False)
-    assert (len(kept.offer_channels), kept.disk) == (0, set())
-    assert kept.look(90) == []
-    assert len(kept.offer_channels._heap) == 0
 
 
 def test_ten_thousand_talks_leave_nothing_once_their_cooldown_is_over(kept: Kept) -> None:

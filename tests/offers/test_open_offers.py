@@ -14,8 +14,9 @@ from structlog.typing import EventDict
 from discord_io.streamed_reply import Posted, Problem
 from offers.offer import Ending, Offer, Reply
 from state.proactive import AgentStateV2
+from tests.support import offers as support
 from tests.support.clock import NOON
-from tests.support.offers import QUESTION, Change, Desk, note_at, outcomes
+from tests.support.offers import QUESTION, Desk, note_at, outcomes
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, said
 from tests.support.virtual_time import settle
 
@@ -216,14 +217,6 @@ async def test_a_no_before_the_posts_answer_removes_the_message_once(desk: Desk,
     assert outcomes(logs) == ["declined"]
 
 
-async def test_a_look_before_the_posts_answer_tells_of_it_once(desk: Desk) -> None:
-    message_id = await posting(desk)
-    for _ in range(3):
-        assert click(desk, message_id)
-    await answer_comes(desk)
-    assert [posted.message_id for _, _, posted in desk.shown] == [message_id]
-
-
 async def test_it_cannot_be_answered_in_words_before_it_is_known_to_stand(desk: Desk) -> None:
     await posting(desk)
     assert desk.offers.reply_of(CHANNEL, said(ANNA, "yes")) is None
@@ -231,30 +224,19 @@ async def test_it_cannot_be_answered_in_words_before_it_is_known_to_stand(desk: 
     assert desk.offers.reply_of(CHANNEL, said(ANNA, "yes")) is Reply.YES
 
 
-def late(desk: Desk) -> None:
+def late(desk: Desk, _: int) -> None:
     desk.clock.advance(601)
     desk.offers.tick(desk.channel)
 
 
-ENDS: dict[str, tuple[Change, str]] = {
-    "deleted": (lambda desk: desk.proactive_offers.messages_gone(CHANNEL, [desk.channel.offered[-1]]), "withdrawn"),
-    "switched off": (lambda desk: desk.proactive_offers.switch_off(CHANNEL), "not_here"),
-    "answered": (lambda desk: desk.hear(BEN, "certbot renew"), "overtaken"),
-    "answered by another bot": (
-        lambda desk: desk.proactive_offers.dealt_with(CHANNEL, desk.channel.offered[-1]),
-        "overtaken",
-    ),
-    "forgotten": (lambda desk: desk.proactive_offers.forget(CHANNEL, ANNA), "withdrawn"),
-    "asked us": (lambda desk: desk.proactive_offers.answered(CHANNEL, GUILD, said(ANNA, "hey")), "overtaken"),
-    "timed out": (late, "ignored"),
-}
+ENDS = {**support.ENDS, "timed out": (late, "ignored")}
 
 
 @pytest.mark.parametrize("how", ENDS)
 async def test_what_ends_while_it_is_being_posted_is_removed_once(desk: Desk, how: str, logs: list[EventDict]) -> None:
     message_id = await posting(desk)
     end, outcome = ENDS[how]
-    end(desk)
+    end(desk, desk.channel.offered[-1])
     assert desk.wire.deleted == [], "there is nothing known to delete yet"
     await answer_comes(desk)
     assert (desk.wire.standing, desk.wire.deleted) == ({}, [message_id])
@@ -267,12 +249,12 @@ async def test_what_ends_while_it_is_being_posted_is_removed_once(desk: Desk, ho
 async def test_what_ends_while_it_is_being_stored_is_never_posted(desk: Desk, how: str, logs: list[EventDict]) -> None:
     gate = asyncio.Event()
     await desk.on()
-    desk.offers._settled = gate.wait
+    desk.offer_channels.settled = gate.wait
     desk.ask()
     await desk.wait(90)
     assert desk.channel.offer
     end, outcome = ENDS[how]
-    end(desk)
+    end(desk, desk.channel.offered[-1])
     gate.set()
     await settle()
     assert (desk.wire.offered, desk.wire.deleted, outcomes(logs)) == ([], [], [outcome])
@@ -296,13 +278,6 @@ async def test_a_channel_that_is_taken_up_anew_while_an_old_offer_is_posted_is_n
     assert desk.wire.deleted == [message_id]
     assert desk.channel.is_on
     assert desk.channel.offer is None
-
-
-async def test_while_one_is_being_posted_no_other_is_made(desk: Desk) -> None:
-    await posting(desk)
-    desk.ask("how do I mount an NTFS drive on linux?")
-    await desk.wait(120, step=30)
-    assert len(desk.wire.offered) == 1
 
 
 # What is said to it
@@ -354,13 +329,6 @@ async def test_a_bare_yes_counts_while_nobody_else_has_spoken_since(
         desk.hear(*between)
     reply = desk.offers.reply_of(CHANNEL, said(ANNA, **{"content": "yes", **how}))
     assert reply is (Reply.YES if counts else None)
-
-
-async def test_a_reply_to_it_counts(desk: Desk) -> None:
-    await desk.offered()
-    (message_id,) = desk.wire.standing
-    reply = said(ANNA, "not now", reply_to_id=message_id, reply_to_author_id=BOT)
-    assert desk.offers.reply_of(CHANNEL, reply) is Reply.NOT_NOW
 
 
 async def test_it_is_answered_once(desk: Desk, logs: list[EventDict]) -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from offers.recent_messages import MAX_CHARACTERS, MAX_MESSAGES, RecentMessages, is_fast_exchange
 from state.message import MessageRecord
-from state.optout import redacted
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CLEO, DAN, said
 
@@ -36,17 +35,6 @@ def apart(*gaps: float) -> list[MessageRecord]:
     """Messages with these seconds between them, the last one at noon."""
     ends = [sum(gaps[i:]) for i in range(len(gaps) + 1)]
     return [said(ANNA, at=NOON - end * SECOND) for end in ends]
-
-
-def test_at_first_there_is_nothing() -> None:
-    recent = RecentMessages()
-    assert (list(recent.messages), set(recent.answered)) == ([], set())
-    recent.expire(NOON)
-    recent.forget()
-    recent.remove([1])
-    recent.mark_answered(1)
-    recent.revise(said(ANNA))
-    assert (list(recent.messages), set(recent.answered)) == ([], set())
 
 
 def test_it_keeps_the_last_fifty() -> None:
@@ -99,12 +87,6 @@ def test_a_question_is_open_until_somebody_else_speaks() -> None:
     assert question.message_id in recent.answered
 
 
-def test_messages_of_those_who_are_not_read_answer() -> None:
-    question = said(ANNA, QUESTION)
-    recent = recent_of(question, redacted(said(BEN, "ntfs-3g")))
-    assert question.message_id in recent.answered
-
-
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_the_order_of_arrival_does_not_matter(order: tuple[int, ...]) -> None:
     sent = [
@@ -121,13 +103,6 @@ def test_of_two_at_once_the_higher_id_is_later() -> None:
     recent = recent_of(said(BEN, "hi", message_id=8), said(ANNA, QUESTION, message_id=7))
     assert ids(recent) == [7, 8]
     assert set(recent.answered) == {7}
-
-
-def test_a_message_heard_twice_is_there_once() -> None:
-    question, answer = said(ANNA, QUESTION), said(BEN, "ntfs-3g", NOON + SECOND)
-    recent = recent_of(question, answer, question, answer)
-    assert list(recent.messages) == [question, answer]
-    assert set(recent.answered) == {question.message_id}
 
 
 def test_our_answer_covers_what_its_author_said_before() -> None:

@@ -18,7 +18,7 @@ from offers.offer_channels import STORED, StoredChannel
 from offers.offer_limits import OfferLimits
 from state.proactive import AgentStateV2
 from tests.support.clock import NOON
-from tests.support.offers import QUESTION, Desk, note_at, opportunity, outcomes
+from tests.support.offers import ENDS, QUESTION, Desk, note_at, opportunity, outcomes
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, said
 from tests.support.virtual_time import settle
 
@@ -113,26 +113,13 @@ async def test_an_open_offer_that_was_ignored_over_a_restart_goes_and_counts_as_
     assert again.cooldown == 1_800 * 2**3
 
 
-ENDS: dict[str, Callable[[Desk, int], object]] = {
-    "a reply": lambda desk, q: desk.hear(BEN, "certbot renew", reply_to_id=q, reply_to_author_id=ANNA),
-    "an answer": lambda desk, _: desk.hear(BEN, "certbot renew should do"),
-    "solved": lambda desk, _: desk.hear(ANNA, "nvm, found it"),
-    "another bot": lambda desk, q: desk.proactive_offers.dealt_with(CHANNEL, q),
-    "marked solved": lambda desk, q: desk.proactive_offers.revised(
-        CHANNEL, said(ANNA, f"[SOLVED] {QUESTION}", message_id=q)
-    ),
-    "deleted": lambda desk, q: desk.proactive_offers.messages_gone(CHANNEL, [q]),
-    "forgotten": lambda desk, _: desk.proactive_offers.forget(CHANNEL, ANNA),
-}
-
-
 @pytest.mark.parametrize("how", ENDS)
 async def test_an_open_offer_goes_with_its_reason_after_a_restart_too(how: str) -> None:
     desk = Desk()
     question = await desk.offered()
     again = Desk(after=desk)
     await again.pulse()
-    ENDS[how](again, question.message_id)
+    ENDS[how][0](again, question.message_id)
     await settle()
     assert (again.channel.offer, again.wire.standing) == (None, {})
 
@@ -177,17 +164,6 @@ async def test_what_was_offered_about_is_not_offered_about_again() -> None:
     assert len(again.wire.offered) == 1
 
 
-async def test_what_is_over_by_the_time_of_the_restart_is_freed_and_gone_from_disk() -> None:
-    desk = Desk()
-    desk.proactive_offers.clicked(CHANNEL, GUILD)
-    again = Desk(after=desk)
-    assert again.channel.machine.current_state is REACTIVE
-    await again.wait(601)
-    again = Desk(after=again)
-    await again.wait(1_800)
-    assert (len(again.offer_channels), again.disk) == (0, {})
-
-
 @pytest.mark.parametrize(("stands", "cooldown"), [(60, 120), (6_000, 7_200)])
 async def test_the_settings_of_now_hold_for_what_was_stored_with_others(stands: float, cooldown: float) -> None:
     desk = Desk()
@@ -200,20 +176,6 @@ async def test_the_settings_of_now_hold_for_what_was_stored_with_others(stands: 
     assert again.cooldown == 2 * cooldown
 
 
-@pytest.mark.parametrize("jump", [3_600.0, -3_600.0])
-async def test_a_clock_that_was_set_over_the_restart_leaves_nothing_hanging(jump: float) -> None:
-    desk = Desk()
-    await desk.offered()
-    desk.clock.advance(jump)
-    again = Desk(after=desk)
-    await again.pulse()
-    await again.wait(601)
-    assert (again.channel.offer, again.wire.standing) == (None, {})
-    assert again.channel.machine.current_state is THINKING
-    await again.wait(3_600)
-    assert again.cooldown is None
-
-
 # One that was being posted
 
 
@@ -221,7 +183,7 @@ async def posting(*, arrived: bool = True) -> Desk:
     """The desk after a process was killed that had stored an offer, whether Discord had got it or not."""
     desk = Desk()
     await desk.on()
-    desk.offers._settled = asyncio.Event().wait
+    desk.offer_channels.settled = asyncio.Event().wait
     desk.ask()
     await desk.wait(90)
     killed = Desk(after=desk)
@@ -305,27 +267,17 @@ async def test_a_yes_while_it_is_being_looked_for_counts_and_the_message_stays()
     assert (list(desk.wire.standing), desk.wire.deleted) == ([message_id], [])
 
 
-@pytest.mark.parametrize("how", ["switched off", *(how for how in ENDS if how != "solved")])
+@pytest.mark.parametrize("how", ["switched off", "an answer", "deleted"])
 async def test_what_ends_while_it_is_being_looked_for_is_removed_once(how: str) -> None:
     desk, message_id = await looking()
     offer = desk.channel.offer
     assert offer
-    if how == "switched off":
-        desk.proactive_offers.switch_off(CHANNEL)
-    else:
-        ENDS[how](desk, offer.subject_id)
+    ENDS[how][0](desk, offer.subject_id)
     assert desk.channel.offer is None
     assert desk.wire.reading
     desk.wire.reading.set()
     await settle()
     assert (desk.wire.standing, desk.wire.deleted) == ({}, [message_id])
-
-
-async def test_one_that_was_deleted_by_a_moderator_meanwhile_is_withdrawn(logs: list[EventDict]) -> None:
-    desk = await posting()
-    desk.wire.moderate()
-    await desk.wait(5)
-    assert (desk.channel.offer, desk.wire.standing, outcomes(logs)) == (None, {}, ["withdrawn"])
 
 
 # What cannot be read
@@ -409,14 +361,6 @@ async def spoiled(spoil: Callable[[Document], object]) -> Desk:
     assert again.channel.is_on
     assert (again.channel.offer, again.channel.notes) == (desk.channel.offer, desk.channel.notes)
     return again
-
-
-@pytest.mark.parametrize("what", BAD_MACHINES)
-async def test_where_only_the_machine_is_bad_it_begins_anew(what: str) -> None:
-    desk = await spoiled(BAD_MACHINES[what])
-    desk.proactive_offers.answered(CHANNEL, GUILD, said(BEN, "hey"))
-    await desk.wait(601)
-    assert desk.channel.machine.current_state is THINKING
 
 
 @pytest.mark.parametrize("what", BAD_MACHINES)

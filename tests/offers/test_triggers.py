@@ -11,7 +11,7 @@ import pytest
 from offers.offer import LINK, Note
 from offers.offer_channels import OfferChannel
 from offers.offer_limits import OfferLimits
-from offers.triggers import TRIGGERS, AskedAgain, FollowUpNote, PastedError, Trigger, UnansweredQuestion
+from offers.triggers import AskedAgain, FollowUpNote, PastedError, Trigger, UnansweredQuestion
 from state.optout import redacted
 from state.proactive import SessionState
 from tests.support.clock import NOON
@@ -129,29 +129,6 @@ class TestWhatIsSaidOnce:
     ) -> None:
         assert due(trigger, channel(TALK, (0, ANNA, text), (20, *then)), wait) == 2
 
-    def test_it_is_not_due_once_it_is_gone_or_answered_by_us(self, trigger: Trigger, text: str, wait: float) -> None:
-        deleted, ours, forgotten = (channel(TALK, (0, ANNA, text)) for _ in range(3))
-        deleted.recent.remove([2])
-        ours.recent.mark_answered(2)
-        forgotten.recent.forget(ANNA)
-        assert [due(trigger, given, wait) for given in (deleted, ours, forgotten)] == [None] * 3
-
-    def test_an_edit_counts(self, trigger: Trigger, text: str, wait: float) -> None:
-        given = channel(TALK, (0, ANNA, text))
-        given.recent.revise(said(ANNA, "I see", NOON, message_id=2))
-        assert due(trigger, given, wait) is None
-        given.recent.revise(said(ANNA, text, NOON, message_id=2))
-        assert due(trigger, given, wait) == 2
-
-    @pytest.mark.parametrize(
-        "more",
-        [{"mentions_group": True}, {"reply_to_id": 1, "reply_to_author_id": BEN}, {"mentioned": frozenset({BEN})}],
-    )
-    def test_what_is_said_to_somebody_is_none(
-        self, trigger: Trigger, text: str, wait: float, more: dict[str, Any]
-    ) -> None:
-        assert due(trigger, channel(TALK, (0, ANNA, text), **more), wait) is None
-
     def test_a_name_of_somebody_there_is_to_somebody(self, trigger: Trigger, text: str, wait: float) -> None:
         assert due(trigger, channel(TALK, (0, ANNA, f"Ben, {text}")), wait) is None
         assert due(trigger, channel(TALK, (0, ANNA, f"Zoe, {text}")), wait) == 2
@@ -263,17 +240,3 @@ def test_the_opportunity_of_a_note_is_its_text_with_whom_it_is_for() -> None:
         None,
     )
     assert found.evidence == "dining left a note to come back to it"
-
-
-@pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: trigger.id)
-def test_nothing_is_due_in_an_empty_channel(trigger: Trigger) -> None:
-    assert trigger.due(empty(), NOON) is None
-
-
-@pytest.mark.parametrize("trigger", TRIGGERS, ids=lambda trigger: trigger.id)
-def test_looking_changes_nothing(trigger: Trigger) -> None:
-    given = channel(TALK, (0, ANNA, QUESTION), (40, ANNA, ERROR), (60, ANNA, ONCE_MORE))
-    given.notes = [NOTE]
-    before = list(given.messages), given.unanswered
-    assert trigger.due(given, at(150)) == trigger.due(given, at(150)) is not None
-    assert (list(given.messages), given.unanswered) == before

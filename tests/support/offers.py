@@ -168,21 +168,16 @@ class Desk:
         self.stands: set[str] | None = None
         self.is_stored = True
         self.shown: list[tuple[int, Offer, Posted]] = []
-        self.offer_channels = OfferChannels(limits or OfferLimits(), clock=self.clock, on_change=self._changed)
-        self.offers = OpenOffers(
-            self.offer_channels,
-            open_wire=self._open_wire,
-            bot=lambda: ("Parley", BOT),
-            stands=lambda *shown: self.shown.append(shown),
-            settled=self._settled,
+        self.offer_channels = OfferChannels(
+            limits or OfferLimits(), clock=self.clock, on_change=self._changed, settled=self._settled
         )
+        self.offers = OpenOffers(self.offer_channels, self, stands=lambda *shown: self.shown.append(shown))
         self.proactive_offers = ProactiveOffers(
             self.offer_channels,
             self.offers,
             triggers=triggers,
             forbids=lambda _guild, _channel: self.muted,
             still_stands=lambda _miniapp, _channel, about: self.stands is None or about in self.stands,
-            settled=self._settled,
             answerable=judge,
         )
         for channel_id, stored in self.disk.items():
@@ -198,12 +193,15 @@ class Desk:
     async def _settled(self) -> bool:
         return self.is_stored
 
-    def _open_wire(self, _guild: int, channel_id: int) -> OfferWire:
+    def bot(self) -> tuple[str, int]:
+        return "Parley", BOT
+
+    def open(self, _guild: int, channel_id: int) -> OfferWire:
         return self.wires.setdefault(channel_id, OfferWire())
 
     @property
     def wire(self) -> OfferWire:
-        return self._open_wire(GUILD, CHANNEL)
+        return self.open(GUILD, CHANNEL)
 
     @property
     def channel(self) -> OfferChannel:
@@ -291,3 +289,32 @@ class Broken:
 
 
 Change = Callable[[Desk], object]
+
+
+def _revised(desk: Desk, question_id: int, text: str) -> None:
+    desk.proactive_offers.revised(CHANNEL, said(ANNA, text, message_id=question_id))
+
+
+ENDS: dict[str, tuple[Callable[[Desk, int], object], str]] = {
+    "a reply": (
+        lambda desk, question_id: desk.hear(BEN, "certbot renew", reply_to_id=question_id, reply_to_author_id=ANNA),
+        "overtaken",
+    ),
+    "an answer": (lambda desk, _: desk.hear(BEN, "try certbot renew"), "overtaken"),
+    "another bot, a thread": (
+        lambda desk, question_id: desk.proactive_offers.dealt_with(CHANNEL, question_id),
+        "overtaken",
+    ),
+    "solved": (lambda desk, _: desk.hear(ANNA, "nvm, solved it"), "overtaken"),
+    "marked solved": (lambda desk, question_id: _revised(desk, question_id, f"[SOLVED] {QUESTION}"), "overtaken"),
+    "edited": (lambda desk, question_id: _revised(desk, question_id, "I see"), "withdrawn"),
+    "deleted": (
+        lambda desk, question_id: desk.proactive_offers.messages_gone(CHANNEL, {question_id, 5}),
+        "withdrawn",
+    ),
+    "forgotten": (lambda desk, _: desk.proactive_offers.forget(CHANNEL, ANNA), "withdrawn"),
+    "all forgotten": (lambda desk, _: desk.proactive_offers.forget(CHANNEL, None), "withdrawn"),
+    "switched off": (lambda desk, _: desk.proactive_offers.switch_off(CHANNEL), "not_here"),
+    "asked us": (lambda desk, _: desk.proactive_offers.answered(CHANNEL, GUILD, said(ANNA, "hey")), "overtaken"),
+}
+"""What ends an offer about the question with this id, and how the log calls that."""
