@@ -63,8 +63,17 @@ class DiscordWire:
         ways = list(dict.fromkeys([(reply_to, card), (reply_to, None), (None, card), (None, None)]))
         async with _problems():
             for way in ways:
+                answered, shown = way
+                more: dict[str, Any] = {} if shown is None else {"view": view_of(shown)}
+                if answered is not None:
+                    more["reference"] = discord.MessageReference(
+                        message_id=answered,
+                        channel_id=self._channel_id,
+                        guild_id=self._guild_id,
+                        fail_if_not_exists=False,
+                    )
                 try:
-                    message = await self._send(text, nonce, *way)
+                    message = await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS, **more)
                     break
                 except discord.HTTPException as error:
                     if way is ways[-1] or not (error.status == 400 or error.code == CANNOT_REPLY_WITHOUT_HISTORY):
@@ -75,19 +84,6 @@ class DiscordWire:
         if self._outcomes and self._question:
             self._outcomes.posted(message.id, self._question, discord.utils.utcnow().timestamp())
         return Posted(message.id, message.created_at, message.content)
-
-    async def _send(self, text: str, nonce: str, reply_to: int | None, card: Card | None) -> discord.Message:
-        more: dict[str, Any] = {}
-        if reply_to is not None:
-            more["reference"] = discord.MessageReference(
-                message_id=reply_to,
-                channel_id=self._channel_id,
-                guild_id=self._guild_id,
-                fail_if_not_exists=False,
-            )
-        if card is not None:
-            more["view"] = view_of(card)
-        return await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS, **more)
 
     async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
         """Posts an offer with its quick replies. Nobody is notified, nor pinged."""

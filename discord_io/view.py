@@ -39,9 +39,20 @@ def view_of(card: Card) -> discord.ui.View | None:
     The library keeps no such view, as it keeps no finished one: clicks are read from the raw interaction, which also
     works after a restart. It must be made where an event loop runs.
     """
+    items: list[Item] = []
     match card.awaiting_type:
         case AwaitingType.SELECTION:
-            items = _choices(card)
+            # By their numbers they can be typed as well, and an option without visible characters still shows.
+            labels = [f"{number}. {' '.join(label.split())}" for number, label in enumerate(card.labels, 1)]
+            if len(labels) <= MAX_BUTTONS:
+                items = [_button(card, str(index), label) for index, label in enumerate(labels)]
+            elif len(labels) <= MAX_CHOICES:
+                options = [
+                    discord.SelectOption(label=clipped(label, MAX_OPTION_LABEL), value=str(index))
+                    for index, label in enumerate(labels)
+                ]
+                menu = custom_id(card.prompt_id, MENU)
+                items = [discord.ui.Select(custom_id=menu, options=options, placeholder="Choose one")]
         case AwaitingType.CONFIRMATION:
             items = [_button(card, Press.YES, "Yes", discord.ButtonStyle.success), _button(card, Press.NO, "No")]
         case AwaitingType.INPUT:
@@ -95,20 +106,6 @@ def form_of(prompt_id: str, title: str, question: str) -> discord.ui.Modal:
     form.add_item(label)
     form.stop()
     return form
-
-
-def _choices(card: Card) -> list[Item]:
-    # By their numbers they can be typed as well, and an option without visible characters still shows.
-    labels = [f"{number}. {' '.join(label.split())}" for number, label in enumerate(card.labels, 1)]
-    if len(labels) <= MAX_BUTTONS:
-        return [_button(card, str(index), label) for index, label in enumerate(labels)]
-    if len(labels) > MAX_CHOICES:
-        return []
-    options = [
-        discord.SelectOption(label=clipped(label, MAX_OPTION_LABEL), value=str(index))
-        for index, label in enumerate(labels)
-    ]
-    return [discord.ui.Select(custom_id=custom_id(card.prompt_id, MENU), options=options, placeholder="Choose one")]
 
 
 def _button(

@@ -20,7 +20,6 @@ from state.optout import OptOut
 from tests.discord_io.posting import CARD
 from tests.playground.support import Bot, point_discord_at
 from tests.support.people import said
-from tests.support.virtual_time import until
 
 SENDS = r"/messages$"
 EDIT_INTERVAL_SECONDS = 0.02
@@ -134,16 +133,6 @@ async def test_an_answer_that_was_begun_is_found_and_finished_in_its_place(
     assert answer.components
 
 
-async def test_a_process_that_finds_another_answer_under_its_nonce_leaves_it(
-    pg: Playground, question: Message, one: Process, two: Process
-) -> None:
-    await one.begin().finish(OTHER)
-    with pytest.raises(PostError) as refused:
-        await two.begin().finish(WHOLE)
-    assert refused.value.problem is Problem.ELSEWHERE
-    assert [m.content for m in answers(pg, question)] == [OTHER]
-
-
 async def test_a_process_that_hears_of_another_answer_sends_none(
     pg: Playground, question: Message, one: Process, two: Process
 ) -> None:
@@ -154,26 +143,6 @@ async def test_a_process_that_hears_of_another_answer_sends_none(
         await waiting.finish(WHOLE)
     assert refused.value.problem is Problem.ELSEWHERE
     assert len(answered(pg)) == len(answers(pg, question)) == 1
-
-
-async def test_of_two_that_begin_alike_the_one_that_has_said_more_goes_on(
-    pg: Playground, question: Message, one: Process, two: Process
-) -> None:
-    both = asyncio.Event()
-    sends = pg.faults.add("POST", SENDS, delay_event=both, times=2)
-    first, second = one.begin(), two.begin()
-    first.show("It is")
-    second.show("It is")
-    await until(lambda: sends.hits == 2, rounds=100_000)
-    both.set()
-    await pg.wait_for(lambda: len(answered(pg)) == 2)
-    first.show(WHOLE)
-    await asyncio.wait({second.broken}, timeout=5)
-    with pytest.raises(PostError) as refused:
-        await second.finish("It is.")
-    assert refused.value.problem is Problem.ELSEWHERE
-    await first.finish(WHOLE)
-    assert [m.content for m in answers(pg, question)] == [WHOLE]
 
 
 async def test_the_events_of_its_own_doings_never_stop_an_answer(

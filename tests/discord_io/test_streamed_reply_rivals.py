@@ -167,18 +167,6 @@ async def test_it_gives_way_to_one_that_has_said_more_there(posting: Posting, se
     assert posting.wire.texts == [OTHER * 2]
 
 
-async def test_it_gives_way_while_it_waits_for_discord(posting: Posting) -> None:
-    message_id = await shown(BEGUN, posting)
-    posting.wire.seconds_per_call = 5
-    posting.post.show(WHOLE)
-    await asyncio.sleep(2)
-    posting.post.overheard(message_id, OTHER * 3, None)
-    with pytest.raises(PostError) as refused:
-        await posting.post.finish("the end")
-    assert refused.value.problem is Problem.ELSEWHERE
-    assert [call.kind for call in posting.wire.calls] == ["send", "edit"]
-
-
 async def test_it_sends_no_further_part_once_it_gives_way(posting: Posting) -> None:
     message_id = await shown(BEGUN, posting)
     await asyncio.sleep(1)

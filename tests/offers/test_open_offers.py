@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from discord_io.streamed_reply import Posted, Problem
@@ -21,17 +19,6 @@ from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, said
 from tests.support.virtual_time import settle
 
 ELSEWHERE = 701
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return Desk()
-
-
-@pytest.fixture
-def logs() -> Iterator[list[EventDict]]:
-    with capture_logs() as logs:
-        yield logs
 
 
 async def posting(desk: Desk) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from offers.offer import Opportunity
@@ -30,17 +29,6 @@ COOLDOWN = 1_800
 UTC = ZoneInfo("UTC")
 BURGER = f"<@{ANNA}>, How was the burger?"
 OTHER_QUESTION = "how do I mount an NTFS drive on linux?"
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return Desk()
-
-
-@pytest.fixture
-def logs() -> Iterator[list[EventDict]]:
-    with capture_logs() as logs:
-        yield logs
 
 
 def offers(desk: Desk) -> int:
@@ -146,13 +134,6 @@ async def test_an_offer_that_is_refused_is_made_once_the_reason_is_gone(
         desk.muted = None
     await desk.wait(180, step=5)
     assert offers(desk) == 1
-
-
-async def test_while_one_is_open_there_is_no_other(desk: Desk, logs: list[EventDict]) -> None:
-    await desk.offered()
-    desk.hear(CLEO, OTHER_QUESTION, mentioned=frozenset())
-    assert desk.channel.offer is None, "whatever is said to nobody answers what stands there"
-    assert outcomes(logs) == ["overtaken"]
 
 
 async def test_an_open_offer_refuses_by_its_name(desk: Desk, logs: list[EventDict]) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import orjson
 import pytest
-from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from discord_io.streamed_reply import Posted
@@ -25,12 +24,6 @@ from tests.support.virtual_time import settle
 Document = dict[str, Any]
 MINUTE = 60.0
 THINKING, PROACTIVE, REACTIVE = AgentStateV2.THINKING, AgentStateV2.PROACTIVE, AgentStateV2.REACTIVE
-
-
-@pytest.fixture
-def logs() -> Iterator[list[EventDict]]:
-    with capture_logs() as logs:
-        yield logs
 
 
 async def full() -> Desk:
