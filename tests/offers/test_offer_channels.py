@@ -134,22 +134,22 @@ def test_the_earliest_of_a_talk_is_after_its_timeout_and_cooldown(at: At, setbac
     assert at.earliest() == pytest.approx(600.001 + cooldown)
 
 
-def test_the_earliest_is_when_one_offer_of_the_day_is_over(at: At) -> None:
-    at.channel.made = [at.clock() - 20 * HOUR, at.clock() - HOUR, at.clock()]
-    assert at.earliest() == 4 * 3_600
+@pytest.mark.parametrize(
+    ("made", "per_day", "hours"),
+    [
+        ((-20, -1, 0), 3, 4),
+        ((-20, -1), 1, 23),  # more than the settings now allow
+        ((1, 0, 0), 3, 24),  # the clock was set back between two
+    ],
+)
+def test_the_earliest_is_when_one_offer_of_the_day_is_over(
+    at: At, made: tuple[int, ...], per_day: int, hours: int
+) -> None:
+    at.channel.made = [at.clock() + ago * HOUR for ago in made]
+    at.channel.limits = OfferLimits(per_day=per_day)
+    assert at.earliest() == hours * 3_600
     at.cool()
-    assert at.earliest() == 4 * 3_600 - 601, "the later of the two"
-
-
-def test_the_earliest_is_right_where_a_day_had_more_than_the_settings_now_allow(at: At) -> None:
-    at.channel.made = [at.clock() - 20 * HOUR, at.clock() - HOUR]
-    at.channel.limits = OfferLimits(per_day=1)
-    assert at.earliest() == 23 * 3_600
-
-
-def test_the_earliest_is_right_where_the_clock_was_set_back_between_two_offers(at: At) -> None:
-    at.channel.made = [at.clock() + HOUR, at.clock(), at.clock()]
-    assert at.earliest() == 24 * 3_600
+    assert at.earliest() == hours * 3_600 - 601, "the later of the two"
 
 
 # When it is looked at
