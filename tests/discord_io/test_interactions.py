@@ -203,52 +203,30 @@ def told(kind: discord.InteractionType, data: Any) -> discord.Interaction[Any]:
     return cast("discord.Interaction[Any]", SimpleNamespace(type=kind, data=data, user=SimpleNamespace(id=7)))
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        None,
-        {},
-        {"name": "ask"},
-        {"custom_id": None},
-        {"custom_id": "yes"},
-        {"custom_id": "other:prompt:p1:yes"},
-        {"custom_id": "parley:prompt:"},
-        {"custom_id": "parley:prompt:yes"},
-        {"custom_id": "parley:prompt::yes"},
-        {"custom_id": "parley:prompt:p1:"},
-        {"custom_id": "parley:prompt:p1:maybe"},
-        {"custom_id": "parley:prompt:p1:-1"},
-        {"custom_id": "parley:prompt:p1:25"},
-        {"custom_id": "parley:prompt:p1:menu"},
-        {"custom_id": "parley:prompt:p1:menu", "values": None},
-        {"custom_id": "parley:prompt:p1:menu", "values": []},
-        {"custom_id": "parley:prompt:p1:menu", "values": ["1", "2"]},
-        {"custom_id": "parley:prompt:p1:menu", "values": ["25"]},
-        {"custom_id": "parley:prompt:p1:menu", "values": ["-1"]},
-        {"custom_id": "parley:prompt:p1:menu", "values": ["yes"]},
-        {"custom_id": "parley:prompt:p1:menu", "values": [None]},
-        {"custom_id": "parley:prompt:p1:text", "components": []},
-    ],
+NOT_IDS = (
+    None,
+    "yes",
+    "other:prompt:p1:yes",
+    *(f"parley:prompt:{of}" for of in ("", "yes", ":yes", "p1:", "p1:maybe")),
 )
-def test_what_is_no_click_on_our_cards_is_not_read(data: Any) -> None:
-    assert read_click(told(discord.InteractionType.component, data)) is None
+NO_OPTIONS = ("p1:-1", "p1:25", "p1:menu", "p1:text")
+NOT_VALUES = (None, [], ["1", "2"], ["25"], ["-1"], ["yes"], [None])
+NOT_BOXES = (None, "x", {"custom_id": "text"}, {"custom_id": "x", "value": "x"})
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"custom_id": "parley:prompt:p1:text"},
-        {"custom_id": "parley:prompt:p1:text", "components": []},
-        {"custom_id": "parley:prompt:p1:text", "components": ["x"]},
-        {"custom_id": "parley:prompt:p1:text", "components": [{"component": {"custom_id": "text"}}]},
-        {"custom_id": "parley:prompt:p1:text", "components": [{"component": {"custom_id": "x", "value": "x"}}]},
-        {"custom_id": "parley:prompt:p1:yes", "components": [{"component": {"custom_id": "text", "value": "x"}}]},
-    ],
-)
-def test_what_is_no_form_of_ours_is_not_read(data: Any) -> None:
-    assert read_click(told(discord.InteractionType.modal_submit, data)) is None
-
-
-def test_a_command_is_no_click_whatever_it_brings() -> None:
-    data = {"custom_id": "parley:prompt:p1:yes"}
-    assert read_click(told(discord.InteractionType.application_command, data)) is None
+def test_what_is_no_click_on_our_cards_is_not_read() -> None:
+    component, form = discord.InteractionType.component, discord.InteractionType.modal_submit
+    sent = {"components": [{"component": {"custom_id": "text", "value": "x"}}]}
+    given: list[tuple[discord.InteractionType, Any]] = [
+        *((component, data) for data in (None, {}, {"name": "ask"})),
+        *((component, {"custom_id": one}) for one in NOT_IDS),
+        *((component, {"custom_id": f"parley:prompt:{one}", "components": []}) for one in NO_OPTIONS),
+        *((component, {"custom_id": "parley:prompt:p1:menu", "values": values}) for values in NOT_VALUES),
+        *((form, {"custom_id": "parley:prompt:p1:text", "components": [{"component": box}]}) for box in NOT_BOXES),
+        (form, {"custom_id": "parley:prompt:p1:text"}),
+        (form, {"custom_id": "parley:prompt:p1:text", "components": []}),
+        (form, {"custom_id": "parley:prompt:p1:yes", **sent}),
+        (discord.InteractionType.application_command, {"custom_id": "parley:prompt:p1:yes"}),
+    ]
+    assert [case for case in given if read_click(told(*case)) is not None] == []
+    assert read_click(told(form, {"custom_id": "parley:prompt:a:b:text", **sent})) == Click("a:b", 7, Written("x"))

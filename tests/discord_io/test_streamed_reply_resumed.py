@@ -84,10 +84,6 @@ async def test_less_than_what_stands_is_not_shown_until_the_end() -> None:
     assert posting.wire.texts == ["A bird."]
 
 
-async def test_what_stands_counts_as_shown_from_the_start() -> None:
-    assert (await resumed(BEGUN, "and more")).post.shown == f"{BEGUN}\n\nand more"
-
-
 async def test_of_several_messages_none_is_shortened_before_the_new_text_has_come_as_far() -> None:
     posting = await resumed(words(300).strip(), words(200).strip())
     posting.post.show(words(390))

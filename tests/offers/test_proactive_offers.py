@@ -82,17 +82,6 @@ async def test_a_message_that_becomes_a_question_by_an_edit_has_an_offer_made(de
     assert offers(desk) == 1
 
 
-async def test_an_edit_where_nothing_is_listened_to_leaves_nothing(desk: Desk) -> None:
-    desk.proactive_offers.revised(CHANNEL, said(ANNA, QUESTION))
-    assert len(desk.offer_channels) == 0
-    desk.proactive_offers.clicked(CHANNEL, GUILD)
-    desk.proactive_offers.revised(CHANNEL, said(ANNA, QUESTION))
-    assert list(desk.channel.messages) == []
-    await desk.wait(601)
-    await desk.wait(COOLDOWN)
-    assert (offers(desk), len(desk.offer_channels)) == (0, 0)
-
-
 # OfferLimits, each by its reason
 
 
