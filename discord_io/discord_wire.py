@@ -81,7 +81,7 @@ class DiscordWire:
                     log.warning("send_refused", channel=self._channel_id, error=str(error))
         self._sent[message.id] = message
         self._question = reply_to or self._question  # only the first part of an answer is a reply
-        if self._outcomes and self._question:
+        if self._outcomes is not None and self._question:
             self._outcomes.posted(message.id, self._question, discord.utils.utcnow().timestamp())
         return Posted(message.id, message.created_at, message.content)
 
@@ -135,7 +135,7 @@ class DiscordWire:
             await self._message(message_id).edit(content=text, allowed_mentions=PINGS, view=None)
 
     async def delete(self, message_id: int) -> None:
-        if self._outcomes:
+        if self._outcomes is not None:
             self._outcomes.retracted(message_id)
         async with _problems():
             with suppress(discord.NotFound):

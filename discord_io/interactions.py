@@ -27,19 +27,19 @@ def read_click(interaction: discord.Interaction[Any]) -> Click | None:
     prompt_id, what = _parts(data, PREFIX)
     action: Press | Chosen | Written
     try:
-        if interaction.type is discord.InteractionType.modal_submit:
-            [label] = data["components"]
-            box = label["component"]
-            is_ours = what == box["custom_id"] == FORM
-            action = Written(str(box["value"]).strip())
-        else:
-            is_ours = interaction.type is discord.InteractionType.component
-            if what == MENU:
-                [what] = data["values"]
-                action = Chosen(int(what))
-            else:
-                action = Chosen(int(what)) if what.isdecimal() else Press(what)
-            is_ours = is_ours and not (isinstance(action, Chosen) and not 0 <= action.index < MAX_CHOICES)
+        match interaction.type:
+            case discord.InteractionType.modal_submit:
+                [label] = data["components"]
+                box = label["component"]
+                is_ours = what == box["custom_id"] == FORM
+                action = Written(str(box["value"]).strip())
+            case discord.InteractionType.component:
+                is_option = what == MENU or what.isdecimal()
+                [option] = data["values"] if what == MENU else [what]
+                action = Chosen(int(option)) if is_option else Press(what)
+                is_ours = not is_option or 0 <= int(option) < MAX_CHOICES
+            case _:
+                return None
     except (LookupError, TypeError, ValueError):
         return None
     return Click(prompt_id, interaction.user.id, action) if prompt_id and is_ours else None
