@@ -63,10 +63,9 @@ class Backlog:
 
     async def since(self, guild_id: int, channel_id: int, after: int) -> list[discord.Message] | None:
         """The first 100 messages after this id, oldest first; None where they cannot be had."""
-        channel = self._client.get_channel(channel_id)
+        channel = find_channel(self._client, guild_id, channel_id)
         if isinstance(channel, READABLE) and not _may_read(channel):
             return None  # Discord would say that there are none
-        channel = find_channel(self._client, guild_id, channel_id)
         try:
             return [m async for m in channel.history(limit=LIMIT, after=discord.Object(after), oldest_first=True)]
         except FAILURES as error:

@@ -70,7 +70,7 @@ class Scene:
         self.asked = Asked(pg.guild_id, self.channel, self.ben, self.question.id)
         self.now = discord.utils.utcnow()
         self.opted_out, self.forgotten = OptOut(), Forgotten()
-        self.actions: Actions = DiscordActions(bot, Consent(self.opted_out, self.forgotten), lambda: self.now)
+        self.actions = DiscordActions(bot, Consent(self.opted_out, self.forgotten), lambda: self.now)
         pg.allow(self.channel, "pin_messages")
         pg.allow(self.channel, "manage_messages", member=self.ben)
         self.changes = 2
