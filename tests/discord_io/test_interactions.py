@@ -210,8 +210,8 @@ NOT_IDS = (
     *(f"parley:prompt:{of}" for of in ("", "yes", ":yes", "p1:", "p1:maybe")),
 )
 NO_OPTIONS = ("p1:-1", "p1:25", "p1:menu", "p1:text")
-NOT_VALUES = (None, [], ["1", "2"], ["25"], ["-1"], ["yes"], [None])
-NOT_BOXES = (None, "x", {"custom_id": "text"}, {"custom_id": "x", "value": "x"})
+NOT_VALUES: tuple[Any, ...] = (None, [], ["1", "2"], ["25"], ["-1"], ["yes"], [None])
+NOT_BOXES: tuple[Any, ...] = (None, "x", {"custom_id": "text"}, {"custom_id": "x", "value": "x"})
 
 
 def test_what_is_no_click_on_our_cards_is_not_read() -> None:

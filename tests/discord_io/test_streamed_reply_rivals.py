@@ -281,6 +281,7 @@ def test_only_the_last_text_is_its_end() -> None:
 
 def test_of_two_texts_of_one_length_exactly_one_falls_short() -> None:
     assert of("ab").falls_short_of("ac")
+    assert not of("ab").falls_short_of("a b")
     assert not of("ac").falls_short_of("ab")
 
 
