@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import discord
@@ -12,6 +13,8 @@ import pytest
 import wiring
 from followup.model import FollowupModel, ModelFileError
 from tests.support.followups import shipped_model
+from tests.support.lives import open_stage
+from tests.support.remote_agent import RemoteAgent
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import StubModel
 
@@ -37,6 +40,22 @@ async def stub(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StubModel]:
 async def scene(stub: StubModel) -> AsyncIterator[Scene]:
     async with open_scene(stub) as opened:
         yield opened
+
+
+@pytest.fixture
+async def stage(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
+    """A Discord in which the bot can live several times."""
+    async with open_stage(stub, tmp_path / "state") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def docs() -> AsyncIterator[RemoteAgent]:
+    """A remote agent."""
+    agent = RemoteAgent()
+    await agent.start()
+    yield agent
+    await agent.stop()
 
 
 @pytest.fixture(autouse=True)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from commands import CHANNEL_FORGOTTEN, FORGOTTEN, NOTHING_KNOWN
 from decider import Reason
-from playground.interactions import Interaction
-from playground.model import Message
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 
@@ -21,94 +17,70 @@ async def test_why_lists_the_last_decisions_newest_first(scene: Scene) -> None:
     await scene.answer_to(answered)
     silent = scene.say("Ben", f"<@{scene.pg.person('Chloe')}> lunch?")
     await scene.decision(silent)
-    answer = await _use(scene, "Ben", "why")
+    answer = await scene.use("Ben", "why")
     first, second = answer.content.splitlines()
     link = f"https://discord.com/channels/{scene.pg.guild_id}/{answered.channel_id}"
     assert first == f"- {link}/{silent.id} silent: it was addressed to somebody else"
     assert second == f"- {link}/{answered.id} answered: you mentioned me or replied to me"
 
 
-async def test_why_speaks_of_its_own_channel_only(scene: Scene) -> None:
-    await scene.ask("Ada", "hello", channel="help")
-    assert (await _use(scene, "Ben", "why")).content == NOTHING_KNOWN
-
-
 async def test_why_of_a_message(scene: Scene) -> None:
-    question = scene.mention("Ada", "hello")
+    question = scene.mention("Ada", "hello", channel="help")
     answer = await scene.answer_to(question)
-    silent = scene.say("Ben", f"<@{scene.pg.person('Chloe')}> lunch?")
+    assert (await scene.use("Ben", "why")).content == NOTHING_KNOWN  # of another channel
+    silent = scene.say("Ben", f"<@{scene.pg.person('Chloe')}> lunch?", channel="help")
     await scene.decision(silent)
     for target in (question, answer):
-        shown = await _use(scene, "Ben", "Why?", target=target)
+        shown = await scene.use("Ben", "Why?", target=target, channel="help")
         assert shown.content == "Answered: you mentioned me or replied to me"
-    assert (await _use(scene, "Ben", "Why?", target=silent)).content == "Silent: it was addressed to somebody else"
-
-
-async def test_why_of_a_message_that_it_never_decided_on(scene: Scene) -> None:
+        assert shown.flags & EPHEMERAL
+        assert shown.id not in {message.id for message in scene.pg.messages(question.channel_id)}
+    shown = await scene.use("Ben", "Why?", target=silent, channel="help")
+    assert shown.content == "Silent: it was addressed to somebody else"
     webhooks = scene.say("Chloe", "the build is green", webhook=True)
-    assert (await _use(scene, "Ben", "Why?", target=webhooks)).content == NOTHING_KNOWN
+    assert (await scene.use("Ben", "Why?", target=webhooks)).content == NOTHING_KNOWN
 
 
-async def test_forget_drops_what_one_person_said(scene: Scene) -> None:
-    scene.stub.default = lambda _: Reply("I see.")
-    await scene.ask("Ada", "my cat is called Tim")
-    await scene.ask("Ben", "mine is called Tom")
-    answer = await _use(scene, "Ada", "forget")
-    assert answer.content == FORGOTTEN
-    await scene.ask("Ben", "which cats?")
-    assert "Tim" not in scene.told()
-    assert "Tom" in scene.told()
-
-
-async def test_forget_drops_it_in_all_channels(scene: Scene) -> None:
+async def test_forget_drops_what_one_person_said_in_all_channels(scene: Scene) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     await scene.ask("Ada", "my cat is called Tim", channel="help")
     await scene.ask("Ben", "mine is called Tom", channel="help")
-    await _use(scene, "Ada", "forget")
+    assert (await scene.use("Ada", "forget")).content == FORGOTTEN
     await scene.ask("Ada", "which cat?", channel="help")
     assert "Tim" not in scene.told()
     assert "Tom" in scene.told()
 
 
-async def test_forget_everything_drops_it_in_this_channel_only(scene: Scene) -> None:
-    scene.pg.allow(scene.pg.channel("general"), "manage_channels", member=scene.pg.person("Ada"))
-    scene.stub.default = lambda _: Reply("I see.")
-    await scene.ask("Ada", "my cat is called Tim", channel="help")
-    await _use(scene, "Ada", "forget", everything=True)
-    await scene.ask("Ada", "which cat?", channel="help")
-    assert "Tim" in scene.told()
-
-
 async def test_forget_cancels_the_persons_running_answer(scene: Scene) -> None:
-    scene.stub.replies.append(Reply("Tim is a fine name for a cat.", gate=asyncio.Event(), chunk=9))
+    scene.halted("Tim is a fine name for a cat.")
     question = scene.mention("Ada", "my cat is called Tim")
     await scene.streaming()
-    await _use(scene, "Ada", "forget")
+    await scene.use("Ada", "forget")
     assert await scene.outcome(question) == "withdrawn"
     assert not scene.said()
     await scene.ask("Ben", "which cat?")
     assert "Tim" not in scene.told()
 
 
-async def test_forget_everything_needs_the_permission_to_manage_the_channel(scene: Scene) -> None:
-    await scene.ask("Ada", "my cat is called Tim")
-    refused = await _use(scene, "Ben", "forget", everything=True)
+async def test_forget_everything_drops_what_was_said_and_is_answered_in_this_channel(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    earlier = await scene.ask("Ada", "my cat is called Tim")
+    await scene.ask("Ada", "my cat is called Tim", channel="help")
+    refused = await scene.use("Ben", "forget", everything=True)
     assert refused.content.startswith("Only those who manage this channel")
     await scene.ask("Ada", "which cat?")
     assert "Tim" in scene.told()
-
-
-async def test_forget_everything_drops_the_conversation_and_its_running_answer(scene: Scene) -> None:
     scene.pg.allow(scene.pg.channel("general"), "manage_channels", member=scene.pg.person("Ben"))
-    earlier = await scene.ask("Ada", "my cat is called Tim")
-    scene.stub.replies.append(Reply("Tom is a fine name too.", gate=asyncio.Event(), chunk=9))
+    scene.halted("Tom is a fine name too.")
     question = scene.mention("Chloe", "and mine Tom")
-    await scene.until(lambda: len(scene.said()) == 2)
-    answer = await _use(scene, "Ben", "forget", everything=True)
-    assert answer.content == CHANNEL_FORGOTTEN
+    await scene.until(lambda: len(scene.said()) == 3)
+    assert (await scene.use("Ben", "forget", everything=True)).content == CHANNEL_FORGOTTEN
     assert await scene.outcome(question) == "withdrawn"
-    assert [message.id for message in scene.said()] == [earlier.id]
+    assert scene.said()[0].id == earlier.id
+    assert len(scene.said()) == 2
     assert (await scene.decision(scene.say("Ada", "and which cat?"))).reason is Reason.NO_TRIGGER
+    await scene.ask("Ada", "which cat?", channel="help")
+    assert "Tim" in scene.told()
 
 
 @pytest.mark.parametrize("everything", [False, True])
@@ -118,7 +90,7 @@ async def test_what_was_forgotten_does_not_come_back_from_the_channels_history(s
     for n in range(20):
         await scene.decision(scene.say("Chloe", f"small talk {n}"))
     await scene.ask("Ada", "my cat is called Tim")
-    await _use(scene, "Ada", "forget", everything=everything)
+    await scene.use("Ada", "forget", everything=everything)
     await scene.decision(scene.say("Chloe", "this came later"))
     scene.bot.conversations.end(scene.pg.channel("general"))  # as after a silence
     await scene.ask("Chloe", "which cats?")
@@ -133,14 +105,3 @@ async def test_a_failing_command_sync_is_logged_and_no_more(stub: StubModel, sta
     async with open_scene(stub, prepare=lambda pg: pg.faults.add("PUT", "/commands$", status=status, times=9)) as scene:
         await scene.until(lambda: scene.journal.find("command_sync_failed", level="warning"))
         await scene.ask("Ada", "hello")
-
-
-async def _use(scene: Scene, who: str, name: str, *, target: Message | None = None, **options: bool) -> Message:
-    """Uses a command in #general and returns the bot's answer, which only that person sees."""
-    interaction: Interaction = scene.pg.command(
-        scene.pg.channel("general"), scene.pg.person(who), name, options, target.id if target else None
-    )
-    answer = await scene.pg.reply_to(interaction, timeout=10)
-    assert answer.flags & EPHEMERAL
-    assert answer.id not in {message.id for message in scene.pg.messages(answer.channel_id)}
-    return answer

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import bot
 from decider import Reason
 from discord_io.discord_wire import DiscordWire
 from followup.decision_log import FILE_NAME, DecisionFile
@@ -29,16 +26,8 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def scene(stub: StubModel, folder: Path) -> AsyncIterator[Scene]:
-    async with _logged(stub, folder) as scene:
+    async with open_scene(stub, state_dir=folder, decision_log="on") as scene:
         yield scene
-
-
-def _logged(stub: StubModel, folder: Path, decision_log: str = "on", **more: Any) -> AbstractAsyncContextManager[Scene]:
-    return open_scene(stub, state_dir=folder, decision_log=decision_log, **more)
-
-
-def _rows(folder: Path) -> list[Entry]:
-    return DecisionFile(folder / FILE_NAME).read()
 
 
 async def _row(scene: Scene, folder: Path, message: Message) -> Entry | None:
@@ -47,10 +36,14 @@ async def _row(scene: Scene, folder: Path, message: Message) -> Entry | None:
     return next((row for row in _rows(folder) if row.message_id == message.id), None)
 
 
-async def _outcome(scene: Scene, folder: Path, message: Message) -> Outcome | None:
-    row = await _row(scene, folder, message)
-    assert row
-    return row.outcome
+async def _outcomes(scene: Scene, folder: Path, *messages: Message) -> list[Outcome | None]:
+    rows = [await _row(scene, folder, message) for message in messages]
+    assert all(rows)
+    return [row.outcome for row in rows if row]
+
+
+def _rows(folder: Path) -> list[Entry]:
+    return DecisionFile(folder / FILE_NAME).read()
 
 
 async def _left_alone(scene: Scene, who: str, text: str = "lunch?") -> Message:
@@ -64,7 +57,7 @@ async def _left_alone(scene: Scene, who: str, text: str = "lunch?") -> Message:
 
 
 async def test_each_decision_in_a_conversation_is_there_once_the_bot_has_ended(stub: StubModel, folder: Path) -> None:
-    async with _logged(stub, folder) as scene:
+    async with open_scene(stub, state_dir=folder, decision_log="on") as scene:
         asked = scene.mention("Ada", "hello")
         await scene.answer_to(asked)
         silent = await _left_alone(scene, "Ben")
@@ -80,45 +73,38 @@ async def test_each_decision_in_a_conversation_is_there_once_the_bot_has_ended(s
     assert (first.content, second.content, first.outcome, second.outcome) == (None, None, None, None)
 
 
-async def test_an_ignored_message_costs_no_write_whatever_becomes_of_it(stub: StubModel, folder: Path) -> None:
-    async with _logged(stub, folder) as scene:
-        message = scene.say("Ada", "good morning")
-        assert (await scene.decision(message)).reason is Reason.NO_TRIGGER
-        await scene.edit(message, "good evening")
-        await scene.delete(message)
-        await scene.bot.decision_log.flush()
-    assert not _exists(folder)
-
-
-async def test_a_mention_that_is_refused_outside_a_conversation_is_not_logged(stub: StubModel, folder: Path) -> None:
-    async with _logged(stub, folder) as scene:
-        scene.pg.deny(scene.pg.channel("general"), "send_messages", "add_reactions")
-        assert (await scene.decision(scene.mention("Ada", "hello"))).reason is Reason.MISSING_PERMISSION
-    assert not _exists(folder)
-
-
-@pytest.mark.usefixtures("rules_of_thumb")
-async def test_a_message_that_was_deleted_before_it_was_decided_on_is_not_logged(stub: StubModel, folder: Path) -> None:
-    async with _logged(stub, folder, use_llm_judge=True) as scene:
-        await scene.ask("Ada", "how do I get to Tokyo?")
-        doubtful = await _while_the_judge_ponders(scene, scene.delete)
-        assert await _row(scene, folder, doubtful) is None
-
-
-@pytest.mark.usefixtures("rules_of_thumb")
-async def test_a_message_that_was_forgotten_before_it_was_decided_on_is_not_logged(
-    stub: StubModel, folder: Path
+async def test_what_is_said_outside_a_conversation_costs_no_write_whatever_becomes_of_it(
+    scene: Scene, folder: Path
 ) -> None:
-    async with _logged(stub, folder, use_llm_judge=True) as scene:
+    message = scene.say("Ada", "good morning")
+    assert (await scene.decision(message)).reason is Reason.NO_TRIGGER
+    await scene.edit(message, "good evening")
+    await scene.delete(message)
+    scene.pg.deny(scene.pg.channel("general"), "send_messages", "add_reactions")
+    assert (await scene.decision(scene.mention("Ada", "hello"))).reason is Reason.MISSING_PERMISSION
+    await scene.bot.decision_log.flush()
+    assert not (folder / FILE_NAME).exists()
+
+
+@pytest.mark.usefixtures("rules_of_thumb")
+@pytest.mark.parametrize("how", ["deleted", "forgotten"])
+async def test_a_message_that_is_taken_back_before_it_is_decided_on_is_neither_answered_nor_logged(
+    stub: StubModel, folder: Path, how: str
+) -> None:
+    async with open_scene(stub, state_dir=folder, decision_log="on", use_llm_judge=True) as scene:
         scene.pg.allow(scene.pg.channel("general"), "manage_channels", member=scene.pg.person("Ada"))
         await scene.ask("Ada", "how do I get to Tokyo?")
+        stub.judge_says = lambda _: how == "deleted"
 
         async def forget(_message: Message) -> None:
-            await _forget(scene, "Ada", everything=True)
+            await scene.use("Ada", "forget", everything=True)
             await scene.ask("Ada", "hello again")
 
-        doubtful = await _while_the_judge_ponders(scene, forget)
+        doubtful = await _while_the_judge_ponders(scene, scene.delete if how == "deleted" else forget)
+        assert (await scene.decision(doubtful)).reason is (Reason.DELETED if how == "deleted" else Reason.LLM_JUDGE)
         assert await _row(scene, folder, doubtful) is None
+        await scene.at_rest()
+        assert len(stub.requests) == (1 if how == "deleted" else 2)
 
 
 async def _while_the_judge_ponders(scene: Scene, act: Callable[[Message], Awaitable[None]]) -> Message:
@@ -134,7 +120,7 @@ async def _while_the_judge_ponders(scene: Scene, act: Callable[[Message], Awaita
 
 @pytest.mark.usefixtures("rules_of_thumb")
 async def test_the_judges_words_are_not_kept(stub: StubModel, folder: Path) -> None:
-    async with _logged(stub, folder, "content", use_llm_judge=True) as scene:
+    async with open_scene(stub, state_dir=folder, decision_log="content", use_llm_judge=True) as scene:
         await scene.ask("Ada", "how do I get to Tokyo?")
         doubtful = scene.say("Ben", DOUBTFUL)
         assert (await scene.decision(doubtful)).evidence
@@ -145,7 +131,7 @@ async def test_the_judges_words_are_not_kept(stub: StubModel, folder: Path) -> N
 
 @pytest.mark.usefixtures("rules_of_thumb")
 async def test_content_is_kept_where_it_is_wanted_and_follows_edits(stub: StubModel, folder: Path) -> None:
-    async with _logged(stub, folder, "content", use_llm_judge=True) as scene:
+    async with open_scene(stub, state_dir=folder, decision_log="content", use_llm_judge=True) as scene:
         asked = scene.mention("Ada", "my cat is called Tim")
         await scene.answer_to(asked)
 
@@ -159,15 +145,9 @@ async def test_content_is_kept_where_it_is_wanted_and_follows_edits(stub: StubMo
     assert [row.content for row in rows if row] == ["my cat is called Tom", "I would rather walk"]
 
 
-async def test_nothing_is_logged_where_it_is_off(stub: StubModel, folder: Path) -> None:
-    async with _logged(stub, folder, "off") as scene:
-        await scene.ask("Ada", "hello")
-    assert not _exists(folder)
-
-
 async def test_a_folder_that_cannot_be_made_costs_one_warning_and_nothing_else(stub: StubModel, tmp_path: Path) -> None:
     (tmp_path / "state").touch()
-    async with _logged(stub, tmp_path / "state") as scene:
+    async with open_scene(stub, state_dir=tmp_path / "state", decision_log="on") as scene:
         await scene.ask("Ada", "hello")
         await scene.bot.decision_log.flush()
         await scene.ask("Ada", "and now?")
@@ -184,64 +164,28 @@ async def test_a_mention_right_after_a_silence_shows_that_it_missed_something(sc
     earlier, bens, adas = [await _left_alone(scene, who) for who in ("Ada", "Ben", "Ada")]
     asked = scene.mention("Ada", "I meant you")
     await scene.answer_to(asked)
-    assert await _outcome(scene, folder, adas) is Outcome.MISSED
-    assert [await _outcome(scene, folder, other) for other in (earlier, bens, asked)] == [None] * 3
+    assert await _outcomes(scene, folder, earlier, bens, adas, asked) == [None, None, Outcome.MISSED, None]
 
 
-async def test_a_stop_is_no_silence_that_missed_something(scene: Scene, folder: Path) -> None:
-    scene.stub.replies.append(Reply("One, two, three, four", gate=asyncio.Event(), chunk=9))
-    scene.mention("Ada", "count")
-    await scene.streaming()
-    stop = scene.say("Ada", "stop")
-    assert (await scene.decision(stop)).reason is Reason.STOP
-    await scene.ask("Ada", "and now?")
-    assert await _outcome(scene, folder, stop) is None
-
-
-async def test_being_told_off_is_said_of_the_last_answer_and_once(scene: Scene, folder: Path) -> None:
-    first = scene.mention("Ada", "hello")
-    await scene.answer_to(first)
-    second = scene.mention("Ben", "hello")
-    await scene.answer_to(second)
-    await scene.decision(scene.say("Ben", "shut up"))
-    third = scene.mention("Ada", "are you still there?")
-    await scene.answer_to(third)
-    await scene.decision(scene.say("Ben", "shut up"))
-    assert [await _outcome(scene, folder, question) for question in (first, second, third)] == [
-        None,
-        Outcome.TOLD_OFF,
-        None,
-    ]
-
-
-@pytest.mark.parametrize("emoji", ["👎", "👎🏽"])
-async def test_a_thumbs_down_under_an_answer_is_said_of_its_question(scene: Scene, folder: Path, emoji: str) -> None:
+async def test_a_thumbs_down_under_an_answer_is_said_of_its_question(scene: Scene, folder: Path) -> None:
+    scene.stub.replies.extend([Reply("Hello."), Reply("word " * 600)])
     asked = scene.mention("Ada", "hello")
     answer = await scene.answer_to(asked)
-    await _react(scene, answer, scene.pg.bot_id, emoji)
-    await _react(scene, asked, scene.pg.person("Ben"), emoji)
-    await _react(scene, answer, scene.pg.person("Ben"), "👍")
-    assert await _outcome(scene, folder, asked) is None
-    await _react(scene, answer, scene.pg.person("Ben"), emoji)
-    assert await _outcome(scene, folder, asked) is Outcome.DISLIKED
+    await scene.react(answer, "Parley", "👎🏽")
+    await scene.react(asked, "Ben", "👎🏽")
+    await scene.react(answer, "Ben", "👍")
+    assert await _outcomes(scene, folder, asked) == [None]
+    await scene.react(answer, "Ben", "👎🏽")
+    long = scene.mention("Ada", "tell me a story")
+    await scene.outcome(long)
+    assert len(scene.said()) == 3
+    await scene.react(scene.said()[-1], "Ben", "👎")  # its last part
+    assert await _outcomes(scene, folder, asked, long) == [Outcome.DISLIKED] * 2
 
 
-async def test_the_last_part_of_a_long_answer_counts_too(scene: Scene, folder: Path) -> None:
-    scene.stub.replies.append(Reply("word " * 600))
-    asked = scene.mention("Ada", "tell me a story")
-    await scene.outcome(asked)
-    assert len(scene.said()) == 2
-    await _react(scene, scene.said()[-1], scene.pg.person("Ben"), "👎")
-    assert await _outcome(scene, folder, asked) is Outcome.DISLIKED
-
-
-async def test_an_answer_that_somebody_deletes_is_said_of_its_question(scene: Scene, folder: Path) -> None:
-    asked = scene.mention("Ada", "hello")
-    await scene.delete(await scene.answer_to(asked))
-    assert await _outcome(scene, folder, asked) is Outcome.DELETED
-
-
-async def test_what_the_bot_takes_back_itself_is_not_held_against_it(scene: Scene, folder: Path) -> None:
+async def test_what_somebody_deletes_is_said_of_its_question_and_not_what_the_bot_takes_back(
+    scene: Scene, folder: Path
+) -> None:
     asked = scene.mention("Ada", "hello")
     await scene.answer_to(asked)
     wire = DiscordWire(scene.bot, scene.pg.guild_id, asked.channel_id, scene.bot.learning.outcomes)
@@ -250,25 +194,9 @@ async def test_what_the_bot_takes_back_itself_is_not_held_against_it(scene: Scen
     heard = scene.heard("raw_message_delete", scene.said()[-1])
     await wire.delete(part.message_id)
     await heard
-    assert await _outcome(scene, folder, asked) is None
+    assert await _outcomes(scene, folder, asked) == [None]
     await scene.delete(scene.said()[-1])
-    assert await _outcome(scene, folder, asked) is Outcome.DELETED
-
-
-async def test_what_can_no_longer_matter_is_dropped(
-    stub: StubModel, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bot, "SWEEP_SECONDS", 0)
-    async with _logged(stub, folder) as scene:
-        scene.bot.learning.outcomes.posted(2, 1, at=0.0)
-        await _soon(lambda: not len(scene.bot.learning.outcomes))
-
-
-async def _react(scene: Scene, message: Message, user_id: int, emoji: str) -> None:
-    """Puts a reaction under a message, and waits until the bot has heard of it."""
-    heard = scene.heard("raw_reaction_add", message)
-    scene.pg.react(message, user_id, emoji)
-    await heard
+    assert await _outcomes(scene, folder, asked) == [Outcome.DELETED]
 
 
 # What goes again
@@ -305,38 +233,20 @@ async def test_forget_drops_the_rows_too(scene: Scene, folder: Path, everything:
         await scene.decision(question)
     await scene.at_rest()
     await scene.bot.decision_log.flush()
-    await _forget(scene, "Ada", everything=everything)
-    await _soon(lambda: not len(scene.bot.decision_log))
+    await scene.use("Ada", "forget", everything=everything)
+    await scene.bot.decision_log.flush()
     assert {row.message_id for row in _rows(folder)} == {elsewhere.id if everything else bens.id}
     later = scene.mention("Ada", "hello again")
     await scene.answer_to(later)
     assert await _row(scene, folder, later)
 
 
-async def test_a_deletion_is_followed_also_once_the_log_is_off(stub: StubModel, folder: Path) -> None:
-    async with _logged(stub, folder) as scene:
-        asked = scene.mention("Ada", "hello")
-        await scene.answer_to(asked)
-        await scene.bot.decision_log.flush()
-        scene.bot.decision_log._is_on = False
-        await scene.delete(asked)
-        await scene.ask("Ben", "hello")
+async def test_a_deletion_is_followed_also_once_the_log_is_off(scene: Scene, folder: Path) -> None:
+    asked = scene.mention("Ada", "hello")
+    await scene.answer_to(asked)
+    await scene.bot.decision_log.flush()
+    scene.bot.decision_log._is_on = False
+    await scene.delete(asked)
+    await scene.ask("Ben", "hello")
+    await scene.bot.decision_log.flush()
     assert _rows(folder) == []
-
-
-async def _soon(condition: Callable[[], bool]) -> None:
-    """Waits for what no event of the playground tells of."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0)
-
-
-async def _forget(scene: Scene, who: str, *, everything: bool) -> None:
-    person = scene.pg.person(who)
-    command = scene.pg.command(scene.pg.channel("general"), person, "forget", {"everything": everything})
-    answer = await scene.pg.reply_to(command, timeout=10)
-    assert answer.content.startswith("Done")
-
-
-def _exists(folder: Path) -> bool:
-    return (folder / FILE_NAME).exists()

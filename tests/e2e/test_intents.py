@@ -29,22 +29,13 @@ async def unread(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
         await asyncio.gather(service, return_exceptions=True)
 
 
-async def test_the_log_explains_it(unread: Scene) -> None:
+async def test_the_log_explains_it_and_it_answers_mentions_and_replies_alone(unread: Scene) -> None:
     (entry,) = unread.journal.find("message_content_refused", level="warning")
     assert "MESSAGE CONTENT INTENT" in entry["remedy"]
-
-
-async def test_mentions_and_replies_are_answered(unread: Scene) -> None:
+    unread.stub.default = lambda _: Reply("I see.")
     first = await unread.ask("Ada", "hello")
     assert "Ada: @Parley hello" in unread.told()
+    assert not (await unread.decision(unread.say("Ada", "Ben, lunch at noon?"))).respond
     await unread.answer_to(unread.say("Ben", "are you sure?", reply_to=first.id))
     assert "are you sure?" in unread.told()
-
-
-async def test_what_it_cannot_read_it_leaves_alone(unread: Scene) -> None:
-    unread.stub.default = lambda _: Reply("I see.")
-    await unread.ask("Ada", "hello")
-    decision = await unread.decision(unread.say("Ada", "Ben, lunch at noon?"))
-    assert not decision.respond
-    await unread.ask("Ben", "are you there?")
     assert len(unread.said()) == len(unread.stub.requests) == 2

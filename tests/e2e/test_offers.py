@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +41,8 @@ async def scene(stage: Scene) -> AsyncIterator[Scene]:
 
 async def offers(scene: Scene, what: str, who: str = "Ada") -> str:
     """Uses /offers and returns the bot's answer."""
-    pg = scene.pg
-    answer = await pg.reply_to(pg.command(pg.channel("general"), pg.person(who), "offers", {what: {}}), timeout=10)
+    options: dict[str, Any] = {what: {}}
+    answer = await scene.use(who, "offers", **options)
     assert answer.flags & EPHEMERAL
     return answer.content
 
@@ -87,37 +85,39 @@ def outcomes(scene: Scene) -> list[str]:
     return [str(entry["outcome"]) for entry in scene.journal.find("offer_ended")]
 
 
-async def test_an_unanswered_question_is_answered_once_somebody_clicks_yes(scene: Scene) -> None:
+async def test_an_unanswered_question_is_answered_once_its_author_clicks_yes(scene: Scene) -> None:
     question, card = await offered(scene)
     assert str(question.id) in card.content
     assert card.flags & SILENT
     assert not card.reference
     assert not scene.stub.requests
-    scene.press("Ben", card, "Yes, please")
+    shown = await scene.use("Ben", "Why?", target=card)
+    assert shown.content.startswith("Offered: nobody had asked me, but offers are on in this channel")
+    assert (await scene.pg.reply_to(scene.press("Chloe", card, "Yes, please"))).content == NOT_YOURS
+    first, second = (scene.press("Ben", card, "Yes, please") for _ in range(2))
     answer = await scene.answer_to(question)
     assert answer.content == ANSWER
     assert QUESTION in scene.told()
+    await scene.until(lambda: first.callback and second.callback)
     settled = await scene.shows("✓ Yes, please")
     assert settled.id == card.id
     assert not settled.components
     assert outcomes(scene) == ["accepted"]
+    assert len(scene.stub.requests) == 1
+    shown = await scene.use("Ben", "Why?", target=answer)
+    assert shown.content == "Answered: I had offered it, and you said yes"
+    shown = await scene.use("Ben", "why")
+    assert shown.content.count(str(question.id)) == 1
+    assert "I had offered it, and you said yes" in shown.content
 
 
-@pytest.mark.parametrize("words", ["yes please", "Yes!", "sure, go ahead"])
-async def test_an_offer_is_taken_up_in_words(scene: Scene, words: str) -> None:
+async def test_an_offer_is_taken_up_in_words(scene: Scene) -> None:
     question, card = await offered(scene)
-    yes = scene.say("Ben", words)
+    assert not (await scene.decision(scene.say("Chloe", "<@1> yes please"))).respond
+    yes = scene.say("Ben", "Yes, please!", reply_to=card.id)
     assert (await scene.decision(yes)).reason is Reason.OFFER_ACCEPTED
     assert (await scene.answer_to(question)).content == ANSWER
     assert (await scene.shows("✓ Yes, please")).id == card.id
-
-
-async def test_what_others_say_to_an_offer_does_not_count(scene: Scene) -> None:
-    _, card = await offered(scene)
-    seen = scene.press("Chloe", card, "Yes, please")
-    assert (await scene.pg.reply_to(seen)).content == NOT_YOURS
-    assert not (await scene.decision(scene.say("Chloe", "<@1> yes please"))).respond
-    assert scene.bot.parts.offers.is_open(scene.pg.channel("general"))
 
 
 @pytest.mark.parametrize("how", ["click", "words"])
@@ -149,24 +149,6 @@ async def test_not_in_this_channel_means_never_again(scene: Scene, how: str) -> 
     assert len(scene.journal.find("offered")) == 1
 
 
-async def test_an_ignored_offer_goes_and_the_cooldown_doubles(scene: Scene) -> None:
-    _, card = await offered(scene)
-    wait(scene, TIMEOUT)
-    assert not outcomes(scene)
-    wait(scene, 1)
-    await gone(scene, card)
-    assert outcomes(scene) == ["ignored"]
-    await unanswered(scene)
-    wait(scene, COOLDOWN)
-    await unanswered(scene)
-    wait(scene, 90)
-    assert len(scene.journal.find("offered")) == 1
-    wait(scene, COOLDOWN)
-    await unanswered(scene)
-    wait(scene, 90)
-    await scene.until(lambda: len(scene.journal.find("offered")) == 2)
-
-
 @pytest.mark.usefixtures("rules_of_thumb")
 async def test_a_question_counts_as_answered_once_the_agent_has_not_declined_it(stage: Scene) -> None:
     async with life(stage):
@@ -183,41 +165,27 @@ async def test_a_question_counts_as_answered_once_the_agent_has_not_declined_it(
         assert answered.id in channel.recent.answered
 
 
-async def test_who_is_answered_by_a_human_is_offered_nothing(scene: Scene) -> None:
-    await unanswered(scene)
-    scene.clock.advance(30)  # type: ignore[union-attr]
-    await hear(scene, "Chloe", "certbot renew should do")
-    wait(scene, 60)
-    wait(scene, 300)
-    assert not scene.journal.find("offered")
-
-
-async def test_an_offer_is_withdrawn_when_a_human_answers_or_the_question_goes(scene: Scene) -> None:
+@pytest.mark.parametrize(("what", "ending"), [("answered", "overtaken"), ("deleted", "withdrawn")])
+async def test_an_offer_goes_when_a_human_answers_or_the_question_goes(scene: Scene, what: str, ending: str) -> None:
     question, card = await offered(scene)
-    await hear(scene, "Chloe", "certbot renew should do", reply_to=question.id)
+    if what == "answered":
+        await hear(scene, "Chloe", "certbot renew should do", reply_to=question.id)
+    else:
+        await scene.delete(question)
     await gone(scene, card)
-    assert outcomes(scene) == ["overtaken"]
-
-
-async def test_an_offer_goes_with_its_question(scene: Scene) -> None:
-    question, card = await offered(scene)
-    await scene.delete(question)
-    await gone(scene, card)
-    assert outcomes(scene) == ["withdrawn"]
-
-
-async def test_nothing_is_offered_where_nobody_asked_for_it(scene: Scene) -> None:
-    await hear(scene, "Chloe", "I am back", channel="help")
-    await hear(scene, "Ben", QUESTION, channel="help")
-    wait(scene, 90)
-    assert not scene.journal.find("offered")
+    assert outcomes(scene) == [ending]
 
 
 @pytest.mark.parametrize("ending", ["told to", "killed"])
 async def test_an_offer_outlives_a_restart(stage: Scene, ending: str) -> None:
     async with life(stage):
         await offers(stage, "on")
-        question, card = await offered(stage)
+        question = await unanswered(stage)
+        await stage.bot.snapshots.settled()
+        assert not on_disk(stage.folder, "certbot")  # nothing of what is only heard is
+        wait(stage, 90)
+        card = await stage.card("Shall I")
+        await stage.until(lambda: stage.journal.find("offered"))
         if ending == "killed":
             await kill(stage)
     async with life(stage):
@@ -227,15 +195,6 @@ async def test_an_offer_outlives_a_restart(stage: Scene, ending: str) -> None:
         await stage.shows("✓ Yes, please")
 
 
-async def test_an_offer_that_was_ignored_over_a_restart_goes(stage: Scene) -> None:
-    async with life(stage):
-        await offers(stage, "on")
-        _, card = await offered(stage)
-    async with life(stage):
-        wait(stage, TIMEOUT + 1)
-        await gone(stage, card)
-
-
 async def test_an_offer_that_was_left_behind_goes_with_the_first_click(scene: Scene) -> None:
     _, card = await offered(scene)
     scene.bot.parts.offer_channels.drop(card.channel_id)
@@ -243,46 +202,20 @@ async def test_an_offer_that_was_left_behind_goes_with_the_first_click(scene: Sc
     await gone(scene, card)
 
 
-async def test_nothing_of_what_was_heard_is_written_to_disk(scene: Scene) -> None:
-    await unanswered(scene)
-    await scene.bot.snapshots.settled()
-    assert not on_disk(scene.folder, "certbot")
-
-
-async def test_why_it_offered(scene: Scene) -> None:
-    _, card = await offered(scene)
-    pg = scene.pg
-    shown = await pg.reply_to(pg.command(card.channel_id, pg.person("Ben"), "Why?", {}, card.id))
-    assert shown.content.startswith("Offered: nobody had asked me, but offers are on in this channel")
-
-
 async def test_only_who_manages_the_channel_switches_offers(scene: Scene) -> None:
     general = scene.pg.channel("general")
+    await offered(scene)
+    status = await offers(scene, "status")
+    assert "1 of at most 3 offers" in status
+    assert "One awaits an answer." in status
     with pytest.raises(ApiError):
         await offers(scene, "off", "Ben")
     scene.pg.allow(general, "manage_channels", member=scene.pg.person("Ben"))
     assert "no longer" in await offers(scene, "off", "Ben")
     assert not scene.bot.proactive_offers.listens(general)
-    assert not len(scene.bot.parts.offer_channels)
-
-
-async def test_status_says_how_many_were_made_and_when_the_next_can_come(scene: Scene) -> None:
-    await offered(scene)
-    said = await offers(scene, "status")
-    assert "1 of at most 3 offers" in said
-    assert "One awaits an answer." in said
-    assert "<t:" in said
-
-
-async def test_a_talk_with_the_bot_keeps_it_from_offering(scene: Scene) -> None:
-    await scene.ask("Chloe", "good morning")
-    for seconds in (TIMEOUT, COOLDOWN - 300):
-        wait(scene, seconds)
-        await unanswered(scene)
-        wait(scene, 90)
-        assert not scene.journal.find("offered")
-    wait(scene, COOLDOWN)
-    await offered(scene)
+    wait(scene, 5)
+    await offers(scene, "on")
+    assert "1 of at most 3 offers" in await offers(scene, "status")
 
 
 async def test_a_reaction_to_the_bot_counts_as_taking_notice(scene: Scene) -> None:
@@ -290,19 +223,20 @@ async def test_a_reaction_to_the_bot_counts_as_taking_notice(scene: Scene) -> No
     wait(scene, TIMEOUT - 10)
     machine = scene.bot.parts.offer_channels.open(card.channel_id).machine
     before = machine.last_interaction_at
-    scene.pg.react(card, scene.pg.person("Chloe"), "👀")
-    heard = scene.bot.wait_for("raw_reaction_add", timeout=5)
-    scene.pg.react(card, scene.pg.person("Chloe"), "❤️")
-    await heard
+    await scene.react(card, "Chloe", "👀")
     assert machine.last_interaction_at == before + TIMEOUT - 10
     wait(scene, 20)
     assert scene.bot.parts.offers.is_open(card.channel_id)
 
 
-async def test_where_the_bot_may_not_write_nothing_is_offered(scene: Scene) -> None:
-    changed = scene.bot.wait_for("guild_channel_update", timeout=5)
-    scene.pg.deny(scene.pg.channel("general"), "send_messages")
-    await changed
+@pytest.mark.parametrize("why", ["may not write", "does not read its author"])
+async def test_where_the_bot_may_not_write_or_read_nothing_is_offered(scene: Scene, why: str) -> None:
+    if why == "may not write":
+        changed = scene.bot.wait_for("guild_channel_update", timeout=5)
+        scene.pg.deny(scene.pg.channel("general"), "send_messages")
+        await changed
+    else:
+        await scene.use("Ben", "optout")
     await unanswered(scene)
     wait(scene, 90)
     wait(scene, 60)
@@ -310,37 +244,15 @@ async def test_where_the_bot_may_not_write_nothing_is_offered(scene: Scene) -> N
     assert not scene.sent("POST", "/messages")
 
 
-async def test_who_asked_not_to_be_read_is_offered_nothing(scene: Scene) -> None:
-    await use(scene, "Ben", "optout")
-    await unanswered(scene)
-    wait(scene, 90)
-    assert not scene.journal.find("offered")
-
-
 async def test_forget_takes_the_offer_and_the_question_with_it(scene: Scene) -> None:
     _, card = await offered(scene)
     await scene.bot.snapshots.settled()
     assert on_disk(scene.folder, "certbot")
-    await use(scene, "Ben", "forget")
+    await scene.use("Ben", "forget")
     await gone(scene, card)
     await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "certbot")
     assert "certbot" not in str(scene.bot.parts.offer_channels.open(card.channel_id))
-
-
-async def test_no_more_than_the_days_number_is_offered(scene: Scene) -> None:
-    for number in range(3):
-        _, card = await offered(scene)
-        scene.press("Ben", card, "Yes, please")
-        await scene.until(lambda number=number: len(outcomes(scene)) > number)  # type: ignore[misc]
-        await scene.at_rest()
-        wait(scene, TIMEOUT + 1)
-        wait(scene, COOLDOWN)
-    await unanswered(scene)
-    wait(scene, 90)
-    assert len(scene.journal.find("offered")) == 3
-    wait(scene, 86_400)
-    await offered(scene)
 
 
 async def test_a_mini_app_comes_back_to_what_it_did(scene: Scene) -> None:
@@ -361,73 +273,12 @@ async def test_a_mini_app_comes_back_to_what_it_did(scene: Scene) -> None:
     assert not scene.stub.requests
 
 
-@pytest.mark.parametrize("can", [True, False])
-async def test_the_judge_has_the_last_word(stage: Scene, can: bool) -> None:
-    stage.stub.judge_says = lambda _: can
-    async with life(stage, use_llm_judge=True):
-        await offers(stage, "on")
-        await unanswered(stage)
-        wait(stage, 90)
-        if can:
-            await stage.card("Shall I")
-        else:
-            await stage.until(lambda: stage.journal.find("offer_refused", reason="not_answerable"))
-            wait(stage, 60)
-        assert len(stage.stub.judged) == 1
-        assert can or not stage.said()
-
-
 async def test_a_tour_is_a_talk_that_only_its_reader_sees(scene: Scene) -> None:
-    card = await use(scene, "Ben", "tour")
+    card = await scene.use("Ben", "tour")
     assert "**Ask me**" in card.content
     assert card.flags & EPHEMERAL
-    assert (
-        scene.bot.parts.offer_channels.open(scene.pg.channel("general")).machine.current_state is AgentStateV2.REACTIVE
-    )
-
-
-async def use(scene: Scene, who: str, name: str) -> Message:
-    used = scene.pg.command(scene.pg.channel("general"), scene.pg.person(who), name)
-    return await scene.pg.reply_to(used, timeout=10)
-
-
-async def test_off_and_on_again_does_not_lift_the_days_number(scene: Scene) -> None:
-    for number in range(3):
-        question, card = await offered(scene)
-        scene.press("Ben", card, "Yes, please")
-        await scene.answer_to(question)
-        await scene.until(lambda number=number: len(outcomes(scene)) > number)  # type: ignore[misc]
-        wait(scene, TIMEOUT + 1)
-        wait(scene, COOLDOWN)
-    await offers(scene, "off")
-    wait(scene, 5)
-    await offers(scene, "on")
-    await unanswered(scene)
-    wait(scene, 90)
-    await scene.at_rest()
-    assert "3 of at most 3" in await offers(scene, "status")
-
-
-async def test_a_second_click_on_yes_leaves_what_was_accepted(scene: Scene) -> None:
-    question, card = await offered(scene)
-    first, second = (scene.press("Ben", card, "Yes, please") for _ in range(2))
-    await scene.until(lambda: first.callback and second.callback)
-    await scene.answer_to(question)
-    assert (await scene.shows("✓ Yes, please")).id == card.id
-
-
-async def test_the_judge_may_take_its_time(stage: Scene) -> None:
-    gate = asyncio.Event()
-    stage.stub.judge_says, stage.stub.judge_gate = (lambda _: True), gate
-    async with life(stage, use_llm_judge=True):
-        await offers(stage, "on")
-        await unanswered(stage)
-        wait(stage, 90)
-        await stage.until(lambda: stage.stub.judged)
-        wait(stage, 2)
-        gate.set()
-        await stage.card("Shall I")
-        assert len(stage.stub.judged) == 1
+    machine = scene.bot.parts.offer_channels.open(scene.pg.channel("general")).machine
+    assert machine.current_state is AgentStateV2.REACTIVE
 
 
 async def test_where_nothing_is_going_on_any_more_nothing_is_kept(stage: Scene) -> None:
@@ -442,32 +293,6 @@ async def test_where_nothing_is_going_on_any_more_nothing_is_kept(stage: Scene) 
         assert not stage.bot.snapshots.channels
 
 
-async def test_after_a_restart_an_answer_still_ends_the_offer(stage: Scene) -> None:
-    async with life(stage):
-        await offers(stage, "on")
-        question, card = await offered(stage)
-    async with life(stage):
-        await hear(stage, "Chloe", "certbot renew should do", reply_to=question.id)
-        await gone(stage, card)
-        assert outcomes(stage) == ["overtaken"]
-
-
-async def test_an_offer_that_was_posted_just_before_a_kill_is_found_again(stage: Scene) -> None:
-    async with life(stage):
-        await offers(stage, "on")
-        _, card = await offered(stage)
-        channel = stage.bot.parts.offer_channels.open(card.channel_id)
-        assert channel.offer
-        channel.offer = replace(channel.offer, message_id=None)
-        stage.bot.parts.offer_channels.changed(channel)
-        await kill(stage)
-    async with life(stage):
-        wait(stage, 300)
-        await stage.until(lambda: stage.journal.find("offered", message=card.id))
-        wait(stage, TIMEOUT)
-        await gone(stage, card)
-
-
 async def test_what_the_budget_does_not_allow_is_not_offered(stage: Scene) -> None:
     async with life(stage, daily_tokens=100):
         await offers(stage, "on")
@@ -476,12 +301,3 @@ async def test_what_the_budget_does_not_allow_is_not_offered(stage: Scene) -> No
         wait(stage, 90)
         assert not stage.journal.find("offered")
         assert "may not write" not in await offers(stage, "status")
-
-
-async def test_why_it_answered_what_was_not_said_to_it(scene: Scene) -> None:
-    question, card = await offered(scene)
-    scene.press("Ben", card, "Yes, please")
-    answer = await scene.answer_to(question)
-    pg = scene.pg
-    shown = await pg.reply_to(pg.command(card.channel_id, pg.person("Ben"), "Why?", {}, answer.id))
-    assert shown.content == "Answered: I had offered it, and you said yes"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import pytest
-
 from playground.server import Playground
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply
@@ -21,38 +19,20 @@ RESUMABLE: dict[str, Callable[[Playground], None]] = {
 ALL = RESUMABLE | {"op 9 false": lambda pg: pg.invalidate(resumable=False)}
 
 
-@pytest.mark.parametrize("trouble", ALL)
-async def test_an_answer_in_the_making_survives(scene: Scene, trouble: str) -> None:
-    gate = asyncio.Event()
-    scene.stub.replies.append(Reply("First words, and the rest.", gate=gate, chunk=12))
-    question = scene.mention("Ada", "hello")
-    await scene.streaming()
-    await _go_through(scene, trouble)
-    gate.set()
-    assert (await scene.answer_to(question)).content == "First words, and the rest."
-    await scene.answer_to(scene.say("Ada", "and now"))
-    assert len(scene.said()) == len(scene.stub.requests) == 2
-
-
-@pytest.mark.parametrize("trouble", RESUMABLE)
-async def test_what_was_asked_while_it_was_away_is_answered_once(scene: Scene, trouble: str) -> None:
-    RESUMABLE[trouble](scene.pg)
-    question = scene.mention("Ada", "are you there?")
-    await scene.answer_to(question)
-    await scene.ask("Ben", "and now?")
-    assert len(scene.said()) == len(scene.stub.requests) == 2
-    assert len(scene.decisions[question.id]) == 1
-
-
-@pytest.mark.parametrize("trouble", RESUMABLE)
-async def test_what_was_deleted_while_it_was_away_is_gone(scene: Scene, trouble: str) -> None:
+async def test_what_was_asked_or_deleted_while_it_was_away_is_answered_once_or_gone(scene: Scene) -> None:
+    secret = scene.mention("Ada", "my cat is called Tim")
     scene.stub.replies.append(Reply("I see."))
-    question = scene.mention("Ada", "my cat is called Tim")
-    await scene.answer_to(question)
-    RESUMABLE[trouble](scene.pg)
-    scene.pg.delete(question)
-    await scene.ask("Ben", "which cat?")
-    assert "Tim" not in scene.told()
+    await scene.answer_to(secret)
+    for number, trouble in enumerate(RESUMABLE, start=1):
+        RESUMABLE[trouble](scene.pg)
+        question = scene.mention("Ada", "are you there?")
+        if number == 1:
+            scene.pg.delete(secret)
+        await scene.answer_to(question)
+        await scene.ask("Ben", "which cat?")
+        assert "Tim" not in scene.told()
+        assert len(scene.said()) == len(scene.stub.requests) == 1 + 2 * number
+        assert len(scene.decisions[question.id]) == 1
 
 
 async def test_trouble_upon_trouble_costs_no_answer(scene: Scene) -> None:
@@ -70,8 +50,7 @@ async def test_trouble_upon_trouble_costs_no_answer(scene: Scene) -> None:
 
 
 async def test_a_message_that_comes_twice_is_answered_once(scene: Scene) -> None:
-    gate = asyncio.Event()
-    scene.stub.replies.append(Reply("Here you are.", before=gate))
+    gate = scene.held("Here you are.")
     question = scene.mention("Ada", "hello")
     await scene.until(lambda: scene.stub.requests)
     scene.pg.duplicate(question)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,23 +12,24 @@ import pytest
 from decider import Reason
 from discord_io.prompt_cards import EXPIRED
 from playground.model import Message
+from tests.e2e.test_asking import DRINK, tool_results
 from tests.e2e.test_trip import ADDED, asked_which, current
-from tests.support.clock import FakeClock
-from tests.support.lives import in_snapshots, kill, life, on_disk, open_stage
+from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene
-from tests.support.stub_model import Body, Call, Reply, StubModel
+from tests.support.stub_model import Call, Reply
 
-DRINK = Call("ask_choice", json.dumps({"question": "Which drink?", "options": ["tea", "coffee", "mate"]}))
 SURE = Call("ask_confirmation", '{"question": "Are you sure?"}')
 NAME = Call("ask_text", '{"question": "What is it called?"}')
 Answers = Callable[[Scene, Message, str], Awaitable[None]]
 LONG = " ".join(f"word{number}" for number in range(600))
 
 
+# Conversations
+
+
 @pytest.fixture
-async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
-    async with open_stage(stub, tmp_path / "state") as stage:
-        yield stage
+def scene(stage: Scene) -> Scene:
+    return stage
 
 
 # Conversations
@@ -52,17 +52,6 @@ async def test_a_conversation_goes_on(scene: Scene, ending: str) -> None:
     assert told.count("Tim") == told.count("mine has no name") == 1
 
 
-async def test_an_expired_conversation_does_not(stub: StubModel, tmp_path: Path) -> None:
-    clock = FakeClock()
-    async with open_stage(stub, tmp_path / "state", clock=clock) as scene:
-        async with life(scene):
-            await scene.ask("Ada", "my cat is called Tim")
-        clock.advance(121)
-        async with life(scene):
-            assert not (await scene.decision(scene.say("Ada", "and what is it called?"))).respond
-        assert not in_snapshots(scene.folder, "Tim")
-
-
 async def test_edits_and_deletions_reach_what_was_said_before(scene: Scene) -> None:
     scene.stub.default = lambda _: Reply("I see.")
     async with life(scene):
@@ -82,20 +71,7 @@ async def test_edits_and_deletions_reach_what_was_said_before(scene: Scene) -> N
     assert on_disk(scene.folder, "Tom")
 
 
-async def test_the_days_tokens_survive(scene: Scene) -> None:
-    async with life(scene, daily_tokens=100):
-        scene.stub.replies.append(Reply("Costly.", tokens=99))
-        await scene.ask("Ada", "hello")
-    async with life(scene, daily_tokens=100):
-        refused = scene.say("Ada", "and now?")
-        assert (await scene.decision(refused)).reason is Reason.DAILY_CAP
-
-
 # Prompts
-
-
-def results(body: Body) -> list[str]:
-    return [m["content"] for m in body["messages"] if m["role"] == "tool"]
 
 
 async def click(scene: Scene, card: Message, label: str) -> None:
@@ -116,11 +92,8 @@ async def speak(scene: Scene, _card: Message, words: str) -> None:
     ("call", "answer", "words", "result"),
     [
         (DRINK, click, "2.", "coffee"),
-        (DRINK, speak, "the last one", "mate"),
         (SURE, click, "Yes", ""),
-        (SURE, speak, "no", ""),
         (NAME, write, "Bluebell", "Bluebell"),
-        (NAME, speak, "Bluebell", "Bluebell"),
     ],
 )
 async def test_what_the_agent_asked_can_still_be_answered(
@@ -137,7 +110,7 @@ async def test_what_the_agent_asked_can_still_be_answered(
         await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
         await scene.at_rest()
     assert len(scene.stub.requests) == 1
-    assert result in results(scene.stub.requests[0])[-1]
+    assert result in tool_results(scene.stub.requests[0])[-1]
 
 
 @pytest.mark.parametrize("answer", [click, speak])
@@ -174,8 +147,7 @@ async def test_a_card_that_expires_is_corrected_by_the_next_process(scene: Scene
 
 
 async def test_an_answer_half_streamed_is_finished_in_its_place(scene: Scene) -> None:
-    gate = asyncio.Event()
-    scene.stub.replies.append(Reply("First words, and the rest.", gate=gate, chunk=12))
+    scene.halted()
     async with life(scene):
         question = scene.mention("Ada", "hello")
         half = await scene.streaming()
@@ -191,16 +163,23 @@ async def test_an_answer_half_streamed_is_finished_in_its_place(scene: Scene) ->
     assert "First words" not in scene.told()
 
 
-async def test_a_question_before_any_word_of_its_answer_is_answered(scene: Scene) -> None:
-    scene.stub.replies.append(Reply("Never seen.", before=asyncio.Event()))
+@pytest.mark.parametrize("meanwhile", ["nothing", "edited", "deleted"])
+async def test_a_question_before_any_word_of_its_answer_is_answered_as_it_stands(scene: Scene, meanwhile: str) -> None:
+    scene.held()
     async with life(scene):
-        question = scene.mention("Ada", "hello")
+        question = scene.mention("Ada", "is Tim a cat?")
         await scene.until(lambda: scene.stub.requests)
         await kill(scene)
-    scene.stub.default = lambda _: Reply("Here.")
+    if meanwhile == "edited":
+        scene.pg.edit(question, f"<@{scene.pg.bot_id}> is Tom a cat?")
+    elif meanwhile == "deleted":
+        scene.pg.delete(question)
     async with life(scene):
-        assert (await scene.answer_to(question)).content == "Here."
+        await (scene.ask("Ben", "hello") if meanwhile == "deleted" else scene.answer_to(question))
     assert len(scene.said()) == 1
+    assert ("Tim" in scene.told()) == (meanwhile == "nothing")
+    assert ("Tom" in scene.told()) == (meanwhile == "edited")
+    assert bool(on_disk(scene.folder, "Tim")) == (meanwhile == "nothing")
 
 
 @pytest.mark.parametrize("part", [1, 2])
@@ -223,27 +202,8 @@ async def test_a_long_answer_that_is_ready_is_posted_to_its_end_without_the_mode
     assert scene.told().count("word599") == 1
 
 
-async def test_what_waited_behind_a_turn_is_answered_too_as_it_was_grouped(scene: Scene) -> None:
-    scene.stub.replies.append(Reply("First words, and the rest.", gate=asyncio.Event(), chunk=12))
-    async with life(scene):
-        first = scene.mention("Ada", "one")
-        await scene.streaming()
-        waiting = [scene.mention(who, text) for who, text in (("Ben", "two"), ("Chloe", "three"))]
-        await scene.decision(waiting[-1])
-        await kill(scene)
-    scene.stub.default = lambda _: Reply("An answer.")
-    async with life(scene):
-        await scene.answer_to(first)
-        await scene.answer_to(waiting[1])
-        await scene.at_rest()
-        before, after = scene.stub.requests
-    assert len(scene.said()) == 2
-    assert "Ben: @Parley two\nChloe: @Parley three" in str(after["messages"][-1]["content"]).replace("\\n", "\n")
-    assert "one" in str(before["messages"][-1]["content"])
-
-
 async def test_an_unfinished_question_that_is_too_old_is_dropped_and_logged(scene: Scene) -> None:
-    scene.stub.replies.append(Reply("First words, and the rest.", gate=asyncio.Event(), chunk=12))
+    scene.halted()
     async with life(scene):
         question = scene.mention("Ada", "hello")
         await scene.streaming()
@@ -255,34 +215,6 @@ async def test_an_unfinished_question_that_is_too_old_is_dropped_and_logged(scen
     async with life(scene):
         await scene.ask("Ben", "hello", channel="help")
     assert [m.content for m in scene.said()] == ["First words,"]
-
-
-async def test_an_unfinished_question_that_was_deleted_is_not_answered(scene: Scene) -> None:
-    scene.stub.replies.append(Reply("Never seen.", before=asyncio.Event()))
-    async with life(scene):
-        question = scene.mention("Ada", "my secret is Tim")
-        await scene.until(lambda: scene.stub.requests)
-        await kill(scene)
-    scene.pg.delete(question)
-    async with life(scene):
-        await scene.ask("Ben", "hello")
-        assert "Tim" not in scene.told()
-    assert len(scene.said()) == 1
-    assert not on_disk(scene.folder, "Tim")
-
-
-async def test_an_unfinished_question_that_was_edited_is_answered_in_its_new_words(scene: Scene) -> None:
-    scene.stub.replies.append(Reply("Never seen.", before=asyncio.Event()))
-    async with life(scene):
-        question = scene.mention("Ada", "is Tim a cat?")
-        await scene.until(lambda: scene.stub.requests)
-        await kill(scene)
-    scene.pg.edit(question, f"<@{scene.pg.bot_id}> is Tom a cat?")
-    async with life(scene):
-        await scene.answer_to(question)
-    assert "Tom" in scene.told()
-    assert "Tim" not in scene.told()
-    assert not on_disk(scene.folder, "Tim")
 
 
 async def test_what_a_flow_does_is_done_once(scene: Scene) -> None:
@@ -308,7 +240,7 @@ async def test_what_was_said_before_a_question_is_not_lost_to_later_prompts(scen
         await scene.at_rest()
         before = scene.bot.states.soft_context(scene.pg.channel("general"))
         assert before
-        scene.stub.replies.append(Reply("Never seen.", before=asyncio.Event()))
+        scene.held()
         scene.mention("Ben", "what is two and two?")
         await scene.until(lambda: scene.stub.requests)
         await kill(scene)

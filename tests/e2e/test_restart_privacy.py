@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,9 @@ from decider import Reason
 from playground.model import Message
 from state.optout import UNREAD
 from tests.e2e.test_trip import ADDED, asked_which
-from tests.support.lives import kill, life, on_disk, open_stage
+from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene
-from tests.support.stub_model import Reply, StubModel
+from tests.support.stub_model import Reply
 
 SECRET = "Tim"
 TELLS = f"my cat is called {SECRET}"
@@ -24,16 +22,9 @@ LOGGED = {"decision_log": "content"}
 
 
 @pytest.fixture
-async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
-    stub.default = lambda _: Reply("I see.")
-    async with open_stage(stub, tmp_path / "state") as stage:
-        yield stage
-
-
-async def use(scene: Scene, who: str, name: str, **options: bool) -> Message:
-    """Uses a command in #general and returns the bot's answer."""
-    used = scene.pg.command(scene.pg.channel("general"), scene.pg.person(who), name, options)
-    return await scene.pg.reply_to(used, timeout=10)
+def scene(stage: Scene) -> Scene:
+    stage.stub.default = lambda _: Reply("I see.")
+    return stage
 
 
 async def conversation_with_the_secret(scene: Scene) -> list[Message]:
@@ -51,7 +42,7 @@ async def test_what_was_forgotten_is_not_read_again_from_the_channel(scene: Scen
     scene.pg.allow(scene.pg.channel("general"), "manage_channels", member=scene.pg.person("Ada"))
     async with life(scene, **LOGGED):
         await conversation_with_the_secret(scene)
-        await use(scene, "Ada", "forget", everything=everything)
+        await scene.use("Ada", "forget", everything=everything)
         await scene.ask("Ben", "hello again")
         await kill(scene)
     assert not on_disk(scene.folder, SECRET)
@@ -97,7 +88,7 @@ async def test_what_expired_is_not_told_after_the_next_restart(scene: Scene) -> 
 
 async def test_who_opted_out_stays_unread(scene: Scene) -> None:
     async with life(scene, **LOGGED):
-        await use(scene, "Ada", "optout")
+        await scene.use("Ada", "optout")
         await scene.ask("Ben", "hello")
         await scene.decision(scene.say("Ada", TELLS))
         await kill(scene)
@@ -107,14 +98,14 @@ async def test_who_opted_out_stays_unread(scene: Scene) -> None:
         await scene.ask("Ben", "what was that?")
         assert SECRET not in scene.told()
         assert scene.told().index("hello") < scene.told().index(UNREAD) < scene.told().index("what was that?")
-        assert (await use(scene, "Ada", "optout")).content == commands.OUT_ALREADY
+        assert (await scene.use("Ada", "optout")).content == commands.OUT_ALREADY
     assert not on_disk(scene.folder, SECRET)
 
 
 @pytest.mark.parametrize("moment", ["missed", "before the model", "half streamed"])
 async def test_who_opted_out_and_mentions_the_bot_is_answered_and_not_kept(scene: Scene, moment: str) -> None:
     async with life(scene, **LOGGED):
-        await use(scene, "Ada", "optout")
+        await scene.use("Ada", "optout")
         if moment == "missed":
             await kill(scene)
         before = asyncio.Event() if moment == "before the model" else None
@@ -137,10 +128,10 @@ async def test_who_opted_out_and_mentions_the_bot_is_answered_and_not_kept(scene
 async def test_a_question_that_is_finished_later_brings_no_words_of_who_opted_out(scene: Scene, who: str) -> None:
     """who: asks in reply to them, and may have opted out, too."""
     async with life(scene):
-        await use(scene, "Ada", "optout")
-        await use(scene, "Chloe", "optout")
+        await scene.use("Ada", "optout")
+        await scene.use("Chloe", "optout")
         told = scene.say("Ada", TELLS)
-        scene.stub.replies.append(Reply("Never seen.", before=asyncio.Event()))
+        scene.held()
         question = scene.mention(who, "what do you make of this?", reply_to=told.id)
         await scene.until(lambda: scene.stub.requests)
         assert SECRET not in scene.told()
@@ -154,10 +145,10 @@ async def test_a_question_that_is_finished_later_brings_no_words_of_who_opted_ou
 
 async def test_an_unfinished_question_of_who_is_forgotten_is_not_answered(scene: Scene) -> None:
     async with life(scene):
-        scene.stub.replies.append(Reply("Never seen.", before=asyncio.Event()))
+        scene.held()
         scene.mention("Ada", TELLS)
         await scene.until(lambda: scene.stub.requests)
-        await use(scene, "Ada", "forget")
+        await scene.use("Ada", "forget")
         await kill(scene)
     assert not on_disk(scene.folder, SECRET)
     async with life(scene):

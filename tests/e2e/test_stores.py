@@ -22,7 +22,6 @@ from persistence.open_store import DATABASE, check_stores
 from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
-from tests.e2e.test_restart_privacy import use
 from tests.e2e.test_trip import ADDED, asked_which
 from tests.support.lives import life, on_disk
 from tests.support.process import Program, finished, program
@@ -158,15 +157,7 @@ def made_a_folder(path: Path) -> None:
     (path / "of somebody").write_text("else")
 
 
-def put_by_somebody(path: Path) -> None:
-    path.write_text('{"version": 99, "layers": {}, "messages": [], "id": "x"}')
-
-
-def no_object(path: Path) -> None:
-    path.write_text("[1, 2]")
-
-
-@pytest.mark.parametrize("damage", [truncated, flipped, emptied, made_a_folder, put_by_somebody, no_object])
+@pytest.mark.parametrize("damage", [truncated, flipped, emptied, made_a_folder])
 async def test_whatever_is_damaged_it_starts_and_serves(scene: Scene, damage: Callable[[Path], None]) -> None:
     async with main_life(scene):
         await scene.ask("Ada", TELLS)
@@ -278,7 +269,7 @@ async def test_what_is_kept_in_redis_is_there_after_a_restart(scene: Scene, redi
         assert scene.told().count(SECRET) == 1
         scene.press("Ada", card, "1.")
         await scene.shows(ADDED)
-        await use(scene, "Ada", "forget")
+        await scene.use("Ada", "forget")
     async with life(scene, **there):
         await scene.ask("Ben", "which cat?")
         assert SECRET not in scene.told()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +22,18 @@ from tests.support.stub_model import Call, Reply, StubModel
 MAY_I = "May I"
 
 
+SURE = Reply(calls=(Call("ask_confirmation", '{"question": "Shall I say it here?"}'),))
+
+
 def call(name: str, **arguments: Any) -> Reply:
     return Reply(calls=(Call(name, json.dumps(arguments)),))
 
 
+POLL = call("create_poll", question="Lunch?", options=["noon", "one"], hours=2)
+
+
 def link(message: Message, scene: Scene) -> str:
     return f"https://discord.com/channels/{scene.pg.guild_id}/{message.channel_id}/{message.id}"
-
-
-@pytest.fixture
-async def stage(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
-    async with open_stage(stub, tmp_path / "state") as opened:
-        yield opened
 
 
 async def asked_to_pin(scene: Scene) -> tuple[Message, Message]:
@@ -60,40 +59,19 @@ async def test_what_was_said_in_an_earlier_conversation_is_found(scene: Scene) -
     assert str(said.id) in found
 
 
-async def test_what_was_deleted_is_not_found(scene: Scene) -> None:
-    scene.stub.default = lambda _: Reply("I see.")
-    said = scene.mention("Ada", "the wifi password is on the fridge")
-    await scene.answer_to(said)
-    await scene.delete(said)
-    scene.stub.replies.extend([call("search_history", words="wifi password"), Reply("I do not know.")])
-    await scene.ask("Ben", "where is it?")
-    (found,) = tool_results(scene.stub.requests[-1])
-    assert "fridge" not in found
-
-
-async def test_a_message_is_read_by_its_link(scene: Scene) -> None:
+async def test_a_message_is_read_by_its_link_and_to_nobody_who_cannot_read_it(scene: Scene) -> None:
     said = scene.say("Chloe", "lunch is at noon", channel="random")
-    scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply("At noon.")])
-    await scene.ask("Ben", f"when is lunch? {link(said, scene)}")
-    (read,) = tool_results(scene.stub.requests[-1])
-    assert "Chloe: lunch is at noon" in read
-
-
-async def test_what_the_asker_cannot_read_the_agent_does_not_read_to_them(scene: Scene) -> None:
-    said = scene.say("Ada", "a secret", channel="random")
-    scene.pg.deny(said.channel_id, "view_channel", member=scene.pg.person("Ben"))
-    scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply("I cannot say.")])
-    await scene.ask("Ben", f"what does it say? {link(said, scene)}")
-    (read,) = tool_results(scene.stub.requests[-1])
-    assert "secret" not in read
-
-
-async def test_it_reacts_to_the_question(scene: Scene) -> None:
-    scene.stub.replies.extend([call("react", emoji="🎉"), Reply("Hooray!")])
-    question = scene.mention("Ada", "I passed!")
+    reading = call("read_message", link=link(said, scene))
+    scene.stub.replies.extend([call("react", emoji="🎉"), reading, Reply("At noon.")])
+    question = scene.mention("Ben", f"when is lunch? {link(said, scene)}")
     await scene.answer_to(question)
+    assert "Chloe: lunch is at noon" in tool_results(scene.stub.requests[-1])[-1]
     (reaction,) = scene.pg.world.message(question.channel_id, question.id).reactions
     assert reaction.emoji == "🎉"
+    scene.pg.deny(said.channel_id, "view_channel", member=scene.pg.person("Ben"))
+    scene.stub.replies.extend([reading, Reply("I cannot say.")])
+    await scene.ask("Ben", f"and where? {link(said, scene)}")
+    assert "noon" not in tool_results(scene.stub.requests[-1])[-1]
 
 
 async def test_it_pins_once_it_is_allowed_to_by_who_manages_messages(scene: Scene) -> None:
@@ -107,26 +85,19 @@ async def test_it_pins_once_it_is_allowed_to_by_who_manages_messages(scene: Scen
     assert pinned(scene, rules)
 
 
-async def test_who_asked_but_may_not_pin_can_only_call_it_off(scene: Scene) -> None:
+@pytest.mark.parametrize("click", ["Yes", "No"])
+async def test_who_asked_but_may_not_pin_can_only_call_it_off(scene: Scene, click: str) -> None:
     rules, card = await asked_to_pin(scene)
-    scene.press("Ben", card, "Yes")
+    scene.press("Ben", card, click)
     await scene.shows("Done.")
     assert not pinned(scene, rules)
-    assert "lacks the permission" in tool_results(scene.stub.requests[-1])[-1]
-
-
-async def test_what_is_denied_is_not_done(scene: Scene) -> None:
-    rules, card = await asked_to_pin(scene)
-    scene.press("Ben", card, "No")
-    await scene.shows("Done.")
-    assert not pinned(scene, rules)
+    assert ("lacks the permission" in tool_results(scene.stub.requests[-1])[-1]) == (click == "Yes")
 
 
 @pytest.mark.parametrize("ending", ["told to", "killed"])
 async def test_what_was_asked_before_a_restart_is_done_once_behind_it(stage: Scene, ending: str) -> None:
-    poll = call("create_poll", question="Lunch?", options=["noon", "one"], hours=2)
     async with life(stage):
-        stage.stub.replies.extend([poll, Reply("There it is.")])
+        stage.stub.replies.extend([POLL, Reply("There it is.")])
         await stage.ask("Ada", "ask them when to have lunch")
         card = await stage.card(MAY_I)
         if ending == "killed":
@@ -136,25 +107,21 @@ async def test_what_was_asked_before_a_restart_is_done_once_behind_it(stage: Sce
         stage.press("Ada", card, "Yes")
         await stage.shows("There it is.")
         await stage.at_rest()
-        polls = [m for m in stage.said() if m.poll]
-        assert len(polls) == 1
+        assert len([m for m in stage.said() if m.poll]) == 1
 
 
 @pytest.mark.parametrize("who", ["a stranger", "nobody in time", "somebody who denies it"])
-@pytest.mark.parametrize("ending", ["told to", "killed"])
-async def test_what_was_asked_before_a_restart_and_nobody_allowed_is_never_done(
-    stub: StubModel, tmp_path: Path, ending: str, who: str
+async def test_what_was_asked_before_a_kill_and_nobody_allowed_is_never_done(
+    stub: StubModel, tmp_path: Path, who: str
 ) -> None:
     stub.default = lambda _: Reply("Not done, then.")
-    poll = call("create_poll", question="Lunch?", options=["noon", "one"], hours=2)
     clock = FakeClock()
     async with open_stage(stub, tmp_path / "state", clock=clock) as stage:
         async with life(stage):
-            stub.replies.append(poll)
+            stub.replies.append(POLL)
             await stage.ask("Ben", "ask them when to have lunch")
             card = await stage.card(MAY_I)
-            if ending == "killed":
-                await kill(stage)
+            await kill(stage)
         corrected = asyncio.Event()
         if who == "nobody in time":
             clock.advance(1_000)
@@ -284,8 +251,7 @@ async def test_what_waits_is_not_lost_by_a_pin_or_by_edits_of_others(scene: Scen
     await scene.edit(rules, "the rules of this channel")
     first = scene.mention("Ben", "hello")
     await scene.answer_to(first)
-    poll = call("create_poll", question="Lunch?", options=["noon", "one"], hours=2)
-    scene.stub.replies.extend([poll, Reply("There it is.")])
+    scene.stub.replies.extend([POLL, Reply("There it is.")])
     await scene.ask("Ben", "ask them when to have lunch")
     card = await scene.card(MAY_I)
     heard = scene.heard("raw_message_edit", rules)
@@ -296,20 +262,6 @@ async def test_what_waits_is_not_lost_by_a_pin_or_by_edits_of_others(scene: Scen
     scene.press("Ben", card, "Yes")
     await scene.shows("There it is.")
     assert len([m for m in scene.said() if m.poll]) == 1
-
-
-async def test_a_run_that_looked_something_up_can_ask_twice(scene: Scene) -> None:
-    rules = scene.say("Chloe", "the rules of this channel")
-    poll = call("create_poll", question="Lunch?", options=["noon", "one"], hours=2)
-    scene.stub.replies.extend([
-        call("read_message", link=link(rules, scene)), call("pin", link=link(rules, scene)), poll, Reply("All done."),
-    ])  # fmt: skip
-    await scene.ask("Ada", "pin what Chloe said, and ask when to have lunch")
-    scene.press("Ada", await scene.card("May I pin"), "Yes")
-    scene.press("Ada", await scene.card("May I post"), "Yes")
-    await scene.shows("All done.")
-    assert pinned(scene, rules)
-    assert [m for m in scene.said() if m.poll]
 
 
 GONE = ["deleted", "edited", "forgotten", "opted out", "with its channel", "with the channel's words"]
@@ -332,37 +284,44 @@ async def test_what_is_taken_back_elsewhere_while_the_model_speaks_is_not_kept(s
     assert not in_snapshots(scene.folder, "bluebell")
 
 
-async def test_what_was_found_and_is_edited_away_stays_nowhere(scene: Scene) -> None:
-    said = scene.mention("Ada", "the wifi password is bluebell")
+@pytest.mark.parametrize("how", ["found and edited", "read and deleted", "read and nobody waited for"])
+async def test_what_was_looked_up_and_is_taken_back_stays_nowhere(scene: Scene, how: str) -> None:
     scene.stub.default = lambda _: Reply("I see.")
+    said = scene.mention("Ada", "the wifi password is bluebell", channel="general" if "found" in how else "random")
     await scene.answer_to(said)
     scene.bot.conversations.end(said.channel_id)
-    sure = Call("ask_confirmation", '{"question": "Shall I say it here?"}')
-    scene.stub.replies.extend([call("search_history", words="wifi password"), Reply(calls=(sure,))])
-    await scene.ask("Ben", "where is the wifi password?")
+    looks = call("search_history", words="wifi") if "found" in how else call("read_message", link=link(said, scene))
+    scene.stub.replies.extend([looks, SURE])
+    question = scene.mention("Ben", "where is the wifi password?")
+    await scene.answer_to(question)
+    await scene.at_rest()
     await scene.bot.snapshots.settled()
     assert in_snapshots(scene.folder, "bluebell")
-    await scene.edit(said, "forget that")
+    if how == "found and edited":
+        await scene.edit(said, "forget that")
+    elif how == "read and deleted":
+        await scene.delete(said)
+    else:
+        assert not scene.bot.conversations.let_go(scene.bot.parts.is_waiting)
+        scene.bot.states.clear_awaiting(question.channel_id)
+        assert scene.bot.conversations.let_go(scene.bot.parts.is_waiting) == [question.channel_id]
+        scene.bot.snapshots.purge(question.channel_id)
     await scene.bot.snapshots.settled()
-    assert not on_disk(scene.folder, "bluebell")
+    assert not in_snapshots(scene.folder, "bluebell")
+    assert "nobody" in how or not on_disk(scene.folder, "bluebell")
 
 
-async def test_what_it_is_doing_is_shown_until_it_speaks(scene: Scene) -> None:
-    gate = asyncio.Event()
-    scene.stub.replies.extend([call("search_history", words="wifi"), Reply("On the fridge.", before=gate)])
+@pytest.mark.parametrize("stops", [False, True])
+async def test_what_it_is_doing_is_shown_until_it_speaks_or_is_stopped(scene: Scene, stops: bool) -> None:
+    scene.stub.replies.append(call("search_history", words="wifi"))
+    gate = scene.held("On the fridge.")
     question = scene.mention("Ada", "where is the wifi password?")
     await scene.shows("-# searching the history …")
-    gate.set()
-    assert (await scene.answer_to(question)).content == "On the fridge."
-
-
-async def test_who_says_stop_while_it_is_doing_something_reads_no_more_of_that(scene: Scene) -> None:
-    gate = asyncio.Event()
-    scene.stub.replies.extend([call("search_history", words="wifi"), Reply("On the fridge.", before=gate)])
-    question = scene.mention("Ada", "where is the wifi password?")
-    await scene.shows("-# searching the history …")
-    scene.say("Ada", "stop")
-    assert (await scene.answer_to(question)).content == "Stopped."
+    if stops:
+        scene.say("Ada", "stop")
+    else:
+        gate.set()
+    assert (await scene.answer_to(question)).content == ("Stopped." if stops else "On the fridge.")
 
 
 async def test_whose_click_allows_one_thing_lends_their_rights_to_nothing_else(scene: Scene) -> None:
@@ -395,30 +354,3 @@ async def test_what_one_of_two_may_not_read_neither_is_told(scene: Scene) -> Non
     gate.set()
     await scene.outcome(last)
     assert "a secret" not in scene.told()
-
-
-async def test_what_was_read_elsewhere_and_is_deleted_there_stays_nowhere(scene: Scene) -> None:
-    said = scene.say("Chloe", "lunch is at bluebell", channel="random")
-    sure = Call("ask_confirmation", '{"question": "Shall I say it here?"}')
-    scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply(calls=(sure,))])
-    await scene.ask("Ben", "when is lunch?")
-    await scene.bot.snapshots.settled()
-    assert on_disk(scene.folder, "bluebell")
-    await scene.delete(said)
-    await scene.bot.snapshots.settled()
-    assert not on_disk(scene.folder, "bluebell")
-
-
-async def test_what_a_run_keeps_goes_once_nobody_is_waited_for(scene: Scene) -> None:
-    said = scene.say("Chloe", "lunch is at bluebell", channel="random")
-    sure = Call("ask_confirmation", '{"question": "Shall I say it here?"}')
-    scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply(calls=(sure,))])
-    question = scene.mention("Ben", "when is lunch?")
-    await scene.answer_to(question)
-    await scene.at_rest()
-    assert not scene.bot.conversations.let_go(scene.bot.parts.is_waiting)
-    scene.bot.states.clear_awaiting(question.channel_id)
-    assert scene.bot.conversations.let_go(scene.bot.parts.is_waiting) == [question.channel_id]
-    scene.bot.snapshots.purge(question.channel_id)
-    await scene.bot.snapshots.settled()
-    assert not in_snapshots(scene.folder, "bluebell")

@@ -21,7 +21,7 @@ from playground.model import Message
 from playground.rest import Sent
 from playground.server import Playground
 from tests.support.clock import FakeClock
-from tests.support.stub_model import StubModel, texts
+from tests.support.stub_model import Reply, StubModel, texts
 
 PATIENCE_SECONDS = 10.0
 EDIT_INTERVAL_SECONDS = 0.02
@@ -99,6 +99,34 @@ class Scene:
         return self.bot.wait_for(
             event, check=lambda payload: payload.message_id == message.id, timeout=PATIENCE_SECONDS
         )
+
+    async def use(
+        self, who: str, name: str, *, target: Message | None = None, channel: str = "general", **options: Any
+    ) -> Message:
+        """Uses a command, on a message where that is its target, and returns the bot's answer."""
+        target_id = target.id if target else None
+        used = self.pg.command(self.pg.channel(channel), self.pg.person(who), name, options, target_id)
+        return await self.pg.reply_to(used, timeout=PATIENCE_SECONDS)
+
+    async def react(self, message: Message, who: str, emoji: str) -> None:
+        """Puts a reaction under a message, and waits until the bot has heard of it."""
+        heard = self.heard("raw_reaction_add", message)
+        self.pg.react(message, self.pg.bot_id if who == "Parley" else self.pg.person(who), emoji)
+        await heard
+
+    # What the model does
+
+    def held(self, text: str = "Never seen.", **how: Any) -> asyncio.Event:
+        """The model's next answer waits before its first word until this event."""
+        gate = asyncio.Event()
+        self.stub.replies.append(Reply(text, before=gate, **how))
+        return gate
+
+    def halted(self, text: str = "First words, and the rest.", chunk: int = 12) -> asyncio.Event:
+        """The model's next answer waits after its first piece until this event."""
+        gate = asyncio.Event()
+        self.stub.replies.append(Reply(text, gate=gate, chunk=chunk))
+        return gate
 
     # What is to be seen
 
