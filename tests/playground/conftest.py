@@ -1,6 +1,5 @@
 """A playground without rate limits, and ways onto it: discord.py, plain HTTP, a plain websocket."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -8,7 +7,7 @@ import pytest
 
 from playground.limits import Limits
 from playground.server import Playground
-from tests.playground.support import Api, Bot, point_discord_at
+from tests.playground.support import Api, Bot, connected
 
 
 @pytest.fixture
@@ -29,12 +28,7 @@ def api(pg: Playground, http: aiohttp.ClientSession) -> Api:
 
 
 @pytest.fixture
-async def bot(pg: Playground, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bot]:
+async def bot(pg: Playground) -> AsyncIterator[Bot]:
     """A connected, unmodified discord.py client."""
-    point_discord_at(pg, monkeypatch)
-    client = Bot()
-    task = asyncio.create_task(client.start(pg.token))
-    await client.ready.wait()
-    yield client
-    await client.close()
-    await task
+    async with connected(pg) as client:
+        yield client

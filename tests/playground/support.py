@@ -1,8 +1,8 @@
 """What the playground's tests share: a bot on discord.py, a raw REST caller, a raw gateway client."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -53,11 +53,29 @@ class Bot(discord.Client):
     def all(self, event: str) -> list[Any]:
         return [argument for name, argument in self.seen if name == event]
 
+    def text_channel(self, channel_id: int) -> discord.TextChannel:
+        channel = self.get_channel(channel_id)
+        assert isinstance(channel, discord.TextChannel)
+        return channel
+
     async def event(self, name: str, count: int = 1) -> Any:  # type: ignore[override]
         """The `count`th argument dispatched under that name, once it was."""
         async with asyncio.timeout(5), self._noted:
             await self._noted.wait_for(lambda: len(self.all(name)) >= count)
         return self.all(name)[count - 1]
+
+
+@asynccontextmanager
+async def connected(pg: Playground, intents: discord.Intents = INTENTS) -> AsyncIterator[Bot]:
+    """An unmodified discord.py client, while it is connected."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        point_discord_at(pg, monkeypatch)
+        async with Bot(intents) as client:
+            task = asyncio.create_task(client.start(pg.token))
+            await client.ready.wait()
+            yield client
+            await client.close()
+            await task
 
 
 class Api:

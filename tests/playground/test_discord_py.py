@@ -1,6 +1,8 @@
 """An unmodified discord.py lives on the playground."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 import aiohttp
 import discord
@@ -10,30 +12,23 @@ from playground.errors import ApiError
 from playground.limits import Limits
 from playground.model import File
 from playground.server import Playground
-from tests.playground.support import INTENTS, Bot, contents, point_discord_at
+from tests.playground.support import INTENTS, Bot, connected, contents, point_discord_at
 
 
-async def test_sees_guild_channels_and_its_own_role(pg: Playground, bot: Bot) -> None:
+async def test_sees_guild_channels_its_own_role_and_members(pg: Playground, bot: Bot) -> None:
     [guild] = bot.guilds
     assert [channel.name for channel in guild.text_channels] == ["general", "help", "random"]
     assert guild.self_role is not None
     assert guild.self_role.id == pg.bot_role_id
     assert guild.me.guild_permissions.value & 309238025280 == 309238025280
     assert (await bot.application_info()).flags.gateway_message_content_limited
-
-
-async def test_a_member_is_fetched_with_what_they_may_do(pg: Playground, bot: Bot) -> None:
-    channel, ben = bot.get_channel(pg.channel("general")), pg.person("Ben")
-    assert isinstance(channel, discord.TextChannel)
+    channel, ben = bot.text_channel(pg.channel("general")), pg.person("Ben")
     pg.allow(channel.id, "manage_messages", member=ben)
     await bot.event("guild_channel_update")
     member = await channel.guild.fetch_member(ben)
     assert member.display_name == "Ben"
     allowed = channel.permissions_for(member)
     assert (allowed.manage_messages, allowed.send_polls, allowed.pin_messages) == (True, True, False)
-    pg.remove_bot()
-    with pytest.raises(discord.Forbidden):
-        await channel.guild.fetch_member(ben)
 
 
 async def test_receives_a_message_and_replies_and_edits(pg: Playground, bot: Bot) -> None:
@@ -48,46 +43,26 @@ async def test_receives_a_message_and_replies_and_edits(pg: Playground, bot: Bot
     assert posted.pinged == {pg.person("Ada")}
     own = await bot.event("message", 2)
     assert (own.author, own.nonce) == (bot.user, posted.nonce)
-
-
-async def test_a_reply_brings_the_message_it_answers(pg: Playground, bot: Bot) -> None:
-    channel, ada = pg.channel("general"), pg.person("Ada")
-    first = pg.post(channel, ada, "first")
-    pg.post(channel, pg.person("Ben"), "second", reply_to=first.id, ping=False)
-    message = await bot.event("message", 2)
-    assert message.reference.resolved.content == "first"
-    assert message.mentions == []
-    pg.delete(first)
+    pg.post(asked.channel_id, pg.person("Ben"), "second", reply_to=asked.id, ping=False)
+    answer = await bot.event("message", 3)
+    assert answer.reference.resolved.content == asked.content
+    assert answer.mentions == []
+    pg.delete(asked)
     await bot.event("raw_message_delete")
-    fetched = await message.channel.fetch_message(message.id)
+    fetched = await answer.channel.fetch_message(answer.id)
     assert isinstance(fetched.reference.resolved, discord.DeletedReferencedMessage)
+    pg.duplicate(pg.messages(asked.channel_id)[-1])
+    assert (await bot.event("message", 4)).id == answer.id
 
 
 async def test_history_pages_in_every_direction(pg: Playground, bot: Bot) -> None:
     posted = [pg.post(pg.channel("help"), pg.person("Ada"), str(number)) for number in range(10)]
-    channel = bot.get_channel(pg.channel("help"))
-    assert isinstance(channel, discord.TextChannel)
+    channel = bot.text_channel(pg.channel("help"))
     middle = discord.Object(posted[5].id)
     assert contents([one async for one in channel.history(limit=3)]) == ["9", "8", "7"]
     assert contents([one async for one in channel.history(limit=2, before=middle)]) == ["4", "3"]
     assert contents([one async for one in channel.history(limit=2, after=middle, oldest_first=True)]) == ["6", "7"]
     assert sorted(contents([one async for one in channel.history(limit=3, around=middle)])) == ["4", "5", "6"]
-
-
-async def test_a_reaction_tells_whose_message_it_stands_under(pg: Playground, bot: Bot) -> None:
-    channel, ada, ben = pg.channel("general"), pg.person("Ada"), pg.person("Ben")
-    target = bot.get_channel(channel)
-    assert isinstance(target, discord.TextChannel)
-    own = await target.send("mine")
-    pg.react(pg.messages(channel)[0], ben, "👍")
-    pg.react(pg.post(channel, ada, "hers"), ben, "👍")
-    pg.react(pg.messages(channel)[0], ben, "👍", add=False)
-    await bot.event("raw_reaction_remove")
-    added, removed = bot.all("raw_reaction_add"), bot.all("raw_reaction_remove")
-    assert [one.message_author_id for one in added] == [bot.user and bot.user.id, ada]
-    assert added[0].message_id == own.id
-    # Discord tells neither when a reaction is taken back.
-    assert [(one.message_author_id, one.member, one.user_id) for one in removed] == [(None, None, ben)]
 
 
 async def test_typing_reactions_edits_and_deletes_travel_both_ways(pg: Playground, bot: Bot) -> None:
@@ -96,7 +71,8 @@ async def test_typing_reactions_edits_and_deletes_travel_both_ways(pg: Playgroun
     pg.typing(channel, ada)
     assert (await bot.event("raw_typing")).user_id == ada
     pg.react(message, ada, "👍")
-    assert (await bot.event("raw_reaction_add")).emoji.name == "👍"
+    reaction = await bot.event("raw_reaction_add")
+    assert (reaction.emoji.name, reaction.message_author_id) == ("👍", ada)
     seen = await bot.event("message")
     await seen.add_reaction("🎉")
     assert [one.emoji for one in pg.messages(channel)[0].reactions] == ["👍", "🎉"]
@@ -104,7 +80,9 @@ async def test_typing_reactions_edits_and_deletes_travel_both_ways(pg: Playgroun
     assert bot.user in [user async for user in discord.utils.get(seen.reactions, emoji="🎉").users()]
     await seen.remove_reaction("🎉", bot.user)
     pg.react(message, ada, "👍", add=False)
-    await bot.event("raw_reaction_remove", 2)
+    removed = await bot.event("raw_reaction_remove", 2)
+    # Discord tells neither whose message it was nor the member when a reaction is taken back.
+    assert (removed.message_author_id, removed.member, removed.user_id) == (None, None, ada)
     assert pg.messages(channel)[0].reactions == ()
     pg.edit(message, "two")
     assert (await bot.event("raw_message_edit")).message.content == "two"
@@ -164,17 +142,12 @@ async def test_a_switched_off_intent_ends_the_client(monkeypatch: pytest.MonkeyP
             await client.start(pg.token)
 
 
-async def test_without_the_intent_only_what_concerns_the_bot_is_readable(
-    pg: Playground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    point_discord_at(pg, monkeypatch)
-    async with Bot(discord.Intents(guilds=True, guild_messages=True)) as client:
-        task = asyncio.create_task(client.start(pg.token))
-        await client.ready.wait()
+async def test_without_the_intent_only_what_concerns_the_bot_is_readable(pg: Playground) -> None:
+    async with connected(pg, discord.Intents(guilds=True, guild_messages=True)) as client:
         channel, ada = pg.channel("general"), pg.person("Ada")
         pg.post(channel, ada, "secret", embeds=[{"title": "secret"}])
         pg.post(channel, ada, f"<@{pg.bot_id}> open")
-        own = await client.get_channel(channel).send("own")  # type: ignore[union-attr]
+        own = await client.text_channel(channel).send("own")
         pg.post(channel, ada, "answer", reply_to=own.id)
         pg.post(channel, ada, "quiet answer", reply_to=own.id, ping=False)
         await client.event("message", 5)
@@ -185,52 +158,39 @@ async def test_without_the_intent_only_what_concerns_the_bot_is_readable(
         pg.post(channel, ada, f"<@{pg.bot_id}> last")
         await client.event("message", 6)
         assert client.all("raw_typing") == []
-        await client.close()
-        await task
 
 
-@pytest.mark.parametrize("trouble", ["cut", "reconnect", "invalidate", "disconnect"])
-async def test_resumes_and_misses_nothing(pg: Playground, bot: Bot, trouble: str) -> None:
+async def test_resumes_and_misses_nothing(pg: Playground, bot: Bot) -> None:
     channel, ada = pg.channel("general"), pg.person("Ada")
-    pg.post(channel, ada, "before")
-    await bot.event("message")
+    troubles: tuple[Callable[[], None], ...] = (
+        pg.cut,
+        pg.reconnect,
+        pg.disconnect,
+        partial(pg.invalidate, resumable=True),
+    )
     [session] = pg.sessions
-    before = session.connection
-    {"cut": pg.cut, "reconnect": pg.reconnect, "disconnect": pg.disconnect}.get(
-        trouble, lambda: pg.invalidate(resumable=True)
-    )()
-    pg.post(channel, ada, "meanwhile")
-    await bot.event("resumed")
-    assert pg.sessions == [session]
-    assert session.connection not in (None, before)
-    pg.post(channel, ada, "after")
-    await bot.event("message", 3)
-    assert contents(bot.all("message")) == ["before", "meanwhile", "after"]
-
-
-async def test_an_invalid_session_is_identified_anew(pg: Playground, bot: Bot) -> None:
-    [old] = pg.sessions
+    for number, trouble in enumerate(troubles, start=1):
+        before = session.connection
+        trouble()
+        pg.post(channel, ada, f"meanwhile {number}")
+        await bot.event("resumed", number)
+        assert pg.sessions == [session]
+        assert session.connection not in (None, before)
+        pg.post(channel, ada, f"after {number}")
+        await bot.event("message", 2 * number)
+    said = [f"{when} {number}" for number in range(1, 5) for when in ("meanwhile", "after")]
+    assert contents(bot.all("message")) == said
     pg.invalidate(resumable=False)
-    await pg.wait_for(lambda: pg.sessions and pg.sessions[0].id != old.id)
+    await pg.wait_for(lambda: pg.sessions and pg.sessions[0].id != session.id)
     await bot.event("ready", 2)
-    pg.post(pg.channel("general"), pg.person("Ada"), "again")
-    assert (await bot.event("message")).content == "again"
-
-
-async def test_a_replayed_message_arrives_twice(pg: Playground, bot: Bot) -> None:
-    pg.duplicate(pg.post(pg.channel("general"), pg.person("Ada"), "echo"))
-    first, second = await bot.event("message"), await bot.event("message", 2)
-    assert first.id == second.id
+    pg.post(channel, ada, "again")
+    assert (await bot.event("message", 9)).content == "again"
 
 
 async def test_two_instances_of_one_bot_both_hear(pg: Playground, bot: Bot) -> None:
-    async with Bot(INTENTS) as other:
-        task = asyncio.create_task(other.start(pg.token))
-        await other.ready.wait()
+    async with connected(pg) as other:
         pg.post(pg.channel("general"), pg.person("Ada"), "hello")
         assert (await bot.event("message")).id == (await other.event("message")).id
-        await other.close()
-        await task
 
 
 async def test_an_auto_sharded_client_gets_the_guild_on_one_shard(
@@ -261,38 +221,27 @@ async def test_an_auto_sharded_client_gets_the_guild_on_one_shard(
 
 async def test_a_500_after_the_effect_is_retried_and_posted_once(pg: Playground, bot: Bot) -> None:
     fault = pg.faults.add("POST", "/messages$", status=500, after_effect=True)
-    channel = bot.get_channel(pg.channel("general"))
-    assert isinstance(channel, discord.TextChannel)
+    channel = bot.text_channel(pg.channel("general"))
     message = await channel.send("only once", nonce="question-1")
     assert fault.hits == 1
     assert [one.id for one in pg.messages(channel.id)] == [message.id]
     assert [sent.status for sent in pg.requests if sent.path.endswith("/messages")] == [500, 200]
 
 
-async def test_a_429_is_waited_out(pg: Playground, bot: Bot) -> None:
-    pg.faults.add("POST", "/messages$", status=429, retry_after=0.01)
-    await bot.get_channel(pg.channel("general")).send("in the end")  # type: ignore[union-attr]
-    assert contents(pg.messages(pg.channel("general"))) == ["in the end"]
-
-
-async def test_rate_limits_delay_but_do_not_lose(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Playground(limits=Limits().scaled(0.02)) as pg, Bot() as client:
-        point_discord_at(pg, monkeypatch)
-        task = asyncio.create_task(client.start(pg.token))
-        await client.ready.wait()
-        channel = client.get_channel(pg.channel("general"))
-        assert isinstance(channel, discord.TextChannel)
+async def test_rate_limits_delay_but_do_not_lose() -> None:
+    async with Playground(limits=Limits().scaled(0.02)) as pg, connected(pg) as client:
+        channel = client.text_channel(pg.channel("general"))
         await asyncio.gather(*(channel.send(str(number)) for number in range(8)))
         assert sorted(contents(pg.messages(channel.id))) == [str(number) for number in range(8)]
-        await client.close()
-        await task
+        pg.faults.add("POST", "/messages$", status=429, retry_after=0.01)
+        await channel.send("in the end")
+        assert contents(pg.messages(channel.id))[-1] == "in the end"
 
 
 async def test_an_answer_can_be_held_back_and_a_line_cut(pg: Playground, bot: Bot) -> None:
     go = asyncio.Event()
     pg.faults.add("POST", "/messages$", delay_event=go, after_effect=True)
-    channel = bot.get_channel(pg.channel("general"))
-    assert isinstance(channel, discord.TextChannel)
+    channel = bot.text_channel(pg.channel("general"))
     sending = asyncio.create_task(channel.send("held"))
     await pg.wait_for(lambda: pg.messages(channel.id))
     assert not sending.done()
@@ -307,8 +256,7 @@ async def test_an_answer_can_be_held_back_and_a_line_cut(pg: Playground, bot: Bo
 async def test_denied_permissions_reach_the_client_and_bind_it(pg: Playground, bot: Bot) -> None:
     pg.deny(pg.channel("general"), "send_messages")
     await bot.event("guild_channel_update")
-    channel = bot.get_channel(pg.channel("general"))
-    assert isinstance(channel, discord.TextChannel)
+    channel = bot.text_channel(pg.channel("general"))
     assert not channel.permissions_for(channel.guild.me).send_messages
     with pytest.raises(discord.Forbidden) as refused:
         await channel.send("hello")
@@ -321,27 +269,24 @@ async def test_denied_permissions_reach_the_client_and_bind_it(pg: Playground, b
 
 
 async def test_being_removed_from_the_guild_and_let_in_again(pg: Playground, bot: Bot) -> None:
-    channel = bot.get_channel(pg.channel("general"))
-    assert isinstance(channel, discord.TextChannel)
-    pg.remove_bot()
-    assert (await bot.event("guild_remove")).id == pg.guild_id
-    assert not bot.guilds
-    with pytest.raises(discord.Forbidden, match="Missing Access"):
-        await channel.send("still here?")
-    pg.post(pg.channel("general"), pg.person("Ada"), "in private")
-    pg.invite_bot()
-    guild = await bot.event("guild_join")
-    assert [one.name for one in guild.text_channels] == ["general", "help", "random"]
-    pg.post(pg.channel("general"), pg.person("Ada"), "hello again")
-    assert (await bot.event("message")).content == "hello again"
-
-
-async def test_nobody_uses_a_command_of_a_bot_that_is_not_there(pg: Playground, bot: Bot) -> None:
     @bot.tree.command(description="Hello")
     async def hello(interaction: discord.Interaction) -> None:
         await interaction.response.send_message("hello")
 
     await bot.tree.sync()
+    channel = bot.text_channel(pg.channel("general"))
     pg.remove_bot()
+    assert (await bot.event("guild_remove")).id == pg.guild_id
+    assert not bot.guilds
+    with pytest.raises(discord.Forbidden, match="Missing Access"):
+        await channel.send("still here?")
+    with pytest.raises(discord.Forbidden):
+        await channel.guild.fetch_member(pg.person("Ben"))
     with pytest.raises(ApiError, match="Missing Access"):
-        pg.command(pg.channel("general"), pg.person("Ada"), "hello")
+        pg.command(channel.id, pg.person("Ada"), "hello")
+    pg.post(channel.id, pg.person("Ada"), "in private")
+    pg.invite_bot()
+    guild = await bot.event("guild_join")
+    assert [one.name for one in guild.text_channels] == ["general", "help", "random"]
+    pg.post(channel.id, pg.person("Ada"), "hello again")
+    assert (await bot.event("message")).content == "hello again"

@@ -10,49 +10,44 @@ from playground.limits import Limits
 from playground.server import Playground
 from tests.playground.support import Wire
 
+BAD_FRAMES = [
+    ('{"op": 77}', 4001),
+    ('{"op": "hello"}', 4001),
+    ("no json", 4002),
+    ("[]", 4002),
+    ('{"op": 2, "d": "%s"}' % ("x" * 5000), 4002),
+    ('{"op": 2, "d": 3}', 4002),
+    ('{"op": 3, "d": {}}', 4003),
+    ('{"op": 2, "d": {"token": "wrong", "intents": 1}}', 4004),
+    ('{"op": 6, "d": {"token": "wrong", "session_id": "x", "seq": 1}}', 4004),
+    ('{"op": 6, "d": {"token": "playground", "session_id": "x", "seq": "one"}}', 4007),
+    ('{"op": 2, "d": {"token": "playground", "intents": 1, "shard": [2, 2]}}', 4010),
+    ('{"op": 2, "d": {"token": "playground", "intents": 1, "shard": "a"}}', 4010),
+    ('{"op": 2, "d": {"token": "playground", "intents": -1}}', 4013),
+    ('{"op": 2, "d": {"token": "playground"}}', 4013),
+    ('{"op": 2, "d": {"token": "playground", "intents": 2}}', 4014),
+]
+
 
 @pytest.fixture
 def wire(pg: Playground, http: aiohttp.ClientSession) -> Wire:
     return Wire(pg, http)
 
 
-async def test_a_heartbeat_is_acknowledged(wire: Wire) -> None:
-    async with wire:
-        await wire.send(1)
-        assert (await wire.receive())["op"] == 11
-
-
-@pytest.mark.parametrize(
-    ("frame", "code"),
-    [
-        ('{"op": 77}', 4001),
-        ('{"op": "hello"}', 4001),
-        ("no json", 4002),
-        ("[]", 4002),
-        ('{"op": 2, "d": "%s"}' % ("x" * 5000), 4002),
-        ('{"op": 2, "d": 3}', 4002),
-        ('{"op": 3, "d": {}}', 4003),
-        ('{"op": 2, "d": {"token": "wrong", "intents": 1}}', 4004),
-        ('{"op": 6, "d": {"token": "wrong", "session_id": "x", "seq": 1}}', 4004),
-        ('{"op": 6, "d": {"token": "playground", "session_id": "x", "seq": "one"}}', 4007),
-        ('{"op": 2, "d": {"token": "playground", "intents": 1, "shard": [2, 2]}}', 4010),
-        ('{"op": 2, "d": {"token": "playground", "intents": 1, "shard": "a"}}', 4010),
-        ('{"op": 2, "d": {"token": "playground", "intents": -1}}', 4013),
-        ('{"op": 2, "d": {"token": "playground"}}', 4013),
-        ('{"op": 2, "d": {"token": "playground", "intents": 2}}', 4014),
-    ],
-)
-async def test_bad_frames_close_with_discords_codes(wire: Wire, frame: str, code: int) -> None:
-    async with wire:
-        await wire.send_text(frame)
-        assert await wire.close_code() == code
-
-
-async def test_identifying_twice_closes_4005(wire: Wire) -> None:
-    async with wire:
-        await wire.identify()
-        await wire.send(2, {"token": "playground", "intents": 1})
-        assert await wire.close_code() == 4005
+async def test_bad_frames_close_with_discords_codes(pg: Playground, http: aiohttp.ClientSession) -> None:
+    for frame, code in BAD_FRAMES:
+        async with Wire(pg, http) as wire:
+            await wire.send_text(frame)
+            assert await wire.close_code() == code, frame
+    async with Wire(pg, http) as first, Wire(pg, http) as second:
+        session_id = (await first.identify())["session_id"]
+        await second.send(6, {"token": "playground", "session_id": session_id, "seq": 999})
+        assert await second.close_code() == 4007
+        await first.send(2, {"token": "playground", "intents": 1})
+        assert await first.close_code() == 4005
+    async with Playground(message_content=False) as blind, Wire(blind, http) as wire:
+        await wire.send(2, {"token": "playground", "intents": 1 << 15})
+        assert await wire.close_code() == 4014
 
 
 async def test_the_121st_send_in_a_minute_closes_4008(http: aiohttp.ClientSession) -> None:
@@ -69,12 +64,6 @@ async def test_the_121st_send_in_a_minute_closes_4008(http: aiohttp.ClientSessio
         for _ in range(120):
             await wire.send(1)
         assert await wire.close_code() == 4008
-
-
-async def test_message_content_needs_the_applications_switch(http: aiohttp.ClientSession) -> None:
-    async with Playground(message_content=False) as pg, Wire(pg, http) as wire:
-        await wire.send(2, {"token": "playground", "intents": 1 << 15})
-        assert await wire.close_code() == 4014
 
 
 async def test_resume_replays_each_missed_event_once(pg: Playground, http: aiohttp.ClientSession) -> None:
@@ -98,13 +87,6 @@ async def test_resume_replays_each_missed_event_once(pg: Playground, http: aioht
     assert [frame["d"].get("content") for frame in frames] == ["missed 1", "missed 2", None]
 
 
-async def test_a_sequence_ahead_of_the_session_closes_4007(pg: Playground, http: aiohttp.ClientSession) -> None:
-    async with Wire(pg, http) as first, Wire(pg, http) as second:
-        session_id = (await first.identify())["session_id"]
-        await second.send(6, {"token": "playground", "session_id": session_id, "seq": 999})
-        assert await second.close_code() == 4007
-
-
 async def test_an_unknown_session_is_invalid_and_may_identify_on_the_same_line(wire: Wire) -> None:
     async with wire:
         await wire.send(6, {"token": "playground", "session_id": "unknown", "seq": 3})
@@ -126,26 +108,15 @@ async def test_a_session_survives_a_restart_of_the_server(pg: Playground, http: 
         assert [(await wire.receive())["t"] for _ in range(2)] == ["MESSAGE_CREATE", "RESUMED"]
 
 
-@pytest.mark.parametrize(("code", "kept"), [(1000, False), (1001, False), (4000, True)])
-async def test_a_client_that_closes_with_1000_gives_its_session_up(
-    pg: Playground, wire: Wire, code: int, kept: bool
-) -> None:
-    async with wire:
-        await wire.identify()
-        await wire.close(code)
-    await pg.wait_for(lambda: not pg.connected)
-    assert len(pg.sessions) == kept
-
-
-async def test_abandoned_sessions_are_forgotten_but_for_the_last_eight(
+async def test_a_client_that_closes_with_1000_gives_its_session_up_and_eight_others_are_kept(
     pg: Playground, http: aiohttp.ClientSession
 ) -> None:
-    for _ in range(12):
+    for code, kept in ((1000, 0), (1001, 0), *((4000, min(number, 8)) for number in range(1, 13))):
         async with Wire(pg, http) as wire:
             await wire.identify()
-            await wire.close(4000)
+            await wire.close(code)
         await pg.wait_for(lambda: not pg.connected)
-    assert len(pg.sessions) == 8
+        assert len(pg.sessions) == kept
 
 
 async def test_a_replay_that_reaches_too_far_back_is_refused(pg: Playground, http: aiohttp.ClientSession) -> None:

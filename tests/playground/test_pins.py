@@ -55,22 +55,17 @@ async def test_who_may_not_pin_is_refused(api: Api, pg: Playground, message: Mes
     assert pinned(pg) == []
 
 
-async def test_nobody_but_the_owner_and_the_invited_bot_may_pin_unless_allowed(pg: Playground) -> None:
-    channel = pg.world.channel(pg.channel("general"))
-    everybody = (pg.bot_id, pg.person("Ada"), pg.person("Ben"))
-    allowed = [one for one in everybody if pg.world.may(channel, one, "pin_messages")]
-    assert allowed == [pg.bot_id, pg.world.owner_id]
-
-
-@pytest.mark.parametrize("message_id", ["1", "abc"])
-async def test_what_is_no_message_is_not_pinned(api: Api, message: Message, message_id: str) -> None:
-    expected = {"1": (404, 10008), "abc": (400, 50035)}[message_id]
-    assert await api.code("PUT", f"{NEW.format(message.channel_id)}/{message_id}") == expected
-
-
-async def test_what_discord_itself_said_is_not_pinned(api: Api, pg: Playground, message: Message) -> None:
+async def test_what_is_no_message_of_a_person_is_not_pinned_nor_any_odd_page_listed(
+    api: Api, pg: Playground, message: Message
+) -> None:
+    pins = NEW.format(message.channel_id)
     joined = pg.post(message.channel_id, pg.person("Ben"), type=7)
-    assert await api.code("PUT", f"{NEW.format(message.channel_id)}/{joined.id}") == (403, 50021)
+    for message_id, refusal in (("1", (404, 10008)), ("abc", (400, 50035)), (joined.id, (403, 50021))):
+        assert await api.code("PUT", f"{pins}/{message_id}") == refusal
+    for query in ("limit=0", "limit=51", "limit=x"):
+        assert await api.code("GET", f"{pins}?{query}") == (400, 50035)
+    channel = pg.world.channel(message.channel_id)
+    assert not pg.world.may(channel, pg.person("Ben"), "pin_messages")
 
 
 async def test_a_channel_has_room_for_so_many(api: Api, pg: Playground, message: Message) -> None:
@@ -81,11 +76,6 @@ async def test_a_channel_has_room_for_so_many(api: Api, pg: Playground, message:
     assert await api.code("PUT", f"{NEW.format(message.channel_id)}/{message.id}") == (400, 30003)
     again = f"{NEW.format(message.channel_id)}/{one.id}"
     assert await api.call("PUT", again) == (204, None)
-
-
-@pytest.mark.parametrize("query", ["limit=0", "limit=51", "limit=x"])
-async def test_a_page_of_pins_has_its_limits(api: Api, message: Message, query: str) -> None:
-    assert await api.code("GET", f"{NEW.format(message.channel_id)}?{query}") == (400, 50035)
 
 
 async def test_without_the_history_no_pins_are_listed(api: Api, pg: Playground, message: Message) -> None:

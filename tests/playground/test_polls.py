@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import reduce
 from typing import Any
 
 import aiohttp
 import discord
-import pytest
 
 from playground.server import Playground
 from tests.playground.support import INTENTS, Api, Bot, Wire
@@ -32,48 +32,27 @@ async def test_a_poll_comes_back_with_its_defaults_and_its_end(api: Api, pg: Pla
     assert lasts == timedelta(hours=24)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "path"),
-    [
-        ({"question": None}, ["question", "text"]),
-        ({"question": {"text": ""}}, ["question", "text"]),
-        ({"question": {"text": "q" * 301}}, ["question", "text"]),
-        ({"answers": None}, ["answers"]),
-        ({"answers": []}, ["answers"]),
-        ({"answers": [media("a")] * 11}, ["answers"]),
-        ({"answers": [media("a"), media("b" * 56)]}, ["answers", "1", "poll_media", "text"]),
-        ({"answers": ["a"]}, ["answers", "0", "poll_media", "text"]),
-        ({"duration": 0}, ["duration"]),
-        ({"duration": 769}, ["duration"]),
-        ({"duration": 1.5}, ["duration"]),
-        ({"duration": "soon"}, ["duration"]),
-        ({"layout_type": 2}, ["layout_type"]),
-    ],
-)
-async def test_polls_are_checked(api: Api, pg: Playground, wrong: dict[str, Any], path: list[str]) -> None:
-    status, refused = await api.send(pg.channel("general"), poll=POLL | wrong)
-    assert (status, refused["code"]) == (400, 50035)
-    found = refused["errors"]["poll"]
-    for key in path:
-        found = found[key]
-    assert found["_errors"]
-    assert pg.messages(pg.channel("general")) == []
-
-
-async def test_what_is_no_poll_is_refused(api: Api, pg: Playground) -> None:
+async def test_polls_are_checked(api: Api, pg: Playground) -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        *(({"question": question}, "question.text") for question in (None, {"text": ""}, {"text": "q" * 301})),
+        *(({"answers": answers}, "answers") for answers in (None, [], [media("a")] * 11)),
+        ({"answers": [media("a"), media("b" * 56)]}, "answers.1.poll_media.text"),
+        ({"answers": ["a"]}, "answers.0.poll_media.text"),
+        *(({"duration": hours}, "duration") for hours in (0, 769, 1.5, "soon")),
+        ({"layout_type": 2}, "layout_type"),
+    ]
+    for fields, path in wrong:
+        status, refused = await api.send(pg.channel("general"), poll=POLL | fields)
+        assert (status, refused["code"]) == (400, 50035)
+        assert reduce(lambda found, key: found[key], path.split("."), refused["errors"]["poll"])["_errors"]
     assert (await api.send(pg.channel("general"), poll="Which day?"))[0] == 400
-
-
-async def test_who_may_send_no_polls_is_refused(api: Api, pg: Playground) -> None:
-    pg.deny(pg.channel("general"), "send_polls")
-    status, refused = await api.send(pg.channel("general"), poll=POLL)
-    assert (status, refused["code"]) == (403, 50013)
-
-
-async def test_a_poll_stays_as_it_is(api: Api, pg: Playground) -> None:
+    assert pg.messages(pg.channel("general")) == []
     _, sent = await api.send(pg.channel("general"), poll=POLL)
     path = f"/channels/{sent['channel_id']}/messages/{sent['id']}"
     assert await api.code("PATCH", path, {"content": "other"}) == (400, 520003)
+    pg.deny(pg.channel("general"), "send_polls")
+    status, refused = await api.send(pg.channel("general"), poll=POLL)
+    assert (status, refused["code"]) == (403, 50013)
 
 
 async def test_without_the_content_intent_a_poll_of_others_is_left_out(

@@ -39,48 +39,36 @@ async def offers(bot: Bot) -> app_commands.Group:
     return group
 
 
-@pytest.mark.parametrize(
-    ("chosen", "answer", "shown"),
-    [
-        ({"on": {}}, "on", "offers on"),
-        ({"for": {"who": "Ben"}}, "for Ben False", "offers for"),
-        ({"for": {"who": "Ben", "loud": True}}, "for Ben True", "offers for"),
-        ({"quiet": {"from": {"hour": 22}}}, "quiet from 22", "offers quiet from"),
-    ],
-)
 @pytest.mark.usefixtures("offers")
-async def test_a_subcommand_is_used(pg: Playground, chosen: dict[str, Any], answer: str, shown: str) -> None:
-    if "who" in (given := next(iter(chosen.values()))):
-        chosen = {"for": given | {"who": str(pg.person(given["who"]))}}
-    made = pg.command(pg.channel("general"), pg.person("Ada"), "offers", chosen)
-    reply = await pg.reply_to(made)
-    assert reply.content == answer
-    assert reply.interaction
-    assert (reply.interaction["type"], reply.interaction["name"]) == (2, shown)
+async def test_a_subcommand_is_used(pg: Playground) -> None:
+    ben = str(pg.person("Ben"))
+    cases: list[tuple[dict[str, Any], str, str]] = [
+        ({"on": {}}, "on", "offers on"),
+        ({"for": {"who": ben}}, "for Ben False", "offers for"),
+        ({"for": {"who": ben, "loud": True}}, "for Ben True", "offers for"),
+        ({"quiet": {"from": {"hour": 22}}}, "quiet from 22", "offers quiet from"),
+    ]
+    for chosen, answer, shown in cases:
+        reply = await pg.reply_to(pg.command(pg.channel("general"), pg.person("Ada"), "offers", chosen))
+        assert reply.content == answer
+        assert reply.interaction
+        assert (reply.interaction["type"], reply.interaction["name"]) == (2, shown)
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [
+@pytest.mark.usefixtures("offers")
+async def test_what_is_not_exactly_one_subcommand_with_its_options_is_refused(pg: Playground) -> None:
+    odd: list[dict[str, Any]] = [{}, {"from": {}}, {"from": {"hour": "22"}}, {"to": {}}]
+    wrong: list[dict[str, Any]] = [
         {},
         {"on": {}, "for": {}},
         {"off": {}},
-        {"on": True},
-        {"on": {"who": "1"}},
-        {"for": {}},
-        {"for": {"who": "1"}},
-        {"quiet": {}},
-        {"quiet": {"from": {}}},
-        {"quiet": {"from": {"hour": "22"}}},
-        {"quiet": {"to": {}}},
-    ],
-)
-@pytest.mark.usefixtures("offers")
-async def test_what_is_not_exactly_one_subcommand_with_its_options_is_refused(
-    pg: Playground, chosen: dict[str, Any]
-) -> None:
-    with pytest.raises(ApiError):
-        pg.command(pg.channel("general"), pg.person("Ada"), "offers", chosen)
+        *({"on": value} for value in (True, {"who": "1"})),
+        *({"for": value} for value in ({}, {"loud": True}, {"who": "1"})),
+        *({"quiet": value} for value in odd),
+    ]
+    for chosen in wrong:
+        with pytest.raises(ApiError):
+            pg.command(pg.channel("general"), pg.person("Ada"), "offers", chosen)
     assert pg.interactions.recent() == []
 
 
@@ -95,51 +83,44 @@ def wrong(*inside: Any) -> dict[str, Any]:
     return form.error().errors or {}
 
 
-@pytest.mark.parametrize(
-    "inside",
-    [
-        [part(1), part(3, "y")],
-        [part(3), part(1, "y")],
-        [part(2), part(3, "y")],
-        [part(2, "x", part(2))],
-        [part(2, "x", part(3))],
-        [part(1, "x", part(1))],
-        [part(1, "x", part(2))],
-        [part(2, "x", part(1, "x", part(1)))],
-        [part(3, "x", part(3))],
-        [part(1, "x", "y")],
-        [part(1, "Upper")],
-        [part(2, "x", part(1, "two words"))],
-        [part(1, "x", part(3, description=""))],
-        [part(1), part(1)],
-        [part(1), part(1, "y"), part(2)],
-        [part(1, "x", part(3), part(4))],
-        [part(3), part(3, "y", required=True)],
-        [part(1, "x", part(3), part(3, "y", required=True))],
-        [part(1, str(number)) for number in range(26)],
-        [part(1, "x", *(part(3, str(number)) for number in range(26)))],
-        [part(3, choices=[{"name": str(number), "value": str(number)} for number in range(26)])],
-        [part(5, choices=[{"name": "yes", "value": True}])],
-    ],
-)
-def test_options_that_discord_would_refuse_are_refused(inside: list[Any]) -> None:
-    assert wrong(*inside)["0"]["options"]
+def choices(count: int) -> list[dict[str, Any]]:
+    return [{"name": str(number), "value": str(number)} for number in range(count)]
 
 
-@pytest.mark.parametrize(
-    "inside",
-    [
-        [],
-        [part(1), part(1, "y")],
-        [part(1), part(2, "y", part(1))],
-        [part(2, "x", part(1, "x", part(3, required=True), part(4, "y")))],
-        [part(1, "on", part(3)), part(1, "off", part(3))],
-        [part(1, str(number)) for number in range(25)],
-        [part(3, choices=[{"name": str(number), "value": str(number)} for number in range(25)])],
-    ],
-)
-def test_options_that_discord_takes_are_taken(inside: list[Any]) -> None:
-    assert wrong(*inside) == {}
+REFUSED: list[list[Any]] = [
+    [part(1), part(3, "y")],
+    [part(3), part(1, "y")],
+    [part(2), part(3, "y")],
+    *([part(2, "x", inside)] for inside in (part(2), part(3), part(1, "x", part(1)), part(1, "two words"))),
+    *([part(1, "x", inside)] for inside in (part(1), part(2), "y", part(3, description=""))),
+    [part(3, "x", part(3))],
+    [part(1, "Upper")],
+    [part(1), part(1)],
+    [part(1), part(1, "y"), part(2)],
+    [part(1, "x", part(3), part(4))],
+    [part(3), part(3, "y", required=True)],
+    [part(1, "x", part(3), part(3, "y", required=True))],
+    [part(1, str(number)) for number in range(26)],
+    [part(1, "x", *(part(3, str(number)) for number in range(26)))],
+    [part(3, choices=choices(26))],
+    [part(5, choices=[{"name": "yes", "value": True}])],
+]
+TAKEN: list[list[Any]] = [
+    [],
+    [part(1), part(1, "y")],
+    [part(1), part(2, "y", part(1))],
+    [part(2, "x", part(1, "x", part(3, required=True), part(4, "y")))],
+    [part(1, "on", part(3)), part(1, "off", part(3))],
+    [part(1, str(number)) for number in range(25)],
+    [part(3, choices=choices(25))],
+]
+
+
+def test_options_that_discord_would_refuse_are_refused_and_others_taken() -> None:
+    for inside in REFUSED:
+        assert wrong(*inside)["0"]["options"], inside
+    for inside in TAKEN:
+        assert wrong(*inside) == {}, inside
 
 
 async def test_a_mix_is_refused_in_discords_words(api: Api, pg: Playground) -> None:
@@ -192,23 +173,14 @@ async def test_the_owner_may_use_every_command_others_those_they_have_the_permis
 async def test_the_permissions_are_those_in_the_channel(pg: Playground) -> None:
     pg.allow(pg.channel("general"), "manage_channels", member=pg.person("Ben"))
     use(pg, "Ben", "manage")
-    with pytest.raises(ApiError, match="Missing Permissions"):
-        use(pg, "Ben", "manage", channel="help")
-    with pytest.raises(ApiError, match="Missing Permissions"):
-        use(pg, "Chloe", "manage")
+    for name, channel in (("Ben", "help"), ("Chloe", "general")):
+        with pytest.raises(ApiError, match="Missing Permissions"):
+            use(pg, name, "manage", channel=channel)
+    pg.allow(pg.channel("general"), "manage_channels", member=pg.guild_id)  # the id of the role @everyone
+    use(pg, "Chloe", "manage")
     pg.deny(pg.channel("general"), "use_application_commands", member=pg.person("Ben"))
     with pytest.raises(ApiError, match="Missing Permissions"):
         use(pg, "Ben", "manage")
-
-
-@pytest.mark.usefixtures("restricted")
-async def test_an_everyone_overwrite_counts_too(pg: Playground) -> None:
-    pg.allow(pg.channel("general"), "manage_channels", member=pg.guild_id)  # the id of the role @everyone
-    use(pg, "Chloe", "manage")
-
-
-@pytest.mark.usefixtures("restricted")
-async def test_in_direct_messages_there_is_nothing_to_lack(pg: Playground) -> None:
     made = pg.command(pg.dm(pg.person("Ben")), pg.person("Ben"), "manage")
     assert (await pg.reply_to(made)).content == "managed"
 
@@ -225,11 +197,12 @@ async def test_the_needed_permissions_come_back_as_discord_writes_them(pg: Playg
     }
 
 
-@pytest.mark.parametrize("needed", ["x", -1, [], "", 1.5])
-async def test_malformed_permissions_are_refused(api: Api, pg: Playground, needed: Any) -> None:
-    command = {"name": "x", "description": "x", "default_member_permissions": needed}
-    status, body = await api.call("PUT", f"/applications/{pg.bot_id}/commands", [command])
-    assert (status, list(body["errors"]["0"])) == (400, ["default_member_permissions"])
+async def test_malformed_permissions_are_refused(api: Api, pg: Playground) -> None:
+    malformed: list[Any] = ["x", -1, [], "", 1.5]
+    for needed in malformed:
+        command = {"name": "x", "description": "x", "default_member_permissions": needed}
+        status, body = await api.call("PUT", f"/applications/{pg.bot_id}/commands", [command])
+        assert (status, list(body["errors"]["0"])) == (400, ["default_member_permissions"])
 
 
 async def test_members_and_channels_among_the_options_bring_their_permissions(pg: Playground, bot: Bot) -> None:
