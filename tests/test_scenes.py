@@ -249,34 +249,31 @@ def test_a_fault_is_told_once_it_is_none() -> None:
         assert len(list(complaints(scene, [(scene.lines[-1], decision)]))) == count
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "at most many answered",
-        "Anna: hi  => silence",
-        "Anna says hi",
-        "Zoe: hi",
-        "Anna: hi @Zoe",
-        "Anna ^Ben: hi",
-        "Anna ^Ben, Cleo: hi",
-        "Anna > Parley: hi",
-        "Anna:hi",
-        "Parley: hi",
-        "Parley > Anna: hi  => silent no_trigger",
-        "Anna: hi => silent no_trigger",
-        "Anna: hi  => answers perhaps",
-        "Anna: hi  => maybe followup",
-        "[20]",
-        "at noon",
-        "#no title",
-        " Anna: hi",
-    ],
-)
-def test_a_line_that_cannot_be_read_is_an_error_with_its_number(line: str) -> None:
-    with pytest.raises(SceneError, match=r"^line 2: "):
-        parse(f"# a title\n{line}")
-
-
-def test_nothing_may_be_said_before_the_first_title() -> None:
+def test_a_line_that_cannot_be_read_is_an_error_with_its_number() -> None:
+    for line in UNREADABLE.strip("\n").splitlines():
+        with pytest.raises(SceneError, match=r"^line 2: "):
+            parse(f"# a title\n{line}")
     with pytest.raises(SceneError, match=r"^line 1: "):
         parse("Anna: hi")
+
+
+UNREADABLE = """
+at most many answered
+Anna: hi  => silence
+Anna says hi
+Zoe: hi
+Anna: hi @Zoe
+Anna ^Ben: hi
+Anna ^Ben, Cleo: hi
+Anna > Parley: hi
+Anna:hi
+Parley: hi
+Parley > Anna: hi  => silent no_trigger
+Anna: hi => silent no_trigger
+Anna: hi  => answers perhaps
+Anna: hi  => maybe followup
+[20]
+at noon
+#no title
+ Anna: hi
+"""

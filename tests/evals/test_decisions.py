@@ -14,7 +14,7 @@ from evals.decisions import predict
 from evals.examples import Example, read_examples
 from followup.model import Eagerness
 from tests.evals.examples import example, past, write
-from tests.support.command import Ended, run_main
+from tests.support.command import run_main
 
 ROOT = Path(__file__).parents[2]
 TO_OTHERS: dict[str, Any] = {
@@ -36,10 +36,6 @@ EXAMPLES = [
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return write(tmp_path / "examples.jsonl", *EXAMPLES)
-
-
-def run(*arguments: object) -> Ended:
-    return run_main("evals.decisions", *arguments)
 
 
 def run_as_process(*arguments: object) -> subprocess.CompletedProcess[bytes]:
@@ -66,33 +62,24 @@ def test_there_is_one_prediction_for_each_example_and_nothing_else(path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "told"),
     [
         (orjson.dumps(example(1)) + b"\n{\n", b"line 2, field the whole line"),
         (orjson.dumps(example(1)) + b"\n" + orjson.dumps(example(2) | {"t": "x"}), b"line 2, field t"),
         (b"\xff", b"cannot be read"),
+        (None, b"other.jsonl cannot be read"),
     ],
 )
-def test_a_fault_ends_it_with_exit_code_2_and_one_sentence(tmp_path: Path, content: bytes, said: bytes) -> None:
-    path = tmp_path / "examples.jsonl"
-    path.write_bytes(content)
-    ended = run(path)
+def test_a_fault_ends_it_with_exit_code_2_and_one_sentence(tmp_path: Path, content: bytes | None, told: bytes) -> None:
+    path = tmp_path / "other.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    ended = run_main("evals.decisions", path)
     assert ended.returncode == 2
-    assert said in ended.stderr
+    assert told in ended.stderr
     assert ended.stderr.count(b"\n") == 1
     assert all(orjson.loads(line)["id"] for line in ended.stdout.splitlines())
-
-
-def test_a_missing_file_and_an_unknown_eagerness_end_it_with_exit_code_2(path: Path) -> None:
-    missing = run(path.with_name("other.jsonl"))
-    assert (missing.returncode, missing.stdout) == (2, b"")
-    assert b"other.jsonl cannot be read" in missing.stderr
-    assert run(path, "--eagerness", "loud").returncode == 2
-
-
-def test_what_mentions_the_bot_is_answered_with_score_1(path: Path) -> None:
-    for eagerness in Eagerness:
-        assert predictions(path, eagerness)[1] == {"id": f"{1:016x}", "respond": True, "score": 1.0}
+    assert run_main("evals.decisions", path, "--eagerness", "loud").returncode == 2
 
 
 def test_eagerness_changes_what_is_answered_but_no_score(tmp_path: Path) -> None:
@@ -137,3 +124,4 @@ def test_the_score_is_the_models_where_a_rule_decides(path: Path) -> None:
 def test_each_example_is_predicted_by_itself(path: Path) -> None:
     alone = [orjson.loads(next(predict([Example.model_validate(line)], Eagerness.BALANCED))) for line in EXAMPLES]
     assert alone == list(predictions(path).values())
+    assert alone[0] == {"id": f"{1:016x}", "respond": True, "score": 1.0}  # it mentions the bot

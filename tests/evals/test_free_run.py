@@ -35,11 +35,6 @@ def test_what_calls_the_bot_and_what_is_open_to_taste_is_not_counted() -> None:
     assert (counts.butts_in, counts.is_deaf) == (0.5, 0.5)
 
 
-def test_rooms_add_up_and_nothing_is_no_share() -> None:
-    assert Counts(1, 2, 3, 4) + Counts(10, 20, 30, 40) == Counts(11, 22, 33, 44)
-    assert (Counts().butts_in, Counts().is_deaf) == (0, 0)
-
-
 def test_each_threshold_is_played_for_itself() -> None:
     found = swept([ROOM], a_model(a_stump("asks", 0.5, -0.25, 0.25)))
     assert list(found) == list(STEPS)
@@ -69,21 +64,11 @@ def test_a_point_lies_where_what_it_promises_is_crossed() -> None:
     assert points["balanced"] < points["quiet"] < points["certain"]
 
 
-def test_several_files_count_by_their_messages() -> None:
-    deaf = {step: 0.5 * step for step in STEPS}
-    steep, flat = ({step: share * (1 - step) for step in STEPS} for share in (0.6, 0.2))
-    both = points_of([swept_as(steep, deaf), swept_as(flat, deaf)])
-    assert both == pytest.approx(points_of([swept_as({step: 0.4 * (1 - step) for step in STEPS}, deaf)]), abs=0.01)
-
-
-@pytest.mark.parametrize(("share", "point"), [(0.0, STEPS[0]), (0.5, STEPS[-1])])
-def test_what_is_never_crossed_gives_the_outermost_threshold(share: float, point: float) -> None:
-    points = points_of([swept_as(dict.fromkeys(STEPS, share), dict.fromkeys(STEPS, 1.0))])
-    assert points["quiet"] == points["balanced"] == points["certain"] == point
-
-
-def test_the_eager_point_is_never_above_the_balanced_one() -> None:
-    """A model that hardly ever is deaf could be held back for the sake of its promise."""
+def test_what_is_never_crossed_gives_the_outermost_threshold() -> None:
+    for share, point in ((0.0, STEPS[0]), (0.5, STEPS[-1])):
+        points = points_of([swept_as(dict.fromkeys(STEPS, share), dict.fromkeys(STEPS, 1.0))])
+        assert points["quiet"] == points["balanced"] == points["certain"] == point
+    # A model that hardly ever is deaf could be held back for the sake of its promise.
     points = points_of([swept_as({step: 0.2 * (1 - step) for step in STEPS}, {step: 0.1 * step for step in STEPS})])
     assert points["eager"] == points["balanced"]
 
@@ -106,7 +91,3 @@ def test_an_agent_that_tosses_a_coin_errs_both_ways(monkeypatch: pytest.MonkeyPa
     found = declining(rooms, a_model(thresholds=dict.fromkeys(Eagerness, 0.3)))
     assert 0.3 < found.counts.is_deaf < 0.7
     assert 0.3 < found.counts.butts_in < 0.7
-
-
-def test_nothing_answered_is_nothing_for_each_answer() -> None:
-    assert Declining(declined=3).declined_per_answer == 3

@@ -44,16 +44,14 @@ ROOM = Room.model_validate(
 LEFT_OUT = {Path("a.jsonl"): ([ROOM], a_model(a_stump("asks", 0.5, -2, 2)))}
 
 
-@pytest.mark.parametrize(
-    ("rule", "counts"),
-    [
-        ("always", Counts(right=1, butts=2)),
-        ("the one just answered", Counts(right=1, left_alone=1, butts=1)),
-        ("a question mark", Counts(deaf=1, butts=1, left_alone=1)),
-    ],
-)
-def test_simple_rules_are_counted_beside_it(rule: str, counts: Counts) -> None:
-    assert by_rule([ROOM], SIMPLE_RULES[rule]) == counts
+def test_simple_rules_are_counted_beside_it() -> None:
+    assert [by_rule([ROOM], SIMPLE_RULES[rule]) for rule in ("always", "the one just answered", "a question mark")] == [
+        Counts(right=1, butts=2),
+        Counts(right=1, left_alone=1, butts=1),
+        Counts(deaf=1, butts=1, left_alone=1),
+    ]
+    twice = {**LEFT_OUT, Path("b.jsonl"): LEFT_OUT[Path("a.jsonl")]}
+    assert free_runs(twice, Eagerness.BALANCED) == Counts(deaf=2, butts=2, left_alone=2)
 
 
 def test_people_are_told_apart_by_how_they_stand_with_the_bot() -> None:
@@ -77,17 +75,9 @@ def test_average_precision_and_calibration_error() -> None:
     # Ten of which each was thought as likely as not: eight were.
     assert calibration_error([(0.5, True)] * 8 + [(0.5, False)] * 2) == pytest.approx(0.3)
     assert calibration_error([(0.5, True), (0.05, True)]) == pytest.approx((0.5 + 0.95) / 2)
-
-
-@pytest.mark.parametrize("pairs", [[], [(0.9, True)], [(0.9, False), (0.1, False)]])
-def test_of_rooms_with_nothing_to_tell_apart_that_is_said(pairs: list[tuple[float, bool]]) -> None:
-    with pytest.raises(ExampleError, match="no open message"):
-        average_precision(pairs)
-
-
-def test_free_runs_of_several_files_are_counted_together() -> None:
-    twice = {**LEFT_OUT, Path("b.jsonl"): LEFT_OUT[Path("a.jsonl")]}
-    assert free_runs(twice, Eagerness.BALANCED) == Counts(deaf=2, butts=2, left_alone=2)
+    for pairs in ([], [(0.9, True)], [(0.9, False), (0.1, False)]):
+        with pytest.raises(ExampleError, match="no open message"):
+            average_precision(pairs)
 
 
 def test_what_is_over_or_under_its_bound_is_missed() -> None:

@@ -62,18 +62,16 @@ def log(tmp_path: Path) -> Path:
 # The figures
 
 
-@pytest.mark.parametrize("outcome", [Outcome.TOLD_OFF, Outcome.DELETED, Outcome.DISLIKED])
-def test_it_butted_in_where_an_unasked_answer_was_not_welcome(outcome: Outcome) -> None:
-    figures = Figures.of([unasked(outcome=outcome), unasked(), unasked(), asked(outcome=outcome), entry()], set())
-    assert figures.butted_in == Share(1, 3)
-    assert (figures.decisions, figures.answers) == (5, 4)
-
-
-def test_it_missed_where_it_was_mentioned_after_a_silence() -> None:
-    figures = Figures.of(
-        [entry(outcome=Outcome.MISSED), entry(), entry(reason="names_others"), asked(), unasked()], set()
-    )
-    assert figures.missed == Share(1, 3)
+def test_it_butted_in_where_it_was_not_welcome_and_missed_where_it_was_mentioned_after_a_silence() -> None:
+    for outcome in (Outcome.TOLD_OFF, Outcome.DELETED, Outcome.DISLIKED):
+        figures = Figures.of([unasked(outcome=outcome), unasked(), unasked(), asked(outcome=outcome), entry()], set())
+        assert figures.butted_in == Share(1, 3)
+        assert (figures.decisions, figures.answers) == (5, 4)
+    missed = [entry(outcome=Outcome.MISSED), entry(), entry(reason="names_others"), asked(), unasked()]
+    assert Figures.of(missed, set()).missed == Share(1, 3)
+    places = [(1, 1.0), (1, 1.0), (1, 2.0), (2, 1.0)]
+    figures = Figures.of([unasked(channel_id=channel, conversation=start) for channel, start in places], set())
+    assert (figures.conversations, figures.row("all")[-2:]) == (3, ["3", "1.33"])
 
 
 def test_an_answer_is_not_taken_up_where_nobody_is_answered_there_within_five_minutes() -> None:
@@ -90,12 +88,6 @@ def test_an_answer_is_not_taken_up_where_nobody_is_answered_there_within_five_mi
     ignored = not_taken_up(entries)
     assert ignored == {3, 8}
     assert Figures.of(entries, ignored).not_taken_up == Share(2, 4)
-
-
-def test_a_conversation_is_one_of_its_channel() -> None:
-    places = [(1, 1.0), (1, 1.0), (1, 2.0), (2, 1.0)]
-    figures = Figures.of([unasked(channel_id=channel, conversation=start) for channel, start in places], set())
-    assert (figures.conversations, figures.row("all")[-2:]) == (3, ["3", "1.33"])
 
 
 def test_the_table_shows_the_whole_each_reason_and_each_channel() -> None:
@@ -125,7 +117,7 @@ def test_the_table_shows_the_whole_each_reason_and_each_channel() -> None:
 # The points of the curves
 
 
-def test_meant_were_the_answers_that_nobody_minded_and_the_silences_that_were_missed() -> None:
+def test_guesses_are_the_follow_up_tiers_own_choices_and_meant_what_nobody_minded_or_was_missed() -> None:
     assert guesses(
         [
             unasked(score=0.9),
@@ -134,52 +126,38 @@ def test_meant_were_the_answers_that_nobody_minded_and_the_silences_that_were_mi
             entry(score=0.2),
         ]
     ) == [Guess(0.9, meant=True), Guess(0.8, meant=False), Guess(0.3, meant=True), Guess(0.2, meant=False)]
-
-
-def test_only_the_follow_up_tiers_own_choices_are_guesses() -> None:
     others = [asked(), entry(tier=3), entry(tier=0), entry(reason="user_cap"), entry(reason="told_off")]
     by_rule = [entry(reason="names_others", score=0.0), unasked(reason="recent_followup", score=1.0)]
     assert guesses(others + by_rule) == []
 
 
-def test_reliability_is_told_bin_by_bin() -> None:
-    guessed = [Guess(0.0, meant=False), Guess(0.09, meant=True), Guess(0.95, meant=True), Guess(1.0, meant=True)]
-    assert reliability(guessed) == [Bin(0.045, 0.5, 2), Bin(0.975, 1.0, 2)]
-    assert reliability([]) == []
-
-
-def test_each_threshold_has_its_precision_and_recall() -> None:
+def test_each_threshold_has_its_precision_and_recall_and_each_bin_its_share() -> None:
     guessed = [Guess(0.2, meant=False), Guess(0.8, meant=True), Guess(0.5, meant=True), Guess(0.5, meant=False)]
     assert thresholds(guessed) == [Point(0.2, 0.5, 1.0), Point(0.5, 2 / 3, 1.0), Point(0.8, 1.0, 0.5)]
     assert thresholds([Guess(0.5, meant=False)]) == []
+    guessed = [Guess(0.0, meant=False), Guess(0.09, meant=True), Guess(0.95, meant=True), Guess(1.0, meant=True)]
+    assert reliability(guessed) == [Bin(0.045, 0.5, 2), Bin(0.975, 1.0, 2)]
 
 
 # The command
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("png", ["curves.png", "elsewhere.png"])
 def test_it_prints_the_table_and_draws_the_curves(
-    log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, png: str
 ) -> None:
     monkeypatch.chdir(log.parent)
     entries = [entry(n, score=n / 10, outcome=Outcome.MISSED if n % 3 else None) for n in range(1, 10)]
     DecisionFile(log).write(entries)
     before = log.read_bytes()
-    assert main([str(log)]) == 0
+    assert main([str(log), *(["--png", png] if png == "elsewhere.png" else [])]) == 0
     out, err = capsys.readouterr()
-    assert out == f"{table(entries)}\n\n{NOTE}\n\nThe curves are in curves.png.\n"
+    assert out == f"{table(entries)}\n\n{NOTE}\n\nThe curves are in {png}.\n"
     assert err == ""
-    assert Path("curves.png").read_bytes().startswith(PNG)
+    assert Path(png).read_bytes().startswith(PNG)
     assert log.read_bytes() == before
-    assert sorted(path.name for path in log.parent.iterdir()) == ["curves.png", FILE_NAME]
-
-
-@pytest.mark.slow
-def test_the_curves_go_where_they_are_wanted(log: Path) -> None:
-    DecisionFile(log).write([entry()])
-    png = log.with_name("elsewhere.png")
-    assert main([str(log), "--png", str(png)]) == 0
-    assert png.read_bytes().startswith(PNG)
+    assert sorted(path.name for path in log.parent.iterdir()) == sorted([png, FILE_NAME])
 
 
 @pytest.mark.parametrize("bytes_of_file", [b"", None])
@@ -199,35 +177,29 @@ def test_an_empty_log_is_all_zeros_and_draws_nothing(
     assert not png.exists()
 
 
-def _fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    """The one sentence that it costs."""
-    assert main([str(argument) for argument in arguments]) == 2
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("nothing", "is no file"),
+        (b"no database", "cannot be read as a decision log"),
+        (b"no database at all " * 100, "cannot be read as a decision log"),
+        ("a row", "--png"),
+    ],
+)
+def test_what_cannot_be_read_or_written_costs_one_sentence(
+    log: Path, capsys: pytest.CaptureFixture[str], content: str | bytes, told: str
+) -> None:
+    if isinstance(content, bytes):
+        log.write_bytes(content)
+    elif content == "a row":
+        DecisionFile(log).write([entry()])
+    before = log.read_bytes() if log.exists() else None
+    assert main([str(log), "--png", str(log.parent)]) == 2
     err = capsys.readouterr().err
+    assert told in err
     assert err.endswith(".\n")
     assert err.count("\n") == 1
-    return err
-
-
-@pytest.mark.parametrize("name", ["", "missing.sqlite3"])
-def test_a_log_that_is_not_there_costs_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    assert "is no file" in _fails(capsys, tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("content", [b"no database", b"no database at all " * 100])
-def test_a_file_that_is_no_log_costs_one_sentence(
-    log: Path, capsys: pytest.CaptureFixture[str], content: bytes
-) -> None:
-    log.write_bytes(content)
-    assert "cannot be read as a decision log" in _fails(capsys, log)
-    assert log.read_bytes() == content
-
-
-def test_a_place_that_cannot_be_written_costs_one_sentence(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    DecisionFile(log).write([entry()])
-    assert "--png" in _fails(capsys, log, "--png", log.parent)
+    assert (log.read_bytes() if log.exists() else None) == before
 
 
 def test_without_matplotlib_the_table_still_comes(

@@ -115,9 +115,6 @@ def test_what_is_written_can_be_loaded_and_says_what_it_was_trained_on(training:
     assert f"x, y, z: {len(FILES) * ROOMS} rooms" in about["data"][1]
     assert about["points"].keys() == {*Eagerness, "certain"}
     assert about["rows"] > len(FILES) * ROOMS
-
-
-def test_a_model_without_each_file_is_written_and_one_of_irc_alone(training: Training) -> None:
     assert {path.name for path in training.left_out.iterdir()} == {"x.json", "y.json", "z.json", "irc.json"}
     for name in (*FILES, "irc"):
         assert load_model(training.left_out / f"{name}.json").about["left out"] == name
