@@ -59,14 +59,11 @@ async def read(request: web.Request) -> tuple[Any, tuple[File, ...]]:
         if part.name == "payload_json":
             payload = load(data)
         else:
-            files.append(_file(part, data))
+            if len(data) > _MAX_FILE:
+                raise errors.too_large()
+            kind = part.headers.get("Content-Type", "application/octet-stream")
+            files.append(File(part.filename or "file", kind, data))
     return payload, tuple(files)
-
-
-def _file(part: BodyPartReader, data: bytes) -> File:
-    if len(data) > _MAX_FILE:
-        raise errors.too_large()
-    return File(part.filename or "file", part.headers.get("Content-Type", "application/octet-stream"), data)
 
 
 def load(data: bytes) -> Any:

@@ -32,7 +32,8 @@ class Commands:
         """Put these in place of all others of that scope. ApiError 50035 for malformed ones."""
         checked = _checked(commands)
         before = {(one["type"], one["name"]): one["id"] for one in self.listed(guild=guild)}
-        made = [self._command(one, before, guild=guild) for one in checked]
+        place = {"guild_id": str(self._world.guild_id)} if guild else {}
+        made = [self._made(one, before) | place for one in checked]
         if guild:
             self._guild = made
         else:
@@ -40,10 +41,10 @@ class Commands:
         self._world.emit(Event(name="COMMANDS"))
         return made
 
-    def _command(self, given: Wire, before: Mapping[tuple[int, str], str], *, guild: bool) -> Wire:
+    def _made(self, given: Wire, before: Mapping[tuple[int, str], str]) -> Wire:
         kind, name = given.get("type", SLASH), given["name"]
         needed = given.get("default_member_permissions")
-        made = {
+        return {
             "description": "",
             "nsfw": False,
             **given,
@@ -54,7 +55,6 @@ class Commands:
             "version": str(self._world.next_id()),
             "options": given.get("options") or [],
         }
-        return made | {"guild_id": str(self._world.guild_id)} if guild else made
 
     def find(self, name_or_id: str) -> Wire:
         """ApiError 10063 for none."""

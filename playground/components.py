@@ -33,31 +33,23 @@ def _check_row(form: Form, path: str, row: Wire, seen: set[str]) -> None:
     if row.get("type") != _ROW or not isinstance(parts, list):
         form.wrong(f"{path}.type", "UNION_TYPE_CHOICES", f'Value of field "type" must be one of ({_ROW},).')
         return
-    if not 1 <= _width(parts) <= _MAX_BUTTONS:
+    # A select takes all of a row's five places.
+    if not 1 <= sum(_MAX_BUTTONS if _kind(part) in _SELECTS else 1 for part in parts) <= _MAX_BUTTONS:
         form.wrong(f"{path}.components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_BUTTONS} in length.")
     for number, part in enumerate(parts):
-        _check_part(form, f"{path}.components.{number}", part, seen)
-
-
-def _width(parts: list[Any]) -> int:
-    """How much of a row's five places its parts take. A select takes all."""
-    return sum(_MAX_BUTTONS if _kind(part) in _SELECTS else 1 for part in parts)
+        at = f"{path}.components.{number}"
+        if _kind(part) == _BUTTON:
+            _check_button(form, at, part, seen)
+        elif _kind(part) in _SELECTS:
+            _check_select(form, at, part, seen)
+        else:
+            form.wrong(f"{at}.type", "UNION_TYPE_CHOICES", 'Value of field "type" must be one of (2, 3, 5, 6, 7, 8).')
 
 
 def _kind(part: Any) -> int:
     """The component's type; 0 where it has none."""
     kind = part.get("type") if isinstance(part, dict) else None
     return kind if isinstance(kind, int) else 0
-
-
-def _check_part(form: Form, path: str, part: Any, seen: set[str]) -> None:
-    kind = _kind(part)
-    if kind == _BUTTON:
-        _check_button(form, path, part, seen)
-    elif kind in _SELECTS:
-        _check_select(form, path, part, seen)
-    else:
-        form.wrong(f"{path}.type", "UNION_TYPE_CHOICES", 'Value of field "type" must be one of (2, 3, 5, 6, 7, 8).')
 
 
 def _check_button(form: Form, path: str, button: Wire, seen: set[str]) -> None:

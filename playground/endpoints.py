@@ -1,8 +1,10 @@
 """The REST endpoints that a bot uses, each a few lines between the wire and the world."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from playground import body, errors, wire
 from playground.commands import Commands
@@ -21,6 +23,19 @@ _WEBHOOK = "/webhooks/{application}/{token}"
 _HISTORY, _REACTORS, _MAX_PAGE = 50, 25, 100  # what a page holds by default, and at most
 _SESSION_STARTS = 1_000  # Discord: IDENTIFYs a day
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+_ROUTES: list[tuple[str, str, Callable[..., Any], tuple[str | None, bool]]] = []
+
+
+def _answers(method: str, path: str, limit: str | None = None, *, public: bool = False) -> Callable[[Method], Method]:
+    """Marks a method of Endpoints as what answers such requests; the rest as in Route."""
+
+    def mark(endpoint: Method) -> Method:
+        _ROUTES.append((method, path, endpoint, (limit, public)))
+        return endpoint
+
+    return mark
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
@@ -34,57 +49,48 @@ class Endpoints:
     message_content: bool
 
     def routes(self) -> list[Route]:
-        return [
-            *self._own_routes(),
-            *Pins(self.world, self.posting, self._shown).routes(),  # before "pins" could pass for a message's id
-            *self._message_routes(),
-            *self._command_routes(),
-            *self._interaction_routes(),
-        ]
+        pins = Pins(self.world, self.posting, self._shown).routes()  # before "pins" could pass for a message's id
+        own = [Route(method, path, partial(answer, self), *more) for method, path, answer, more in _ROUTES]
+        return [*pins, Route("GET", "/gateway", lambda _: {"url": self.gateway.url}, public=True), *own]
 
     # The bot itself
 
-    def _own_routes(self) -> list[Route]:
-        return [
-            Route("GET", "/users/@me", self._me),
-            Route("GET", "/users/{user}", self._user),
-            Route("POST", "/users/@me/channels", self._open_dm),
-            Route("GET", "/applications/@me", self._application),
-            Route("GET", "/oauth2/applications/@me", self._application),
-            Route("GET", "/gateway", lambda _: {"url": self.gateway.url}, public=True),
-            Route("GET", "/gateway/bot", self._gateway_bot),
-            Route("GET", "/channels/{channel}", self._channel),
-            Route("POST", "/channels/{channel}/typing", self._typing),
-            Route("GET", "/guilds/{guild}/members/{user}", self._member),
-        ]
-
-    def _me(self, _: Call) -> Wire:
+    @_answers("GET", "/users/@me")
+    def me(self, _: Call) -> Wire:
         return wire.user_object(self.world.bot) | {"verified": True, "mfa_enabled": False, "flags": 0}
 
-    def _user(self, call: Call) -> Wire:
+    @_answers("GET", "/users/{user}")
+    def user(self, call: Call) -> Wire:
         return wire.user_object(self.world.user(call.id("user")))
 
-    def _open_dm(self, call: Call) -> Wire:
+    @_answers("POST", "/users/@me/channels")
+    def open_dm(self, call: Call) -> Wire:
         recipient = snowflake(body.mapping(call.json).get("recipient_id"))
         if recipient is None or recipient == self.world.bot.id:
             raise invalid_form("recipient_id", "NUMBER_TYPE_COERCE", "Value is not snowflake.")
         return wire.channel_object(self.world, self.world.open_dm(recipient))
 
-    def _application(self, _: Call) -> Wire:
+    @_answers("GET", "/applications/@me")
+    @_answers("GET", "/oauth2/applications/@me")
+    def application(self, _: Call) -> Wire:
         return wire.application_object(self.world, message_content=self.message_content)
 
-    def _gateway_bot(self, _: Call) -> Wire:
+    @_answers("GET", "/gateway/bot")
+    def gateway_bot(self, _: Call) -> Wire:
         limit = {"total": _SESSION_STARTS, "remaining": _SESSION_STARTS, "reset_after": 0, "max_concurrency": 1}
         return {"url": self.gateway.url, "shards": 1, "session_start_limit": limit}
 
-    def _channel(self, call: Call) -> Wire:
+    @_answers("GET", "/channels/{channel}")
+    def channel(self, call: Call) -> Wire:
         return wire.channel_object(self.world, self.posting.visible(call.id("channel")))
 
-    def _typing(self, call: Call) -> None:
+    @_answers("POST", "/channels/{channel}/typing")
+    def typing(self, call: Call) -> None:
         channel = self.posting.visible(call.id("channel"), "send_messages")
         self.world.typing(channel.id, self.world.bot.id)
 
-    def _member(self, call: Call) -> Wire:
+    @_answers("GET", "/guilds/{guild}/members/{user}")
+    def member(self, call: Call) -> Wire:
         if call.id("guild") != self.world.guild_id or not self.world.bot_is_member:
             raise errors.missing_access()
         if (user := self.world.users.get(call.id("user"))) is None:
@@ -93,54 +99,49 @@ class Endpoints:
 
     # Messages and reactions
 
-    def _message_routes(self) -> list[Route]:
-        return [
-            Route("GET", "/channels/{channel}/messages", self._history),
-            Route("POST", "/channels/{channel}/messages", self._send, "sends"),
-            Route("GET", _MESSAGE, self._get),
-            Route("PATCH", _MESSAGE, self._edit, "edits"),
-            Route("DELETE", _MESSAGE, self._delete),
-            Route("PUT", _REACTIONS + "/{emoji}/@me", self._react, "reactions"),
-            Route("DELETE", _REACTIONS + "/{emoji}/{user}", self._unreact, "reactions"),
-            Route("GET", _REACTIONS + "/{emoji}", self._reactors),
-            Route("DELETE", _REACTIONS, self._clear_reactions),
-        ]
-
     def _shown(self, message: Message) -> Wire:
         """A message as this application may see it."""
         data = wire.message_object(self.world, message)
         return data if self.message_content else wire.redacted(self.world, data)
 
-    def _history(self, call: Call) -> list[Wire]:
+    @_answers("GET", "/channels/{channel}/messages")
+    def history(self, call: Call) -> list[Wire]:
         channel = self.posting.visible(call.id("channel"))
         if not self.world.may(channel, self.world.bot.id, "read_message_history"):
             return []
         ids = _page(channel, call.query)
         return [self._shown(channel.messages[one]) for one in reversed(ids)]
 
-    def _send(self, call: Call) -> Wire:
+    @_answers("POST", "/channels/{channel}/messages", "sends")
+    def send(self, call: Call) -> Wire:
         parsed = body.parse(body.mapping(call.json), call.files)
         return wire.message_object(self.world, self.posting.send(call.id("channel"), parsed))
 
-    def _get(self, call: Call) -> Wire:
+    @_answers("GET", _MESSAGE)
+    def get(self, call: Call) -> Wire:
         self.posting.visible(call.id("channel"), "read_message_history")
         return self._shown(self.world.message(call.id("channel"), call.id("message")))
 
-    def _edit(self, call: Call) -> Wire:
+    @_answers("PATCH", _MESSAGE, "edits")
+    def edit(self, call: Call) -> Wire:
         parsed = body.parse(body.mapping(call.json), call.files)
         return wire.message_object(self.world, self.posting.edit(call.id("channel"), call.id("message"), parsed))
 
-    def _delete(self, call: Call) -> None:
+    @_answers("DELETE", _MESSAGE)
+    def delete(self, call: Call) -> None:
         self.posting.delete(call.id("channel"), call.id("message"))
 
-    def _react(self, call: Call) -> None:
+    @_answers("PUT", _REACTIONS + "/{emoji}/@me", "reactions")
+    def react(self, call: Call) -> None:
         self.posting.react(call.id("channel"), call.id("message"), call.match["emoji"])
 
-    def _unreact(self, call: Call) -> None:
+    @_answers("DELETE", _REACTIONS + "/{emoji}/{user}", "reactions")
+    def unreact(self, call: Call) -> None:
         user_id = self.world.bot.id if call.match["user"] == "@me" else call.id("user")
         self.posting.unreact(call.id("channel"), call.id("message"), call.match["emoji"], user_id)
 
-    def _reactors(self, call: Call) -> list[Wire]:
+    @_answers("GET", _REACTIONS + "/{emoji}")
+    def reactors(self, call: Call) -> list[Wire]:
         self.posting.visible(call.id("channel"), "read_message_history")
         message = self.world.message(call.id("channel"), call.id("message"))
         limit, after = _limit(call.query, _REACTORS), _number(call.query, "after", 0)
@@ -148,20 +149,12 @@ class Endpoints:
         shown = sorted(user_id for user_id in ids if user_id > after)[:limit]
         return [wire.user_object(self.world.user(user_id)) for user_id in shown]
 
-    def _clear_reactions(self, call: Call) -> None:
+    @_answers("DELETE", _REACTIONS)
+    def clear_reactions(self, call: Call) -> None:
         self.posting.visible(call.id("channel"), "manage_messages")
         self.world.clear_reactions(self.world.message(call.id("channel"), call.id("message")))
 
     # Commands
-
-    def _command_routes(self) -> list[Route]:
-        in_all, in_guild = "/applications/{application}/commands", "/applications/{application}/guilds/{guild}/commands"
-        return [
-            Route("GET", in_all, self._commands),
-            Route("PUT", in_all, self._overwrite_commands),
-            Route("GET", in_guild, self._commands),
-            Route("PUT", in_guild, self._overwrite_commands),
-        ]
 
     def _scope(self, call: Call) -> bool:
         """Whether the path names the guild."""
@@ -171,25 +164,20 @@ class Endpoints:
             raise errors.missing_access()
         return "guild" in call.match
 
-    def _commands(self, call: Call) -> list[Wire]:
+    @_answers("GET", "/applications/{application}/commands")
+    @_answers("GET", "/applications/{application}/guilds/{guild}/commands")
+    def registered_commands(self, call: Call) -> list[Wire]:
         return self.commands.listed(guild=self._scope(call))
 
-    def _overwrite_commands(self, call: Call) -> list[Wire]:
+    @_answers("PUT", "/applications/{application}/commands")
+    @_answers("PUT", "/applications/{application}/guilds/{guild}/commands")
+    def overwrite_commands(self, call: Call) -> list[Wire]:
         return self.commands.overwrite(call.json, guild=self._scope(call))
 
     # Interactions
 
-    def _interaction_routes(self) -> list[Route]:
-        message = _WEBHOOK + "/messages/{message}"
-        return [
-            Route("POST", "/interactions/{interaction}/{token}/callback", self._callback, public=True),
-            Route("POST", _WEBHOOK, self._follow_up, public=True),
-            Route("GET", message, self._answer, public=True),
-            Route("PATCH", message, self._edit_answer, public=True),
-            Route("DELETE", message, self._delete_answer, public=True),
-        ]
-
-    def _callback(self, call: Call) -> Wire | None:
+    @_answers("POST", "/interactions/{interaction}/{token}/callback", public=True)
+    def callback(self, call: Call) -> Wire | None:
         given = body.mapping(call.json)
         payload = body.mapping(given.get("data") or {})
         made = self.interactions.answer(
@@ -201,19 +189,23 @@ class Endpoints:
     def _interaction(self, call: Call) -> Interaction:
         return self.interactions.by_token(call.match["application"], call.match["token"])
 
-    def _follow_up(self, call: Call) -> Wire:
+    @_answers("POST", _WEBHOOK, public=True)
+    def follow_up(self, call: Call) -> Wire:
         message = self.interactions.follow_up(self._interaction(call), body.mapping(call.json), call.files)
         return wire.message_object(self.world, message)
 
-    def _answer(self, call: Call) -> Wire:
+    @_answers("GET", _WEBHOOK + "/messages/{message}", public=True)
+    def answer(self, call: Call) -> Wire:
         message = self.interactions.message(self._interaction(call), call.match["message"])
         return wire.message_object(self.world, message)
 
-    def _edit_answer(self, call: Call) -> Wire:
+    @_answers("PATCH", _WEBHOOK + "/messages/{message}", public=True)
+    def edit_answer(self, call: Call) -> Wire:
         made, payload = self._interaction(call), body.mapping(call.json)
         return wire.message_object(self.world, self.interactions.edit(made, call.match["message"], payload, call.files))
 
-    def _delete_answer(self, call: Call) -> None:
+    @_answers("DELETE", _WEBHOOK + "/messages/{message}", public=True)
+    def delete_answer(self, call: Call) -> None:
         self.interactions.delete(self._interaction(call), call.match["message"])
 
 

@@ -17,7 +17,7 @@ import orjson
 from aiohttp import WSMsgType, web
 
 from playground import wire
-from playground.model import DM, Channel, Clock, Event, Wire
+from playground.model import DM, Clock, Event, Wire
 from playground.world import World
 
 _HEARTBEAT_INTERVAL_MS = 41_250
@@ -104,16 +104,13 @@ class Connection:
     async def write(self) -> None:
         """Send what is queued, until closed."""
         with contextlib.suppress(ConnectionError):
-            while not isinstance(item := await self._queue.get(), Close):
-                await self._write_frame(item)
-            await self.socket.close(code=item.code)
-
-    async def _write_frame(self, frame: bytes) -> None:
-        if self._deflate is None:
-            await self.socket.send_str(frame.decode())
-        else:
-            packed = self._deflate.compress(frame) + self._deflate.flush(zlib.Z_SYNC_FLUSH)
-            await self.socket.send_bytes(packed)
+            while not isinstance(frame := await self._queue.get(), Close):
+                if self._deflate is None:
+                    await self.socket.send_str(frame.decode())
+                else:
+                    packed = self._deflate.compress(frame) + self._deflate.flush(zlib.Z_SYNC_FLUSH)
+                    await self.socket.send_bytes(packed)
+            await self.socket.close(code=frame.code)
 
 
 @dataclass(slots=True)
@@ -190,10 +187,9 @@ class Gateway:
             return False
         if not (direct or self._world.bot_is_member or event.name == "GUILD_DELETE"):
             return False
-        return event.name in _ALWAYS_SEEN or self._visible(channel)
-
-    def _visible(self, channel: Channel | None) -> bool:
-        return channel is None or self._world.may(channel, self._world.bot.id, "view_channel")
+        if event.name in _ALWAYS_SEEN or channel is None:
+            return True
+        return self._world.may(channel, self._world.bot.id, "view_channel")
 
     def _shard_of(self, count: int, *, direct: bool) -> int:
         return 0 if direct else (self._world.guild_id >> 22) % count
@@ -209,20 +205,17 @@ class Gateway:
         writer = asyncio.create_task(connection.write())
         connection.send(_frame(10, {"heartbeat_interval": _HEARTBEAT_INTERVAL_MS}))
         try:
-            await self._read(connection)
+            async for frame in socket:
+                try:
+                    connection.count_send(self._clock())
+                    self._receive(connection, frame.type, frame.data)
+                except ClosingError as refused:
+                    connection.close(refused.code)
         finally:
             self._detach(connection)
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
         return socket
-
-    async def _read(self, connection: Connection) -> None:
-        async for frame in connection.socket:
-            try:
-                connection.count_send(self._clock())
-                self._receive(connection, frame.type, frame.data)
-            except ClosingError as refused:
-                connection.close(refused.code)
 
     def _receive(self, connection: Connection, kind: WSMsgType, data: str | bytes) -> None:
         payload = _decode(kind, data)
@@ -320,13 +313,9 @@ class Gateway:
         for connection in self.connections:
             connection.send(_frame(9, resumable))
             if not resumable and connection.session is not None:
-                self._forget(connection)
-
-    def _forget(self, connection: Connection) -> None:
-        if connection.session is not None:
-            connection.session.connection = None
-            self.sessions.pop(connection.session.id, None)
-            connection.session = None
+                connection.session.connection = None
+                self.sessions.pop(connection.session.id, None)
+                connection.session = None
 
     def disconnect(self, code: int) -> None:
         for connection in self.connections:

@@ -15,14 +15,12 @@ def resolved(world: World, channel: Channel, user_id: int, data: Wire, target_id
     channels = [world.channel(one) for one in options.ids(data["options"], 7)]
     return {
         "users": {str(one.id): wire.user_object(one) for one in people},
-        "members": {str(one.id): _partial_member(world, channel, one) for one in people},
+        "members": {
+            str(one.id): {k: v for k, v in _member(world, channel, one).items() if k not in ("user", "deaf", "mute")}
+            for one in people
+        },
         "channels": {str(one.id): _partial_channel(world, one, user_id) for one in channels},
     }
-
-
-def _partial_member(world: World, channel: Channel, user: User) -> Wire:
-    left_out = ("user", "deaf", "mute")
-    return {name: value for name, value in _member(world, channel, user).items() if name not in left_out}
 
 
 def _partial_channel(world: World, channel: Channel, user_id: int) -> Wire:

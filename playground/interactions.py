@@ -11,7 +11,7 @@ from playground import body, commands, errors, forms, interaction_wire, options,
 from playground.body import EPHEMERAL, Body
 from playground.ephemerals import Ephemerals
 from playground.errors import invalid_form
-from playground.model import DM, Channel, Clock, Draft, Event, File, Message, Wire, snowflake
+from playground.model import DM, Clock, Event, File, Message, Wire, snowflake
 from playground.posting import Posting
 from playground.world import World
 
@@ -163,23 +163,20 @@ class Interactions:
             made.original_id = self._post(made, body.parse({"flags": payload.get("flags")}), extra=_LOADING).id
         elif kind == _FORM and made.type != _MODAL:
             made.form = forms.checked(payload)
-            self._emit_form(made)
+            data = {"interaction_id": str(made.id), "form": made.form}
+            channel = self._world.channel(made.channel_id)
+            self._world.emit(Event(name="FORM", channel=channel, user_id=made.user_id, data=data))
         elif kind in (_UPDATE, _DEFER_UPDATE) and made.source is not None:
             source = self._as_it_stands(made.source, made.user_id)
             if kind == _UPDATE:
                 source = self._edit(made, source, body.parse(payload, files))
-            self._take_over(made, source)
+            made.original_id, made.messages[source.id] = source.id, source  # it counts as the answer
         else:
             raise invalid_form("type", "BASE_TYPE_CHOICES", "Value must be one of {4, 5, 6, 7, 9}.")
 
     def _as_it_stands(self, message: Message, user_id: int) -> Message:
         """ApiError 10008 where it was deleted since."""
         return self.ephemeral(message.id, user_id) or self._world.message(message.channel_id, message.id)
-
-    def _take_over(self, made: Interaction, source: Message) -> None:
-        """The component's own message counts as the original answer."""
-        made.original_id = source.id
-        made.messages[source.id] = source
 
     def by_token(self, application_id: str, token: str) -> Interaction:
         """ApiError 10015 for another application, 50027 for an unknown, unanswered or outdated token."""
@@ -202,34 +199,25 @@ class Interactions:
         if parsed.empty and not extra:
             raise errors.empty_message()
         channel = self._world.channel(made.channel_id)
-        kind = _COMMAND_TYPES[made.data["type"]] if made.type == _COMMAND else 0
-        draft = self._posting.draft(
-            channel, parsed, type=kind, webhook_id=self._world.bot.id, interaction=self._metadata(made)
-        )
-        draft = replace(draft, flags=draft.flags | extra, nonce=None)
-        return self._keep(made, self._shown(made, channel, draft))
-
-    def _shown(self, made: Interaction, channel: Channel, draft: Draft) -> Message:
-        if not draft.flags & EPHEMERAL:
-            return self._world.post(channel, self._world.bot, draft)
-        message = self._world.compose(channel, self._world.bot, draft)
-        self._ephemerals.show(channel, made.user_id, message)
-        return message
-
-    def _metadata(self, made: Interaction) -> Wire:
         user = wire.user_object(self._world.user(made.user_id))
         metadata: Wire = {"id": str(made.id), "type": made.type, "user": user, "authorizing_integration_owners": {}}
-        return metadata | ({"name": " ".join(options.chosen(made.data))} if made.type == _COMMAND else {})
+        kind = 0
+        if made.type == _COMMAND:
+            kind = _COMMAND_TYPES[made.data["type"]]
+            metadata["name"] = " ".join(options.chosen(made.data))
+        bot = self._world.bot
+        draft = self._posting.draft(channel, parsed, type=kind, webhook_id=bot.id, interaction=metadata)
+        draft = replace(draft, flags=draft.flags | extra, nonce=None)
+        if not draft.flags & EPHEMERAL:
+            return self._keep(made, self._world.post(channel, bot, draft))
+        message = self._world.compose(channel, bot, draft)
+        self._ephemerals.show(channel, made.user_id, message)
+        return self._keep(made, message)
 
     def _keep(self, made: Interaction, message: Message) -> Message:
         made.messages[message.id] = message
         self._changed()
         return message
-
-    def _emit_form(self, made: Interaction) -> None:
-        channel = self._world.channel(made.channel_id)
-        data = {"interaction_id": str(made.id), "form": made.form}
-        self._world.emit(Event(name="FORM", channel=channel, user_id=made.user_id, data=data))
 
     def message(self, made: Interaction, name: str) -> Message:
         """One of its messages, by id or "@original"; ApiError 10008 for none."""

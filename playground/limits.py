@@ -101,22 +101,18 @@ class Limiter:
         if rate is None:
             return None
         now = self._clock()
-        window = self._window((kind, major), rate, now)
+        window = self._windows.get((kind, major))
+        if window is None or window.ends <= now:
+            window = self._windows[kind, major] = _Window(now + rate.seconds)
+            self._windows.move_to_end((kind, major))
+            if len(self._windows) > _MAX_BUCKETS:
+                self._windows.popitem(last=False)
         left = max(0.0, window.ends - now)
         allowed = window.used < rate.limit
         window.used += allowed
         bucket = hashlib.blake2s(kind.encode(), digest_size=16).hexdigest()
         retry_after = None if allowed else left
         return Standing(bucket, rate, rate.limit - window.used, left, retry_after, is_global=kind == "everything")
-
-    def _window(self, key: tuple[str, str], rate: Rate, now: float) -> _Window:
-        window = self._windows.get(key)
-        if window is None or window.ends <= now:
-            window = self._windows[key] = _Window(now + rate.seconds)
-            self._windows.move_to_end(key)
-            if len(self._windows) > _MAX_BUCKETS:
-                self._windows.popitem(last=False)
-        return window
 
 
 class Nonces:

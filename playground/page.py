@@ -9,6 +9,7 @@ import contextlib
 import ipaddress
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -85,9 +86,13 @@ class Page:
             ("POST", "/page/channels/{channel}/messages", self._post),
             ("PATCH", message, self._edit),
             ("DELETE", message, self._delete),
-            ("POST", "/page/channels/{channel}/typing", self._typing),
+            (
+                "POST",
+                "/page/channels/{channel}/typing",
+                lambda request, given: self._people.typing(_place(request, "channel"), self._speaker(given).id),
+            ),
             ("PUT", reaction, self._react),
-            ("DELETE", reaction, self._unreact),
+            ("DELETE", reaction, partial(self._react, add=False)),
             ("POST", "/page/channels/{channel}/commands", self._command),
             ("POST", "/page/channels/{channel}/components", self._click),
             ("POST", "/page/channels/{channel}/forms", self._submit),
@@ -263,15 +268,9 @@ class Page:
         message = self._world.message(_place(request, "channel"), _place(request, "message"))
         self._people.delete(message, author_id=self._speaker(given).id)
 
-    def _typing(self, request: web.Request, given: Wire) -> Any:
-        self._people.typing(_place(request, "channel"), self._speaker(given).id)
-
     def _react(self, request: web.Request, given: Wire, *, add: bool = True) -> Any:
         message = self._world.message(_place(request, "channel"), _place(request, "message"))
         self._people.react(message, self._speaker(given).id, request.match_info["emoji"], add=add)
-
-    def _unreact(self, request: web.Request, given: Wire) -> Any:
-        self._react(request, given, add=False)
 
     def _command(self, request: web.Request, given: Wire) -> Any:
         options = _field(given, "options", dict) if given.get("options") is not None else {}

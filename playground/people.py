@@ -92,30 +92,26 @@ class People:
 
         `snapshot` is what a forward shows: its content, or Discord's partial message. `type` is Discord's message type.
         """
-        channel = self.world.channel(channel_id)
+        channel, author = self.world.channel(channel_id), self.world.user(author_id)
+        reference = None
+        if snapshot is not None:
+            reference = Reference(self.world.next_id(), channel.id, _FORWARD)
+        elif reply_to is not None:
+            reference = Reference(self.world.message(channel.id, reply_to).id, channel.id)
         draft = Draft(
             content=_content(content),
             embeds=[{"type": "rich"} | embed for embed in embeds],
             attachments=self.posting.upload(channel.id, attachments),
             stickers=sticker_objects(stickers),
             snapshots=() if snapshot is None else [_snapshot(snapshot)],
-            reference=self._reference(channel, reply_to, forward=snapshot is not None),
+            reference=reference,
             allowed=replace(ANY, replied_user=ping),
             type=REPLY if reply_to is not None and not type else type,
             webhook_id=author_id if webhook else None,
         )
         if type == 0 and not any((draft.content, draft.embeds, draft.attachments, draft.stickers, draft.snapshots)):
             raise errors.empty_message()
-        return self.world.post(channel, self._author(author_id, bot=bot or webhook), draft)
-
-    def _author(self, author_id: int, *, bot: bool) -> User:
-        user = self.world.user(author_id)
-        return replace(user, bot=True) if bot else user
-
-    def _reference(self, channel: Channel, reply_to: int | None, *, forward: bool) -> Reference | None:
-        if forward:
-            return Reference(self.world.next_id(), channel.id, _FORWARD)
-        return None if reply_to is None else Reference(self.world.message(channel.id, reply_to).id, channel.id)
+        return self.world.post(channel, replace(author, bot=True) if bot or webhook else author, draft)
 
     def edit(self, message: Message, content: str, *, author_id: int | None = None) -> Message:
         """Change a message's content; `author_id` (who edits) must be its author's."""

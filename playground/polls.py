@@ -24,20 +24,17 @@ def check_poll(form: Form, value: Any) -> Wire | None:
         form.wrong("poll.duration", "NUMBER_TYPE_MAX", f"int value should be between 1 and {_MAX_HOURS}.")
     if value.get("layout_type", _DEFAULT_LAYOUT) != _DEFAULT_LAYOUT:
         form.wrong("poll.layout_type", "BASE_TYPE_CHOICES", f"Value must be one of ({_DEFAULT_LAYOUT},).")
+    answers = value.get("answers")
+    if not isinstance(answers, list) or not 1 <= len(answers) <= _MAX_ANSWERS:
+        form.wrong("poll.answers", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_ANSWERS} in length.")
+        answers = []
+    given = [one.get("poll_media") if isinstance(one, dict) else None for one in answers]
     return {
         "question": _text(form, "poll.question", value.get("question"), _MAX_QUESTION),
-        "answers": _answers(form, value.get("answers")),
+        "answers": [_text(form, f"poll.answers.{n}.poll_media", media, _MAX_ANSWER) for n, media in enumerate(given)],
         "duration": hours,
         "allow_multiselect": value.get("allow_multiselect") is True,
     }
-
-
-def _answers(form: Form, value: Any) -> list[str]:
-    if not isinstance(value, list) or not 1 <= len(value) <= _MAX_ANSWERS:
-        form.wrong("poll.answers", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_ANSWERS} in length.")
-        return []
-    given = [one.get("poll_media") if isinstance(one, dict) else None for one in value]
-    return [_text(form, f"poll.answers.{number}.poll_media", media, _MAX_ANSWER) for number, media in enumerate(given)]
 
 
 def _text(form: Form, path: str, media: Any, most: int) -> str:

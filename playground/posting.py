@@ -40,9 +40,11 @@ class Posting:
         if body.empty:
             raise errors.empty_message()
         self._check_rich(channel, body)
-        if body.enforce_nonce and body.nonce is not None and (earlier := self._earlier(channel, body.nonce)):
-            return earlier
-        reference = self._reference(channel, body.reference)
+        if body.enforce_nonce and body.nonce is not None:
+            earlier = self._nonces.find(self._world.bot.id, channel.id, body.nonce)
+            if earlier is not None:
+                return self._world.message(channel.id, earlier)  # ApiError 10008 if it was deleted since
+        reference = self._reference(channel, body.reference) if body.reference is not None else None
         draft = self.draft(channel, body, reference=reference, type=REPLY if reference else 0)
         draft = replace(draft, flags=draft.flags & ~EPHEMERAL)  # answers to interactions only
         message = self._world.post(channel, self._world.bot, draft)
@@ -57,11 +59,6 @@ class Posting:
             raise errors.missing_permissions()
         if body.poll and not self._may(channel, "send_polls"):
             raise errors.missing_permissions()
-
-    def _earlier(self, channel: Channel, nonce: str | int) -> Message | None:
-        """The message this nonce made; ApiError 10008 if it was deleted since."""
-        message_id = self._nonces.find(self._world.bot.id, channel.id, nonce)
-        return None if message_id is None else self._world.message(channel.id, message_id)
 
     def draft(self, channel: Channel, body: Body, **more: Any) -> Draft:
         """What a checked body becomes in this channel; `more` are further fields of Draft."""
@@ -78,9 +75,7 @@ class Posting:
             **more,
         )
 
-    def _reference(self, channel: Channel, given: Wire | None) -> Reference | None:
-        if given is None:
-            return None
+    def _reference(self, channel: Channel, given: Wire) -> Reference | None:
         if given.get("type") not in (None, 0):
             raise invalid_form("message_reference.type", "BASE_TYPE_CHOICES", "Value must be one of {0}.")
         message_id = snowflake(given.get("message_id"))
@@ -91,13 +86,10 @@ class Posting:
             raise invalid_form("message_reference", "REPLIES_CANNOT_REFERENCE_OTHER_CHANNEL", text)
         if not self._may(channel, "read_message_history"):
             raise errors.reply_needs_history()
-        return self._replyable(channel, message_id, must_exist=given.get("fail_if_not_exists") is not False)
-
-    def _replyable(self, channel: Channel, message_id: int, *, must_exist: bool) -> Reference | None:
         replied = channel.messages.get(message_id)
+        if replied is None and given.get("fail_if_not_exists") is not False:
+            raise invalid_form("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
         if replied is None:
-            if must_exist:
-                raise invalid_form("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
             return None
         if replied.type not in _REPLYABLE:
             text = "Cannot reply to a system message"

@@ -143,8 +143,8 @@ class Rest:
     def _take_effect(self, route: Route, request: web.Request, call: Call) -> Answer:
         headers: dict[str, str] = {}
         try:
-            if not route.public:
-                self._check_token(request)
+            if not route.public and request.headers.get("Authorization") != f"Bot {self._token}":
+                raise errors.unauthorized()
             if refused := self._limited(route, call, headers):
                 return refused
             return Answer(content=route.endpoint(call), headers=headers)
@@ -152,10 +152,6 @@ class Rest:
             answer = _refusal(error)
             answer.headers = headers
             return answer
-
-    def _check_token(self, request: web.Request) -> None:
-        if request.headers.get("Authorization") != f"Bot {self._token}":
-            raise errors.unauthorized()
 
     def _limited(self, route: Route, call: Call, headers: dict[str, str]) -> Answer | None:
         """Counts the request. What its bucket says goes into `headers`; an Answer where it may not pass."""

@@ -61,7 +61,9 @@ def parse(script: str) -> list[Scene]:
         elif line.startswith("Look: "):
             scenes[-1] = replace(scenes[-1], look=line[6:])
         elif step := STEP.fullmatch(line):
-            following = _await(following, step)
+            pause, answer = step["seconds"], step["answer"]
+            changed = {"pause": float(pause)} if pause else {"awaits": Await[answer.upper()]}
+            following = replace(following, **changed)
         elif spoken := SPOKEN.fullmatch(line):
             said = replace(following, speaker=spoken["speaker"], text=spoken["text"])
             scenes[-1] = replace(scenes[-1], lines=(*scenes[-1].lines, said))
@@ -69,12 +71,6 @@ def parse(script: str) -> list[Scene]:
         elif not line.startswith("##"):
             raise ValueError(f"{line!r} is neither a title, what to look for, a pause nor a message")
     return scenes
-
-
-def _await(line: Line, step: re.Match[str]) -> Line:
-    if step["seconds"]:
-        return replace(line, pause=float(step["seconds"]))
-    return replace(line, awaits=Await[step["answer"].upper()])
 
 
 @cache

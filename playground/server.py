@@ -74,21 +74,18 @@ class Playground(People):
 
     async def start(self) -> None:
         """Listen. OSError when the port is taken."""
-        self._runner = web.AppRunner(self._app(), access_log=None, shutdown_timeout=_STOP_SECONDS)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, self.host, self.port).start()
-        self.port = self._runner.addresses[0][1]
-        self._gateway.url = self.gateway_url
-        self.posting.files_url = f"{self.url}/attachments"
-
-    def _app(self) -> web.Application:
         app = web.Application(middlewares=[guard(self.host)], client_max_size=_MAX_REQUEST)
         app.router.add_get("/gateway", self._gateway.handle)
         app.router.add_get("/gateway/", self._gateway.handle)
         app.add_subapp("/api/v10", self._rest.app(self._endpoints.routes()))
         app.router.add_routes(self._page.routes())
         app.on_shutdown.append(self._hang_up)
-        return app
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self.host, self.port).start()
+        self.port = self._runner.addresses[0][1]
+        self._gateway.url = self.gateway_url
+        self.posting.files_url = f"{self.url}/attachments"
 
     async def _hang_up(self, _: web.Application) -> None:
         self._gateway.disconnect(1001)

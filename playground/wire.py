@@ -7,7 +7,6 @@ import datetime as dt
 
 from playground import permissions
 from playground.model import DM, PINS_ADD, Channel, Event, Message, Reaction, Reference, User, Wire
-from playground.permissions import Overwrite
 from playground.polls import poll_object
 from playground.world import World
 
@@ -22,7 +21,9 @@ def payload(world: World, event: Event) -> Wire:
     channel, message = event.channel, event.message
     match event.name:
         case "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "CHANNEL_PINS_UPDATE" if channel:
-            return channel_object(world, channel) if event.name != "CHANNEL_PINS_UPDATE" else _pins(world, channel)
+            pins = {"last_pin_timestamp": next(map(pinned_at, channel.pinned), None)}
+            is_pinned = event.name == "CHANNEL_PINS_UPDATE"
+            return _placed(world, channel, pins) if is_pinned else channel_object(world, channel)
         case "MESSAGE_CREATE" | "MESSAGE_UPDATE" if channel and message:
             return _posted(world, channel, message)
         case "MESSAGE_DELETE" if channel:
@@ -34,7 +35,7 @@ def payload(world: World, event: Event) -> Wire:
         case "MESSAGE_REACTION_REMOVE_ALL" if channel and message:
             return _placed(world, channel, {"message_id": str(message.id)})
         case "TYPING_START" if channel:
-            return _typed(world, event, channel)
+            return _with_member(world, event, channel) | {"timestamp": int(event.at)}
     return _joined_or_left(world, event) if event.name.startswith("GUILD_") else event.data or {}
 
 
@@ -43,11 +44,6 @@ def _joined_or_left(world: World, event: Event) -> Wire:
     if event.name == "GUILD_DELETE":
         return {"id": str(world.guild_id)}
     return {name: value for name, value in guild_object(world).items() if name != "unavailable"}
-
-
-def _pins(world: World, channel: Channel) -> Wire:
-    last = next(map(pinned_at, channel.pinned), None)
-    return _placed(world, channel, {"last_pin_timestamp": last})
 
 
 def pinned_at(message: Message) -> str | None:
@@ -84,10 +80,6 @@ def _reacted(world: World, event: Event, channel: Channel, message: Message) -> 
     if event.name == "MESSAGE_REACTION_ADD":
         wire = _with_member(world, event, channel) | wire | {"message_author_id": str(message.author.id)}
     return _placed(world, channel, wire)
-
-
-def _typed(world: World, event: Event, channel: Channel) -> Wire:
-    return _with_member(world, event, channel) | {"timestamp": int(event.at)}
 
 
 def _with_member(world: World, event: Event, channel: Channel) -> Wire:
@@ -142,16 +134,10 @@ def channel_object(world: World, channel: Channel) -> Wire:
         "nsfw": False,
         "parent_id": None,
         "rate_limit_per_user": 0,
-        "permission_overwrites": [_overwrite_object(one) for one in channel.overwrites.values()],
-    }
-
-
-def _overwrite_object(overwrite: Overwrite) -> Wire:
-    return {
-        "id": str(overwrite.id),
-        "type": int(overwrite.member),
-        "allow": str(overwrite.allow),
-        "deny": str(overwrite.deny),
+        "permission_overwrites": [
+            {"id": str(one.id), "type": int(one.member), "allow": str(one.allow), "deny": str(one.deny)}
+            for one in channel.overwrites.values()
+        ],
     }
 
 
@@ -218,18 +204,13 @@ def redacted(world: World, message: Wire) -> Wire:
 
     Blank but for its own messages, direct messages, and those that mention it. The message replied to likewise.
     """
-    shown = message
-    if not _readable(world, message):
+    shown, bot_id = message, str(world.bot.id)
+    concerns_bot = bot_id in (message["author"]["id"], *(user["id"] for user in message["mentions"]))
+    if not concerns_bot and int(message["channel_id"]) not in world.dms:
         shown = message | {name: empty for name, empty in _CONTENT_FIELDS.items() if name in message}
         shown.pop("poll", None)  # Discord: left out, not empty
     replied = message.get("referenced_message")
     return shown | {"referenced_message": redacted(world, replied)} if replied else shown
-
-
-def _readable(world: World, message: Wire) -> bool:
-    bot_id = str(world.bot.id)
-    mentioned = any(user["id"] == bot_id for user in message["mentions"])
-    return mentioned or message["author"]["id"] == bot_id or int(message["channel_id"]) in world.dms
 
 
 def emoji_object(emoji: str) -> Wire:
@@ -275,7 +256,14 @@ _CONTENT_FLAG = 1 << 19  # Discord: GATEWAY_MESSAGE_CONTENT_LIMITED, for applica
 
 def guild_object(world: World) -> Wire:
     """GUILD_CREATE: the guild with its roles and channels; of the members only the bot (no members intent)."""
-    return _guild_defaults() | {
+    empty = "features emojis stickers threads voice_states presences stage_instances guild_scheduled_events"
+    zero = "verification_level default_message_notifications explicit_content_filter mfa_level nsfw_level premium_tier"
+    wire: Wire = {name: [] for name in empty.split()} | dict.fromkeys(zero.split(), 0)
+    return wire | {
+        "large": False,
+        "unavailable": False,
+        "preferred_locale": "en-US",
+        "system_channel_flags": 0,
         "id": str(world.guild_id),
         "name": world.guild_name,
         "owner_id": str(world.owner_id),
@@ -285,13 +273,6 @@ def guild_object(world: World) -> Wire:
         "members": [member_object(world, world.bot)],
         "channels": [channel_object(world, channel) for channel in world.channels.values()],
     }
-
-
-def _guild_defaults() -> Wire:
-    empty = "features emojis stickers threads voice_states presences stage_instances guild_scheduled_events"
-    zero = "verification_level default_message_notifications explicit_content_filter mfa_level nsfw_level premium_tier"
-    wire: Wire = {name: [] for name in empty.split()} | dict.fromkeys(zero.split(), 0)
-    return wire | {"large": False, "unavailable": False, "preferred_locale": "en-US", "system_channel_flags": 0}
 
 
 def _role_object(world: World, role_id: int) -> Wire:
