@@ -111,22 +111,19 @@ def read_examples(path: Path) -> Iterator[Example]:
 
 def read_lines(path: Path, kind: type[Line]) -> Iterator[Line]:
     """The lines of a file, `.gz` or not. Raises ExampleError where it cannot be read, at the first broken line."""
+    number = 0
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
+            for line in lines:
+                number += 1
                 if line.strip():
-                    yield _checked(line, kind, f"{path}, line {number}")
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise ExampleError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-
-
-def _checked(line: str, kind: type[Line], where: str) -> Line:
-    try:
-        return kind.model_validate_json(line)
+                    yield kind.model_validate_json(line)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the whole line"
-        raise ExampleError(f"{where}, field {field}: {first['msg']}.") from None
+        raise ExampleError(f"{path}, line {number}, field {field}: {first['msg']}.") from None
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise ExampleError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
 
 
 def message_of(example: Example) -> MessageRecord:
@@ -172,7 +169,15 @@ def _completed(seen: Engagement, example: Example) -> Engagement:
     """The engagement as the bot would have it that saw more than the messages of the context."""
     state = example.state
     spoke = Mark(NUMBER - 1 - state.msgs_since_bot, example.now - timedelta(seconds=state.s_since_bot))
-    known = {**seen.people, _id(example.author): _author(seen, example)}
+    standing, to = seen.standing(_id(example.author)), state.bot_to_author
+    before = Mark(0, example.now - LONG_AGO) if state.bot_msgs_since_author is not None else None
+    author = replace(
+        standing,
+        spoke=standing.spoke or before,
+        spoken_to=Mark(NUMBER - to.ago, example.now - timedelta(seconds=to.dt)) if to else None,
+        bot_messages=NUMBER - (state.bot_msgs_since_author or 0),
+    )
+    known = {**seen.people, _id(example.author): author}
     return replace(
         seen,
         number=NUMBER,
@@ -182,22 +187,6 @@ def _completed(seen: Engagement, example: Example) -> Engagement:
         bot_name=BOT_NAME,
         people=known | _unseen(known, spoke, example),
     )
-
-
-def _author(seen: Engagement, example: Example) -> Standing:
-    state, standing = example.state, seen.standing(_id(example.author))
-    before = Mark(0, example.now - LONG_AGO) if state.bot_msgs_since_author is not None else None
-    spoken_to = state.bot_to_author
-    return replace(
-        standing,
-        spoke=standing.spoke or before,
-        spoken_to=_mark(spoken_to, example.now) if spoken_to else None,
-        bot_messages=NUMBER - (state.bot_msgs_since_author or 0),
-    )
-
-
-def _mark(past: Past, now: datetime) -> Mark:
-    return Mark(NUMBER - past.ago, now - timedelta(seconds=past.dt))
 
 
 def _unseen(known: dict[int, Standing], spoke: Mark, example: Example) -> dict[int, Standing]:

@@ -167,13 +167,11 @@ def table(entries: Sequence[Entry]) -> str:
         *_by("channel", lambda entry: str(entry.channel_id), entries, ignored),
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(_line(row, widths) for row in rows)
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    """The name to the left, the figures to the right."""
-    figures = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-    return "  ".join([row[0].ljust(widths[0]), *figures]).rstrip()
+    lines = []
+    for name, *cells in rows:  # the name to the left, the figures to the right
+        figures = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+        lines.append("  ".join([name.ljust(widths[0]), *figures]).rstrip())
+    return "\n".join(lines)
 
 
 def _by(what: str, key: Callable[[Entry], str], entries: Iterable[Entry], ignored: Set[int]) -> list[list[str]]:
@@ -197,25 +195,18 @@ def draw(guessed: Sequence[Guess], path: Path) -> None:
     with mpl.rc_context({"font.size": 11}):
         figure = Figure(figsize=(12, 5.5), layout="constrained")
         left, right = figure.subplots(1, 2)
-        _draw_reliability(left, reliability(guessed))
-        _draw_thresholds(right, thresholds(guessed))
+        bins, points = reliability(guessed), thresholds(guessed)
+        left.plot([0, 1], [0, 1], linestyle="--", color="grey", label="as predicted")
+        left.plot([b.score for b in bins], [b.meant for b in bins], marker="o", label="as it turned out")
+        for b in bins:
+            left.annotate(f"n={b.size}", (b.score, b.meant), xytext=(6, -14), textcoords="offset points", fontsize=9)
+        _label(left, "Reliability", "predicted score (mean of each bin)", "share meant for the bot")
+        at, style = [p.threshold for p in points], {"drawstyle": "steps-pre", "ms": 2}
+        right.plot(at, [p.precision for p in points], marker=".", label="precision", **style)
+        right.plot(at, [p.recall for p in points], marker=".", ls="-.", label="recall", **style)
+        _label(right, "Thresholds", "answer from this score on", "share")
         figure.suptitle(f"Follow-up tier: {len(guessed)} decisions, {sum(g.meant for g in guessed)} meant for the bot")
         figure.savefig(path, format="png", dpi=120)
-
-
-def _draw_reliability(axes: Axes, bins: Sequence[Bin]) -> None:
-    axes.plot([0, 1], [0, 1], linestyle="--", color="grey", label="as predicted")
-    axes.plot([b.score for b in bins], [b.meant for b in bins], marker="o", label="as it turned out")
-    for one in bins:
-        axes.annotate(f"n={one.size}", (one.score, one.meant), xytext=(6, -14), textcoords="offset points", fontsize=9)
-    _label(axes, "Reliability", "predicted score (mean of each bin)", "share meant for the bot")
-
-
-def _draw_thresholds(axes: Axes, points: Sequence[Point]) -> None:
-    at = [point.threshold for point in points]
-    axes.plot(at, [point.precision for point in points], drawstyle="steps-pre", marker=".", ms=2, label="precision")
-    axes.plot(at, [point.recall for point in points], drawstyle="steps-pre", marker=".", ms=2, ls="-.", label="recall")
-    _label(axes, "Thresholds", "answer from this score on", "share")
 
 
 def _label(axes: Axes, title: str, x: str, y: str) -> None:
@@ -237,20 +228,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except sqlite3.Error as error:
         return _fail(f"{given.log} cannot be read as a decision log: {error}.")
     print(f"{table(entries)}\n\n{NOTE}")
-    return _draw(guesses(entries), given.png)
-
-
-def _draw(guessed: Sequence[Guess], path: Path) -> int:
-    if not guessed:
+    if not (guessed := guesses(entries)):
         print("\nNo decisions by the follow-up tier: there is nothing to draw.")
         return 0
     try:
-        draw(guessed, path)
+        draw(guessed, given.png)
     except ImportError:
         return _fail("The curves need matplotlib: install the extra evals (pip install -e '.[evals]').")
     except OSError as error:
-        return _fail(f"{path} cannot be written ({error.strerror}): name another file by --png.")
-    print(f"\nThe curves are in {path}.")
+        return _fail(f"{given.png} cannot be written ({error.strerror}): name another file by --png.")
+    print(f"\nThe curves are in {given.png}.")
     return 0
 
 

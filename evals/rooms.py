@@ -91,13 +91,10 @@ class Room(Strict):
         names = sorted((BOT_NAME, *self.people), key=len, reverse=True)
         return re.compile("@(" + "|".join(map(re.escape, names)) + ")", re.IGNORECASE)
 
-    @cached_property
-    def _id_of_name(self) -> dict[str, int]:
-        return {BOT_NAME.casefold(): BOT, **{name.casefold(): self.ids[name] for name in self.people}}
-
     def _mention(self, at: re.Match[str]) -> str:
+        ids = {BOT_NAME.casefold(): BOT, **{name.casefold(): self.ids[name] for name in self.people}}
         # To a regular expression "İ" is an "i", which it is not when it is folded.
-        found = self._id_of_name.get(at[1].casefold())
+        found = ids.get(at[1].casefold())
         return at[0] if found is None else f"<@{found}>"
 
     def record(self, index: int) -> MessageRecord:

@@ -8,6 +8,7 @@ import logging
 import random
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -16,12 +17,15 @@ from bench.kill.findings import WHAT
 
 
 def main() -> int:
-    arguments = _arguments()
+    parser = argparse.ArgumentParser(prog="python -m bench.kill", description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="what it draws lots by")
+    arguments = parser.parse_args()
     # Of requests whose client was killed.
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     folder = Path(mkdtemp(prefix="parley-kill-"))
     print(f"--kills {arguments.kills} --seed {arguments.seed}, in {folder}", flush=True)
-    day = asyncio.run(spend_day(folder, kills=arguments.kills, seed=arguments.seed, tell=_tell))
+    day = asyncio.run(spend_day(folder, kills=arguments.kills, seed=arguments.seed, tell=partial(print, flush=True)))
     result = day.count()
     for what, findings in zip(WHAT, result, strict=True):
         print(f"{what}: {len(findings)}")
@@ -31,17 +35,6 @@ def main() -> int:
     (folder / "report.txt").write_text("\n".join(day.report(result)), encoding="utf-8")
     print(f"What happened stands in {folder}/report.txt.")
     return 1
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.kill", description=__doc__)
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="what it draws lots by")
-    return parser.parse_args()
-
-
-def _tell(progress: str) -> None:
-    print(progress, flush=True)
 
 
 if __name__ == "__main__":

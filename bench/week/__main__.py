@@ -26,13 +26,22 @@ COLUMNS = [one for one in Outcome if one is not Outcome.UNEXPLAINED]
 
 
 def main() -> int:
-    arguments = _arguments()
+    parser = argparse.ArgumentParser(prog="python -m bench.week", description=__doc__)
+    parser.add_argument("--channels", type=int, default=50)
+    parser.add_argument("--days", type=float, default=7)
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="what it draws lots by")
+    arguments = parser.parse_args()
     print(f"--channels {arguments.channels} --days {arguments.days:g} --seed {arguments.seed}", flush=True)
     began = perf_counter()
     week = asyncio.run(_spend(arguments))
     records = list(week.records.values())
     checks = [*check(records), Check("errors that the bot logged", str(len(week.errors)), "0", week.errors)]
-    print("\n".join([*_story(week, perf_counter() - began), "", *_table(records), "", *_checked(checks)]))
+    rows = [[kind, *_counts([r for r in records if r.kind is kind])] for kind in Kind]
+    rows.append(["all", *_counts(records)])
+    table = _markdown(["kind of channel", "channels", "offers", *COLUMNS], rows)
+    held = [[one.what, f"{one.measured}{' **over**' if one.findings else ''}", one.bound] for one in checks]
+    bounds = _markdown(["what", "measured", "bound"], held)
+    print("\n".join([*_story(week, perf_counter() - began), "", *table, "", *bounds]))
     for one in checks:
         for finding in one.findings[:MAX_FINDINGS]:
             print(f"{one.what}: {finding}")
@@ -52,14 +61,6 @@ async def _spend(arguments: argparse.Namespace) -> Week:
         await stub.stop()
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.week", description=__doc__)
-    parser.add_argument("--channels", type=int, default=50)
-    parser.add_argument("--days", type=float, default=7)
-    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="what it draws lots by")
-    return parser.parse_args()
-
-
 def _story(week: Week, seconds: float) -> list[str]:
     records = week.records.values()
     said, replies = (sum(map(len, per)) for per in ([r.said for r in records], [r.replies for r in records]))
@@ -71,20 +72,9 @@ def _story(week: Week, seconds: float) -> list[str]:
     ]
 
 
-def _table(records: Sequence[Record]) -> list[str]:
-    rows = [[kind, *_counts([r for r in records if r.kind is kind])] for kind in Kind]
-    rows.append(["all", *_counts(records)])
-    return _markdown(["kind of channel", "channels", "offers", *COLUMNS], rows)
-
-
 def _counts(records: Sequence[Record]) -> list[int]:
     offers = [outcome(record, offer) for record in records for offer in record.offers]
     return [len(records), len(offers), *(offers.count(column) for column in COLUMNS)]
-
-
-def _checked(checks: Iterable[Check]) -> list[str]:
-    rows = [[one.what, f"{one.measured}{' **over**' if one.findings else ''}", one.bound] for one in checks]
-    return _markdown(["what", "measured", "bound"], rows)
 
 
 def _markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> list[str]:
