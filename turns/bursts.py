@@ -29,6 +29,7 @@ PAUSE_SHARE = 0.5  # of BURST_SECONDS: whoever says nothing for so long has paus
 MAX_DECIDED_CHARACTERS = 4_000  # of a burst; whom its earlier messages mention counts all the same
 QUESTION_MARKS = ("?", "？", "؟")
 DELETED = Decision(False, Reason.DELETED)
+MAY_BE = Decision(True, Reason.LLM_JUDGE)
 UNJUDGED = (Reason.JUDGE_FAILED, Reason.JUDGE_LATE)
 
 
@@ -64,6 +65,7 @@ class Bursts:
         self._discord = discord
         self._open: dict[tuple[int, int], _Burst] = {}
         self._over: list[_Burst] = []  # which have not gone their way yet
+        self._judged: dict[int, Question] = {}  # by message: what a judge is asked about
 
     def __len__(self) -> int:
         return len(self._open)
@@ -75,11 +77,18 @@ class Bursts:
     async def decide(self, question: Question, conversation: ChannelConversation) -> Decision | None:
         """The decision on a recorded message; None where it joins its author's burst, and is decided with that."""
         burst = self._open.get(_key(question))
-        if burst is None or self._ends(burst, question.as_kept.message, conversation):
-            return await self._decided([question], conversation)
-        self._arm(burst, PAUSE_SHARE * self._seconds)
-        decision = await self._decided([*burst.questions, question], conversation)
-        if burst.over.done():
+        if burst and self._ends(burst, question.as_kept.message, conversation):
+            burst = None
+        if burst:
+            self._arm(burst, PAUSE_SHARE * self._seconds)
+        self._judged[question.message.message_id] = question
+        try:
+            decision = await self._decided([*(burst.questions if burst else ()), question], conversation)
+        finally:
+            is_called_off = self._judged.pop(question.message.message_id, None) is None
+        if decision.respond and is_called_off:
+            return STOPPED
+        if burst is None or burst.over.done():
             return decision
         burst.add(question)
         if decision.reason not in UNJUDGED:
@@ -152,13 +161,16 @@ class Bursts:
         return [(question, DELETED) for question in gone] + [(question, decision) for question in left]
 
     def heard_out(self, channel_id: int) -> list[Question]:
-        """What waits in a channel for its author to pause."""
+        """What waits in a channel for its author to pause, or for a judge."""
         bursts = [burst for burst in self._waiting() if burst.questions[0].channel_id == channel_id]
-        return [replace(q, decision=burst.decision) for burst in bursts for q in burst.questions]
+        judged = [replace(q, decision=MAY_BE) for q in self._judged.values() if q.channel_id == channel_id]
+        return [*(replace(q, decision=burst.decision) for burst in bursts for q in burst.questions), *judged]
 
     def stop(self, questions: Iterable[Question]) -> None:
         """These were called off: what waits of them needs no answer."""
         called_off = {question.message.message_id for question in questions}
+        for message_id in called_off:
+            self._judged.pop(message_id, None)
         for burst in [b for b in self._waiting() if b.questions[0].message.message_id in called_off]:
             burst.decision = STOPPED
             self._end(burst)

@@ -107,6 +107,21 @@ async def test_a_message_that_is_taken_back_before_it_is_decided_on_is_neither_a
         assert len(stub.requests) == (1 if how == "deleted" else 2)
 
 
+@pytest.mark.usefixtures("rules_of_thumb")
+async def test_what_is_called_off_while_the_judge_ponders_gets_no_answer(stub: StubModel) -> None:
+    async with open_scene(stub, use_llm_judge=True) as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        stub.judge_says = lambda _: True
+
+        async def stop(_message: Message) -> None:
+            assert (await scene.decision(scene.say("Ben", "stop"))).reason is Reason.STOP
+
+        doubtful = await _while_the_judge_ponders(scene, stop)
+        assert (await scene.decision(doubtful)).reason is Reason.STOP
+        await scene.at_rest()
+        assert len(stub.requests) == 1
+
+
 async def _while_the_judge_ponders(scene: Scene, act: Callable[[Message], Awaitable[None]]) -> Message:
     """Ben's doubtful message, to which something happens before it is decided on."""
     scene.stub.judge_gate = asyncio.Event()
