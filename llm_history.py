@@ -18,6 +18,7 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
+    ModelRequestPart,
     ModelResponse,
     TextContent,
     TextPart,
@@ -103,18 +104,16 @@ def readable(message: ModelMessage) -> ModelMessage:
     sound = message if fits(form.model_validate, message.metadata or {}) else replace(message, metadata=None)
     if isinstance(sound, ModelResponse):
         return sound
-    parts = [_readable_part(part) if isinstance(part, UserPromptPart) else part for part in sound.parts]
+    parts: list[ModelRequestPart] = []
+    for part in sound.parts:
+        if not isinstance(part, UserPromptPart):
+            parts.append(part)
+            continue
+        items = [part.content] if isinstance(part.content, str) else part.content
+        tags = [item.metadata if isinstance(item, TextContent) else None for item in items]
+        fine = [item for item, tag in zip(items, tags, strict=True) if not tag or fits(_Tagged.model_validate, tag)]
+        parts.append(replace(part, content=fine))
     return replace(sound, parts=parts)
-
-
-def _readable_part(part: UserPromptPart) -> UserPromptPart:
-    items = [part.content] if isinstance(part.content, str) else part.content
-    return replace(part, content=[item for item in items if _is_tagged_well(item)])
-
-
-def _is_tagged_well(item: UserContent) -> bool:
-    tag = item.metadata if isinstance(item, TextContent) else None
-    return not tag or fits(_Tagged.model_validate, tag)
 
 
 def told(message: MessageRecord) -> list[UserContent]:
@@ -160,19 +159,15 @@ def _is_turn_start(message: ModelMessage) -> bool:
 
 
 def _tokens(message: ModelMessage) -> int:
-    return sum(_part_tokens(part) for part in message.parts)
-
-
-def _part_tokens(part: object) -> int:
-    content = getattr(part, "content", "")
-    if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
-        return sum(IMAGE_TOKENS if isinstance(item, ImageUrl) else _text_tokens(item) for item in part.content)
-    return _text_tokens(content)
-
-
-def _text_tokens(item: object) -> int:
-    text = item.content if isinstance(item, TextContent) else str(item)
-    return len(text) // CHARACTERS_PER_TOKEN + 1
+    total = 0
+    for part in message.parts:
+        content = getattr(part, "content", "")
+        is_one = isinstance(content, str) or not isinstance(part, UserPromptPart)
+        for item in [content] if is_one else content:
+            text = item.content if isinstance(item, TextContent) else str(item)
+            is_image = isinstance(item, ImageUrl) and not is_one
+            total += IMAGE_TOKENS if is_image else len(text) // CHARACTERS_PER_TOKEN + 1
+    return total
 
 
 def _pieces(part: UserPromptPart) -> Iterator[tuple[Tag | None, UserContent]]:
@@ -184,13 +179,9 @@ def _pieces(part: UserPromptPart) -> Iterator[tuple[Tag | None, UserContent]]:
         yield tag, item
 
 
-def _prompts(history: Sequence[ModelMessage]) -> Iterator[UserPromptPart]:
-    for message in history:
-        yield from (part for part in message.parts if isinstance(part, UserPromptPart))
-
-
 def tags_in(history: Sequence[ModelMessage]) -> list[Tag]:
-    return [tag for part in _prompts(history) for tag, _ in _pieces(part) if tag]
+    prompts = (part for message in history for part in message.parts if isinstance(part, UserPromptPart))
+    return [tag for part in prompts for tag, _ in _pieces(part) if tag]
 
 
 def unsaid(history: Sequence[ModelMessage], questions: Collection[int]) -> list[ModelMessage]:
@@ -210,14 +201,13 @@ def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMes
     """The history with these messages told anew, or, where None, told no more."""
     if not changes:
         return list(history)
-    return [
-        replace(
-            message, parts=[_reworded_part(p, changes) if isinstance(p, UserPromptPart) else p for p in message.parts]
-        )
-        if isinstance(message, ModelRequest)
-        else message
-        for message in history
-    ]
+    kept: list[ModelMessage] = []
+    for message in history:
+        if isinstance(message, ModelRequest):
+            parts = [_reworded_part(p, changes) if isinstance(p, UserPromptPart) else p for p in message.parts]
+            message = replace(message, parts=parts)  # noqa: PLW2901
+        kept.append(message)
+    return kept
 
 
 def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> list[ModelMessage]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
 
-from conversation import MAX_TAKEN_BACK, ChannelConversation, ConversationManager, MessageRecord
+from channel_conversation import MAX_TAKEN_BACK
+from conversation import ChannelConversation, ConversationManager, MessageRecord
 from llm_history import FORGOTTEN
 from state.message import Source, sources_of, sources_of_reading
 from tests.support.clock import FakeClock
 from tests.support.histories import model_reads, turn
-from tests.support.people import ANNA, BEN, CHANNEL, CLEO, replied, said
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, replied, said
+
+IMAGE = "https://cdn.example/cat.png"
+Change = Callable[[ConversationManager, MessageRecord], object]
 
 
 @pytest.fixture
@@ -22,7 +27,7 @@ def manager() -> ConversationManager:
 
 @pytest.fixture
 def secret() -> MessageRecord:
-    return said(ANNA, "my secret")
+    return said(ANNA, "my secret", images=(IMAGE,))
 
 
 @pytest.fixture
@@ -33,78 +38,16 @@ def conversation(manager: ConversationManager, secret: MessageRecord) -> Channel
     return started
 
 
-def test_what_is_deleted_while_the_next_turn_runs_stays_deleted(
-    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
-) -> None:
-    manager.record_message(CHANNEL, asked := said(BEN, "next"))
-    being_made = [*conversation.llm_history, *turn(asked)]
-    manager.forget_messages(CHANNEL, {secret.message_id})
-    manager.record_bot_response(CHANNEL, being_made)
-    assert "secret" not in model_reads(conversation.llm_history)
-    assert "next" in model_reads(conversation.llm_history)
+def delete(manager: ConversationManager, message: MessageRecord) -> None:
+    manager.forget_messages(CHANNEL, {message.message_id})
 
 
-def test_what_is_edited_while_the_next_turn_runs_stays_edited(
-    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
-) -> None:
-    manager.record_message(CHANNEL, asked := said(BEN, "next"))
-    being_made = [*conversation.llm_history, *turn(asked)]
-    manager.revise(CHANNEL, replace(secret, content="harmless"))
-    manager.record_bot_response(CHANNEL, being_made)
-    assert "secret" not in model_reads(conversation.llm_history)
-    assert "harmless" in model_reads(conversation.llm_history)
+def edit(manager: ConversationManager, message: MessageRecord) -> None:
+    manager.revise(CHANNEL, replace(message, content="harmless", images=()))
 
 
-def fill(manager: ConversationManager, secret: MessageRecord) -> None:
-    """Until the cap has trimmed the secret from the records."""
-    for _ in range(4):
-        manager.record_message(CHANNEL, said(BEN))
-    conversation = manager.get(CHANNEL)
-    assert conversation
-    assert conversation.find(secret.message_id) is None
-    assert "secret" in model_reads(conversation.llm_history)
-
-
-def test_a_deletion_reaches_what_the_cap_has_trimmed(
-    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
-) -> None:
-    fill(manager, secret)
-    manager.forget_messages(CHANNEL, {secret.message_id})
-    assert "secret" not in model_reads(conversation.llm_history)
-
-
-def test_forgetting_a_person_reaches_what_the_cap_has_trimmed(
-    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
-) -> None:
-    fill(manager, secret)
-    manager.forget_author(CHANNEL, ANNA)
-    assert "secret" not in model_reads(conversation.llm_history)
-
-
-def test_replies_no_longer_quote_what_was_deleted(manager: ConversationManager, secret: MessageRecord) -> None:
-    reply = said(
-        BEN,
-        "oh",
-        reply_to_id=secret.message_id,
-        reply_to_author_id=ANNA,
-        reply_to_author="Anna",
-        reply_to_text="my secret",
-    )
-    conversation = manager.start(CHANNEL, [secret, reply])
-    manager.record_bot_response(CHANNEL, turn(secret, reply))
-    manager.forget_messages(CHANNEL, {secret.message_id})
-    assert "secret" not in model_reads(conversation.llm_history) + repr(conversation.messages)
-    assert "oh" in model_reads(conversation.llm_history)
-
-
-def test_trimming_while_a_turn_runs_deletes_nothing_from_its_history(manager: ConversationManager) -> None:
-    first = said(ANNA, "the first")
-    conversation = manager.start(CHANNEL, [first])
-    being_made = turn(first)
-    for _ in range(4):
-        manager.record_message(CHANNEL, said(BEN))
-    manager.record_bot_response(CHANNEL, being_made)
-    assert "first" in model_reads(conversation.llm_history)
+def forget(manager: ConversationManager, message: MessageRecord) -> None:
+    manager.forget_author(CHANNEL, message.author_id)
 
 
 def answers(conversation: ChannelConversation) -> list[str]:
@@ -113,63 +56,122 @@ def answers(conversation: ChannelConversation) -> list[str]:
     return [part.content for part in said if isinstance(part, TextPart)]
 
 
-def test_forgetting_a_person_drops_what_was_answered_to_them(
-    manager: ConversationManager, conversation: ChannelConversation
-) -> None:
-    manager.record_message(CHANNEL, asked := said(BEN, "next"))
-    manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(asked, answer="to Ben")])
-    manager.forget_author(CHANNEL, ANNA)
-    assert answers(conversation) == [FORGOTTEN, "to Ben"]
-
-
-def test_with_a_forgotten_persons_messages_go_the_answers_to_them(manager: ConversationManager) -> None:
-    conversation = manager.start(CHANNEL, [said(ANNA, "tea, please"), ours := said(BEN, "and you?")])
-    manager.record_message(CHANNEL, replied(ANNA, "You like tea."))
-    manager.forget_author(CHANNEL, ANNA)
-    assert conversation.messages == [ours]
-
-
-def test_what_was_answered_to_a_forgotten_person_stays_dropped_when_a_turn_ends_later(
-    manager: ConversationManager, conversation: ChannelConversation
-) -> None:
-    manager.record_bot_response(CHANNEL, turn(said(ANNA, "who am I?"), answer="you are Anna"))
-    manager.record_message(CHANNEL, asked := said(BEN, "next"))
-    being_made = [*conversation.llm_history, *turn(asked, answer="to Ben")]
-    manager.forget_author(CHANNEL, ANNA)
-    manager.record_bot_response(CHANNEL, being_made)
-    assert answers(conversation) == [FORGOTTEN, "to Ben"]
-
-
-def test_forgetting_a_person_leaves_what_is_answered_to_them_later(
-    manager: ConversationManager, conversation: ChannelConversation
-) -> None:
-    manager.forget_author(CHANNEL, ANNA)
-    manager.record_message(CHANNEL, asked := said(ANNA, "and now?"))
-    manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(asked, answer="later")])
-    assert answers(conversation) == [FORGOTTEN, "later"]
-
-
-def test_with_the_bots_own_message_goes_what_the_model_is_told_that_it_said(
-    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
-) -> None:
-    answer = replied(ANNA)
-    manager.record_message(CHANNEL, replace(answer, reply_to_id=secret.message_id))
-    manager.forget_messages(CHANNEL, {answer.message_id})
-    assert answers(conversation) == [FORGOTTEN]
-
-
-def test_with_a_mini_apps_message_goes_no_answer_of_the_models(
-    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
-) -> None:
-    card = replace(replied(ANNA), reply_to_id=secret.message_id)
-    manager.record_message(CHANNEL, card, by_model=False)
-    manager.forget_messages(CHANNEL, {card.message_id})
-    assert answers(conversation) == ["yes"]
-
-
 def held(conversation: ChannelConversation) -> list[object]:
     """What the agent keeps for itself."""
     return [m.metadata for m in conversation.llm_history if isinstance(m, ModelResponse)]
+
+
+@pytest.mark.parametrize(("change", "left"), [(delete, []), (edit, ["harmless"]), (forget, [])])
+@pytest.mark.parametrize("when", ["after it", "while the next turn runs", "when it is trimmed", "while it is told"])
+def test_a_change_reaches_the_record_and_what_the_model_is_told(
+    manager: ConversationManager, secret: MessageRecord, change: Change, left: list[str], when: str
+) -> None:
+    conversation = manager.start(CHANNEL, [secret])
+    being_made = turn(secret)
+    if when != "while it is told":
+        manager.record_bot_response(CHANNEL, being_made)
+    if when == "when it is trimmed":
+        for _ in range(3):
+            manager.record_message(CHANNEL, said(CLEO))
+    if when == "while the next turn runs":
+        manager.record_message(CHANNEL, asked := said(BEN, "next"))
+        being_made = [*conversation.llm_history, *turn(asked)]
+    change(manager, secret)
+    if when.startswith("while"):
+        manager.record_bot_response(CHANNEL, being_made)
+    reads = model_reads(conversation.llm_history)
+    assert "secret" not in reads + repr(conversation.messages)
+    assert IMAGE not in reads + repr(conversation.messages)
+    assert ("harmless" in reads) is ("harmless" in left)
+    assert ("next" in reads) is (when == "while the next turn runs")
+    if when != "when it is trimmed":
+        assert [m.content for m in conversation.messages if m.author_id == ANNA] == left
+        assert (ANNA in conversation.participants) is bool(left)
+    assert conversation.size == sum(m.size for m in conversation.messages)
+
+
+def test_an_edit_of_an_unknown_message_changes_nothing(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord
+) -> None:
+    assert not manager.revise(CHANNEL, said(ANNA, "something else"))
+    assert not manager.revise(CHANNEL + 1, replace(secret, content="else"))
+    assert conversation.messages == [secret]
+
+
+@pytest.mark.parametrize("change", [delete, forget])
+def test_replies_no_longer_quote_what_is_gone(
+    manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord, change: Change
+) -> None:
+    quoting = {"reply_to_author_id": ANNA, "reply_to_author": "Anna", "reply_to_text": "my secret"}
+    reply = said(BEN, "oh", reply_to_id=secret.message_id, **quoting)
+    manager.record_message(CHANNEL, reply)
+    manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(reply)])
+    change(manager, secret)
+    assert "secret" not in model_reads(conversation.llm_history) + repr(conversation.messages)
+    assert "oh" in model_reads(conversation.llm_history)
+
+
+def test_trimming_deletes_nothing_from_the_history_of_a_turn_that_runs(manager: ConversationManager) -> None:
+    """Only deletion takes words out of the history; the record's cap is about memory."""
+    conversation = manager.start(CHANNEL, [first := said(ANNA, "the first")])
+    being_made = turn(first)
+    for _ in range(4):
+        manager.record_message(CHANNEL, said(BEN))
+    manager.record_bot_response(CHANNEL, being_made)
+    manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(*conversation.untold())])
+    assert first not in conversation.messages
+    assert "first" in model_reads(conversation.llm_history)
+
+
+def test_forgetting_a_person_drops_what_was_answered_to_them_so_far(
+    manager: ConversationManager, conversation: ChannelConversation
+) -> None:
+    manager.record_message(CHANNEL, asked := said(BEN, "next"))
+    manager.record_message(CHANNEL, replied(ANNA, "You like tea."))
+    being_made = [*conversation.llm_history, *turn(asked, answer="to Ben")]
+    manager.forget_author(CHANNEL, ANNA)
+    manager.record_bot_response(CHANNEL, being_made)
+    assert (answers(conversation), conversation.messages) == ([FORGOTTEN, "to Ben"], [asked])
+    manager.record_message(CHANNEL, later := said(ANNA, "and now?"))
+    manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(later, answer="later")])
+    assert answers(conversation) == [FORGOTTEN, "to Ben", "later"]
+
+
+@pytest.mark.parametrize(("by_model", "left"), [(True, [FORGOTTEN]), (False, ["yes"])])
+def test_with_the_bots_own_message_goes_what_the_model_is_told_that_it_said(
+    manager: ConversationManager,
+    conversation: ChannelConversation,
+    secret: MessageRecord,
+    by_model: bool,
+    left: list[str],
+) -> None:
+    answer = replace(replied(ANNA), reply_to_id=secret.message_id)
+    manager.record_message(CHANNEL, answer, by_model=by_model)
+    delete(manager, answer)
+    assert answers(conversation) == left
+
+
+def test_whoever_told_the_bot_off_long_ago_is_left_alone_whatever_is_edited_since() -> None:
+    manager = ConversationManager(60, clock=FakeClock(), max_messages=8)
+    conversation = manager.start(CHANNEL, [said(ANNA, f"<@{BOT}> hi"), replied(ANNA)])
+    for author in (BEN, CLEO):
+        manager.record_message(CHANNEL, said(author, "shut up", tells_off=True))
+    manager.record_message(CHANNEL, said(CLEO, f"<@{BOT}> sorry"))
+    for number in range(20):
+        newest = said(ANNA, f"number {number}")
+        manager.record_message(CHANNEL, newest)
+    manager.revise(CHANNEL, replace(newest, content="edited"))
+    assert [who for who in (ANNA, BEN, CLEO) if conversation.engagement.standing(who).told_off] == [BEN]
+    manager.record_message(CHANNEL, said(BEN, f"<@{BOT}> sorry"))
+    manager.revise(CHANNEL, newest)
+    assert not conversation.engagement.standing(BEN).told_off
+    manager.record_message(CHANNEL, said(BEN, "shut up", tells_off=True))
+    conversation.trim(1, 10_000)
+    manager.forget_author(CHANNEL, BEN)
+    assert not conversation.engagement.standing(BEN).told_off
+
+
+# What the agent keeps for itself
 
 
 def keep_words_of(manager: ConversationManager, message: MessageRecord) -> dict[str, object]:
@@ -197,9 +199,9 @@ def test_what_the_agent_keeps_stays_where_others_words_change(
     other = said(BEN, "hm", reply_to_id=secret.message_id, reply_to_author_id=ANNA, reply_to_author="Anna")
     manager.record_message(CHANNEL, other)
     metadata = keep_words_of(manager, other)
-    manager.revise(CHANNEL, replace(secret, content="harmless"))
+    edit(manager, secret)
     assert held(conversation) == [metadata]
-    manager.revise(CHANNEL, replace(other, content="hmm"))
+    edit(manager, other)
     assert held(conversation) == [None]
 
 
@@ -207,7 +209,7 @@ def test_what_the_agent_keeps_stays_where_others_words_change(
 def test_what_was_edited_before_the_turn_began_it_read_as_it_is(
     manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord, *, is_before: bool
 ) -> None:
-    manager.revise(CHANNEL, replace(secret, content="harmless"))
+    edit(manager, secret)
     if is_before:
         conversation.begin_turn()
     metadata = keep_words_of(manager, secret)
@@ -239,12 +241,3 @@ def test_what_is_taken_back_while_a_turn_is_made_is_bounded(conversation: Channe
     assert len(conversation.taken_back) == MAX_TAKEN_BACK
     conversation.begin_turn()
     assert not conversation.taken_back
-
-
-def test_forgetting_a_person_reaches_others_replies_that_quote_them(manager: ConversationManager) -> None:
-    reply = said(BEN, "oh", reply_to_id=5, reply_to_author_id=ANNA, reply_to_author="Anna", reply_to_text="my secret")
-    conversation = manager.start(CHANNEL, [reply])
-    manager.record_bot_response(CHANNEL, turn(reply))
-    manager.forget_author(CHANNEL, ANNA)
-    assert "secret" not in model_reads(conversation.llm_history) + repr(conversation.messages)
-    assert "oh" in model_reads(conversation.llm_history)

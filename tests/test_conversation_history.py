@@ -16,9 +16,9 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from conversation import HISTORY_TOKENS, ChannelConversation, ConversationManager, Engagement
+from channel_conversation import HISTORY_TOKENS
+from conversation import ChannelConversation, ConversationManager
 from llm_history import told, trim_history
-from state.engagement import Mark, Standing
 from tests.support.clock import NOON, FakeClock
 from tests.support.followups import after
 from tests.support.histories import model_reads, turn
@@ -28,13 +28,8 @@ IMAGE = "https://cdn.example/cat.png"
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def manager(clock: FakeClock) -> ConversationManager:
-    return ConversationManager(60, clock=clock)
+def manager() -> ConversationManager:
+    return ConversationManager(60, clock=FakeClock())
 
 
 # What the model is told
@@ -54,9 +49,6 @@ def test_the_model_is_told_who_spoke_to_whom() -> None:
         "reply_to_author_id": None,
     }
     assert image == ImageUrl(IMAGE)
-
-
-def test_the_model_is_told_the_readable_text_and_which_words_are_its_own() -> None:
     (line,) = told(said(BOT, f"hi <@{ANNA}>", readable="hi @Anna"))
     assert isinstance(line, TextContent)
     assert line.content == "Parley (you): hi @Anna\n"
@@ -77,17 +69,15 @@ def long_history(turns: int) -> list[ModelMessage]:
     return [m for i in range(turns) for m in turn(said(ANNA, f"{i} " + "x" * 396), answer="y" * 400)]
 
 
-def test_a_history_within_the_budget_is_left_alone() -> None:
-    history = long_history(3)
-    assert trim_history(history, 1_000) == history
-
-
-def test_a_history_over_the_budget_loses_its_oldest_turns_whole() -> None:
+def test_a_history_over_the_budget_loses_its_oldest_turns_whole_but_never_the_newest() -> None:
     history = long_history(10)
+    assert trim_history(history[:6], 1_000) == history[:6]
     kept = trim_history(history, 1_000)
-    assert kept == history[-len(kept) :]
-    assert 0 < len(kept) < len(history)
-    assert isinstance(kept[0], ModelRequest)
+    assert kept == history[-4:]  # half of the budget, as each turn takes 200
+    too_long = [*long_history(2), *turn(said(ANNA, "x" * 40_000))]
+    assert trim_history(too_long, 1_000) == too_long[-2:]
+    images = [m for _ in range(4) for m in turn(said(ANNA, "look", images=(IMAGE,)))]
+    assert [len(trim_history(images, budget)) for budget in (4_500, 3_500)] == [8, 2]
 
 
 def test_a_tool_return_is_never_cut_from_its_call() -> None:
@@ -99,17 +89,6 @@ def test_a_tool_return_is_never_cut_from_its_call() -> None:
     kept = trim_history(history, 900)
     assert len(kept) % 4 == 0
     assert isinstance(kept[0].parts[0], UserPromptPart)
-
-
-def test_the_newest_turn_stays_however_long_it_is() -> None:
-    history = [*long_history(2), *turn(said(ANNA, "x" * 40_000))]
-    assert trim_history(history, 1_000) == history[-2:]
-
-
-def test_images_count_against_the_budget() -> None:
-    history = [m for _ in range(4) for m in turn(said(ANNA, "look", images=(IMAGE,)))]
-    assert len(trim_history(history, 4_500)) == 8
-    assert len(trim_history(history, 3_500)) == 2
 
 
 def test_the_beginning_stays_the_same_between_two_cuts(manager: ConversationManager) -> None:
@@ -128,46 +107,20 @@ def test_the_beginning_stays_the_same_between_two_cuts(manager: ConversationMana
 # How the bot stands in a channel
 
 
-def test_the_engagement_before_a_message_is_the_same_recorded_or_not(manager: ConversationManager) -> None:
-    conversation = manager.start(CHANNEL, [said(ANNA), replied(ANNA)])
-    message = said(ANNA, "and?")
-    before = conversation.engagement_at(message)
-    manager.record_message(CHANNEL, message)
-    assert conversation.engagement_at(message) == before
+def test_what_was_before_a_message_is_the_same_recorded_or_not(manager: ConversationManager) -> None:
+    earlier = [said(ANNA), replied(ANNA, at=after(5)), said(BEN, at=after(5))]
+    conversation, message = manager.start(CHANNEL, earlier), said(ANNA, "shut up")
+    before = conversation.engagement
+    for _ in range(2):
+        assert conversation.engagement_at(message) == before
+        for count in (1, 2, 3, 9):
+            assert list(conversation.before(message, count)) == earlier[-count:]
+        if message not in conversation.messages:
+            manager.record_message(CHANNEL, message)
     assert before.is_answer_due(message)
-    assert not conversation.engagement.is_answer_due(message)
-
-
-def test_the_messages_before_one_are_the_same_recorded_or_not(manager: ConversationManager) -> None:
-    earlier = [said(ANNA), replied(ANNA), said(BEN)]
-    conversation, message = manager.start(CHANNEL, earlier), said(ANNA, "and?")
-    for count in (1, 2, 3, 9):
-        assert list(conversation.before(message, count)) == earlier[-count:]
-    manager.record_message(CHANNEL, message)
-    for count in (1, 2, 3, 9):
-        assert list(conversation.before(message, count)) == earlier[-count:]
-
-
-def test_a_conversation_built_from_its_messages_knows_how_the_bot_stands() -> None:
-    built = ChannelConversation(CHANNEL, NOON, NOON, messages=[said(ANNA), replied(ANNA, at=after(5))])
-    assert built.engagement == Engagement(
-        number=2,
-        bot_messages=1,
-        bot_spoke=Mark(1, after(5)),
-        bot=BOT,
-        bot_name="Parley",
-        people={ANNA: Standing(spoke=Mark(0, NOON), spoken_to=Mark(1, after(5)), said=1, answered=1, trail=1)},
-        last_author=ANNA,
-    )
-
-
-def test_how_the_bot_stands_is_told_anew_when_messages_go(manager: ConversationManager) -> None:
-    asked, off = said(ANNA), said(ANNA, "shut up")
-    conversation = manager.start(CHANNEL, [asked, replied(ANNA), off])
     assert conversation.engagement.standing(ANNA).told_off
-    manager.forget_messages(CHANNEL, {off.message_id})
-    assert not conversation.engagement.standing(ANNA).told_off
-    assert conversation.engagement.number == 2
+    manager.forget_messages(CHANNEL, {message.message_id})  # how the bot stands is told anew when messages go
+    assert conversation.engagement == before
 
 
 def test_the_bots_last_words_to_a_person_are_found() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conversation import ChannelConversation, Engagement, MessageRecord
+from conversation import ChannelConversation, MessageRecord
 from decider import (
     IN_WORDS,
     Decision,
@@ -26,7 +26,7 @@ from decider import (
 )
 from followup.evidence import WITH_SOMEBODY
 from followup.model import Eagerness
-from state.engagement import Mark, Standing
+from state.engagement import Engagement, Mark, Standing
 from tests.support.clock import NOON
 from tests.support.followups import FixedTier, after, by_rules, decide, talk, trained
 from tests.support.models import THRESHOLDS, a_model

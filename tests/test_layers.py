@@ -25,6 +25,7 @@ FLOORS = (
     ("decider",),
     ("followup",),
     ("conversation",),
+    ("channel_conversation",),
     ("llm_history",),
     ("state",),
     ("understanding", "storage", "web", "playground"),
@@ -34,7 +35,7 @@ FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 ROOMS = {
     "config": ("bot", "wiring", "evals", "bench"),
     "discord": ("bot", "wiring", "bench", "service", "commands", "discord_io"),
-    "pydantic_ai": ("agents", "conversation", "llm_history"),
+    "pydantic_ai": ("agents", "conversation", "channel_conversation", "llm_history"),
 }
 FILES = sorted(
     path for name in (*FLOOR, "config") for path in (*ROOT.glob(f"{name}.py"), *ROOT.glob(f"{name}/**/*.py"))

@@ -21,8 +21,9 @@ from agents.models import UnusableModelError, build_model
 from agents.server_state import Kind, ServerState
 from agents.tool_use import NOT_KEPT
 from bot import create_bot
+from channel_conversation import HISTORY_TOKENS
 from config import Settings
-from conversation import HISTORY_TOKENS, ChannelConversation, MessageRecord
+from conversation import ChannelConversation, MessageRecord
 from state.prompts import ResolutionType
 from tests.agents.test_tool_use import find, python_run, run
 from tests.support.clock import NOON
