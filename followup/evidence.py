@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum, auto
 from itertools import islice
 
-from followup.features import BOT, MOST_MESSAGES, NEVER, NOBODY, OTHER, Features, feature_names
+from decision import WITH_SOMEBODY
+from followup.features import BOT, MOST_MESSAGES, NOBODY, OTHER, Features, feature_names
+from followup.scene import NEVER
 
 SHOWN = 3
 QUIET_PEOPLE = 4
-WITH_SOMEBODY = "you were talking with somebody else"
 SHORT_WORDS, LONG_WORDS = 5, 20
 JUST_NOW, A_WHILE = 6, 12  # messages
 
@@ -84,14 +85,9 @@ def in_words(moved: Sequence[float], features: Features) -> str:
 
     moved: how far, in the order of Aspect."""
     strongest_first = sorted(ASPECTS, key=[*map(abs, moved)].__getitem__, reverse=True)
-    *first, last = islice(_clauses(strongest_first, moved, features), SHOWN)
+    told = (words for aspect in strongest_first if (words := WORDS[aspect](features, moved[aspect] > 0)))
+    *first, last = islice(told, SHOWN)
     return f"{', '.join(first)}, and {last}" if first else last
-
-
-def _clauses(aspects: list[Aspect], moved: Sequence[float], features: Features) -> Iterator[str]:
-    for aspect in aspects:
-        if words := WORDS[aspect](features, moved[aspect] > 0):
-            yield words
 
 
 def _spoken_to(features: Features, _speaks_for: bool) -> str:
@@ -166,8 +162,8 @@ def _question(features: Features, _speaks_for: bool) -> str:
     return "you asked a question" if asks else "it was no question"
 
 
-def _either(name: str, yes: str, no: str) -> Callable[[Features, bool], str]:
-    return lambda features, _speaks_for: yes if features[name] > 0 else no
+def _either(name: str, yes: str, no: str, above: float = 0) -> Callable[[Features, bool], str]:
+    return lambda features, _speaks_for: yes if features[name] > above else no
 
 
 WORDS: Mapping[Aspect, Callable[[Features, bool], str]] = {
@@ -184,8 +180,6 @@ WORDS: Mapping[Aspect, Callable[[Features, bool], str]] = {
     Aspect.WORDING: _wording,
     Aspect.LENGTH: _length,
     Aspect.OVERLAP: _overlap,
-    Aspect.CROWD: lambda features, _speaks_for: (
-        "few people were talking" if features["people"] <= QUIET_PEOPLE else "many people were talking"
-    ),
+    Aspect.CROWD: _either("people", "many people were talking", "few people were talking", above=QUIET_PEOPLE),
     Aspect.OPEN_QUESTION: _either("open_asks", "somebody else's question was open", "nobody else's question was open"),
 }

@@ -1,128 +1,47 @@
 """What the model is told of a message: numbers that say how it stands to the bot, and to whoever else is talking.
 
-One function, for the running bot and for training alike. Everything comes from the channel's conversation: the last
-12 messages, the bot's last 3 and the author's last 2 (300 messages back at most), and the engagement. What a text alone
-tells is read once for each message (understanding/wording.py), and so is whom it names (understanding/names.py).
+One function, for the running bot and for training alike. What it is told of stands in followup/scene.py.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import islice
-from typing import NamedTuple
 
 from conversation import ChannelConversation
-from state.engagement import RECENT, Engagement, Mark, Standing
+from followup.scene import MOST_SECONDS, NEVER, NEVER_SECONDS, Scene, look
+from state.engagement import RECENT, Mark
 from state.message import MessageRecord
-from understanding.names import called_by_name, named_in
 from understanding.wording import TALK, Wording, words_of
 
 Features = Mapping[str, float]
 """Name to value, always the same names in the same order. What there is not has a value beyond all others."""
 
 EPOCH = datetime.fromtimestamp(0, UTC)
-WINDOW = 12
-REACH = 300
-BOT_MESSAGES = 3
-OWN_MESSAGES = 2
-NONE: frozenset[int] = frozenset()
-NEVER = 999.0
-NEVER_SECONDS = 9_999.0
-MOST_SECONDS = 1_800.0
 MOST_MESSAGES = 60.0
 BURST_SECONDS = 20.0
 FADING = 0.88  # how much less the message before counts in a pair's score
+OTHER, NOBODY, BOT = 0.0, 1.0, 2.0  # with whom somebody was talking
+SPEAKERS = "speaker_1 speaker_2 speaker_3 speaker_4 speaker_5".split()
+LAST_WORDS = """last_asks_at_end last_asks_offer last_asks_what last_asks_author last_unsure last_fits
+    last_shares_question last_lines""".split()
+ASKING = frozenset({"ask", "verb", "you_social", "can_you", "i_ask"})
 
 
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """A feature for each of some classes of words: its name, and all of them unset."""
-
-    name_of: Mapping[str, str]
-    unset: Features
-
-    def of(self, classes: frozenset[str]) -> Features:
-        return {**self.unset, **{self.name_of[one]: True for one in classes if one in self.name_of}}
+def _named(prefix: str, classes: str) -> Mapping[str, str]:
+    """The feature of each of some classes of words."""
+    return {one: f"{prefix}_{one}" for one in classes.split()}
 
 
-def _flags(prefix: str, classes: str) -> Flags:
-    name_of = {one: f"{prefix}_{one}" for one in classes.split()}
-    return Flags(name_of, dict.fromkeys(name_of.values(), False))
-
-
-SAYS = _flags("says", "you me pointing everybody request denial report modal opinion article preposition question")
-STARTS = _flags("starts", "question asking yes_no going_on greeting hedge request me")
-SAYS_TALK = _flags("talk", " ".join(TALK))
-STARTS_TALK = _flags(
+SAYS = _named("says", "you me pointing everybody request denial report modal opinion article preposition question")
+STARTS = _named("starts", "question asking yes_no going_on greeting hedge request me")
+SAYS_TALK = _named("talk", " ".join(TALK))
+STARTS_TALK = _named(
     "lead",
     "ask make verb vary thats you yes no thanks can_you i_ask please i you_social about report bot lookat room",
 )
-OTHER, NOBODY, BOT = 0.0, 1.0, 2.0  # with whom somebody was talking
-SPEAKERS = "speaker_1 speaker_2 speaker_3 speaker_4 speaker_5".split()
-
-
-class Room(NamedTuple):
-    """What the bot answered in the window.
-
-    answered: how many of the last 6 messages of people; since: how many it left alone since the newest of those.
-    taken_up: whether whom it answered last called it since (2), spoke (1), or was silent (0; -1: there is none). alone:
-    how many messages of people stand behind its last words. is_bots: of each message, whether the bot said it or
-    answered it, or it was said to the bot by mention.
-    """
-
-    answered: int
-    since: int
-    taken_up: int
-    alone: int
-    is_bots: Sequence[bool]
-
-
-class Scene(NamedTuple):
-    """A message and what came before it. Window, speakers and targets go backwards: the newest comes first.
-
-    run: how many messages the author said right before; rival: the place in the window of the newest message of
-    another person, -1: there is none. shared: the runs of letters that the message has in common with each message of
-    the window, by that one's identity; shared_rare: the rare words, in the window's order.
-    """
-
-    message: MessageRecord
-    author: int
-    now: datetime
-    bot: int
-    engagement: Engagement
-    standing: Standing
-    window: Sequence[MessageRecord]
-    speakers: Sequence[int]
-    targets: Sequence[frozenset[int]]
-    run: int
-    rival: int
-    room: Room
-    others: frozenset[int]
-    latest: MessageRecord | None
-    to_author: Sequence[MessageRecord]
-    bot_messages: Sequence[MessageRecord]
-    own_messages: Sequence[MessageRecord]
-    people: Sequence[tuple[int, int]]
-    shared: Mapping[int, frozenset[str]]
-    shared_rare: Sequence[frozenset[str]]
-
-    def ago(self, mark: Mark | None) -> float:
-        return min(self.engagement.number - mark.number, REACH) if mark else NEVER
-
-    def seconds(self, mark: Mark | None) -> float:
-        return min((self.now - mark.at).total_seconds(), MOST_SECONDS) if mark else NEVER_SECONDS
-
-    def alike(self, past: MessageRecord | None) -> float:
-        """The share of the message's runs of letters that another has too."""
-        grams = self.message.grams
-        if past is None or not grams:
-            return -1
-        shared = self.shared.get(id(past))
-        return len(grams & past.grams if shared is None else shared) / len(grams)
 
 
 def features(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Features:
@@ -149,50 +68,10 @@ def feature_names() -> list[str]:
     return list(features(nothing, ChannelConversation(0, EPOCH, EPOCH), 1))
 
 
-def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Scene:
-    author, wording, grams = message.author_id, message.wording, message.grams
-    earlier, engagement = conversation.before(message, REACH), conversation.engagement_at(message)
-    window = earlier[: -WINDOW - 1 : -1]
-    speakers = [past.author_id for past in window]
-    named, called = conversation.named, conversation.called
-    targets = [named.get(past.message_id, NONE) for past in window]
-    spoke = engagement.bot_spoke
-    is_in_reach = spoke is not None and engagement.number - spoke.number <= REACH
-    bot_messages = _newest_by(bot_user_id, BOT_MESSAGES, earlier) if is_in_reach else []
-    others = message.named | called_by_name(message, conversation.names, called)
-    return Scene(
-        message=message,
-        author=author,
-        now=message.timestamp,
-        bot=bot_user_id,
-        engagement=engagement,
-        standing=engagement.standing(author),
-        window=window,
-        speakers=speakers,
-        targets=targets,
-        run=next((place for place, speaker in enumerate(speakers) if speaker != author), len(speakers)),
-        rival=next((place for place, speaker in enumerate(speakers) if speaker not in (author, bot_user_id)), -1),
-        room=_room(window, speakers, targets, bot_user_id),
-        others=others - {bot_user_id},
-        latest=bot_messages[0] if bot_messages else None,
-        to_author=[m for m in bot_messages if author in m.addressed],
-        bot_messages=bot_messages,
-        own_messages=_newest_by(author, OWN_MESSAGES, earlier),
-        people=[(place, who) for place, who in named_in(wording.tokens, called) if who != author],
-        shared={id(past): grams & past.grams for past in window},
-        shared_rare=[wording.rare & past.wording.rare for past in window] if wording.rare else [],
-    )
-
-
-def _newest_by(author_id: int, count: int, earlier: Sequence[MessageRecord]) -> list[MessageRecord]:
-    """So many messages of one author, the newest first."""
-    return list(islice((past for past in reversed(earlier) if past.author_id == author_id), count))
-
-
 def _of_turns(scene: Scene) -> Features:
     """Whom the bot spoke to last, and whether an answer is due."""
     engagement, standing = scene.engagement, scene.standing
-    spoken_to, spoke = standing.spoken_to, standing.spoke
+    spoken_to, spoke, author = standing.spoken_to, standing.spoke, scene.author
     to_author = scene.to_author[0] if scene.to_author else None
     wording = to_author.wording if to_author else None
     latest, own = scene.latest, scene.own_messages
@@ -201,7 +80,10 @@ def _of_turns(scene: Scene) -> Features:
         "to_author_seconds": scene.seconds(spoken_to),
         "to_author_asks": wording.asks if wording else -1,
         "to_author_words": wording.count if wording else -1,
-        "to_author_names": _names(to_author, scene.author) if to_author else -1,
+        # Whether its words show to whom they go, by name or as a reply.
+        "to_author_names": author in to_author.ids_in_text or author == to_author.reply_to_author_id
+        if to_author
+        else -1,
         "to_author_of_3": len(scene.to_author),
         "is_due": spoken_to is not None and (spoke is None or spoken_to.number > spoke.number),
         "bot_ago": min(scene.ago(engagement.bot_spoke), MOST_MESSAGES),
@@ -215,11 +97,6 @@ def _of_turns(scene: Scene) -> Features:
         "own_to": _whom(own[0].named, scene.bot) if own else -1,
         "own_before_to": _whom(own[1].named, scene.bot) if len(own) > 1 else -1,
     }
-
-
-def _names(message: MessageRecord, author: int) -> bool:
-    """Whether words of the bot's show to whom they go, by name or as a reply."""
-    return author in message.ids_in_text or author == message.reply_to_author_id
 
 
 def _whom(targets: frozenset[int], bot: int) -> float:
@@ -259,33 +136,16 @@ def _of_talk(scene: Scene) -> Features:
                 rivals_to_own += author in targets
                 free += not targets
         weight *= FADING
+    with_bot, with_rival = min(last["bot_to_own"], last["own_to_bot"]), min(last["rival_to_own"], last["own_to_rival"])
     return {
         **last,
         **_compared(scores, scene),
-        "partner": _partner(last),
+        "partner": NOBODY if with_bot == with_rival == NEVER else BOT if with_bot < with_rival else OTHER,
         "own_since": own,
         "own_to_rivals_since": own_to_rivals,
         "rivals_to_own_since": rivals_to_own,
         "free_since": free,
     }
-
-
-def _partner(last: Mapping[str, float]) -> float:
-    with_bot, with_rival = min(last["bot_to_own"], last["own_to_bot"]), min(last["rival_to_own"], last["own_to_rival"])
-    if with_bot == with_rival == NEVER:
-        return NOBODY
-    return BOT if with_bot < with_rival else OTHER
-
-
-def talking_with(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> int | None:
-    """Whom the author spoke to last, or who last spoke to them, as `partner` has it; None: nobody, or the bot."""
-    for past in reversed(conversation.before(message, WINDOW)):
-        targets = conversation.named.get(past.message_id, NONE)
-        if past.author_id == message.author_id and targets:
-            return min(targets - {bot_user_id}, default=None)
-        if message.author_id in targets:
-            return past.author_id if past.author_id != bot_user_id else None
-    return None
 
 
 def _compared(scores: Mapping[int, float], scene: Scene) -> Features:
@@ -363,6 +223,10 @@ def _words_of_name(name: str) -> frozenset[str]:
     return frozenset(words_of(name))
 
 
+def _flags(names: Mapping[str, str], classes: frozenset[str]) -> Features:
+    return {**dict.fromkeys(names.values(), False), **{names[one]: True for one in classes if one in names}}
+
+
 def _of_words(wording: Wording) -> Features:
     cues, first, length = wording.cues, wording.first, 1 + wording.length
     return {
@@ -375,8 +239,8 @@ def _of_words(wording: Wording) -> Features:
         "has_link": wording.has_link,
         "commas": wording.commas,
         "is_command": wording.is_command,
-        **SAYS.of(cues),
-        **STARTS.of(first),
+        **_flags(SAYS, cues),
+        **_flags(STARTS, first),
     }
 
 
@@ -410,36 +274,6 @@ def _of_answers(scene: Scene) -> Features:
     }
 
 
-def _room(
-    window: Sequence[MessageRecord], speakers: Sequence[int], targets: Sequence[frozenset[int]], bot: int
-) -> Room:
-    pending: set[int] = set()
-    spoken: set[int] = set()
-    calling: set[int] = set()
-    is_bots = []
-    answered = seen = 0
-    since = alone = taken_up = -1
-    for message, speaker, named in zip(window, speakers, targets, strict=True):
-        if speaker == bot:
-            pending |= message.addressed
-            if taken_up < 0:
-                alone = seen
-                taken_up = 2 if calling & message.addressed else int(bool(spoken & message.addressed))
-            is_bots.append(True)
-            continue
-        spoken.add(speaker)
-        is_calling, is_answered = bot in named, speaker in pending
-        if is_calling:
-            calling.add(speaker)
-        if is_answered:
-            pending.discard(speaker)
-            answered += seen < 6
-            since = seen if since < 0 else since
-        is_bots.append(is_answered or is_calling)
-        seen += 1
-    return Room(answered, since if since >= 0 else WINDOW, taken_up, alone if alone >= 0 else WINDOW, is_bots)
-
-
 def _of_pattern(scene: Scene) -> Features:
     """Who spoke, one by one, and how quickly."""
     speakers, window, author, bot = scene.speakers, scene.window, scene.author, scene.bot
@@ -467,8 +301,8 @@ def _of_phrases(scene: Scene) -> Features:
     wording, content = scene.message.wording, scene.message.content
     talk, lead, tokens = wording.talk, wording.lead, wording.tokens
     return {
-        **SAYS_TALK.of(talk),
-        **STARTS_TALK.of(lead),
+        **_flags(SAYS_TALK, talk),
+        **_flags(STARTS_TALK, lead),
         "names_person": len(scene.people),
         "names_person_last": any(place == len(tokens) - 1 for place, _ in scene.people),
         "names_bot_anywhere": scene.engagement.bot_name.casefold() in wording.words,
@@ -502,10 +336,6 @@ def _of_last_words(scene: Scene) -> Features:
         "last_shares_question": len(asked & mine.words),
         "last_lines": latest.content.count("\n"),
     }
-
-
-LAST_WORDS = """last_asks_at_end last_asks_offer last_asks_what last_asks_author last_unsure last_fits
-    last_shares_question last_lines""".split()
 
 
 def _of_people(scene: Scene) -> Features:
@@ -565,9 +395,6 @@ def _open_ask(scene: Scene, is_bots: Sequence[bool]) -> int:
         if not is_bots[place] and speaker != scene.author and (wording.asks or not wording.lead.isdisjoint(ASKING)):
             return place + 1
     return -1
-
-
-ASKING = frozenset({"ask", "verb", "you_social", "can_you", "i_ask"})
 
 
 def before_it(found: Features) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
 
 from conversation import ChannelConversation, MessageRecord
+from decision import Decision
 
 MISSED_SECONDS = 60.0
 TOLD_OFF_SECONDS = 300.0
@@ -251,25 +251,6 @@ class _Recent:
         self._items = {key: items for key, items in self._items.items() if now - items[-1][0] <= self._seconds}
 
 
-class Decided(Protocol):
-    """A decision, as far as it is logged."""
-
-    @property
-    def respond(self) -> bool: ...
-
-    @property
-    def reason(self) -> str: ...
-
-    @property
-    def tier(self) -> int: ...
-
-    @property
-    def score(self) -> float: ...
-
-    @property
-    def evidence(self) -> str: ...
-
-
 class Learning:
     """Feeds the decision log. log: takes a change. keeps_content: whether the text of messages goes with it."""
 
@@ -283,7 +264,7 @@ class Learning:
         message: MessageRecord,
         guild_id: int,
         conversation: ChannelConversation,
-        decision: Decided,
+        decision: Decision,
         *,
         is_explicit: bool,
         is_judgement: bool,

@@ -24,6 +24,7 @@ FLOORS = (
     ("incoming",),
     ("decider",),
     ("followup",),
+    ("decision",),
     ("conversation",),
     ("channel_conversation",),
     ("llm_history",),

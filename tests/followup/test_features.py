@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from conversation import MessageRecord
 from followup.features import BOT as WITH_BOT
-from followup.features import NEVER, NEVER_SECONDS, NOBODY, OTHER, before_it, feature_names, talking_with
+from followup.features import NOBODY, OTHER, before_it, feature_names
+from followup.scene import NEVER, NEVER_SECONDS, talking_with
 from tests.support.clock import NOON
 from tests.support.followups import after, look_at, talk
 from tests.support.people import ANNA, BEN, BOT, CLEO, replied, said
@@ -23,6 +24,7 @@ ANSWERED = [
 ]
 PEOPLE = [BOT, ANNA, BEN, CLEO]
 WINDOW, REACH = 12, 300  # as documented
+TEXTS = ["Anna, ok?", " ", "?", "x" * 4_000, "a, " * 1_000, f"<@{BEN}> see", f"<@{BOT}>", "parley: you?"]
 
 
 def words_of_others(count: int) -> list[MessageRecord]:
@@ -32,29 +34,11 @@ def words_of_others(count: int) -> list[MessageRecord]:
 # All of them
 
 
-def test_the_names_stay_the_same_in_the_same_order() -> None:
-    names = feature_names()
-    assert len(set(names)) == len(names) > 50
-    for message in (
-        said(ANNA, "and my laptop?", after(20)),
-        said(CLEO, ""),
-        said(BEN, f"<@{BOT}> <@{ANNA}>, Ben: ok?"),
-    ):
-        assert list(look_at(message, *ANSWERED)) == names
-        assert list(look_at(message)) == names
-
-
-@pytest.mark.parametrize("content", ["", " ", "\n", f"<@{BEN}>", "?", ",", ":", "👍", "x" * 4_000, "a, " * 1_000])
-def test_any_content_gives_finite_numbers(content: str) -> None:
-    for earlier in ([], ANSWERED):
-        assert all(math.isfinite(value) for value in look_at(said(ANNA, content, after(20)), *earlier).values())
-
-
 @given(
     st.lists(
         st.tuples(
             st.sampled_from(PEOPLE),
-            st.text() | st.sampled_from(["Anna, ok?", f"<@{BEN}> see", f"<@{BOT}>", "parley: you?"]),
+            st.text() | st.sampled_from(TEXTS),
             st.integers(-600, 600),
             st.sampled_from([frozenset(), frozenset({ANNA}), frozenset({ANNA, BEN})]),
         ),
@@ -72,13 +56,8 @@ def test_any_text_and_any_order_of_speakers_gives_finite_numbers(
     ]
     found = look_at(said(author, content), *earlier)
     assert list(found) == feature_names()
+    assert len({*found}) == len(found) > 50
     assert all(math.isfinite(value) for value in found.values())
-
-
-def test_who_was_called_by_name_before_they_spoke_is_the_same_recorded_or_not() -> None:
-    found = look_at(said(ANNA, "me?", after(20)), said(ANNA, "hi"), said(BEN, "Anna, lunch?"))
-    assert found["rival_to_own"] == 1
-    assert look_at(said(ANNA, "me?", after(20)), said(BEN, "Anna, lunch?"))["rival_to_own"] == NEVER
 
 
 # Whom the bot spoke to
@@ -103,57 +82,33 @@ def test_a_conversation_without_the_bots_words_says_so() -> None:
     assert {found[name] for name in ("to_author_seconds", "bot_seconds")} == {NEVER_SECONDS}
     assert {found[name] for name in ("to_author_asks", "bot_words", "bot_asks", "shared_bot")} == {-1}
     assert not any(found[name] for name in ("is_due", "names_bot", "names_bot_first", "bot_in_window"))
-
-
-@pytest.mark.parametrize("content", [", you?", "you see,", "you: see", "and you?"])
-@pytest.mark.parametrize("name", ["", "🤖"])
-def test_a_bot_whose_name_has_no_words_is_not_called_by_every_message(content: str, name: str) -> None:
-    earlier = [said(ANNA), said(BOT, "Hello.", author=name)] if name else [said(ANNA)]
-    assert not look_at(said(ANNA, content), *earlier)["names_bot"]
-
-
-def test_nothing_before_it_is_nothing() -> None:
     found = look_at(said(ANNA, "hello"))
     assert (found["partner"], found["before_run"], found["people"], found["own_in_window"]) == (NOBODY, NOBODY, 0, 0)
-    assert (found["own_seconds"], found["window_seconds"]) == (NEVER_SECONDS, NEVER_SECONDS)
+    assert (found["own_seconds"], found["window_seconds"], found["taken_up"]) == (NEVER_SECONDS, NEVER_SECONDS, -1)
 
 
 # With whom the author talks
 
 
 @pytest.mark.parametrize(
-    ("later", "partner"),
+    ("later", "partner", "who"),
     [
-        ([], WITH_BOT),
-        ([said(BEN, f"<@{ANNA}> lunch?", after(12))], OTHER),
-        ([said(ANNA, f"<@{BEN}> lunch?", after(12))], OTHER),
-        ([said(ANNA, "Ben, lunch?", after(12))], OTHER),
-        ([said(BEN, "lunch?", after(12))], WITH_BOT),
-        ([said(BEN, f"<@{ANNA}> lunch?", after(12)), replied(ANNA, "hi", after(13))], WITH_BOT),
+        ([], WITH_BOT, None),
+        ([said(BEN, f"<@{ANNA}> lunch?")], OTHER, BEN),
+        ([said(BEN, "Anna, lunch?")], OTHER, BEN),
+        ([said(ANNA, f"<@{CLEO}> lunch?"), said(BEN, "yes")], OTHER, CLEO),
+        ([said(ANNA, "Ben, lunch?")], OTHER, BEN),
+        ([said(BEN, "lunch?")], WITH_BOT, None),
+        ([said(BEN, f"<@{ANNA}> lunch?"), replied(ANNA, "At noon.")], WITH_BOT, None),
+        ([said(BEN, f"<@{ANNA}> lunch?"), *words_of_others(WINDOW)], NOBODY, None),
     ],
 )
-def test_the_partner_is_who_exchanged_words_with_the_author_last(later: list[MessageRecord], partner: float) -> None:
-    assert look_at(said(ANNA, "sure", after(20)), *ANSWERED, *later)["partner"] == partner
-
-
-@pytest.mark.parametrize(
-    ("later", "partner"),
-    [
-        ([], None),
-        ([said(BEN, f"<@{ANNA}> lunch?")], BEN),
-        ([said(ANNA, f"<@{CLEO}> lunch?"), said(BEN, "yes")], CLEO),
-        ([said(BEN, f"<@{ANNA}> lunch?"), replied(ANNA, "At noon.")], None),
-        ([said(BEN, f"<@{ANNA}> lunch?"), *words_of_others(WINDOW)], None),
-    ],
-)
-def test_with_whom_somebody_was_talking(later: list[MessageRecord], partner: int | None) -> None:
+def test_the_partner_is_who_exchanged_words_with_the_author_last(
+    later: list[MessageRecord], partner: float, who: int | None
+) -> None:
     message = said(ANNA, "sure", after(20))
-    assert talking_with(message, talk(*ANSWERED, *later), BOT) == partner
-    assert (look_at(message, *ANSWERED, *later)["partner"] == OTHER) == (partner is not None)
-
-
-def test_who_talks_with_nobody_has_no_partner() -> None:
-    assert look_at(said(BEN, "sure", after(20)), *ANSWERED)["partner"] == NOBODY
+    assert look_at(message, *ANSWERED, *later)["partner"] == partner
+    assert talking_with(message, talk(*ANSWERED, *later), BOT) == who
 
 
 def test_the_bot_is_weighed_against_the_authors_other_partners() -> None:
@@ -182,6 +137,8 @@ def test_the_bot_is_weighed_against_the_authors_other_partners() -> None:
         ("Parley is nice", False, False),
         ("the parleys were long", False, False),
         ("look", False, False),
+        ("Cleo, look", False, False),
+        ("Anna, look", False, False),
     ],
 )
 def test_the_bot_is_called_by_name_but_not_by_talk_about_it(content: str, calls: bool, is_first: bool) -> None:
@@ -197,9 +154,6 @@ def test_the_bot_is_called_by_name_but_not_by_talk_about_it(content: str, calls:
         (f"look <@{BEN}> and <@{CLEO}>", 2, False, True),
         (f"look <@{CLEO}>", 1, False, False),
         ("Ben, look", 1, False, True),
-        ("Cleo, look", 0, False, False),
-        ("Anna, look", 0, False, False),
-        (f"<@{BOT}> look", 0, False, False),
     ],
 )
 def test_others_are_named_by_mention_or_by_call(content: str, others: int, is_first: bool, speaks: bool) -> None:
@@ -208,17 +162,14 @@ def test_others_are_named_by_mention_or_by_call(content: str, others: int, is_fi
     assert (bool(found["names_others_first"]), bool(found["names_speakers"])) == (is_first, speaks)
 
 
+@pytest.mark.parametrize("content", [", you?", "you: see", "and you?"])
+@pytest.mark.parametrize("name", ["", "🤖"])
+def test_a_bot_whose_name_has_no_words_is_not_called_by_every_message(content: str, name: str) -> None:
+    earlier = [said(ANNA), said(BOT, "Hello.", author=name)] if name else [said(ANNA)]
+    assert not look_at(said(ANNA, content), *earlier)["names_bot"]
+
+
 # Words that are shared
-
-
-def test_words_of_the_bots_count_against_those_of_others() -> None:
-    rivals = said(BEN, "my garden needs water", after(12))
-    takes_up_bot = look_at(said(ANNA, "my laptop has another kernel", after(20)), *ANSWERED, rivals)
-    assert takes_up_bot["rare_bot"] > 0 == takes_up_bot["rare_people"]
-    assert takes_up_bot["thread_margin"] > 0
-    takes_up_ben = look_at(said(ANNA, "water the garden today", after(20)), *ANSWERED, rivals)
-    assert takes_up_ben["rare_people"] > 0 == takes_up_ben["rare_bot"]
-    assert takes_up_ben["thread_margin"] < 0
 
 
 # How far it looks
@@ -299,21 +250,10 @@ def test_how_much_of_the_room_was_answered() -> None:
     asked, answer = ANSWERED[1:]
     found = look_at(said(CLEO, "hi", after(30)), asked, answer, *words_of_others(2))
     assert (found["room_answered_of_6"], found["room_left_alone"], found["left_alone_since_bot"]) == (1, 2, 2)
-    found = look_at(said(CLEO, "hi", after(30)), asked, answer, *words_of_others(6))
-    assert (found["room_answered_of_6"], found["room_left_alone"]) == (0, 6)
-
-
-@pytest.mark.parametrize(
-    ("later", "taken_up"),
-    [
-        ([], 0),
-        (words_of_others(1), 0),
-        ([said(ANNA, "an old one", after(12))], 1),
-    ],
-)
-def test_whether_the_bots_last_words_were_taken_up(later: list[MessageRecord], taken_up: int) -> None:
-    assert look_at(said(CLEO, "hi", after(20)), *ANSWERED, *later)["taken_up"] == taken_up
-    assert look_at(said(CLEO, "hi", after(20)), *later)["taken_up"] == -1
+    assert found["taken_up"] == 0
+    later = [*words_of_others(6), said(ANNA, "an old one", after(12))]
+    found = look_at(said(CLEO, "hi", after(30)), asked, answer, *later)
+    assert (found["room_answered_of_6"], found["room_left_alone"], found["taken_up"]) == (0, 7, 1)
 
 
 # Who spoke, and how quickly
@@ -340,45 +280,26 @@ def test_a_run_is_unbroken_and_a_burst_is_quick() -> None:
 # Phrases, and people without a sign
 
 
-def test_words_and_phrases_of_a_class_count_anywhere_and_at_the_start() -> None:
-    found = look_at(said(ANNA, "ok can you make it shorter", after(20)), *ANSWERED)
-    assert found["talk_can_you"]
-    assert found["talk_make"]
-    assert found["talk_vary"]
-    assert found["lead_can_you"]
-    assert not (found["lead_make"])
-    assert not (found["talk_room"])
-    assert not (found["talk_thanks"])
-
-
 @pytest.mark.parametrize(
-    ("content", "people", "is_last"),
+    ("content", "set_"),
     [
-        ("tell ben about it", 1, False),
-        ("tell that to ben", 1, True),
-        ("tell anna about it", 0, False),
-        ("hi", 0, False),
-    ],
-)
-def test_people_are_named_without_a_sign(content: str, people: int, is_last: bool) -> None:
-    found = look_at(said(ANNA, content, after(20)), *ANSWERED)
-    assert (found["names_person"], bool(found["names_person_last"])) == (people, is_last)
-
-
-@pytest.mark.parametrize(
-    ("content", "feature"),
-    [
+        ("ok can you make it shorter", "talk_can_you talk_make talk_vary lead_can_you"),
+        ("tell ben about it", "talk_make lead_make names_person"),
+        ("tell that to ben", "talk_make lead_make names_person names_person_last"),
         ("the parley bot is odd", "names_bot_anywhere"),
         ("at 5", "has_number"),
         ('she said "hi"', "has_quote"),
         ("> hi", "has_quote"),
         ("what??", "repeats_marks"),
         ("schön", "non_ascii"),
+        ("tell anna about it", "talk_make lead_make"),
     ],
 )
-def test_other_marks_of_a_text(content: str, feature: str) -> None:
-    assert look_at(said(ANNA, content, after(20)), *ANSWERED)[feature]
-    assert not look_at(said(ANNA, "hello", after(20)), *ANSWERED)[feature]
+def test_words_phrases_people_and_marks_of_a_text(content: str, set_: str) -> None:
+    found = look_at(said(ANNA, content, after(20)), *ANSWERED)
+    looked_at = """talk_can_you talk_make talk_vary lead_can_you lead_make talk_room talk_thanks names_person
+        names_person_last names_bot_anywhere has_number has_quote repeats_marks non_ascii"""
+    assert [name for name in looked_at.split() if found[name]] == set_.split()
 
 
 # The bot's last words
@@ -395,16 +316,11 @@ def test_what_the_bots_last_words_asked_for() -> None:
     told = look_at(said(ANNA, "yes", after(20)), said(ANNA), replied(ANNA, "It is green.", after(10)))
     assert not any(told[name] for name in ("last_asks_at_end", "last_asks_author", "last_fits", "last_asks_offer"))
     assert {look_at(said(ANNA))[name] for name in ("last_fits", "last_lines", "last_unsure")} == {-1}
-
-
-def test_what_fits_as_an_answer_is_short_or_a_yes() -> None:
-    asked = [said(ANNA), replied(ANNA, "Do you want a window seat?", after(10))]
-    fits = {
-        text: bool(look_at(said(ANNA, text, after(20)), *asked)["last_fits"])
-        for text in ("by the aisle", "yes but only on the way there", "we had soup and then went home early")
-    }
-    assert list(fits.values()) == [True, True, False]
-    assert look_at(said(ANNA, "a window if you have one", after(20)), *asked)["last_shares_question"] == 3
+    seat = [said(ANNA), replied(ANNA, "Do you want a window seat?", after(10))]
+    texts = {"by the aisle": True, "yes but only on the way there": True, "we had soup and then went home": False}
+    for text, fits in texts.items():
+        assert look_at(said(ANNA, text, after(20)), *seat)["last_fits"] == fits
+    assert look_at(said(ANNA, "a window if you have one", after(20)), *seat)["last_shares_question"] == 3
 
 
 # What others said

@@ -1,0 +1,211 @@
+"""What was decided on a message, and why: Decision, its reason in words, and the last ones to be explained later."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from channel_conversation import Unwelcome
+
+WITH_SOMEBODY = "you were talking with somebody else"
+"""What the evidence says of whoever was talking with a person; who that was is told where it is shown."""
+
+
+class Reason(StrEnum):
+    """Why the bot speaks or keeps silent. The first four names are document 003's."""
+
+    EXPLICIT_TRIGGER = "explicit_trigger"
+    RECENT_FOLLOWUP = "recent_followup"
+    LLM_JUDGE = "llm_judge"
+    NO_TRIGGER = "no_trigger"
+    ANSWER_DUE = "answer_due"
+    AWAITED = "awaited"
+    FOLLOWUP = "followup"
+    NAMES_OTHERS = "names_others"
+    TOLD_OFF = "told_off"
+    UNWELCOME = "unwelcome"
+    ACKNOWLEDGEMENT = "acknowledgement"
+    JUDGE_FAILED = "judge_failed"
+    JUDGE_LATE = "judge_late"
+    DECLINED = "declined"
+    DECLINE_FAILED = "decline_failed"
+    STOP = "stop"
+    DELETED = "deleted"
+    OPTED_OUT = "opted_out"
+    CHANNEL_NOT_LISTED = "channel_not_listed"
+    MISSING_PERMISSION = "missing_permission"
+    USER_CAP = "user_cap"
+    DAILY_CAP = "daily_cap"
+    SHUTTING_DOWN = "shutting_down"
+    OFFERED = "offered"
+    OFFER_ACCEPTED = "offer_accepted"
+    OFFER_DECLINED = "offer_declined"
+
+
+IN_WORDS: Mapping[Reason, tuple[str, str]] = {
+    Reason.EXPLICIT_TRIGGER: ("you mentioned me or replied to me", ""),
+    Reason.RECENT_FOLLOWUP: ("I had just spoken and this reads like a follow-up", ""),
+    Reason.ANSWER_DUE: ("my last words went to you, and you named nobody else", ""),
+    Reason.AWAITED: ("I had asked you, and this is your answer", ""),
+    Reason.FOLLOWUP: ("I took it as said to me", ""),
+    Reason.LLM_JUDGE: ("the judge took it as meant for me", "the judge took it as not meant for me"),
+    Reason.NO_TRIGGER: ("", "I did not take it as said to me"),
+    Reason.NAMES_OTHERS: ("", "it was addressed to somebody else"),
+    Reason.TOLD_OFF: ("", "you told me to keep out, so I wait until you mention me"),
+    Reason.UNWELCOME: ("", "my last unasked answer was not welcome, so I wait until somebody mentions me"),
+    Reason.ACKNOWLEDGEMENT: ("", "a thanks, an ok or a laugh asks for no answer"),
+    Reason.JUDGE_FAILED: ("", "I was unsure, and the judge could not be asked"),
+    Reason.JUDGE_LATE: ("", "I was unsure, and the judge took too long"),
+    Reason.DECLINED: ("", "my model, asked for an answer, took it as not meant for me, or as wanting none"),
+    Reason.DECLINE_FAILED: ("", "I was unsure, and my model failed when it was asked for an answer"),
+    Reason.STOP: ("", "I was told to stop"),
+    Reason.DELETED: ("", "it was deleted while I thought about it"),
+    Reason.OPTED_OUT: ("", "you asked me not to read you, and did not mention me"),
+    Reason.CHANNEL_NOT_LISTED: ("", "I am not set up to speak in this channel"),
+    Reason.MISSING_PERMISSION: ("", "I am not allowed to write in this channel"),
+    Reason.USER_CAP: ("", "you had reached the number of answers per minute"),
+    Reason.DAILY_CAP: ("", "today's token budget was spent"),
+    Reason.SHUTTING_DOWN: ("", "I was shutting down"),
+    Reason.OFFERED: ("nobody had asked me, but offers are on in this channel", ""),
+    Reason.OFFER_ACCEPTED: ("I had offered it, and you said yes", ""),
+    Reason.OFFER_DECLINED: ("", "you said no to what I had offered"),
+}
+
+NOT_JUDGED = frozenset(
+    map(
+        Reason,
+        """stop told_off unwelcome deleted opted_out channel_not_listed missing_permission user_cap daily_cap
+        shutting_down offer_declined""".split(),
+    )
+)
+"""Reasons to be silent that are no judgement of for whom a message was meant: such a silence is never a miss."""
+
+PROMPTED = frozenset({Reason.EXPLICIT_TRIGGER, Reason.AWAITED, Reason.OFFERED, Reason.OFFER_ACCEPTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Respond or not, and why. tier: 1 explicit, 2 follow-up, 3 judge, 0 none of them. score: how sure, 0 to 1.
+
+    agent: in words, which agent was chosen to answer and why; empty as long as none was. may_decline: the agent that is
+    to answer decides. partner: with whom the author was talking, where the evidence speaks of somebody.
+    """
+
+    respond: bool
+    reason: Reason
+    tier: int = 0
+    score: float = 0.0
+    evidence: str = ""
+    agent: str = ""
+    may_decline: bool = False
+    partner: int | None = None
+
+    def __iter__(self) -> Iterator[bool | str]:
+        yield self.respond
+        yield self.reason
+
+    @property
+    def is_unprompted(self) -> bool:
+        """Whether the bot answers although nobody had called it, or been asked by it."""
+        return self.respond and self.reason not in PROMPTED
+
+    def in_words(self) -> str:
+        """One line for people."""
+        outcome = "offered" if self.reason is Reason.OFFERED else "answered" if self.respond else "silent"
+        words = IN_WORDS[self.reason][0 if self.respond else 1]
+        score = f": {self.score:.2f}" if self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) else ""
+        told = self.evidence
+        if self.partner is not None:
+            told = told.replace(WITH_SOMEBODY, f"you were talking with <@{self.partner}>, I think")
+        evidence = f" ({told}{score})" if told else ""
+        undeclined = ", and my model did not decline" if self.respond and self.may_decline else ""
+        agent = f"; {self.agent}" if self.agent else ""
+        return f"{outcome}: {words}{evidence}{undeclined}{agent}"
+
+
+EXPLICIT = Decision(True, Reason.EXPLICIT_TRIGGER, tier=1, score=1.0)
+NOTHING = Decision(False, Reason.NO_TRIGGER)
+NOT_OURS = Decision(False, Reason.NAMES_OTHERS, tier=2)
+AWAITED = Decision(True, Reason.AWAITED, tier=2, score=1.0)
+OFFER_ACCEPTED = Decision(True, Reason.OFFER_ACCEPTED, tier=2, score=1.0)
+OFFER_DECLINED = Decision(False, Reason.OFFER_DECLINED, tier=2)
+TOLD_OFF = Decision(False, Reason.TOLD_OFF, tier=2)
+UNWELCOME: Mapping[Unwelcome, Decision] = {
+    Unwelcome.TOLD_OFF: Decision(False, Reason.UNWELCOME, tier=2, evidence="somebody told me to keep out"),
+    Unwelcome.DELETED: Decision(False, Reason.UNWELCOME, tier=2, evidence="somebody deleted it"),
+    Unwelcome.DISLIKED: Decision(False, Reason.UNWELCOME, tier=2, evidence="it got a thumbs down"),
+}
+ACKNOWLEDGED = Decision(False, Reason.ACKNOWLEDGEMENT, tier=2)
+
+
+class LoggedDecision(NamedTuple):
+    """A decision, and on what."""
+
+    message_id: int
+    channel_id: int
+    author_id: int
+    decision: Decision
+
+
+class RecentDecisions:
+    """The last decisions, to be explained later. No message's content is kept. listener: told of each as it is taken.
+
+    Messages that started no conversation are kept apart: however many there are, they crowd out nothing else.
+    """
+
+    def __init__(self, size: int = 2_000, listener: Callable[[LoggedDecision], None] | None = None) -> None:
+        self._size = size
+        self._entries: OrderedDict[int, LoggedDecision] = OrderedDict()
+        self._ignored: OrderedDict[int, LoggedDecision] = OrderedDict()
+        self.listener = listener
+        self.ignored_count = 0
+
+    def __len__(self) -> int:
+        return len(self._entries) + len(self._ignored)
+
+    def add(self, message_id: int, channel_id: int, author_id: int, decision: Decision) -> None:
+        """Notes the decision on a message in a conversation, or on one that starts a conversation.
+
+        It takes the place of an earlier one: what was let pass may be answered once an offer is taken up.
+        """
+        self._ignored.pop(message_id, None)
+        self._put(self._entries, LoggedDecision(message_id, channel_id, author_id, decision))
+
+    def add_ignored(self, message_id: int, channel_id: int, author_id: int, decision: Decision) -> None:
+        """Notes and counts that a message started no conversation."""
+        self.ignored_count += 1
+        self._put(self._ignored, LoggedDecision(message_id, channel_id, author_id, decision))
+
+    def _put(self, entries: OrderedDict[int, LoggedDecision], entry: LoggedDecision) -> None:
+        entries[entry.message_id] = entry
+        if len(entries) > self._size:
+            entries.popitem(last=False)
+        if self.listener:
+            self.listener(entry)
+
+    def assigned(self, message_id: int, words: str) -> None:
+        """Notes which agent was chosen to answer, in words. A decision that is no longer here stays away."""
+        if entry := self._entries.get(message_id):
+            self._entries[message_id] = entry._replace(decision=replace(entry.decision, agent=words))
+
+    def find(self, message_id: int) -> LoggedDecision | None:
+        return self._entries.get(message_id) or self._ignored.get(message_id)
+
+    def latest(self, channel_id: int, count: int) -> list[LoggedDecision]:
+        """The channel's last decisions, newest first."""
+        found = [e for e in (*self._entries.values(), *self._ignored.values()) if e.channel_id == channel_id]
+        return sorted(found, key=lambda entry: entry.message_id, reverse=True)[:count]
+
+    def discard(self, message_id: int) -> None:
+        """Forgets the decision on one message, if there is one."""
+        self._entries.pop(message_id, None)
+        self._ignored.pop(message_id, None)
+
+    def drop(self, gone: Callable[[LoggedDecision], bool]) -> None:
+        """Forgets the decisions on some messages."""
+        for entries in (self._entries, self._ignored):
+            for message_id in [entry.message_id for entry in entries.values() if gone(entry)]:
+                del entries[message_id]

@@ -1,0 +1,166 @@
+"""A message and what came before it, walked through once: who spoke, to whom, and what the bot took part in.
+
+Everything comes from the channel's conversation: the last 12 messages, the bot's last 3 and the author's last 2 (300
+messages back at most), and the engagement. What a text alone tells is read once for each message
+(understanding/wording.py), and so is whom it names (understanding/names.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
+
+from conversation import ChannelConversation
+from state.engagement import Engagement, Mark, Standing
+from state.message import MessageRecord
+from understanding.names import called_by_name, named_in
+
+WINDOW = 12
+REACH = 300
+BOT_MESSAGES = 3
+OWN_MESSAGES = 2
+NONE: frozenset[int] = frozenset()
+NEVER = 999.0
+NEVER_SECONDS = 9_999.0
+MOST_SECONDS = 1_800.0
+
+
+class Room(NamedTuple):
+    """What the bot answered in the window.
+
+    answered: how many of the last 6 messages of people; since: how many it left alone since the newest of those.
+    taken_up: whether whom it answered last called it since (2), spoke (1), or was silent (0; -1: there is none). alone:
+    how many messages of people stand behind its last words. is_bots: of each message, whether the bot said it or
+    answered it, or it was said to the bot by mention.
+    """
+
+    answered: int
+    since: int
+    taken_up: int
+    alone: int
+    is_bots: Sequence[bool]
+
+
+class Scene(NamedTuple):
+    """A message and what came before it. Window, speakers and targets go backwards: the newest comes first.
+
+    run: how many messages the author said right before; rival: the place in the window of the newest message of
+    another person, -1: there is none. shared: the runs of letters that the message has in common with each message of
+    the window, by that one's identity; shared_rare: the rare words, in the window's order.
+    """
+
+    message: MessageRecord
+    author: int
+    now: datetime
+    bot: int
+    engagement: Engagement
+    standing: Standing
+    window: Sequence[MessageRecord]
+    speakers: Sequence[int]
+    targets: Sequence[frozenset[int]]
+    run: int
+    rival: int
+    room: Room
+    others: frozenset[int]
+    latest: MessageRecord | None
+    to_author: Sequence[MessageRecord]
+    own_messages: Sequence[MessageRecord]
+    people: Sequence[tuple[int, int]]
+    shared: Mapping[int, frozenset[str]]
+    shared_rare: Sequence[frozenset[str]]
+
+    def ago(self, mark: Mark | None) -> float:
+        return min(self.engagement.number - mark.number, REACH) if mark else NEVER
+
+    def seconds(self, mark: Mark | None) -> float:
+        return min((self.now - mark.at).total_seconds(), MOST_SECONDS) if mark else NEVER_SECONDS
+
+    def alike(self, past: MessageRecord | None) -> float:
+        """The share of the message's runs of letters that another has too."""
+        grams = self.message.grams
+        if past is None or not grams:
+            return -1
+        shared = self.shared.get(id(past))
+        return len(grams & past.grams if shared is None else shared) / len(grams)
+
+
+def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Scene:
+    author, wording, grams = message.author_id, message.wording, message.grams
+    earlier, engagement = conversation.before(message, REACH), conversation.engagement_at(message)
+    window = earlier[: -WINDOW - 1 : -1]
+    speakers = [past.author_id for past in window]
+    named, called = conversation.named, conversation.called
+    targets = [named.get(past.message_id, NONE) for past in window]
+    spoke = engagement.bot_spoke
+    is_in_reach = spoke is not None and engagement.number - spoke.number <= REACH
+    bot_messages = _newest_by(bot_user_id, BOT_MESSAGES, earlier) if is_in_reach else []
+    others = message.named | called_by_name(message, conversation.names, called)
+    return Scene(
+        message=message,
+        author=author,
+        now=message.timestamp,
+        bot=bot_user_id,
+        engagement=engagement,
+        standing=engagement.standing(author),
+        window=window,
+        speakers=speakers,
+        targets=targets,
+        run=next((place for place, speaker in enumerate(speakers) if speaker != author), len(speakers)),
+        rival=next((place for place, speaker in enumerate(speakers) if speaker not in (author, bot_user_id)), -1),
+        room=_room(window, speakers, targets, bot_user_id),
+        others=others - {bot_user_id},
+        latest=bot_messages[0] if bot_messages else None,
+        to_author=[m for m in bot_messages if author in m.addressed],
+        own_messages=_newest_by(author, OWN_MESSAGES, earlier),
+        people=[(place, who) for place, who in named_in(wording.tokens, called) if who != author],
+        shared={id(past): grams & past.grams for past in window},
+        shared_rare=[wording.rare & past.wording.rare for past in window] if wording.rare else [],
+    )
+
+
+def _newest_by(author_id: int, count: int, earlier: Sequence[MessageRecord]) -> list[MessageRecord]:
+    """So many messages of one author, the newest first."""
+    return list(islice((past for past in reversed(earlier) if past.author_id == author_id), count))
+
+
+def _room(
+    window: Sequence[MessageRecord], speakers: Sequence[int], targets: Sequence[frozenset[int]], bot: int
+) -> Room:
+    pending: set[int] = set()
+    spoken: set[int] = set()
+    calling: set[int] = set()
+    is_bots = []
+    answered = seen = 0
+    since = alone = taken_up = -1
+    for message, speaker, named in zip(window, speakers, targets, strict=True):
+        if speaker == bot:
+            pending |= message.addressed
+            if taken_up < 0:
+                alone = seen
+                taken_up = 2 if calling & message.addressed else int(bool(spoken & message.addressed))
+            is_bots.append(True)
+            continue
+        spoken.add(speaker)
+        is_calling, is_answered = bot in named, speaker in pending
+        if is_calling:
+            calling.add(speaker)
+        if is_answered:
+            pending.discard(speaker)
+            answered += seen < 6
+            since = seen if since < 0 else since
+        is_bots.append(is_answered or is_calling)
+        seen += 1
+    return Room(answered, since if since >= 0 else WINDOW, taken_up, alone if alone >= 0 else WINDOW, is_bots)
+
+
+def talking_with(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> int | None:
+    """Whom the author spoke to last, or who last spoke to them, as `partner` has it; None: nobody, or the bot."""
+    for past in reversed(conversation.before(message, WINDOW)):
+        targets = conversation.named.get(past.message_id, NONE)
+        if past.author_id == message.author_id and targets:
+            return min(targets - {bot_user_id}, default=None)
+        if message.author_id in targets:
+            return past.author_id if past.author_id != bot_user_id else None
+    return None
