@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, fields
 from errno import EACCES, ENOTDIR
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from time import time
 from typing import Any
@@ -109,13 +109,16 @@ class DecisionFile:
         """
         for change in changes:
             if isinstance(change, Removal) and change.before is not None:
-                self._drop_aside(change.before)
+                for aside in self.path.parent.glob(f"{self.path.name}{ASIDE}*"):
+                    moved_at = aside.name.rpartition("-")[2]
+                    if moved_at.isdecimal() and int(moved_at) < change.before:
+                        aside.unlink(missing_ok=True)
         if not self.path.exists() and not any(isinstance(change, Entry) for change in changes):
             return None
         try:
             self._write(changes)
         except UnusableFileError:
-            aside = self._move_aside()
+            aside = self.path.replace(self.path.with_name(f"{self.path.name}{ASIDE}{int(self._clock())}"))
             self._write(changes)
             return aside
         return None
@@ -125,33 +128,27 @@ class DecisionFile:
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         with _unusable(), closing(sqlite3.connect(uri, uri=True, timeout=LOCK_SECONDS)) as connection:
             version = _version(connection)
-            return _entries(connection, version) if version else []
+            # What a file of an earlier version does not say yet is left at its default.
+            columns = [column for column in COLUMNS if version > 1 or column not in ADDED]
+            select = f"SELECT {', '.join(columns)} FROM decisions ORDER BY message_id"  # noqa: S608 - ours
+            rows = connection.execute(select).fetchall() if version else []
+            return [ENTRY.validate_python(dict(zip(columns, row, strict=True))) for row in rows]
 
     def _write(self, changes: Sequence[Change]) -> None:
-        with _unusable(), closing(self._open()) as connection:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # SQLite would make it as readable as the umask allows; its journals take the file's mode.
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        with _unusable(), closing(sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)) as connection:
+            connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE")
-            _bring_up(connection, _version(connection))
+            if (version := _version(connection)) < SCHEMA_VERSION:
+                for statement in chain.from_iterable(STEPS[version:]):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             for change in changes:
                 _apply(connection, change)
             connection.execute(TRIM, (self._max_rows,))
             connection.execute("COMMIT")
-
-    def _open(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # SQLite would make it as readable as the umask allows; its journals take the file's mode.
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)
-        connection.execute("PRAGMA secure_delete = ON")
-        return connection
-
-    def _move_aside(self) -> Path:
-        return self.path.replace(self.path.with_name(f"{self.path.name}{ASIDE}{int(self._clock())}"))
-
-    def _drop_aside(self, before: float) -> None:
-        for aside in self.path.parent.glob(f"{self.path.name}{ASIDE}*"):
-            moved_at = aside.name.rpartition("-")[2]
-            if moved_at.isdecimal() and int(moved_at) < before:
-                aside.unlink(missing_ok=True)
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -162,14 +159,6 @@ def _version(connection: sqlite3.Connection) -> int:
     if not is_new and version not in range(1, SCHEMA_VERSION + 1):
         raise UnusableFileError(f"it has schema version {version} where this program knows {SCHEMA_VERSION}")
     return version
-
-
-def _bring_up(connection: sqlite3.Connection, version: int) -> None:
-    for step in STEPS[version:]:
-        for statement in step:
-            connection.execute(statement)
-    if version < SCHEMA_VERSION:
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _apply(connection: sqlite3.Connection, change: Change) -> None:
@@ -194,13 +183,6 @@ def _apply(connection: sqlite3.Connection, change: Change) -> None:
 def _storable(value: Any) -> Any:
     """SQLite takes no lone surrogates, which JSON can carry."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
-
-
-def _entries(connection: sqlite3.Connection, version: int) -> list[Entry]:
-    """What a file of an earlier version does not say yet is left at its default."""
-    columns = [column for column in COLUMNS if version > 1 or column not in ADDED]
-    rows = connection.execute(f"SELECT {', '.join(columns)} FROM decisions ORDER BY message_id")  # noqa: S608 - ours
-    return [ENTRY.validate_python(dict(zip(columns, row, strict=True))) for row in rows]
 
 
 @contextmanager
@@ -252,26 +234,17 @@ class DecisionLog:
 
     def add(self, change: Change) -> None:
         """Notes a change. What goes is also dropped from what is not written yet."""
-        if isinstance(change, Addition):
-            self._put(change)
-        else:
-            self._drop(change)
+        if isinstance(change, Removal):
+            # What is said of a row by its id alone says nothing once the row is gone.
+            rows = [(n, waits) for n, waits in self._pending.items() if isinstance(waits, Entry | Revision)]
+            for number in [n for n, row in rows if change.covers(row)]:
+                del self._pending[number]
             self._removals.add(change)
             self._wake.set()  # what somebody wants gone does not wait
-
-    def _put(self, change: Addition) -> None:
-        if not self._is_on and not isinstance(change, Revision):
-            return
-        self._pending[next(self._numbers)] = change
-        if len(self._pending) > self._max_pending:
-            self._make_room()
-
-    def _drop(self, removal: Removal) -> None:
-        # What is said of a row by its id alone says nothing once the row is gone.
-        rows = [(n, change) for n, change in self._pending.items() if isinstance(change, Entry | Revision)]
-        gone = [number for number, change in rows if removal.covers(change)]
-        for number in gone:
-            del self._pending[number]
+        elif self._is_on or isinstance(change, Revision):
+            self._pending[next(self._numbers)] = change
+            if len(self._pending) > self._max_pending:
+                self._make_room()
 
     def _make_room(self) -> None:
         """Drops the oldest quarter. The row of a message that was edited goes too, for it says what was taken back."""
@@ -305,7 +278,10 @@ class DecisionLog:
         Returns whether nothing is left anywhere of what was to go when it was called.
         """
         async with self._writing:
-            removals, additions = self._take_removals(), dict(self._pending)
+            for removal in self._leaving:  # those of the last batch, if that was not written to its end
+                self._removals.add(removal)
+            removals = self._leaving = self._removals.take()
+            additions = dict(self._pending)
             if not removals and not additions:
                 return True
             try:
@@ -318,38 +294,30 @@ class DecisionLog:
             for number in additions:
                 self._pending.pop(number, None)
             if aside:
-                _warn_of_moved(aside)
-            self._resume(additions.values())
+                log.warning(
+                    "decision_log_unusable",
+                    moved_to=str(aside),
+                    meaning="the decision log was damaged or of another version, and a new one was begun",
+                    remedy="delete the old one: it no longer follows what people delete",
+                )
+            # Without an entry there may have been nothing to write.
+            if self._is_failing and any(isinstance(change, Entry) for change in additions.values()):
+                log.info("decision_log_resumed", lost=self.lost)
+                self._is_failing, self.lost = False, 0
             return not (aside and removals)
 
-    def _take_removals(self) -> list[Removal]:
-        """Those that came since, and those of the last batch, if that was not written to its end."""
-        for removal in self._leaving:
-            self._removals.add(removal)
-        self._leaving = self._removals.take()
-        return self._leaving
-
-    def _resume(self, written: Iterable[Addition]) -> None:
-        # Without an entry there may have been nothing to write.
-        if self._is_failing and any(isinstance(change, Entry) for change in written):
-            log.info("decision_log_resumed", lost=self.lost)
-            self._is_failing, self.lost = False, 0
-
     async def _write(self) -> None:
-        await self._check()
+        try:
+            if self._is_on:
+                await asyncio.to_thread(self._file.check)
+        except OSError as error:
+            self._warn(error)
         while not self._is_closed:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._interval):
                     await self._wake.wait()
             self._wake.clear()
             await self.flush()
-
-    async def _check(self) -> None:
-        try:
-            if self._is_on:
-                await asyncio.to_thread(self._file.check)
-        except OSError as error:
-            self._warn(error)
 
     def _warn(self, error: Exception) -> None:
         """Once per outage."""
@@ -362,12 +330,3 @@ class DecisionLog:
                 remedy="make STATE_DIR a folder that can be written, or set DECISION_LOG=off",
             )
         self._is_failing = True
-
-
-def _warn_of_moved(aside: Path) -> None:
-    log.warning(
-        "decision_log_unusable",
-        moved_to=str(aside),
-        meaning="the decision log was damaged or of another version, and a new one was begun",
-        remedy="delete the old one: it no longer follows what people delete",
-    )

@@ -229,9 +229,11 @@ def build(file: ModelFile, name: str = "the model") -> FollowupModel:
     if file.features != feature_names():
         raise ModelFileError(f"{name} was trained with other features than this version's.")
     estimators = [file.estimators[question] for question in Question]
-    words = np.stack([_weights(estimator, name) for estimator in estimators], axis=1)
+    what = f"{name} is damaged: the weights of its words"
+    steps = [_unpacked(estimator.words, "i1", SIZE, what).astype(np.float32) for estimator in estimators]
     trees = _trees(estimators, (file.answer.said, file.answer.wants), file.features, name)
     with np.errstate(over="ignore", invalid="ignore"):
+        words = np.stack([of * np.float32(by.scale) for of, by in zip(steps, estimators, strict=True)], axis=1)
         if not np.isfinite([np.abs(words).sum(), np.abs(trees.sums).sum()]).all():
             raise ModelFileError(f"{name} is damaged: its weights are too large to be summed.")
     return FollowupModel(
@@ -273,12 +275,6 @@ def _unpacked(text: str, dtype: str, count: int, what: str) -> npt.NDArray[Any]:
     if not np.isfinite(values).all():
         raise ModelFileError(f"{what} are not all finite.")
     return values
-
-
-def _weights(estimator: Estimator, name: str) -> npt.NDArray[np.float32]:
-    steps = _unpacked(estimator.words, "i1", SIZE, f"{name} is damaged: the weights of its words")
-    with np.errstate(over="ignore", invalid="ignore"):
-        return steps.astype(np.float32) * np.float32(estimator.scale)
 
 
 def _trees(estimators: Sequence[Estimator], shares: Sequence[float], names: Sequence[str], name: str) -> Trees:
