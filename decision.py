@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from channel_conversation import Unwelcome
 
@@ -15,64 +15,46 @@ WITH_SOMEBODY = "you were talking with somebody else"
 
 
 class Reason(StrEnum):
-    """Why the bot speaks or keeps silent. The first four names are document 003's."""
+    """Why the bot speaks or keeps silent: its name, and what is told of it where it answers, and where it is silent.
 
-    EXPLICIT_TRIGGER = "explicit_trigger"
-    RECENT_FOLLOWUP = "recent_followup"
-    LLM_JUDGE = "llm_judge"
-    NO_TRIGGER = "no_trigger"
-    ANSWER_DUE = "answer_due"
-    AWAITED = "awaited"
-    FOLLOWUP = "followup"
-    NAMES_OTHERS = "names_others"
-    TOLD_OFF = "told_off"
-    UNWELCOME = "unwelcome"
-    ACKNOWLEDGEMENT = "acknowledgement"
-    JUDGE_FAILED = "judge_failed"
-    JUDGE_LATE = "judge_late"
-    DECLINED = "declined"
-    DECLINE_FAILED = "decline_failed"
-    STOP = "stop"
-    DELETED = "deleted"
-    OPTED_OUT = "opted_out"
-    CHANNEL_NOT_LISTED = "channel_not_listed"
-    MISSING_PERMISSION = "missing_permission"
-    USER_CAP = "user_cap"
-    DAILY_CAP = "daily_cap"
-    SHUTTING_DOWN = "shutting_down"
-    OFFERED = "offered"
-    OFFER_ACCEPTED = "offer_accepted"
-    OFFER_DECLINED = "offer_declined"
+    The first four names are document 003's.
+    """
 
+    answered: str
+    silent: str
 
-IN_WORDS: Mapping[Reason, tuple[str, str]] = {
-    Reason.EXPLICIT_TRIGGER: ("you mentioned me or replied to me", ""),
-    Reason.RECENT_FOLLOWUP: ("I had just spoken and this reads like a follow-up", ""),
-    Reason.ANSWER_DUE: ("my last words went to you, and you named nobody else", ""),
-    Reason.AWAITED: ("I had asked you, and this is your answer", ""),
-    Reason.FOLLOWUP: ("I took it as said to me", ""),
-    Reason.LLM_JUDGE: ("the judge took it as meant for me", "the judge took it as not meant for me"),
-    Reason.NO_TRIGGER: ("", "I did not take it as said to me"),
-    Reason.NAMES_OTHERS: ("", "it was addressed to somebody else"),
-    Reason.TOLD_OFF: ("", "you told me to keep out, so I wait until you mention me"),
-    Reason.UNWELCOME: ("", "my last unasked answer was not welcome, so I wait until somebody mentions me"),
-    Reason.ACKNOWLEDGEMENT: ("", "a thanks, an ok or a laugh asks for no answer"),
-    Reason.JUDGE_FAILED: ("", "I was unsure, and the judge could not be asked"),
-    Reason.JUDGE_LATE: ("", "I was unsure, and the judge took too long"),
-    Reason.DECLINED: ("", "my model, asked for an answer, took it as not meant for me, or as wanting none"),
-    Reason.DECLINE_FAILED: ("", "I was unsure, and my model failed when it was asked for an answer"),
-    Reason.STOP: ("", "I was told to stop"),
-    Reason.DELETED: ("", "it was deleted while I thought about it"),
-    Reason.OPTED_OUT: ("", "you asked me not to read you, and did not mention me"),
-    Reason.CHANNEL_NOT_LISTED: ("", "I am not set up to speak in this channel"),
-    Reason.MISSING_PERMISSION: ("", "I am not allowed to write in this channel"),
-    Reason.USER_CAP: ("", "you had reached the number of answers per minute"),
-    Reason.DAILY_CAP: ("", "today's token budget was spent"),
-    Reason.SHUTTING_DOWN: ("", "I was shutting down"),
-    Reason.OFFERED: ("nobody had asked me, but offers are on in this channel", ""),
-    Reason.OFFER_ACCEPTED: ("I had offered it, and you said yes", ""),
-    Reason.OFFER_DECLINED: ("", "you said no to what I had offered"),
-}
+    def __new__(cls, name: str, answered: str, silent: str) -> Self:
+        reason = str.__new__(cls, name)
+        reason._value_, reason.answered, reason.silent = name, answered, silent
+        return reason
+
+    EXPLICIT_TRIGGER = "explicit_trigger", "you mentioned me or replied to me", ""
+    RECENT_FOLLOWUP = "recent_followup", "I had just spoken and this reads like a follow-up", ""
+    LLM_JUDGE = "llm_judge", "the judge took it as meant for me", "the judge took it as not meant for me"
+    NO_TRIGGER = "no_trigger", "", "I did not take it as said to me"
+    ANSWER_DUE = "answer_due", "my last words went to you, and you named nobody else", ""
+    AWAITED = "awaited", "I had asked you, and this is your answer", ""
+    FOLLOWUP = "followup", "I took it as said to me", ""
+    NAMES_OTHERS = "names_others", "", "it was addressed to somebody else"
+    TOLD_OFF = "told_off", "", "you told me to keep out, so I wait until you mention me"
+    UNWELCOME = "unwelcome", "", "my last unasked answer was not welcome, so I wait until somebody mentions me"
+    ACKNOWLEDGEMENT = "acknowledgement", "", "a thanks, an ok or a laugh asks for no answer"
+    JUDGE_FAILED = "judge_failed", "", "I was unsure, and the judge could not be asked"
+    JUDGE_LATE = "judge_late", "", "I was unsure, and the judge took too long"
+    DECLINED = "declined", "", "my model, asked for an answer, took it as not meant for me, or as wanting none"
+    DECLINE_FAILED = "decline_failed", "", "I was unsure, and my model failed when it was asked for an answer"
+    STOP = "stop", "", "I was told to stop"
+    DELETED = "deleted", "", "it was deleted while I thought about it"
+    OPTED_OUT = "opted_out", "", "you asked me not to read you, and did not mention me"
+    CHANNEL_NOT_LISTED = "channel_not_listed", "", "I am not set up to speak in this channel"
+    MISSING_PERMISSION = "missing_permission", "", "I am not allowed to write in this channel"
+    USER_CAP = "user_cap", "", "you had reached the number of answers per minute"
+    DAILY_CAP = "daily_cap", "", "today's token budget was spent"
+    SHUTTING_DOWN = "shutting_down", "", "I was shutting down"
+    OFFERED = "offered", "nobody had asked me, but offers are on in this channel", ""
+    OFFER_ACCEPTED = "offer_accepted", "I had offered it, and you said yes", ""
+    OFFER_DECLINED = "offer_declined", "", "you said no to what I had offered"
+
 
 NOT_JUDGED = frozenset(
     map(
@@ -115,7 +97,7 @@ class Decision:
     def in_words(self) -> str:
         """One line for people."""
         outcome = "offered" if self.reason is Reason.OFFERED else "answered" if self.respond else "silent"
-        words = IN_WORDS[self.reason][0 if self.respond else 1]
+        words = self.reason.answered if self.respond else self.reason.silent
         score = f": {self.score:.2f}" if self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) else ""
         told = self.evidence
         if self.partner is not None:

@@ -22,42 +22,35 @@ def pending(message: MessageRecord, conversation: ChannelConversation, bot_user_
         if not earlier.is_bot:
             later.append(earlier)
             continue
-        if _was_called(earlier, conversation, bot_user_id) or _is_taken_up(earlier, later, answered, bot_user_id):
+        question = None if earlier.reply_to_id is None else conversation.find(earlier.reply_to_id)
+        # Of a question that is not known any more nobody can say whether it called the bot.
+        if question is None or question.calls_bot or bot_user_id in question.addressed:
+            break
+        if any(bot_user_id in m.addressed or _goes_along(m, earlier, answered) for m in later):
             break
         found.append(earlier)
         answered.add(earlier.reply_to_id)
     return found
 
 
+def _goes_along(message: MessageRecord, answer: MessageRecord, answered: set[int | None]) -> bool:
+    """Whether whom the answer was to goes on in this message and is answered, or thanks or laughs."""
+    if message.author_id not in answer.addressees:
+        return False
+    return message.message_id in answered or bare_acknowledgement(message.text) is not None
+
+
 def passed_over(
     answers: Sequence[MessageRecord], message: MessageRecord, conversation: ChannelConversation
 ) -> list[MessageRecord]:
     """Those of them behind which whom it was to has spoken of other things, or several others have."""
-    before = conversation.before(message, REACH)
-    whole = {answer.reply_to_id: answer for answer in answers}  # of several parts one counts
-    return [answer for answer in whole.values() if _is_passed_over(answer, before)]
-
-
-def _is_passed_over(answer: MessageRecord, before: Sequence[MessageRecord]) -> bool:
-    later = [m for m in before if m.message_id > answer.message_id and not m.is_bot]
-    return len(later) >= PASSED_OVER or any(m.author_id in answer.addressees for m in later)
-
-
-def _was_called(answer: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:
-    """Whether somebody had called the bot before it said this; of what is not known any more nobody can say."""
-    question = None if answer.reply_to_id is None else conversation.find(answer.reply_to_id)
-    return question is None or bool(question.calls_bot) or bot_user_id in question.addressed
-
-
-def _is_taken_up(
-    answer: MessageRecord, later: Sequence[MessageRecord], answered: set[int | None], bot_user_id: int
-) -> bool:
-    """Whether somebody called the bot since, or whom it spoke to went on and was answered, or thanked it or laughed."""
-    return any(
-        bot_user_id in m.addressed
-        or (m.author_id in answer.addressees and (m.message_id in answered or bare_acknowledgement(m.text) is not None))
-        for m in later
-    )
+    people = [m for m in conversation.before(message, REACH) if not m.is_bot]
+    found = []
+    for answer in {answer.reply_to_id: answer for answer in answers}.values():  # of several parts one counts
+        later = [m for m in people if m.message_id > answer.message_id]
+        if len(later) >= PASSED_OVER or any(m.author_id in answer.addressees for m in later):
+            found.append(answer)
+    return found
 
 
 def without(answers: Sequence[MessageRecord], conversation: ChannelConversation) -> ChannelConversation:
