@@ -102,8 +102,8 @@ def test_an_edit_of_an_unknown_message_changes_nothing(
 def test_replies_no_longer_quote_what_is_gone(
     manager: ConversationManager, conversation: ChannelConversation, secret: MessageRecord, change: Change
 ) -> None:
-    quoting = {"reply_to_author_id": ANNA, "reply_to_author": "Anna", "reply_to_text": "my secret"}
-    reply = said(BEN, "oh", reply_to_id=secret.message_id, **quoting)
+    reply = said(BEN, "oh", reply_to_id=secret.message_id, reply_to_author_id=ANNA, reply_to_text="my secret")
+    reply = replace(reply, reply_to_author="Anna")
     manager.record_message(CHANNEL, reply)
     manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(reply)])
     change(manager, secret)

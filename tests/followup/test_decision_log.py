@@ -442,7 +442,7 @@ def outage(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.Mon
         connect = sqlite3.connect
 
         def full(*given: Any, **more: Any) -> sqlite3.Connection:
-            connection = connect(*given, **more)
+            connection: sqlite3.Connection = connect(*given, **more)
             connection.execute("PRAGMA max_page_count = 1")
             return connection
 
