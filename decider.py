@@ -135,9 +135,11 @@ class TrainedFollowup:
             score *= ADDRESSED_SHARE
         respond = score >= self._threshold
         reason = Reason.FOLLOWUP if respond else Reason.NO_TRIGGER
-        is_with_somebody = WITH_SOMEBODY in estimate.evidence
+        told = (estimate.speaks_for, estimate.speaks_against)
+        evidence, contrary = told if respond else told[::-1]
+        is_with_somebody = WITH_SOMEBODY in evidence or WITH_SOMEBODY in contrary
         partner = talking_with(message, conversation, bot_user_id) if is_with_somebody else None
-        return Decision(respond, reason, tier=2, score=score, evidence=estimate.evidence, partner=partner)
+        return Decision(respond, reason, 2, score, evidence, partner=partner, contrary=contrary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,7 @@ class ResponseDecider:
             return rule
         guess = self._followup(message, conversation, bot_user_id)
         if guess.score >= self._followup.open_from and self._goes_on(message, conversation, bot_user_id):
-            guess = replace(guess, respond=True, reason=Reason.RECENT_FOLLOWUP)
+            guess = guess.turned(True, Reason.RECENT_FOLLOWUP)
         if self._declines:
             return self._gated(guess, message, conversation)
         if self._judge is None or guess.reason is Reason.RECENT_FOLLOWUP:
@@ -223,7 +225,7 @@ class ResponseDecider:
         goes_on = guess.reason is Reason.RECENT_FOLLOWUP and not is_limited
         is_asked = goes_on or guess.score >= (self._followup.limited_gate if is_limited else low)
         reason = guess.reason if goes_on else Reason.FOLLOWUP if is_asked else Reason.NO_TRIGGER
-        return replace(guess, respond=is_asked, reason=reason, may_decline=is_asked)
+        return replace(guess.turned(is_asked, reason), may_decline=is_asked)
 
     def _rule(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Decision | None:
         """What needs no guess, of a message without an explicit trigger."""

@@ -23,7 +23,7 @@ class Reason(StrEnum):
     answered: str
     silent: str
 
-    def __new__(cls, name: str, answered: str, silent: str) -> Self:
+    def __new__(cls, name: str, answered: str = "", silent: str = "") -> Self:
         reason = str.__new__(cls, name)
         reason._value_, reason.answered, reason.silent = name, answered, silent
         return reason
@@ -72,6 +72,7 @@ PROMPTED = frozenset({Reason.EXPLICIT_TRIGGER, Reason.AWAITED, Reason.OFFERED, R
 class Decision:
     """Respond or not, and why. tier: 1 explicit, 2 follow-up, 3 judge, 0 none of them. score: how sure, 0 to 1.
 
+    evidence: what spoke for deciding so; contrary: what spoke for the opposite, which is not told.
     agent: in words, which agent was chosen to answer and why; empty as long as none was. may_decline: the agent that is
     to answer decides. partner: with whom the author was talking, where the evidence speaks of somebody.
     """
@@ -84,6 +85,7 @@ class Decision:
     agent: str = ""
     may_decline: bool = False
     partner: int | None = None
+    contrary: str = ""
 
     def __iter__(self) -> Iterator[bool | str]:
         yield self.respond
@@ -94,15 +96,23 @@ class Decision:
         """Whether the bot answers although nobody had called it, or been asked by it."""
         return self.respond and self.reason not in PROMPTED
 
+    def turned(self, respond: bool, reason: Reason) -> Decision:
+        """The same score, decided so: what is told is what spoke for that."""
+        told = (self.evidence, self.contrary) if respond is self.respond else (self.contrary, self.evidence)
+        return replace(self, respond=respond, reason=reason, evidence=told[0], contrary=told[1])
+
     def in_words(self) -> str:
         """One line for people."""
         outcome = "offered" if self.reason is Reason.OFFERED else "answered" if self.respond else "silent"
         words = self.reason.answered if self.respond else self.reason.silent
-        score = f": {self.score:.2f}" if self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) else ""
         told = self.evidence
+        if self.reason is Reason.EXPLICIT_TRIGGER and told:
+            words, told = told, ""
         if self.partner is not None:
             told = told.replace(WITH_SOMEBODY, f"you were talking with <@{self.partner}>, I think")
-        evidence = f" ({told}{score})" if told else ""
+        is_guess = self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) and (self.evidence or self.contrary)
+        known = [part for part in (told, f"{self.score:.2f}" if is_guess else "") if part]
+        evidence = f" ({': '.join(known)})" if known else ""
         undeclined = ", and my model did not decline" if self.respond and self.may_decline else ""
         agent = f"; {self.agent}" if self.agent else ""
         return f"{outcome}: {words}{evidence}{undeclined}{agent}"

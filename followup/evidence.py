@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum, auto
-from itertools import islice
 
 from decision import WITH_SOMEBODY
 from followup.features import BOT, MOST_MESSAGES, NOBODY, OTHER, Features, feature_names
 from followup.scene import NEVER
 
 SHOWN = 3
+LEAST = 0.05  # of the log odds, that an aspect must have moved to be told
 QUIET_PEOPLE = 4
 SHORT_WORDS, LONG_WORDS = 5, 20
 JUST_NOW, A_WHILE = 6, 12  # messages
@@ -80,14 +80,18 @@ def _aspect_of(name: str) -> Aspect:
 ASPECT_OF: Mapping[str, Aspect] = {name: _aspect_of(name) for name in (*feature_names(), "words_score")}
 
 
-def in_words(moved: Sequence[float], features: Features) -> str:
-    """The three aspects that moved the estimate most, either way: "a, b, and c". Some have no words where they lack.
+def in_words(moved: Sequence[float], features: Features) -> tuple[str, str]:
+    """The three aspects that raised the estimate most, and the three that lowered it most: "a, b, and c".
 
-    moved: how far, in the order of Aspect."""
-    strongest_first = sorted(ASPECTS, key=[*map(abs, moved)].__getitem__, reverse=True)
-    told = (words for aspect in strongest_first if (words := WORDS[aspect](features, moved[aspect] > 0)))
-    *first, last = islice(told, SHOWN)
-    return f"{', '.join(first)}, and {last}" if first else last
+    moved: how far, in the order of Aspect. Some have no words where they lack; empty: there is none."""
+    told: tuple[list[str], list[str]] = [], []
+    for aspect in sorted(ASPECTS, key=[*map(abs, moved)].__getitem__, reverse=True):
+        raised = moved[aspect] > 0
+        side = told[0] if raised else told[1]
+        if abs(moved[aspect]) >= LEAST and len(side) < SHOWN and (words := WORDS[aspect](features, raised)):
+            side.append(words)
+    raising, lowering = (f"{', '.join(side[:-1])}, and {side[-1]}" if side[1:] else "".join(side) for side in told)
+    return raising, lowering
 
 
 def _spoken_to(features: Features, _speaks_for: bool) -> str:

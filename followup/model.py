@@ -127,12 +127,14 @@ class ModelFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """probability: that the bot is to answer; said: that it was said to the bot at all; both calibrated. evidence: what
-    moved it most, in words. names_others: whether it names a person other than the bot, be it without a mention."""
+    """probability: that the bot is to answer; said: that it was said to the bot at all; both calibrated. speaks_for,
+    speaks_against: what raised it most, and what lowered it, in words. names_others: whether it names a person other
+    than the bot, be it without a mention."""
 
     probability: float
     said: float
-    evidence: str
+    speaks_for: str
+    speaks_against: str
     names_others: bool
 
 
@@ -175,10 +177,12 @@ class FollowupModel:
         found = features(message, conversation, bot_user_id)
         values = np.array([*found.values(), *self.scores_of_words(message, found)], dtype=np.float64)
         said, wants, *moved = self.trees.sum(values)
+        speaks_for, speaks_against = in_words(moved, found)
         return Estimate(
             probability=self.answer.probability(said, wants),
             said=self.said.probability(said, wants),
-            evidence=in_words(moved, found),
+            speaks_for=speaks_for,
+            speaks_against=speaks_against,
             names_others=found["names_others"] > 0,
         )
 

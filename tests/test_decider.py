@@ -267,6 +267,7 @@ async def test_within_the_gate_the_agent_is_asked_and_above_it_answers(
     assert decision.reason is (Reason.FOLLOWUP if respond else Reason.NO_TRIGGER)
     assert ("did not decline" in decision.in_words()) is may_decline
     assert (await gated(score, message=said(ANNA, "and blue?"))).may_decline is may_decline
+    assert decision.evidence == ("so" if respond is (score >= 0.5) else "not so")
     assert not (await gated(score, judge=FakeJudge(Verdict(True)))).may_decline
     assert (await gated(score, limited=True)).may_decline is (0.5 <= score < 0.8)
 
@@ -318,7 +319,7 @@ def in_doubt(score: float = 0.4) -> ResponseDecider:
 async def test_what_reads_like_a_followup_counts_where_the_second_tier_is_in_doubt(score: float) -> None:
     decision = await decide(said(BEN, "is it far?"), ANNAS_TURN, in_doubt(score))
     assert tuple(decision) == ((True, "recent_followup") if score >= 0.4 else (False, "followup"))
-    assert (decision.score, decision.evidence) == (score, "it was told so")
+    assert (decision.score, decision.evidence) == (score, "not so" if score == 0.4 else "so")
 
 
 @pytest.mark.parametrize(
@@ -515,6 +516,34 @@ def test_a_decision_explains_itself_in_one_line() -> None:
     assert guess.in_words() == "answered: I took it as said to me (you asked: 0.88)"
     named = replace(Decision(True, Reason.EXPLICIT_TRIGGER), agent="by docs, which you named")
     assert named.in_words() == "answered: you mentioned me or replied to me; by docs, which you named"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "contrary", "words"),
+    [
+        ("it was short", "you asked a question", "silent: I did not take it as said to me (it was short: 0.01)"),
+        ("", "you asked a question", "silent: I did not take it as said to me (0.01)"),
+    ],
+)
+def test_only_what_spoke_for_the_decision_is_told(evidence: str, contrary: str, words: str) -> None:
+    silent = Decision(False, Reason.NO_TRIGGER, tier=2, score=0.01, evidence=evidence, contrary=contrary)
+    assert silent.in_words() == words
+    turned = silent.turned(True, Reason.FOLLOWUP)
+    assert turned.in_words() == "answered: I took it as said to me (you asked a question: 0.01)"
+    assert turned.turned(False, Reason.NO_TRIGGER) == silent == silent.turned(False, Reason.NO_TRIGGER)
+
+
+async def test_a_call_by_name_is_told_as_that() -> None:
+    call = ResponseDecider().should_start_conversation(said(ANNA, "Parley, hi", calls_bot="Parley"), BOT)
+    assert call.in_words() == "answered: you called me by my name"
+
+
+@pytest.mark.parametrize("asks", [-2, 2])
+def test_of_a_silence_it_is_told_what_lowered_the_score_and_of_an_answer_what_raised_it(asks: float) -> None:
+    model = a_model(a_stump("asks", 0.5, -asks, asks), a_stump("words", 5.5, -asks / 2, asks / 2))
+    decision = TrainedFollowup(model)(said(ANNA, "is it far?", after(20)), talk(*JUST_ANSWERED), BOT)
+    assert decision.respond is (asks > 0)
+    assert (decision.evidence, decision.contrary) == ("you asked a question", "it was short")
 
 
 def test_a_decision_says_with_whom_somebody_was_talking() -> None:

@@ -12,7 +12,7 @@ async def test_a_call_by_its_name_begins_a_conversation(scene: Scene) -> None:
     assert (await scene.answer_to(question)).pinged == {scene.pg.person("Ben")}
     decision = await scene.decision(question)
     assert decision.reason is Reason.EXPLICIT_TRIGGER
-    assert decision.in_words().endswith("(you called me by my name)")
+    assert decision.in_words() == "answered: you called me by my name"
     assert (await scene.decision(scene.say("Ben", "thanks, Parley"))).reason is Reason.ACKNOWLEDGEMENT
 
 

@@ -32,7 +32,7 @@ class FixedTier:
     open_from: float = 0.4
 
     def __call__(self, _message: MessageRecord, _conversation: ChannelConversation, _bot_user_id: int, /) -> Decision:
-        return Decision(self.score >= 0.5, Reason.FOLLOWUP, tier=2, score=self.score, evidence="it was told so")
+        return Decision(self.score >= 0.5, Reason.FOLLOWUP, tier=2, score=self.score, evidence="so", contrary="not so")
 
 
 def trained(eagerness: Eagerness = Eagerness.BALANCED, **more: Any) -> ResponseDecider:
