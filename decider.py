@@ -135,7 +135,7 @@ class TrainedFollowup:
             score *= ADDRESSED_SHARE
         respond = score >= self._threshold
         reason = Reason.FOLLOWUP if respond else Reason.NO_TRIGGER
-        told = (estimate.speaks_for, estimate.speaks_against)
+        told = estimate.in_words()
         evidence, contrary = told if respond else told[::-1]
         is_with_somebody = WITH_SOMEBODY in evidence or WITH_SOMEBODY in contrary
         partner = talking_with(message, conversation, bot_user_id) if is_with_somebody else None

@@ -182,7 +182,13 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
         at = await peer.hear()
         use_server(at["api"], at["gateway"])
         os.environ.update(OPENAI_BASE_URL=at["model"], OPENAI_API_KEY="loopback")
-        settings = Settings(model="openai-chat:stub", turns_per_user_minute=1_000_000, burst_seconds=0, decline=False)
+        settings = Settings(
+            model="openai-chat:stub",
+            turns_per_user_minute=1_000_000,
+            burst_seconds=0,
+            decline=False,
+            eagerness="quiet",  # the flood is of messages that are decided on and left alone
+        )
         folders = (state_dir / str(number) for number in count())  # each bot begins with nothing
         # The library waits 2 s for guilds that Discord announced; here all of them come at once.
         make_bare = partial(Bare, intents=INTENTS, guild_ready_timeout=0.05)

@@ -16,8 +16,8 @@ STEPS = (
     0.7, 0.75, 0.8, 0.85, 0.9, 0.95,
 )  # fmt: skip
 # What the points promise, with room for rooms of others: see docs/measurements.md.
-BUTTS_IN = {Eagerness.QUIET: 0.032, Eagerness.BALANCED: 0.09}
-DEAF = 0.095
+BUTTS_IN = {Eagerness.QUIET: 0.032, Eagerness.BALANCED: 0.085}
+DEAF = 0.092
 CERTAIN_BUTTS_IN = 0.005
 
 Point = Mapping[str, float]

@@ -24,10 +24,10 @@ from followup.model import Eagerness, ModelFileError
 
 HEURISTIC_SECONDS = 60
 BINS = 5
-FLOOR = {  # of the row `directed`
-    (Eagerness.BALANCED, "ap"): 0.90,
-    (Eagerness.BALANCED, "f1"): 0.77,
-    (Eagerness.QUIET, "precision"): 0.91,
+FLOOR = {  # of the row `directed`; what is learnt for rooms costs some of what a model of IRC alone had
+    (Eagerness.BALANCED, "ap"): 0.88,
+    (Eagerness.BALANCED, "f1"): 0.72,
+    (Eagerness.QUIET, "precision"): 0.86,
     (Eagerness.QUIET, "recall"): 0.59,
 }
 

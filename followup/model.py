@@ -127,15 +127,22 @@ class ModelFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """probability: that the bot is to answer; said: that it was said to the bot at all; both calibrated. speaks_for,
-    speaks_against: what raised it most, and what lowered it, in words. names_others: whether it names a person other
-    than the bot, be it without a mention."""
+    """probability: that the bot is to answer; said: that it was said to the bot at all; both calibrated. moved: by how
+    much each aspect of evidence.py raised it; features: of the message."""
 
     probability: float
     said: float
-    speaks_for: str
-    speaks_against: str
-    names_others: bool
+    moved: Sequence[float]
+    features: Features
+
+    @property
+    def names_others(self) -> bool:
+        """Whether the message names a person other than the bot, be it without a mention."""
+        return self.features["names_others"] > 0
+
+    def in_words(self) -> tuple[str, str]:
+        """What raised it most, and what lowered it."""
+        return in_words(self.moved, self.features)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +184,7 @@ class FollowupModel:
         found = features(message, conversation, bot_user_id)
         values = np.array([*found.values(), *self.scores_of_words(message, found)], dtype=np.float64)
         said, wants, *moved = self.trees.sum(values)
-        speaks_for, speaks_against = in_words(moved, found)
-        return Estimate(
-            probability=self.answer.probability(said, wants),
-            said=self.said.probability(said, wants),
-            speaks_for=speaks_for,
-            speaks_against=speaks_against,
-            names_others=found["names_others"] > 0,
-        )
+        return Estimate(self.answer.probability(said, wants), self.said.probability(said, wants), moved, found)
 
     def scores_of_words(self, message: MessageRecord, found: Features) -> list[float]:
         """What the message's own words say of each question."""
