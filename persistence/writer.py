@@ -38,6 +38,7 @@ class Writer:
         self._waiting: list[Callable[[], object]] = []
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._closed: threading.Thread | None = None  # which may still be at what hung
         self._is_late = False
         # What follows is the thread's.
         self._store: Store | None = None
@@ -96,7 +97,7 @@ class Writer:
         if await self.settled(sync=True) or not self._is_late:
             await self.run(self._close)
         self._work.put(None)
-        self._thread = None
+        self._closed, self._thread = self._thread, None
 
     def _hand_over(self) -> None:
         works, self._waiting = self._waiting, []
@@ -105,7 +106,7 @@ class Writer:
 
     def _queue(self, work: Callable[[], object]) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+            self._thread = threading.Thread(target=self._run, args=(self._closed,), name="writer", daemon=True)
             self._thread.start()
         self._work.put(work)
 
@@ -162,7 +163,9 @@ class Writer:
             del self._pending[key]
         return not (self._pending or self._undone)
 
-    def _run(self) -> None:
+    def _run(self, before: threading.Thread | None) -> None:
+        if before:
+            before.join()  # two at a time would store half of each other's work
         while work := self._work.get():
             work()
 

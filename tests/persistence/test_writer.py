@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -128,6 +129,23 @@ async def test_a_disk_that_hangs_is_not_waited_for_long(bench: Bench) -> None:
     await bench.writer.run(lambda: None)
     assert await bench.writer.settled()
     await bench.writer.close()
+
+
+async def test_what_comes_after_a_close_waits_for_what_still_hangs(bench: Bench) -> None:
+    gate = threading.Event()
+    bench.writer.put(gate.wait)
+    with capture_logs():
+        assert not await bench.writer.settled(seconds=0.01)
+        bench.put(1)
+        await bench.writer.close()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await bench.writer.run(lambda: None)
+    assert not bench.done
+    gate.set()
+    assert await bench.writer.run(lambda: [*bench.done]) == [1]
+    await bench.writer.close()
+    assert bench.stored() == [1]
 
 
 async def test_closed_twice_or_never_used_it_is_closed(bench: Bench) -> None:
