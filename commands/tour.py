@@ -42,8 +42,9 @@ Mention me, or reply to something I said, and I answer. As long as the conversat
 > and for a dog?{mute}
 
 **When I keep silent**
-What you say to each other I leave alone, and a bare thanks or ok. "Stop" ends an answer you asked for, and so does \
-deleting your question. Did I butt in? Say "not you", and I keep out of what you say until you mention me again.
+What you say to each other I leave alone, and a bare thanks or ok. "Stop" ends an answer you asked for, "not you" is \
+for when I butt in; after either I leave you alone until you mention me again. Deleting your question ends its answer, \
+too.
 
 **Buttons, or your own words**
 Sometimes I ask back: click a button, or type the number, the name, "yes" or "never mind". Only whoever I ask can \
