@@ -165,7 +165,7 @@ class Parley(discord.Client):
         elif not message.author.bot:
             record = self.parts.consent.readable(self.parts.reader.record(message))
             is_by_author = message.edited_at is not None
-            self.parts.edits.follow(channel_id, payload.guild_id or 0, record, is_by_author=is_by_author)
+            self.parts.holders.revised(channel_id, payload.guild_id or 0, record, is_by_author=is_by_author)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
         self._forget_messages(payload.channel_id, {payload.message_id})

@@ -260,7 +260,19 @@ class Settings(BaseSettings):
     @field_validator("offer_quiet_hours", mode="before")
     @classmethod
     def _hours(cls, value: Any) -> Any:
-        return _quiet_hours(value) if isinstance(value, str) else value
+        """Raises ValueError for what are none. Without a zone the hours are those of UTC."""
+        if not isinstance(value, str):
+            return value
+        found = HOURS.fullmatch(value.strip())
+        if found is None:
+            raise ValueError("no hours")
+        start, end = (time(int(found[hour]), int(found[hour + 1] or 0)) for hour in (1, 3))
+        if start == end:
+            raise ValueError("no hours lie between")
+        try:
+            return start, end, ZoneInfo(found[5] or "UTC")
+        except (ZoneInfoNotFoundError, OSError):
+            raise ValueError("no such zone") from None
 
     @field_validator("decision_log", "followup_eagerness", "log_level", "openai_state", mode="before")
     @classmethod
@@ -373,20 +385,6 @@ def _refuse_eavesdropping(value: str, *, secure: str, loopback: str) -> str:
     return value
 
 
-def _quiet_hours(text: str) -> QuietHours:
-    """Raises ValueError for what is none. Without a zone the hours are those of UTC."""
-    found = HOURS.fullmatch(text.strip())
-    if found is None:
-        raise ValueError("no hours")
-    start, end = (time(int(found[hour]), int(found[hour + 1] or 0)) for hour in (1, 3))
-    if start == end:
-        raise ValueError("no hours lie between")
-    try:
-        return start, end, ZoneInfo(found[5] or "UTC")
-    except (ZoneInfoNotFoundError, OSError):
-        raise ValueError("no such zone") from None
-
-
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -400,10 +398,7 @@ def _sentence(error: ValidationError) -> str:
         return first["msg"].removeprefix("Value error, ")
     variable = str(first["loc"][0]).upper()
     name = "discord_token" if variable == "DISCORD_BOT_TOKEN" else variable.lower()
-    shown = "" if "SecretStr" in str(Settings.model_fields[name].annotation) else f" {_clip(first['input'])!r}"
+    value = str(first["input"])
+    value = value if len(value) <= 80 else value[:80] + "…"
+    shown = "" if "SecretStr" in str(Settings.model_fields[name].annotation) else f" {value!r}"
     return f"{variable}{shown} cannot be used: use {what_works(name)}."
-
-
-def _clip(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 80 else text[:80] + "…"

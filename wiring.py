@@ -63,14 +63,12 @@ from persistence.catchup import CatchUp
 from persistence.holders import (
     ConversationHolder,
     DecisionHolder,
-    Edits,
     Holders,
+    MessageHolder,
     MiniAppHolder,
     OfferHolder,
     ProcessHolder,
     PromptHolder,
-    SeenHolder,
-    TranscriptHolder,
     TurnHolder,
 )
 from persistence.lifecycle import ALIVE, Lifecycle
@@ -138,8 +136,8 @@ class Parts:
         self.consent = Consent(self.opted_out, self.forgotten)
         self.snapshots = Snapshots(
             open_stores(*where(self._settings)),
+            self.consent,
             sealed_by=mark_of(where(self._settings)[2]),
-            is_gone=self.consent.is_forgotten,
         )
         self.decision_log = DecisionLog(self._settings.state_dir, is_on=self._settings.decision_log != "off")
 
@@ -296,7 +294,7 @@ class Parts:
     def _build_keeping(self) -> None:
         """Who keeps something of channels and people; and what reaches all of them."""
         settings, snapshots = self._settings, self.snapshots
-        self.holders = holders = Holders(snapshots)
+        self.holders = holders = Holders(snapshots, self.conversations, self.wires)
         conversations = ConversationHolder(self.conversations, self.pending, snapshots)
         self.catch_up = CatchUp(
             seconds=settings.catch_up_seconds,
@@ -307,11 +305,11 @@ class Parts:
             snapshots=snapshots,
             gate=self.gate,
             holders=holders,
-            take=self.inbox.take,
+            inbox=self.inbox,
             clock=self._clock,
         )
         holders.register(DecisionHolder(self.decisions, self.learning, self.records, self._clock))
-        holders.register(TranscriptHolder(snapshots), SeenHolder(self.inbox))
+        holders.register(MessageHolder(self.inbox, snapshots))
         holders.register(self.catch_up, of_process=ALIVE)
         holders.register(TurnHolder(self.turns, self.pending), of_channels=UNFINISHED)
         holders.register(PromptHolder(self.prompts, self.states), of_channels=PROMPTS)
@@ -321,7 +319,6 @@ class Parts:
         holders.register(ProcessHolder(self.limits), of_process=LIMITS)
         holders.register(ProcessHolder(self.opted_out), of_process=OPTED_OUT)
         holders.register(ProcessHolder(self.forgotten), of_process=FORGOTTEN)
-        self.edits = Edits(self.conversations, holders, self.wires.bot)
         self.privacy = Privacy(
             holders=holders,
             snapshots=snapshots,
@@ -333,11 +330,11 @@ class Parts:
         )
         self.lifecycle = Lifecycle(
             snapshots=snapshots,
-            holders=holders,
             conversations=conversations,
             catch_up=self.catch_up,
             privacy=self.privacy,
-            is_well=lambda: self._health.problem() is None and not self.gate.is_shutting_down,
+            health=self._health,
+            gate=self.gate,
             retention=timedelta(days=settings.retention_days),
             clock=self._clock,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 
 import discord
 import structlog
@@ -18,9 +18,7 @@ IN_THREAD = "I take no part in threads: please use this in the channel itself."
 Outcome = str | tuple[str, Sequence[discord.File]]
 
 
-async def carry_out(
-    interaction: discord.Interaction, work: Callable[[discord.Interaction], Awaitable[Outcome]], *, failed: str
-) -> None:
+async def carry_out(interaction: discord.Interaction, work: Awaitable[Outcome], *, failed: str) -> None:
     """Does what can take longer than the 3 s that Discord waits for an answer, and then says what became of it.
 
     It is done even where Discord takes no answer: what somebody wants gone goes. failed: how the log calls it when the
@@ -28,9 +26,9 @@ async def carry_out(
     """
     await take(interaction, interaction.response.defer(ephemeral=True, thinking=True))
     try:
-        outcome = await work(interaction)
+        outcome = await work
     except OSError as error:
-        log.error(failed, **_ids(interaction), command=_name(interaction), detail=str(error))
+        log.error(failed, **_of(interaction), detail=str(error))
         outcome = INCOMPLETE
     text, files = (outcome, ()) if isinstance(outcome, str) else outcome
     await take(interaction, interaction.edit_original_response(content=text, attachments=files))
@@ -47,16 +45,17 @@ async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> N
     try:
         await answer
     except UNANSWERABLE as error:
-        log.warning("interaction_failed", **_ids(interaction), command=_name(interaction), detail=str(error))
+        log.warning("interaction_failed", **_of(interaction), detail=str(error))
 
 
 def is_in_thread(interaction: discord.Interaction) -> bool:
     return isinstance(interaction.channel, discord.Thread)
 
 
-def _name(interaction: discord.Interaction) -> str:
-    return interaction.command.qualified_name if interaction.command else ""
-
-
-def _ids(interaction: discord.Interaction) -> dict[str, int | None]:
-    return {"guild": interaction.guild_id, "channel": interaction.channel_id, "user": interaction.user.id}
+def _of(interaction: discord.Interaction) -> dict[str, int | str | None]:
+    return {
+        "guild": interaction.guild_id,
+        "channel": interaction.channel_id,
+        "user": interaction.user.id,
+        "command": interaction.command.qualified_name if interaction.command else "",
+    }

@@ -87,7 +87,9 @@ class Clicks:
         prompt = self._states.find(interaction.channel_id or 0, click.prompt_id)
         if prompt is None or not self._states.is_open(prompt):
             await whisper(interaction, _with_words(TOO_LATE, click))
-        elif not _may_answer(interaction, prompt, click):
+        elif prompt.user_id not in (None, click.user_id) and not (
+            prompt.ask.context.get(APPROVAL) and interaction.permissions.manage_messages
+        ):  # where it is to allow something, whoever manages messages there may, too
             await whisper(interaction, NOT_YOURS)
         elif click.action is Press.OPEN_FORM and prompt.ask.awaiting_type in FORM_TITLES:
             self._states.extend(prompt, FORM_SECONDS)
@@ -105,7 +107,17 @@ class Clicks:
         if resolution.type is ResolutionType.CANCEL:
             self._states.clear_prompt(prompt)
         else:
-            await self._edge.resolve(interaction, _meaning(prompt, resolution, click))
+            words = click.action.text if isinstance(click.action, Written) else in_words(resolution.data, prompt.ask)
+            meaning = ProcessingResult(
+                RouteTarget.MINIAPP if prompt.miniapp_id else RouteTarget.AGENT,
+                miniapp_id=prompt.miniapp_id,
+                resolution_type=resolution.type,
+                resolution_data=resolution.data,
+                query=words,
+                enriched_query=words,
+                prompt=prompt,
+            )
+            await self._edge.resolve(interaction, meaning)
         ending = ending_of(resolution.data, prompt.ask)
         card = interaction.message
         self._prompts.settle([prompt], ending, but=card.id if card else None)
@@ -114,12 +126,6 @@ class Clicks:
             here = replace(prompt, message_id=card.id, question=card.content)
             if not await settle(interaction, settled(here, ending)):
                 self._prompts.settle([here], ending)
-
-
-def _may_answer(interaction: discord.Interaction, prompt: Prompt, click: Click) -> bool:
-    """Whoever was asked; and where it is to allow something, whoever manages messages there, too."""
-    is_asked = prompt.user_id in (None, click.user_id)
-    return is_asked or bool(prompt.ask.context.get(APPROVAL) and interaction.permissions.manage_messages)
 
 
 def _with_words(sentence: str, click: Click) -> str:
@@ -140,16 +146,3 @@ def resolution_of(click: Click, ask: Ask) -> Resolution | None:
             return CALLED_OFF
         case _:
             return None
-
-
-def _meaning(prompt: Prompt, resolution: Resolution, click: Click) -> ProcessingResult:
-    words = click.action.text if isinstance(click.action, Written) else in_words(resolution.data, prompt.ask)
-    return ProcessingResult(
-        RouteTarget.MINIAPP if prompt.miniapp_id else RouteTarget.AGENT,
-        miniapp_id=prompt.miniapp_id,
-        resolution_type=resolution.type,
-        resolution_data=resolution.data,
-        query=words,
-        enriched_query=words,
-        prompt=prompt,
-    )

@@ -20,8 +20,23 @@ Answer = Callable[[discord.Interaction], Awaitable[object]]
 
 def answer_clicks(client: discord.Client, gate: Gate, answers: Mapping[str, Answer]) -> None:
     """Has each click answered by the prefix of its custom_id, once older messages of its channel are taken up."""
-    for prefix, answer in answers.items():
-        client.add_dynamic_items(_item_of(prefix, gate, answer))
+
+    def item_of(prefix: str, answer: Answer) -> type[discord.ui.DynamicItem[discord.ui.Item[Any]]]:
+        template = re.compile(f"{re.escape(prefix)}.*", re.DOTALL)
+
+        class Clicked(discord.ui.DynamicItem[discord.ui.Item[Any]], template=template):
+            @classmethod
+            async def from_custom_id(
+                cls, _interaction: discord.Interaction[Any], item: discord.ui.Item[Any], _match: re.Match[str], /
+            ) -> Self:
+                return cls(item)
+
+            async def callback(self, interaction: discord.Interaction[Any]) -> None:
+                await answer_when_open(gate, interaction, answer)
+
+        return Clicked
+
+    client.add_dynamic_items(*(item_of(prefix, answer) for prefix, answer in answers.items()))
 
 
 async def answer_when_open(gate: Gate, interaction: discord.Interaction, answer: Answer) -> None:
@@ -30,19 +45,3 @@ async def answer_when_open(gate: Gate, interaction: discord.Interaction, answer:
         async with asyncio.timeout(CLICK_PATIENCE_SECONDS):
             await gate.wait(interaction.channel_id or 0)
     await answer(interaction)
-
-
-def _item_of(prefix: str, gate: Gate, answer: Answer) -> type[discord.ui.DynamicItem[discord.ui.Item[Any]]]:
-    class Clicked(
-        discord.ui.DynamicItem[discord.ui.Item[Any]], template=re.compile(f"{re.escape(prefix)}.*", re.DOTALL)
-    ):
-        @classmethod
-        async def from_custom_id(
-            cls, _interaction: discord.Interaction[Any], item: discord.ui.Item[Any], _match: re.Match[str], /
-        ) -> Self:
-            return cls(item)
-
-        async def callback(self, interaction: discord.Interaction[Any]) -> None:
-            await answer_when_open(gate, interaction, answer)
-
-    return Clicked

@@ -5,7 +5,6 @@ from __future__ import annotations
 import discord
 
 from commands.clicks import ClickEdge
-from discord_io.card import OfferClick
 from discord_io.interactions import read_offer_click, settle, whisper
 from discord_io.streamed_reply import Posted
 from offers.offer import Offer, Reply
@@ -31,21 +30,29 @@ class OfferClicks:
         click, card = read_offer_click(interaction), interaction.message
         if click is None or card is None:
             return
-        offer = self._offers.find(card.channel.id, click.offer_id, Posted(card.id, card.created_at))
+        channel_id = card.channel.id
+        offer = self._offers.find(channel_id, click.offer_id, Posted(card.id, card.created_at))
         if offer is None:
             await whisper(interaction, TOO_LATE)
-            if not self._offers.is_last(card.channel.id, card.id):
-                self._offers.remove(interaction.guild_id or 0, card.channel.id, card.id)
-        elif not _is_theirs(interaction, click, offer):
+            if not self._offers.is_last(channel_id, card.id):
+                self._offers.remove(interaction.guild_id or 0, channel_id, card.id)
+            return
+        # Whoever manages the channel can also end that offers are made there.
+        may_end = click.reply == Reply.NOT_HERE and interaction.permissions.manage_channels
+        if click.user_id != offer.user_id and not may_end:
             await whisper(interaction, NOT_YOURS)
         else:
-            await self._answer(interaction, click, offer)
+            await self._answer(interaction, channel_id, click.reply, offer)
 
-    async def _answer(self, interaction: discord.Interaction, click: OfferClick, offer: Offer) -> None:
-        channel_id = interaction.channel_id or 0
-        match click.reply:
+    async def _answer(self, interaction: discord.Interaction, channel_id: int, reply: str, offer: Offer) -> None:
+        match reply:
             case Reply.YES:
-                await self._take_up(interaction, offer)
+                if refusal := self._edge.refusal(interaction, costs_tokens=offer.opportunity.note is None):
+                    await whisper(interaction, refusal)
+                    return
+                await self._edge.accept(interaction)
+                if not await settle(interaction, offer.taken_up):
+                    self._offers.settle(channel_id, offer)
             case Reply.NOT_NOW:
                 self._offers.decline(channel_id)
                 await whisper(interaction, ALL_RIGHT)
@@ -55,16 +62,3 @@ class OfferClicks:
                 await whisper(interaction, NEVER_HERE)
             case _:
                 await whisper(interaction, TOO_LATE)
-
-    async def _take_up(self, interaction: discord.Interaction, offer: Offer) -> None:
-        if refusal := self._edge.refusal(interaction, costs_tokens=offer.opportunity.note is None):
-            await whisper(interaction, refusal)
-            return
-        await self._edge.accept(interaction)
-        if not await settle(interaction, offer.taken_up):
-            self._offers.settle(interaction.channel_id or 0, offer)
-
-
-def _is_theirs(interaction: discord.Interaction, click: OfferClick, offer: Offer) -> bool:
-    """Whoever manages the channel can also end that offers are made there."""
-    return click.user_id == offer.user_id or (click.reply == Reply.NOT_HERE and interaction.permissions.manage_channels)

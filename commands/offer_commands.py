@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Protocol
 
 import discord
@@ -34,9 +32,6 @@ class Offers(Protocol):
         """Notes that somebody used something of ours there."""
 
 
-_carry_out = partial(carry_out, failed="offers_not_switched")
-
-
 def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:
     group = app_commands.Group(
         name="offers",
@@ -45,49 +40,41 @@ def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:
         allowed_contexts=app_commands.AppCommandContext(guild=True),
         default_permissions=discord.Permissions(manage_channels=True),
     )
-    _add_switches(group, offers)
-    _add_status(group, offers)
-    tree.add_command(group)
 
-
-def _add_switches(group: app_commands.Group, offers: Offers) -> None:
     @group.command(description="Offer help in this channel where a question stays unanswered.")
     async def on(interaction: discord.Interaction) -> None:
-        await _if_theirs(interaction, partial(_carry_out, work=switch_on))
+        await switch(interaction, on=True)
 
     @group.command(description="Offer no help in this channel any more.")
     async def off(interaction: discord.Interaction) -> None:
-        await _if_theirs(interaction, partial(_carry_out, work=switch_off))
+        await switch(interaction, on=False)
 
-    async def switch_on(interaction: discord.Interaction) -> Outcome:
-        channel_id = interaction.channel_id or 0
-        has_changed = await offers.switch(channel_id, interaction.guild_id or 0, on=True)
-        return on_sentence(offers.status(channel_id), has_changed=has_changed)
-
-    async def switch_off(interaction: discord.Interaction) -> Outcome:
-        has_changed = await offers.switch(interaction.channel_id or 0, interaction.guild_id or 0, on=False)
-        return OFF if has_changed else OFF_ALREADY
-
-
-def _add_status(group: app_commands.Group, offers: Offers) -> None:
     @group.command(description="Do I offer help in this channel, how often today, and when next?")
     async def status(interaction: discord.Interaction) -> None:
-        await _if_theirs(interaction, show)
+        refusal = _refusal(interaction)
+        await tell(interaction, refusal or status_sentences(offers.status(interaction.channel_id or 0)))
 
-    async def show(interaction: discord.Interaction) -> None:
-        await tell(interaction, status_sentences(offers.status(interaction.channel_id or 0)))
+    async def switch(interaction: discord.Interaction, *, on: bool) -> None:
+        if refusal := _refusal(interaction):
+            await tell(interaction, refusal)
+        else:
+            await carry_out(interaction, switched(interaction, on=on), failed="offers_not_switched")
+
+    async def switched(interaction: discord.Interaction, *, on: bool) -> Outcome:
+        channel_id = interaction.channel_id or 0
+        has_changed = await offers.switch(channel_id, interaction.guild_id or 0, on=on)
+        if on:
+            return on_sentence(offers.status(channel_id), has_changed=has_changed)
+        return OFF if has_changed else OFF_ALREADY
+
+    tree.add_command(group)
 
 
-async def _if_theirs(
-    interaction: discord.Interaction, answer: Callable[[discord.Interaction], Awaitable[None]]
-) -> None:
+def _refusal(interaction: discord.Interaction) -> str | None:
     # Discord asks for the permission only as long as the server has not set others for the command.
     if not interaction.permissions.manage_channels:
-        await tell(interaction, NOT_THEIRS)
-    elif is_in_thread(interaction):
-        await tell(interaction, IN_THREAD)
-    else:
-        await answer(interaction)
+        return NOT_THEIRS
+    return IN_THREAD if is_in_thread(interaction) else None
 
 
 def on_sentence(status: OffersStatus, *, has_changed: bool) -> str:
@@ -103,21 +90,19 @@ def status_sentences(status: OffersStatus) -> str:
         return NONE_AT_ALL
     if not status.is_on:
         return "I offer no help in this channel. /offers on has me do so."
+    if not status.may_speak:
+        next_offer = MAY_NOT_SPEAK
+    elif status.earliest is not None:
+        next_offer = f"The next can come <t:{int(status.earliest.timestamp())}:R> at the earliest."
+    else:
+        next_offer = f"The next can come {'once that one is done with' if status.is_open else 'at any time'}."
     sentences = [
-        f"I offer help in this channel: {status.made_today} of at most {status.per_day} offers in the last 24 hours."
+        f"I offer help in this channel: {status.made_today} of at most {status.per_day} offers in the last 24 hours.",
+        *(["One awaits an answer."] if status.is_open else []),
+        next_offer,
+        *([f"Quiet hours, without offers: {status.quiet_hours}."] if status.quiet_hours else []),
     ]
-    if status.is_open:
-        sentences.append("One awaits an answer.")
-    sentences.append(_next(status) if status.may_speak else MAY_NOT_SPEAK)
-    if status.quiet_hours:
-        sentences.append(f"Quiet hours, without offers: {status.quiet_hours}.")
     return " ".join(sentences)
-
-
-def _next(status: OffersStatus) -> str:
-    if status.earliest is not None:
-        return f"The next can come <t:{int(status.earliest.timestamp())}:R> at the earliest."
-    return "The next can come once that one is done with." if status.is_open else "The next can come at any time."
 
 
 def times(count: int) -> str:

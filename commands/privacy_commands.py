@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from collections.abc import Awaitable
 from io import BytesIO
 from typing import Protocol
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -51,16 +51,7 @@ class Privacy(Protocol):
         """The person's own messages: JSON in UTF-8; empty where there are none."""
 
 
-_carry_out = partial(carry_out, failed="privacy_failed")
-
-
 def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
-    _add_forget(tree, privacy)
-    _add_opting(tree, privacy)
-    _add_export(tree, privacy)
-
-
-def _add_forget(tree: app_commands.CommandTree, privacy: Privacy) -> None:
     @tree.command(description="Forget what I keep of what you said, in all channels.")
     @app_commands.describe(everything="All that anybody said in this channel: for those who manage it")
     @app_commands.guild_only()
@@ -68,58 +59,51 @@ def _add_forget(tree: app_commands.CommandTree, privacy: Privacy) -> None:
         if everything and not interaction.permissions.manage_channels:
             await tell(interaction, NOT_A_MANAGER)
         elif everything:
-            await _carry_out(interaction, forget_channel)
+            forgetting = privacy.forget_channel(interaction.channel_id or 0, interaction.id)
+            await _carry_out(interaction, _then(forgetting, CHANNEL_FORGOTTEN))
         else:
-            await _carry_out(interaction, forget_person)
+            forgetting = privacy.forget_person(interaction.user.id, interaction.id)
+            await _carry_out(interaction, _then(forgetting, FORGOTTEN))
 
-    async def forget_channel(interaction: discord.Interaction) -> str:
-        await privacy.forget_channel(interaction.channel_id or 0, interaction.id)
-        return CHANNEL_FORGOTTEN
-
-    async def forget_person(interaction: discord.Interaction) -> str:
-        await privacy.forget_person(interaction.user.id, interaction.id)
-        return FORGOTTEN
-
-
-def _add_opting(tree: app_commands.CommandTree, privacy: Privacy) -> None:
     @tree.command(description="Forget what you said, and read only those of your messages that mention me.")
     @app_commands.guild_only()
     async def optout(interaction: discord.Interaction) -> None:
-        await _carry_out(interaction, opt_out)
+        # Also of whoever is out: the first time may have been incomplete.
+        done = OUT_ALREADY if privacy.is_opted_out(interaction.user.id) else OPTED_OUT
+        await _carry_out(interaction, _then(privacy.opt_out(interaction.user.id, interaction.id), done))
 
     @tree.command(description="Read your messages again, after /optout.")
     @app_commands.guild_only()
     async def optin(interaction: discord.Interaction) -> None:
-        await _carry_out(interaction, opt_in)
+        if privacy.is_opted_out(interaction.user.id):
+            await _carry_out(interaction, _then(privacy.opt_in(interaction.user.id), OPTED_IN))
+        else:
+            await tell(interaction, IN_ALREADY)
 
-    async def opt_out(interaction: discord.Interaction) -> str:
-        was_out = privacy.is_opted_out(interaction.user.id)
-        # Also then: the first time may have been incomplete.
-        await privacy.opt_out(interaction.user.id, interaction.id)
-        return OUT_ALREADY if was_out else OPTED_OUT
-
-    async def opt_in(interaction: discord.Interaction) -> str:
-        if not privacy.is_opted_out(interaction.user.id):
-            return IN_ALREADY
-        await privacy.opt_in(interaction.user.id)
-        return OPTED_IN
-
-
-def _add_export(tree: app_commands.CommandTree, privacy: Privacy) -> None:
     @tree.command(description="Give me a file with what you keep of what I said.")
     @app_commands.guild_only()
     async def export(interaction: discord.Interaction) -> None:
-        await _carry_out(interaction, as_file)
+        await _carry_out(interaction, _as_file(privacy.export(interaction.user.id), interaction.filesize_limit))
 
-    async def as_file(interaction: discord.Interaction) -> Outcome:
-        name, content = EXPORT_NAME, await privacy.export(interaction.user.id)
-        if not content:
-            return NOTHING_KEPT
-        if len(content) > UNZIPPED_BYTES:
-            name, content = f"{EXPORT_NAME}.zip", await asyncio.to_thread(_zipped, name, content)
-        if len(content) > interaction.filesize_limit:
-            return TOO_LARGE
-        return EXPORTED, [discord.File(BytesIO(content), name)]
+
+async def _carry_out(interaction: discord.Interaction, work: Awaitable[Outcome]) -> None:
+    await carry_out(interaction, work, failed="privacy_failed")
+
+
+async def _then(work: Awaitable[None], done: str) -> Outcome:
+    await work
+    return done
+
+
+async def _as_file(export: Awaitable[bytes], filesize_limit: int) -> Outcome:
+    name, content = EXPORT_NAME, await export
+    if not content:
+        return NOTHING_KEPT
+    if len(content) > UNZIPPED_BYTES:
+        name, content = f"{EXPORT_NAME}.zip", await asyncio.to_thread(_zipped, name, content)
+    if len(content) > filesize_limit:
+        return TOO_LARGE
+    return EXPORTED, [discord.File(BytesIO(content), name)]
 
 
 def _zipped(name: str, content: bytes) -> bytes:

@@ -6,7 +6,7 @@ import discord
 from discord import app_commands
 
 from commands.answers import tell
-from decider import LoggedDecision, RecentDecisions
+from decider import RecentDecisions
 from discord_io.split import MAX_LENGTH, clipped
 
 SHOWN = 5
@@ -22,7 +22,8 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions) -> None:
     @app_commands.guild_only()
     async def why(interaction: discord.Interaction) -> None:
         latest = decisions.latest(interaction.channel_id or 0, SHOWN)
-        lines = [clipped(f"- {_link(interaction, entry)} {entry.decision.in_words()}", MAX_LINE) for entry in latest]
+        channel = f"https://discord.com/channels/{interaction.guild_id}/{interaction.channel_id}"
+        lines = [clipped(f"- {channel}/{e.message_id} {e.decision.in_words()}", MAX_LINE) for e in latest]
         await tell(interaction, "\n".join(lines) or NOTHING_KNOWN)
 
     @tree.context_menu(name="Why?")
@@ -34,7 +35,3 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions) -> None:
         entry = decisions.find(message.id) or decisions.find(question_id or 0)
         words = entry.decision.in_words() if entry else NOTHING_KNOWN
         await tell(interaction, words[:1].upper() + words[1:])
-
-
-def _link(interaction: discord.Interaction, entry: LoggedDecision) -> str:
-    return f"https://discord.com/channels/{interaction.guild_id}/{entry.channel_id}/{entry.message_id}"

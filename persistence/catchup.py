@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, TypeAdapter
 
 from conversation import ConversationManager, MessageRecord, StoredConversation
 from discord_io.backlog import LIMIT, Backlog, Message, News, id_at
+from discord_io.inbox import Inbox
 from discord_io.streamed_reply import Posted
 from persistence.holders import Edit, Forget, Holder, Holders
 from persistence.snapshots import Encode, Snapshots, as_json
@@ -38,7 +39,7 @@ class CatchUp(Holder):
     """Recovery and catching up; keeps the conversations that rest until it is known whether somebody went on with them.
 
     seconds: how old what is still taken up may be. burst_seconds: for how long somebody may be heard out, whose
-    messages are in no store as long. take: a message goes the normal way.
+    messages are in no store as long.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class CatchUp(Holder):
         snapshots: Snapshots,
         gate: Gate,
         holders: Holders,
-        take: Callable[[Message], Awaitable[None]],
+        inbox: Inbox,
         clock: Callable[[], datetime],
     ) -> None:
         self._age = timedelta(seconds=seconds)
@@ -62,7 +63,7 @@ class CatchUp(Holder):
         self._turns = turns
         self._pending = turns.pending
         self._snapshots = snapshots
-        self._take = take
+        self._inbox = inbox
         self._gate = gate
         self._holders = holders
         self._clock = clock
@@ -170,7 +171,12 @@ class CatchUp(Holder):
     # What was begun
 
     async def _finish(self, channel_id: int) -> None:
-        asked = self._young(channel_id)
+        questions = self._pending.of(channel_id).questions
+        old = [q for q in questions if self._clock() - q.message.timestamp >= self._age]
+        for question in old:
+            log.warning("question_dropped", channel=channel_id, message=question.message.message_id, why="too old")
+        self._pending.dropped(channel_id, old)
+        asked = self._pending.of(channel_id).questions
         if not asked:
             self._pending.adopt(channel_id, NOTHING)
             return
@@ -191,20 +197,10 @@ class CatchUp(Holder):
             self._holders.forget(Forget([channel_id], message_ids=frozenset(gone)))
         self._pending.adopt(channel_id, kept if kept.questions or turn else NOTHING)
         if kept.questions:
-            self._reopen(channel_id, kept)
-            self._follow_edits(channel_id, left.questions, kept.questions)
+            self._reopen(channel_id, left, kept)
             log.info("resumed_questions", channel=channel_id, messages=[q.message.message_id for q in kept.questions])
         if turn or kept.waiting:
             self._turns.resume(channel_id, turn, kept.waiting)
-
-    def _young(self, channel_id: int) -> Sequence[Question]:
-        """The questions that are still to be answered; the older ones are dropped."""
-        questions = self._pending.of(channel_id).questions
-        old = [q for q in questions if self._clock() - q.message.timestamp >= self._age]
-        for question in old:
-            log.warning("question_dropped", channel=channel_id, message=question.message.message_id, why="too old")
-        self._pending.dropped(channel_id, old)
-        return self._pending.of(channel_id).questions
 
     def _current(self, question: Question, messages: Sequence[Message] | None) -> Question | None:
         """The question as it stands in the channel; None where it was deleted. A click stands nowhere."""
@@ -232,20 +228,17 @@ class CatchUp(Holder):
             return Turn(kept.begun, adopted=adopted, ready=kept.turn.ready if kept.turn else None)
         return Turn(left.begun, adopted=adopted, ready=TAKEN_BACK) if adopted else None
 
-    def _reopen(self, channel_id: int, kept: Unfinished) -> None:
-        """Questions are answered within a conversation, in which they were said."""
+    def _reopen(self, channel_id: int, left: Unfinished, kept: Unfinished) -> None:
+        """Questions are answered within a conversation, in which they were said; of edited ones no old words stay."""
         self._revive(channel_id, min(q.message.timestamp for q in kept.questions))
         conversation = self._conversations.get(channel_id) or self._conversations.start(channel_id, [])
+        words = {q.message.message_id: q.as_kept.message.content for q in left.questions}
         for question in kept.questions:
-            if conversation.find(question.message.message_id) is None:
+            asked = question.as_kept.message
+            if conversation.find(asked.message_id) is None:
                 # A kill can come between the question and its place in the transcript.
-                self._conversations.record_message(channel_id, question.as_kept.message)
-                self._snapshots.append(channel_id, question.guild_id, question.as_kept.message)
-
-    def _follow_edits(self, channel_id: int, before: Sequence[Question], now: Sequence[Question]) -> None:
-        """Questions that were edited meanwhile: what they were is kept no more."""
-        words = {q.message.message_id: q.as_kept.message.content for q in before}
-        for asked in (question.as_kept.message for question in now):
+                self._conversations.record_message(channel_id, asked)
+                self._snapshots.append(channel_id, question.guild_id, asked)
             if asked.content != words[asked.message_id]:
                 self._conversations.revise(channel_id, asked)
                 self._snapshots.revised(channel_id, asked)
@@ -269,7 +262,7 @@ class CatchUp(Holder):
         for message in missed:
             self._revive(channel_id, message.created_at)
             self._conversations.end_if_silent(channel_id, until=message.created_at)
-            await self._take(message)
+            await self._inbox.take(message)
 
     def _revive(self, channel_id: int, at: datetime) -> None:
         """A conversation that has expired by now goes on if it was alive at that moment."""

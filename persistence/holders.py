@@ -5,22 +5,24 @@ A new one is a Holder, and a line in wiring.py that registers it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Any, Protocol
 
+import orjson
+
 from conversation import ConversationManager, MessageRecord, StoredConversation, Unwelcome
-from decider import LoggedDecision, RecentDecisions
+from decider import RecentDecisions
 from discord_io.backlog import id_at
+from discord_io.discord_wire import Wires
 from discord_io.inbox import Inbox
 from discord_io.prompt_cards import PromptCards
 from followup.learning import Learning
 from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels
 from offers.proactive_offers import ProactiveOffers
-from persistence.snapshots import Encode, Snapshots, as_json, read_conversation, restored
+from persistence.snapshots import Encode, Snapshots, as_json
 from state.awaiting import ConversationStateManager
 from state.message import Source
 from turns.pending_turns import PendingTurns, read_unfinished
@@ -98,54 +100,34 @@ class Holder:
         """Takes back what snapshot() gave. Raises ValueError for what cannot be read."""
 
 
-class Edits:
-    """Makes an Edit of a message that changed, and has all holders follow it."""
-
-    def __init__(
-        self, conversations: ConversationManager, holders: Holders, bot: Callable[[], tuple[str, int]]
-    ) -> None:
-        self._conversations = conversations
-        self._holders = holders
-        self._bot = bot
-
-    def follow(self, channel_id: int, guild_id: int, message: MessageRecord, *, is_by_author: bool) -> None:
-        conversation = self._conversations.get(channel_id)
-        before = conversation.find(message.message_id) if conversation else None
-        message = self._as_stop(message, before)
-        self._holders.revised(Edit(channel_id, guild_id, message, before, is_by_author))
-
-    def _as_stop(self, record: MessageRecord, before: MessageRecord | None) -> MessageRecord:
-        """An edited message, which goes on telling the bot to keep out where it did and still says so."""
-        if before is None or not before.tells_off:
-            return record
-        says_so = read_stop(record.content, record.calls_bot or self._bot()[0]) is Stop.KEEP_OUT
-        return replace(record, tells_off=says_so or record.content == before.content)
-
-
 class Holders:
     """All holders, in the order in which they registered."""
 
-    def __init__(self, snapshots: Snapshots) -> None:
+    def __init__(self, snapshots: Snapshots, conversations: ConversationManager, wires: Wires) -> None:
         self._snapshots = snapshots
+        self._conversations = conversations
+        self._wires = wires
         self._holders: list[Holder] = []
-        self._of_channels: dict[str, Holder] = {}
-        self._of_process: dict[str, Holder] = {}
 
     def register(self, *holders: Holder, of_channels: str = "", of_process: str = "") -> None:
         """of_channels, of_process: the name under which the snapshots of a single holder are stored."""
         self._holders += holders
         for holder in holders:
-            if of_channels:
-                self._of_channels[of_channels] = holder
-                self._snapshots.register(of_channels, holder.snapshot)
-            if of_process:
-                self._of_process[of_process] = holder
-                self._snapshots.register_process(of_process, holder.snapshot)
+            self._snapshots.register(holder, of_channels=of_channels, of_process=of_process)
 
-    def revised(self, edit: Edit) -> None:
+    def revised(self, channel_id: int, guild_id: int, message: MessageRecord, *, is_by_author: bool) -> None:
+        """Has all follow an edit."""
+        conversation = self._conversations.get(channel_id)
+        before = conversation.find(message.message_id) if conversation else None
+        if before and before.tells_off:
+            # It goes on telling the bot to keep out where it still says so.
+            stop = read_stop(message.content, message.calls_bot or self._wires.bot()[0])
+            says_so = stop is Stop.KEEP_OUT or message.content == before.content
+            message = replace(message, tells_off=says_so)
+        edit = Edit(channel_id, guild_id, message, before, is_by_author)
         changed = [holder for holder in self._holders if holder.revised(edit)]
         if changed:
-            self._snapshots.purge(edit.channel_id)
+            self._snapshots.purge(channel_id)
 
     def forget(self, what: Forget) -> None:
         for holder in self._holders:
@@ -157,14 +139,6 @@ class Holders:
     def expire(self, before: datetime) -> None:
         for holder in self._holders:
             holder.expire(before)
-
-    def restore_process(self, stored: Mapping[str, Any]) -> None:
-        for name, holder in self._of_process.items():
-            restored(partial(holder.restore, 0), stored.get(name), kind=name)
-
-    def restore(self, channel_id: int, stored: Mapping[str, Any]) -> None:
-        for name, holder in self._of_channels.items():
-            restored(partial(holder.restore, channel_id), stored.get(name), kind=name, channel=channel_id)
 
 
 class DecisionHolder(Holder):
@@ -193,7 +167,7 @@ class DecisionHolder(Holder):
             self._learning.forgotten(None, what.author_id, through=what.through)
             self._decisions.drop(lambda entry: what.author_id in (entry.author_id, entry.decision.partner))
         else:
-            self._decisions.drop(partial(_is_in, what.channel_ids))
+            self._decisions.drop(lambda entry: entry.channel_id in what.channel_ids)
             if what.guild_id is not None:
                 self._learning.guild_forgotten(what.guild_id, through=what.through)
             else:
@@ -204,14 +178,14 @@ class DecisionHolder(Holder):
         self._learning.expire(before)
 
 
-def _is_in(channel_ids: Collection[int], entry: LoggedDecision) -> bool:
-    return entry.channel_id in channel_ids
+class MessageHolder(Holder):
+    """Single messages: in the channels' transcripts, and those that wait to be taken up, which then are taken no more.
 
+    What else goes from transcripts takes as long as the disk does.
+    """
 
-class TranscriptHolder(Holder):
-    """The channels' transcripts, as far as single messages go; the rest takes as long as the disk does."""
-
-    def __init__(self, snapshots: Snapshots) -> None:
+    def __init__(self, inbox: Inbox, snapshots: Snapshots) -> None:
+        self._inbox = inbox
         self._snapshots = snapshots
 
     def revised(self, edit: Edit) -> bool:
@@ -219,8 +193,10 @@ class TranscriptHolder(Holder):
         return False
 
     def forget(self, what: Forget) -> None:
-        for channel_id in what.channel_ids if what.message_ids else ():
-            self._snapshots.removed(channel_id, what.message_ids or ())
+        if what.message_ids:
+            self._inbox.skip(what.message_ids)
+            for channel_id in what.channel_ids:
+                self._snapshots.removed(channel_id, what.message_ids)
 
 
 class TurnHolder(Holder):
@@ -380,17 +356,7 @@ class ConversationHolder(Holder):
         return stored.to_json if stored else None
 
     def restore(self, channel_id: int, stored: Any) -> None:
-        self.restored[channel_id] = read_conversation(stored)
-
-
-class SeenHolder(Holder):
-    """Which messages were taken: one that is deleted while it waits to be taken up is taken no more."""
-
-    def __init__(self, inbox: Inbox) -> None:
-        self._inbox = inbox
-
-    def forget(self, what: Forget) -> None:
-        self._inbox.skip(what.message_ids or ())
+        self.restored[channel_id] = StoredConversation.from_json(orjson.dumps(stored))
 
 
 class Stored(Protocol):

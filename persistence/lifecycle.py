@@ -10,9 +10,11 @@ import structlog
 
 from discord_io.backlog import id_at
 from persistence.catchup import CatchUp
-from persistence.holders import ConversationHolder, Holders
+from persistence.holders import ConversationHolder
 from persistence.privacy import Privacy
 from persistence.snapshots import Snapshots
+from turns.gate import Gate
+from web.health import Health
 
 log = structlog.get_logger()
 
@@ -22,29 +24,26 @@ EXPIRE_SECONDS = 86_400.0
 
 
 class Lifecycle:
-    """Restore, heartbeat and retention.
-
-    is_well: whether all that is said is heard now. retention: how long what was said is kept.
-    """
+    """Restore, heartbeat and retention. retention: how long what was said is kept."""
 
     def __init__(
         self,
         *,
         snapshots: Snapshots,
-        holders: Holders,
         conversations: ConversationHolder,
         catch_up: CatchUp,
         privacy: Privacy,
-        is_well: Callable[[], bool],
+        health: Health,
+        gate: Gate,
         retention: timedelta,
         clock: Callable[[], datetime],
     ) -> None:
         self._snapshots = snapshots
-        self._holders = holders
         self._conversations = conversations
         self._catch_up = catch_up
         self._privacy = privacy
-        self._is_well = is_well
+        self._health = health
+        self._gate = gate
         self._retention = retention
         self._clock = clock
         self._guilds: dict[int, list[int]] = {}  # those of the transcripts at the start, with their channels
@@ -55,9 +54,9 @@ class Lifecycle:
         kept = await self._snapshots.load()
         for channel_id, guild_id in kept.transcripts.items():
             self._guilds.setdefault(guild_id, []).append(channel_id)
-        self._holders.restore_process(kept.process)
+        self._snapshots.restore(0, kept.process)
         for channel_id, snapshots_by_kind in reversed(list(kept.channels.items())):  # the one used last comes last
-            self._holders.restore(channel_id, snapshots_by_kind)
+            self._snapshots.restore(channel_id, snapshots_by_kind)
             await self._catch_up.found(channel_id, self._conversations.restored.pop(channel_id, None))
 
     async def catch_up(self, guild_ids: set[int]) -> None:
@@ -66,7 +65,7 @@ class Lifecycle:
         self._snapshots.touch_process(ALIVE)
         guilds, self._guilds = self._guilds, {}
         for guild_id in guilds.keys() - guild_ids:
-            left = [c for c in guilds[guild_id] if await self._snapshots.guild_of(c) == guild_id]
+            left = [c for c in guilds[guild_id] if self._snapshots.guild_of(c) == guild_id]
             if left:
                 log.info("guild_left", guild=guild_id)
                 await self._privacy.forget_guild(guild_id, left, id_at(self._clock()))
@@ -76,7 +75,8 @@ class Lifecycle:
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             self._snapshots.sync()
-            if self._is_well() and self._catch_up.beat():
+            hears_all = self._health.problem() is None and not self._gate.is_shutting_down
+            if hears_all and self._catch_up.beat():
                 self._snapshots.touch_process(ALIVE)
 
     async def expire(self) -> None:

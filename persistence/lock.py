@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import structlog
 from filelock import FileLock, Timeout
@@ -46,7 +45,11 @@ def _locked(state_dir: Path, seconds: float) -> Iterator[None]:
     lock = FileLock(state_dir / LOCK_FILE, mode=0o600)
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _acquire(lock, seconds)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            log.warning("waiting_for_other_process", lock=lock.lock_file, seconds=seconds)
+            lock.acquire(timeout=seconds)
     except Timeout:
         raise InUseError(
             f"STATE_DIR {state_dir} is in use by another process: stop that one, or give this one a folder of its own."
@@ -57,24 +60,6 @@ def _locked(state_dir: Path, seconds: float) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _acquire(lock: FileLock, seconds: float) -> None:
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        log.warning("waiting_for_other_process", lock=lock.lock_file, seconds=seconds)
-        lock.acquire(timeout=seconds)
-
-
-def _regained(lease: Any) -> bool:
-    """A Redis that was away, or lost what it had, may have nobody's lease."""
-    from redis.exceptions import RedisError  # noqa: PLC0415
-
-    try:
-        return bool(lease.acquire(blocking=False))
-    except RedisError:
-        return True  # to be found out the next time
 
 
 @contextmanager
@@ -91,10 +76,11 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
             try:
                 lease.reacquire()
             except LockError:
-                if _regained(lease):
-                    continue
-                log.critical("lease_lost", meaning="another process uses this Redis: this one ends")
-                os._exit(1)
+                # A Redis that was away, or lost what it had, may have nobody's lease.
+                with suppress(RedisError):  # to be found out the next time
+                    if not lease.acquire(blocking=False):
+                        log.critical("lease_lost", meaning="another process uses this Redis: this one ends")
+                        os._exit(1)
             except RedisError as error:
                 log.warning("lease_not_renewed", error=str(error))
 

@@ -91,8 +91,11 @@ def take_over(open_earlier: OpenEarlier, store: Store, seal: Seal | None) -> Non
             return
         taken = 0
         for kind in KINDS[:-1]:
-            for name in filter(partial(_is_ours, kind), earlier[kind].names()):
-                taken += _take(earlier[kind], kind, name, store, seal)
+            for name in earlier[kind].names():
+                # Files of others have other names.
+                channel = name.partition("." if kind == SESSIONS else "\0")[0]
+                if name == PROCESS if kind == PROCESS else channel.isdecimal():
+                    taken += _take(earlier[kind], kind, name, store, seal)
         earlier[SEAL].delete(SEAL)
         for documents in earlier.values():
             documents.clear()
@@ -105,10 +108,6 @@ def take_over(open_earlier: OpenEarlier, store: Store, seal: Seal | None) -> Non
         )
         return
     log.info("earlier_state_taken_over", rows=taken)
-
-
-def _is_ours(kind: str, name: str) -> bool:
-    return name == PROCESS if kind == PROCESS else name.partition("." if kind == SESSIONS else "\0")[0].isdecimal()
 
 
 def _take(earlier: Earlier, kind: str, name: str, store: Store, seal: Seal | None) -> int:
@@ -133,7 +132,12 @@ def _take(earlier: Earlier, kind: str, name: str, store: Store, seal: Seal | Non
 
 
 def _read(earlier: Earlier, name: str, seal: Seal | None) -> Stored:
-    return earlier.read(name, partial(_opened, seal=seal), partial(_unwrapped, seal=seal))
+    def record(line: bytes) -> bytes:
+        """A record, behind a character that tells whether it is sealed, encoded or plain."""
+        form, rest = line[:1], line[1:]
+        return unsealed(rest, seal) if form == b"*" else b64decode(rest) if form == b"=" else rest
+
+    return earlier.read(name, partial(_opened, seal=seal), record)
 
 
 def _opened(content: bytes, seal: Seal | None) -> bytes:
@@ -145,12 +149,6 @@ def _opened(content: bytes, seal: Seal | None) -> bytes:
     if [place for place, _ in parts] != [b"%d/%d" % (number, len(tokens)) for number in range(len(tokens))]:
         raise ValueError("parts of it are missing or out of place")
     return b"".join(part for _, part in parts)
-
-
-def _unwrapped(line: bytes, seal: Seal | None) -> bytes:
-    """A record, behind a character that tells whether it is sealed, encoded or plain."""
-    form, rest = line[:1], line[1:]
-    return unsealed(rest, seal) if form == b"*" else b64decode(rest) if form == b"=" else rest
 
 
 def _snapshots(kind: str, name: str, stored: Stored) -> Iterator[tuple[Key, bytes]]:

@@ -60,22 +60,17 @@ class Privacy:
     # What goes
 
     async def forget_person(self, user_id: int, at: int) -> None:
-        self._mark(None, user_id, at)
-        self._holders.forget(Forget(self._snapshots.channels, author_id=user_id, through=at))
-        await self._carry_out(self._snapshots.forget_person(user_id))
+        what = Forget(self._snapshots.channels, author_id=user_id, through=at)
+        await self._forget(what, self._snapshots.forget_person(user_id))
 
     async def forget_channel(self, channel_id: int, at: int) -> None:
-        self._mark(channel_id, None, at)
-        self._holders.forget(Forget([channel_id], through=at))
-        await self._carry_out(self._snapshots.forget_where(lambda channel, _guild: channel == channel_id))
+        removal = self._snapshots.forget_where(lambda channel, _guild: channel == channel_id)
+        await self._forget(Forget([channel_id], through=at), removal)
 
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
         """We are not there any more, or the server is gone."""
-        channels = list(channel_ids)
-        for channel_id in channels:
-            self._mark(channel_id, None, at)
-        self._holders.forget(Forget(channels, guild_id=guild_id, through=at))
-        await self._carry_out(self._snapshots.forget_where(lambda _channel, guild: guild == guild_id))
+        removal = self._snapshots.forget_where(lambda _channel, guild: guild == guild_id)
+        await self._forget(Forget(list(channel_ids), guild_id=guild_id, through=at), removal)
 
     async def expire(self, before: datetime) -> None:
         """What was said before goes."""
@@ -89,23 +84,22 @@ class Privacy:
     async def export(self, user_id: int) -> bytes:
         return await self._snapshots.export(user_id)
 
-    def _mark(self, channel_id: int | None, author_id: int | None, at: int) -> None:
-        """By ids, as by Discord's own clock, older messages are told from newer ones."""
-        self._forgotten.mark(channel_id, author_id, at)
-        self._snapshots.touch_process(FORGOTTEN)
-
-    async def _carry_out(self, removal: Awaitable[None]) -> None:
+    async def _forget(self, what: Forget, removal: Awaitable[None]) -> None:
         """What is kept in all three places goes, though one of them should fail. Raises OSError then."""
+        for channel_id in [None] if what.author_id is not None else what.channel_ids:
+            # By ids, as by Discord's own clock, older messages are told from newer ones.
+            self._forgotten.mark(channel_id, what.author_id, what.through)
+        self._snapshots.touch_process(FORGOTTEN)
+        self._holders.forget(what)
         async with self._at_a_time:
-            results = await asyncio.gather(self._stored(), removal, self._logged(), return_exceptions=True)
-        for error in results:
+            flushed = self._decision_log.flush()
+            *results, is_logged = await asyncio.gather(self._stored(), removal, flushed, return_exceptions=True)
+        for error in (*results, is_logged):
             if isinstance(error, BaseException):
                 raise error
+        if not is_logged:
+            raise OSError("the decision log could not be written")
 
     async def _stored(self) -> None:
         if not await self._snapshots.settled():
             raise OSError("what is kept could not be written")
-
-    async def _logged(self) -> None:
-        if not await self._decision_log.flush():
-            raise OSError("the decision log could not be written")

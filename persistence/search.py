@@ -12,19 +12,23 @@ import re
 import sqlite3
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from conversation import MessageRecord
+from persistence.transcript import PAGE, Transcript
+from persistence.writer import Writer
+from state.consent import Consent
 from state.optout import UNREAD
+from storage.store import ANY
 
 MOST_MESSAGES = 20_000  # of a channel, the newest; the index takes about 10 MB then
 MOST_CHANNELS = 8
 KEPT_SECONDS = 300.0
-ANY = 2**63 - 1  # above all ids of messages
 MAX_CHARACTERS = 500  # of what is searched for
 MAX_WORDS = 12
 # Kana, Han, Thai, Lao, Burmese and Khmer have no spaces between words: each character is indexed as a word of its own,
@@ -53,9 +57,6 @@ GET = """
     FROM said WHERE rowid = ?
 """
 
-Read = Callable[[int, int], Awaitable[Sequence[MessageRecord]]]
-"""(channel id, count) -> the newest messages of its transcript, so many at most, with all that was told before."""
-
 T = TypeVar("T")
 
 
@@ -70,10 +71,16 @@ class Index:
     def add(self, messages: Iterable[MessageRecord]) -> None:
         """Of messages with the same id the last counts. Those of whoever does not want to be read are left out."""
         with self._db:
-            self._db.executemany(ADD, (_row(message) for message in messages if _can_be_found(message)))
+            self._db.executemany(ADD, (_row(m) for m in messages if 0 < m.message_id < ANY and m.text != UNREAD))
 
-    def find(self, wanted: Sequence[str], before: int, limit: int) -> list[MessageRecord]:
-        """What the first of these expressions finds that finds anything, the best first. before: a message's id."""
+    def find(
+        self, wanted: Sequence[str], before: int, limit: int, new: Sequence[MessageRecord] = ()
+    ) -> list[MessageRecord]:
+        """What the first of these expressions finds that finds anything, the best first.
+
+        before: a message's id. new: messages that are added first.
+        """
+        self.add(new)
         for expression in wanted:
             if ids := self._db.execute(FIND, (expression, before, limit)).fetchall():
                 return [_message(*self._db.execute(GET, each).fetchone()) for each in ids]
@@ -81,9 +88,6 @@ class Index:
 
     def close(self) -> None:
         self._db.close()
-
-
-Ask = Callable[[Index], list[MessageRecord]]
 
 
 @dataclass(slots=True)
@@ -96,14 +100,12 @@ class _Kept:
 
 
 class Search:
-    """The indexes of the channels that were asked for last. To be used in one event loop; a thread does the work.
+    """The indexes of the channels that were asked for last. To be used in one event loop; a thread does the work."""
 
-    is_gone: whether a message of a channel, by its id, is to be gone, though its removal may not have got that far.
-    """
-
-    def __init__(self, read: Read, *, is_gone: Callable[[int, MessageRecord], bool]) -> None:
-        self._read = read
-        self._is_gone = is_gone
+    def __init__(self, transcript: Transcript, writer: Writer, consent: Consent) -> None:
+        self._transcript = transcript
+        self._writer = writer
+        self._consent = consent
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
         self._thread = ThreadPoolExecutor(1, "search")
         self._one_at_a_time = asyncio.Lock()
@@ -125,34 +127,23 @@ class Search:
             return []
         async with self._one_at_a_time:
             try:
-                found = await self._find(channel_id, lambda index: index.find(wanted, before, limit))
+                found = await self._find(channel_id, partial(Index.find, wanted=wanted, before=before, limit=limit))
             except BaseException:
                 self.drop(channel_id)  # of what waited to be added, some may not have been
                 raise
-        return [message for message in found if not self._is_gone(channel_id, message)]
+        # What was forgotten may not have been removed yet.
+        return [message for message in found if not self._consent.is_forgotten(channel_id, message)]
 
-    async def _find(self, channel_id: int, ask: Ask) -> list[MessageRecord]:
+    async def _find(self, channel_id: int, find: Callable[..., list[MessageRecord]]) -> list[MessageRecord]:
         while True:
-            kept = self._known(channel_id) or await self._make(channel_id)
+            kept = self._kept.get(channel_id) or await self._make(channel_id)
             if self._kept.get(channel_id) is not kept:
                 continue  # it was dropped while it was made, or, below, while it was asked
-            found = await self._ask(kept, ask)
+            self._kept.move_to_end(channel_id)
+            new, kept.waiting = kept.waiting, []
+            found = await self._do(partial(find, kept.index, new=new))
             if self._kept.get(channel_id) is kept:
                 return found
-
-    async def _ask(self, kept: _Kept, ask: Ask) -> list[MessageRecord]:
-        new, kept.waiting = kept.waiting, []
-
-        def work() -> list[MessageRecord]:
-            kept.index.add(new)
-            return ask(kept.index)
-
-        return await self._do(work)
-
-    def _known(self, channel_id: int) -> _Kept | None:
-        if channel_id in self._kept:
-            self._kept.move_to_end(channel_id)
-        return self._kept.get(channel_id)
 
     async def _make(self, channel_id: int) -> _Kept:
         index = await self._do(Index)
@@ -161,8 +152,20 @@ class Search:
         kept = self._kept[channel_id] = _Kept(index, timer)
         if len(self._kept) > MOST_CHANNELS:
             self.drop(next(iter(self._kept)))
-        kept.waiting[:0] = await self._read(channel_id, MOST_MESSAGES)
+        kept.waiting[:0] = await self._read(channel_id)
         return kept
+
+    async def _read(self, channel_id: int) -> list[MessageRecord]:
+        """The newest messages of the transcript, with all that it was told before, the oldest first."""
+        found: list[MessageRecord] = []
+        before = ANY
+        while len(found) < MOST_MESSAGES:
+            page = await self._writer.run(partial(self._transcript.newest, channel_id, before, PAGE))
+            if not page:
+                break
+            found += page
+            before = page[-1].message_id
+        return found[:MOST_MESSAGES][::-1]
 
     async def _do(self, work: Callable[[], T]) -> T:
         try:
@@ -185,10 +188,6 @@ class Search:
     def close(self) -> None:
         self.drop()
         self._thread.shutdown(wait=False)
-
-
-def _can_be_found(message: MessageRecord) -> bool:
-    return 0 < message.message_id < ANY and message.text != UNREAD
 
 
 def _row(message: MessageRecord) -> tuple[Any, ...]:
@@ -245,10 +244,7 @@ def expressions(words: str, author: str) -> list[str]:
 
 def _terms(text: str) -> list[str]:
     """Each word as a string of FTS5's, in which nothing is syntax; one of several parts is a phrase."""
-    words = BETWEEN_WORDS.split(unicodedata.normalize("NFKC", _storable(text[:MAX_CHARACTERS])))
-    return [_term(word) for word in words if any(map(str.isalnum, word))][:MAX_WORDS]
-
-
-def _term(word: str) -> str:
-    is_short = word.isascii() and len(word) < 3  # "an" is not meant to find "answer"
-    return f'"{_spread(word)}"{"" if is_short else "*"}'
+    parts = BETWEEN_WORDS.split(unicodedata.normalize("NFKC", _storable(text[:MAX_CHARACTERS])))
+    words = [word for word in parts if any(map(str.isalnum, word))][:MAX_WORDS]
+    # What is short begins no longer word: "an" is not meant to find "answer".
+    return [f'"{_spread(word)}"{"" if word.isascii() and len(word) < 3 else "*"}' for word in words]

@@ -7,19 +7,22 @@ loop is stored together or not at all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
 import orjson
 import structlog
 
-from conversation import MessageRecord, StoredConversation
+from conversation import MessageRecord
 from persistence.search import Search
-from persistence.transcript import GUILD, MESSAGE, PAGE, Change, Transcript, expire, forget_person
+from persistence.transcript import GUILD, MESSAGE, Change, Transcript, expire, forget_person
 from persistence.writer import SETTLE_SECONDS, Writer
+from state import Message
+from state.consent import Consent
 from storage.store import ANY, Key, Store
 
 log = structlog.get_logger()
@@ -29,67 +32,60 @@ EXPIRED_AT_ONCE = 100  # messages of a channel that are looked at; most often no
 
 Encode = Callable[[], bytes]
 """Gives a snapshot as JSON; called in the writer's thread, so what it holds must not change."""
-Take = Callable[[int], Encode | None]
-"""(channel id, or 0 for the process) -> one snapshot as of now; None: there is nothing to keep."""
 ByKind = dict[str, Any]
 """Snapshots by their kind."""
 
-NOTHING: Mapping[str, Take] = {}
 
-T = TypeVar("T")
+class Kept(Protocol):
+    """Of which snapshots are taken: of each channel, or, with 0, of the process."""
+
+    def snapshot(self, channel_id: int) -> Encode | None:
+        """As of now; None: there is nothing to keep."""
+
+    def restore(self, channel_id: int, stored: Any) -> None:
+        """Takes back what snapshot() gave. Raises ValueError for what cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
     """What there is from before. channels: by their ids, the one used last first; transcripts: with their guilds."""
 
-    process: ByKind = field(default_factory=dict)
-    channels: Mapping[int, ByKind] = field(default_factory=dict)
-    transcripts: Mapping[int, int] = field(default_factory=dict)
+    process: ByKind
+    channels: Mapping[int, ByKind]
+    transcripts: Mapping[int, int]
 
 
 class Snapshots:
-    """open_store: called once, in the writer's thread. channel, process: how each snapshot is taken, by its kind.
+    """open_store: called once, in the writer's thread.
 
     sealed_by: what the key in use is told from others by; where another one was used before, all is written anew.
     """
 
-    def __init__(
-        self,
-        open_store: Callable[[], Store],
-        *,
-        channel: Mapping[str, Take] = NOTHING,
-        process: Mapping[str, Take] = NOTHING,
-        sealed_by: str = "",
-        is_gone: Callable[[int, MessageRecord], bool] = lambda _channel_id, _record: False,
-    ) -> None:
+    def __init__(self, open_store: Callable[[], Store], consent: Consent, *, sealed_by: str = "") -> None:
         self._sealed_by = sealed_by
-        self._of_channels = dict(channel)
-        self._of_process = {**process, SEALED_BY: self._seal_mark}
+        self._of_channels: dict[str, Kept] = {}
+        self._of_process: dict[str, Kept] = {}
         self._writer = Writer(open_store)
         self._transcript = Transcript(self._writer)
-        self.search = Search(self._newest_of, is_gone=is_gone)
+        self.search = Search(self._transcript, self._writer, consent)
         self._newest: dict[int, int] = {}  # the id of the newest message in each channel's transcript, as far as known
         self._kept: dict[int, set[str]] = {}  # the kinds of snapshots that there are, or may be, of each channel
         self._marked: dict[int, set[str]] = {}
         self._changed: dict[int, set[str]] = {}
         self._is_due = False
 
-    def register(self, kind: str, take: Take) -> None:
-        """Stores one more kind of snapshot of each channel."""
-        self._of_channels[kind] = take
-
-    def register_process(self, kind: str, take: Take) -> None:
-        """Stores one more kind of snapshot of the process."""
-        self._of_process[kind] = take
+    def register(self, kept: Kept, *, of_channels: str = "", of_process: str = "") -> None:
+        """Stores one more kind of snapshot of each channel, or of the process, or both."""
+        if of_channels:
+            self._of_channels[of_channels] = kept
+        if of_process:
+            self._of_process[of_process] = kept
 
     # From before
 
     async def load(self) -> StoredState:
         """What there is from before. Raises StoreError where it cannot be had at all."""
         kept = await self._writer.run(self._load)
-        if kept.process.get(SEALED_BY) != self._sealed_by:
-            self.touch_process(SEALED_BY)
         self._newest = dict.fromkeys(kept.transcripts, ANY) | self._newest
         for channel_id, by_kind in kept.channels.items():
             self._kept.setdefault(channel_id, set()).update(by_kind)
@@ -97,10 +93,13 @@ class Snapshots:
 
     def _load(self) -> StoredState:
         transcripts = self._transcript.load()
-        process = self._read(self._of_process).get(0, {})
+        process = self._read([*self._of_process, SEALED_BY]).get(0, {})
         found = self._read(self._of_channels)
-        if self._sealed_by and process.get(SEALED_BY) != self._sealed_by:
-            self._reseal(transcripts)
+        if process.pop(SEALED_BY, None) != self._sealed_by:
+            if self._sealed_by:
+                self._reseal(transcripts)
+            # So the database is made before anything else waits to be stored.
+            self._writer.write(Key(SEALED_BY, 0), orjson.dumps(self._sealed_by))
         latest_first = [channel for channel in reversed(transcripts) if channel in found]
         return StoredState(
             process, {channel: found[channel] for channel in dict.fromkeys([*latest_first, *found])}, transcripts
@@ -125,23 +124,20 @@ class Snapshots:
                 self._writer.write(Key(MESSAGE, channel_id, row.id), row.value)
             self._writer.sync()
 
-    def _seal_mark(self, _channel_id: int) -> Encode:
-        return partial(orjson.dumps, self._sealed_by)
+    def restore(self, channel_id: int, stored: ByKind) -> None:
+        """Gives back what is stored of a channel, or, with 0, of the process. What cannot be read is left out."""
+        for kind, kept in (self._of_channels if channel_id else self._of_process).items():
+            if stored.get(kind) is None:
+                continue
+            try:
+                kept.restore(channel_id, stored[kind])
+            except ValueError as error:
+                detail = " ".join(str(error).split())[:300]
+                log.error("snapshot_refused", kind=kind, channel=channel_id, detail=detail)
 
     async def recent(self, channel_id: int, since: int) -> list[MessageRecord]:
         """What the channel's transcript holds from this message on."""
         return await self._writer.run(partial(self._transcript.recent, channel_id, since))
-
-    async def _newest_of(self, channel_id: int, count: int) -> list[MessageRecord]:
-        found: list[MessageRecord] = []
-        before = ANY
-        while len(found) < count:
-            page = await self._writer.run(partial(self._transcript.newest, channel_id, before, min(PAGE, count)))
-            found += page
-            if not page:
-                break
-            before = page[-1].message_id
-        return found[:count][::-1]
 
     # What happens
 
@@ -170,8 +166,8 @@ class Snapshots:
         """Hands what has changed to the writer."""
         self._is_due = False
         changed, self._changed = self._changed, {}
-        takes = {**self._of_channels, **self._of_process}
-        taken = {Key(kind, c): takes[kind](c) for c, by_kind in changed.items() for kind in by_kind}
+        all_kept = {**self._of_channels, **self._of_process}
+        taken = {Key(kind, c): all_kept[kind].snapshot(c) for c, by_kind in changed.items() for kind in by_kind}
         for key, encode in taken.items():
             if encode is None:
                 self._kept[key.channel].discard(key.kind)
@@ -179,11 +175,12 @@ class Snapshots:
             if not self._kept[channel_id]:
                 del self._kept[channel_id]
         if taken:
-            self._writer.put(partial(self._store, taken))
 
-    def _store(self, taken: Mapping[Key, Encode | None]) -> None:
-        for key, encode in taken.items():
-            self._writer.write(key, None if encode is None else encode())
+            def store() -> None:
+                for key, encode in taken.items():
+                    self._writer.write(key, None if encode is None else encode())
+
+            self._writer.put(store)
 
     def append(self, channel_id: int, guild_id: int, record: MessageRecord) -> None:
         """Appends a message to the channel's transcript."""
@@ -232,69 +229,70 @@ class Snapshots:
 
     async def forget_person(self, user_id: int) -> None:
         """Their words go from all transcripts."""
-        await self._removed(self._change_all(forget_person(user_id), naming=user_id))
+        async with self._removing():
+            for channel_id in await self._writer.run(self._transcript.channels):
+                await self._change_all(channel_id, forget_person(user_id), naming=user_id)
 
     async def forget_where(self, is_gone: Callable[[int, int], bool]) -> None:
         """The transcripts of channels go. is_gone: asked with the ids of channel and guild."""
-        await self._removed(self._drop_where(is_gone))
+        async with self._removing():
+            for channel_id, guild_id in (await self._writer.run(self._transcript.channels)).items():
+                if is_gone(channel_id, guild_id):
+                    await self._writer.run(partial(self._transcript.drop, channel_id))
 
     async def expire(self, before: datetime) -> None:
-        """What was said before goes from all transcripts."""
-        removal = self._change_all(expire(before), until_unchanged=True, limit=EXPIRED_AT_ONCE)
-        await self._removed(removal, before.timestamp())
+        """What was said before goes from all transcripts, which begin with what is oldest."""
+        async with self._removing(before.timestamp()):
+            for channel_id in await self._writer.run(self._transcript.channels):
+                await self._change_all(channel_id, expire(before), until_unchanged=True, limit=EXPIRED_AT_ONCE)
 
-    async def _removed(self, removal: Awaitable[None], before: float = float("inf")) -> None:
+    @asynccontextmanager
+    async def _removing(self, before: float = float("inf")) -> AsyncIterator[None]:
         """Nor does what was damaged, and set aside, keep what is to be gone."""
         self.search.drop()
         try:
-            await removal
+            yield
         finally:
             self.search.drop()  # it may have been made again while only half was gone
         await self._writer.run(lambda: self._writer.store.drop_aside(before))
         if not await self._writer.settled(sync=True):
             raise OSError("what is kept could not be written")
 
-    async def _drop_where(self, is_gone: Callable[[int, int], bool]) -> None:
-        for channel_id, guild_id in (await self._writer.run(self._transcript.channels)).items():
-            if is_gone(channel_id, guild_id):
-                await self._writer.run(partial(self._transcript.drop, channel_id))
+    async def _change_all(self, channel_id: int, change: Change, *, until_unchanged: bool = False, **how: Any) -> None:
+        """Changes the messages of a channel, some at a time. until_unchanged: the oldest ones only."""
+        since: int | None = 0
+        while since is not None:
+            since, count = await self._writer.run(
+                partial(self._transcript.change, channel_id, change, since=since, **how)
+            )
+            if until_unchanged and not count:
+                break
 
-    async def _change_all(self, change: Change, *, until_unchanged: bool = False, **how: Any) -> None:
-        """Changes the messages of all channels, some at a time. until_unchanged: the oldest ones only."""
-        for channel_id in await self._writer.run(self._transcript.channels):
-            since: int | None = 0
-            while since is not None:
-                work = partial(self._transcript.change, channel_id, change, since=since, **how)
-                since, count = await self._writer.run(work)
-                if until_unchanged and not count:
-                    break
-
-    async def guild_of(self, channel_id: int) -> int | None:
+    def guild_of(self, channel_id: int) -> int:
         """The guild of a channel that has a transcript; 0 where it cannot be said."""
         return self._transcript.guild_of(channel_id)
 
     async def export(self, user_id: int) -> bytes:
         """All that a person said and that is kept, as JSON; empty where that is nothing."""
-        messages = [each async for each in self._messages_by(user_id)]
-        return (
-            orjson.dumps({"user": str(user_id), "messages": messages}, option=orjson.OPT_INDENT_2) if messages else b""
-        )
-
-    async def _messages_by(self, user_id: int) -> AsyncIterator[dict[str, Any]]:
+        messages: list[dict[str, Any]] = []
         for channel_id, guild_id in (await self._writer.run(self._transcript.channels)).items():
-            since: int | None = 0
-            while since is not None:
-                since, messages = await self._writer.run(
-                    partial(self._transcript.messages_by, user_id, channel_id, since)
-                )
-                for message in messages:
-                    yield {
-                        "server": str(guild_id),
-                        "channel": str(channel_id),
-                        "message": str(message.metadata.get("message_id", "")),
-                        "at": message.timestamp,
-                        "content": message.content,
-                    }
+
+            def note(message: Message, channel_id: int = channel_id, guild_id: int = guild_id) -> Message:
+                if message.metadata.get("author_id") == user_id:
+                    messages.append(
+                        {
+                            "server": str(guild_id),
+                            "channel": str(channel_id),
+                            "message": str(message.metadata.get("message_id", "")),
+                            "at": message.timestamp,
+                            "content": message.content,
+                        }
+                    )
+                return message
+
+            await self._change_all(channel_id, note, naming=user_id)
+        exported = {"user": str(user_id), "messages": messages}
+        return orjson.dumps(exported, option=orjson.OPT_INDENT_2) if messages else b""
 
     def sync(self) -> None:
         """Has what was written brought to the disk itself, and what failed tried again."""
@@ -307,21 +305,5 @@ class Snapshots:
         self.search.close()
 
 
-def restored(restore: Callable[[Any], T], stored: Any, **where: object) -> T | None:
-    """What it restores; None where nothing is stored, or what is cannot be read, which is logged and left out."""
-    if stored is None:
-        return None
-    try:
-        return restore(stored)
-    except ValueError as error:
-        log.error("snapshot_refused", detail=" ".join(str(error).split())[:300], **where)
-        return None
-
-
 def as_json(value: Any) -> Encode | None:
     return None if value is None else partial(orjson.dumps, value)
-
-
-def read_conversation(stored: Any) -> StoredConversation:
-    """Raises ValueError."""
-    return StoredConversation.from_json(orjson.dumps(stored))

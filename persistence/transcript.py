@@ -42,20 +42,10 @@ Change = Callable[[Message], Message | None]
 
 
 def to_message(record: MessageRecord) -> Message:
-    """A message as sessions have it: what a reader of the channel saw, and, as metadata, the record's other fields."""
-    images = [{"type": "image_url", "image_url": {"url": url}} for url in record.images]
-    return Message(
-        role="assistant" if record.is_bot else "user",
-        content=[{"type": "text", "text": record.text}, *images] if images else record.text,
-        category=MessageCategory.DIALOG,
-        id=f"msg_{record.message_id}",
-        timestamp=record.timestamp.isoformat(),
-        metadata=_metadata(record),
-    )
+    """A message as sessions have it: what a reader of the channel saw, and, as metadata, the record's other fields.
 
-
-def _metadata(record: MessageRecord) -> dict[str, Any]:
-    """What the message itself does not tell. By hand, as each message of a conversation passes here."""
+    By hand, as each message of a conversation passes here.
+    """
     fields: dict[str, Any] = {
         "message_id": record.message_id,
         "author": record.author,
@@ -71,7 +61,15 @@ def _metadata(record: MessageRecord) -> dict[str, Any]:
             fields[name] = value
     if record.addressees:
         fields["addressees"] = list(record.addressees)
-    return fields
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in record.images]
+    return Message(
+        role="assistant" if record.is_bot else "user",
+        content=[{"type": "text", "text": record.text}, *images] if images else record.text,
+        category=MessageCategory.DIALOG,
+        id=f"msg_{record.message_id}",
+        timestamp=record.timestamp.isoformat(),
+        metadata=fields,
+    )
 
 
 def to_record(message: Message) -> MessageRecord:
@@ -121,12 +119,12 @@ class Transcript:
         """Follows an edit: in the message, and in replies that quote it."""
 
         def change(message: Message) -> Message:
-            if _message_id(message) == record.message_id:
+            if message.metadata.get("message_id") == record.message_id:
                 return to_message(record)
             is_reply = message.metadata.get("reply_to_id") == record.message_id
             return _quoting(message, record.text) if is_reply else message
 
-        self.change_all(channel_id, change, since=record.message_id, naming=record.message_id)
+        self._change_naming(record.message_id, channel_id, change)
 
     def remove(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Follows a deletion."""
@@ -137,12 +135,12 @@ class Transcript:
         for message_id in message_ids:
             self._writer.write(Key(MESSAGE, channel_id, message_id), None)
         for message_id in message_ids:
-            self.change_all(channel_id, unquoted, since=message_id, naming=message_id)
+            self._change_naming(message_id, channel_id, unquoted)
 
-    def change_all(self, channel_id: int, change: Change, *, since: int, naming: int) -> None:
-        after: int | None = since
-        while after is not None:
-            after, _ = self.change(channel_id, change, since=after, naming=naming)
+    def _change_naming(self, message_id: int, channel_id: int, change: Change) -> None:
+        since: int | None = message_id
+        while since is not None:
+            since, _ = self.change(channel_id, change, since=since, naming=message_id)
 
     def change(
         self, channel_id: int, change: Change, *, since: int = 0, naming: int | None = None, limit: int = PAGE
@@ -172,14 +170,6 @@ class Transcript:
         self._writer.write(Key(GUILD, channel_id), None)
         self._guilds.pop(channel_id, None)
 
-    def messages_by(self, author_id: int, channel_id: int, since: int) -> tuple[int | None, list[Message]]:
-        """Some of what a person said, and the id to go on from, None behind the last message."""
-        rows = self._writer.read(MESSAGE, channel_id, since=since, limit=PAGE)
-        messages = [
-            message for row in rows if (message := _message(row)) and message.metadata.get("author_id") == author_id
-        ]
-        return rows[-1].id + 1 if len(rows) == PAGE else None, messages
-
     def _put(self, channel_id: int, message_id: int, message: Message | None) -> None:
         self._writer.write(Key(MESSAGE, channel_id, message_id), None if message is None else encode_message(message))
 
@@ -203,11 +193,6 @@ def expire(before: datetime) -> Change:
         return message if (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) >= before else None
 
     return change
-
-
-def _message_id(message: Message) -> int:
-    message_id = message.metadata.get("message_id")
-    return message_id if isinstance(message_id, int) else 0
 
 
 def _message(row: Row) -> Message | None:

@@ -58,14 +58,18 @@ class Writer:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
+        def end(give: Callable[[Any], None], result: object) -> None:
+            if not done.done():
+                give(result)
+
         def report() -> None:
             with suppress(RuntimeError):  # of a loop that was closed, where nobody waits any more
                 try:
                     result = work()
                 except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
-                    loop.call_soon_threadsafe(_end, done, None, error)
+                    loop.call_soon_threadsafe(end, done.set_exception, error)
                 else:
-                    loop.call_soon_threadsafe(_end, done, result, None)
+                    loop.call_soon_threadsafe(end, done.set_result, result)
             self._commit()
 
         self._hand_over()
@@ -102,7 +106,7 @@ class Writer:
     def _hand_over(self) -> None:
         works, self._waiting = self._waiting, []
         if works:
-            self._queue(partial(self._do_all, works))
+            self._queue(partial(self._commit, works))
 
     def _queue(self, work: Callable[[], object]) -> None:
         if self._thread is None:
@@ -151,11 +155,13 @@ class Writer:
             self._is_unsynced = False
         return not self._is_unsynced
 
-    def _commit(self) -> bool:
-        undone = list(self._undone)
+    def _commit(self, works: Sequence[Callable[[], object]] = ()) -> bool:
+        """Does what failed before, and these, and stores what they write. Returns whether nothing is left."""
+        works = [*self._undone, *works]
         self._undone.clear()
-        for work in undone:
-            self._do(work)
+        for work in works:
+            if not self._try(work):
+                self._undone.append(work)
         if self._pending and self._try(lambda: self.store.write(self._pending)):
             self._pending = {}
             self._is_unsynced, self._is_failing = True, False
@@ -168,15 +174,6 @@ class Writer:
             before.join()  # two at a time would store half of each other's work
         while work := self._work.get():
             work()
-
-    def _do_all(self, works: Sequence[Callable[[], object]]) -> None:
-        for work in works:
-            self._do(work)
-        self._commit()
-
-    def _do(self, work: Callable[[], object]) -> None:
-        if not self._try(work):
-            self._undone.append(work)
 
     def _try(self, work: Callable[[], object]) -> bool:
         """Whether the store did it. What is no fault of the store's is not to be tried again, and counts as done."""
@@ -201,12 +198,3 @@ class Writer:
         if self._store is not None:
             self._store.close()
             self._store = None
-
-
-def _end(done: asyncio.Future[Any], result: object, error: Exception | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(result)
-    else:
-        done.set_exception(error)

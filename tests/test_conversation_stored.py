@@ -83,24 +83,21 @@ def process() -> Process:
 # Messages
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+@pytest.mark.parametrize("mode", ["python", "json"])
+def test_a_message_comes_back_as_it_was(mode: str) -> None:
+    for message in (
         said(ANNA),
         said(ANNA, "hey ben: ok? <@5> 👍\u200b", mentioned=frozenset({5, 6}), mentions_group=True),
         said(ANNA, "", mentioned=frozenset(), images=(IMAGE, "https://cdn.example/b.png"), readable="[picture]"),
         said(BEN, "oh", reply_to_id=5, reply_to_author_id=ANNA, reply_to_author="Anna", reply_to_text="tea?"),
         replied(ANNA, at=NOON + timedelta(microseconds=1)),
-    ],
-)
-@pytest.mark.parametrize("mode", ["python", "json"])
-def test_a_message_comes_back_as_it_was(message: MessageRecord, mode: str) -> None:
-    fields = RECORD.dump_python(message, mode="json").keys()
-    assert (message.mentions, message.named, message.wording, message.calls) is not None  # computed, and kept with it
-    dumped = RECORD.dump_python(message, mode="json" if mode == "json" else "python")
-    assert dumped.keys() == fields == {*MessageRecord.__dataclass_fields__}
-    back = RECORD.validate_python(json.loads(json.dumps(dumped)) if mode == "json" else dumped)
-    assert (back, back.addressed, back.wording) == (message, message.addressed, message.wording)
+    ):
+        fields = RECORD.dump_python(message, mode="json").keys()
+        assert (message.mentions, message.named, message.wording, message.calls) is not None  # computed, and kept
+        dumped = RECORD.dump_python(message, mode="json" if mode == "json" else "python")
+        assert dumped.keys() == fields == {*MessageRecord.__dataclass_fields__}
+        back = RECORD.validate_python(json.loads(json.dumps(dumped)) if mode == "json" else dumped)
+        assert (back, back.addressed, back.wording) == (message, message.addressed, message.wording)
 
 
 # The whole
@@ -138,13 +135,6 @@ def test_a_conversation_goes_on_as_if_nothing_had_happened(process: Process) -> 
     assert (after.participants, after.names) == ({ANNA, BEN}, {ANNA: "Anna", BEN: "Ben"})
     assert after.engagement == ChannelConversation(CHANNEL, NOON, NOON, messages=before.messages[2:]).engagement
     assert after.stored() == before.stored()
-
-
-def test_it_can_be_taken_up_any_number_of_times(process: Process) -> None:
-    first = a_long_one(process).stored()
-    for _ in range(3):
-        process, conversation = process.reborn()
-        assert conversation.stored() == first
 
 
 @given(st.lists(st.sampled_from(["ask", "answer", "talk"]), max_size=40), st.integers(3, 9))
@@ -297,42 +287,27 @@ def after_a_restart(process: Process, secret: MessageRecord, *, trimmed: bool) -
     return later, conversation
 
 
-def said_by_model(history: list[ModelMessage]) -> list[str]:
-    return [part.content for message in history for part in message.parts if isinstance(part, TextPart)]
-
-
 @pytest.mark.parametrize("trimmed", [False, True])
-def test_a_deletion_reaches_what_was_told_before_the_restart(
-    process: Process, secret: MessageRecord, *, trimmed: bool
+@pytest.mark.parametrize("how", ["deleted", "edited", "forgotten"])
+def test_what_goes_goes_from_what_was_told_before_the_restart(
+    process: Process, secret: MessageRecord, how: str, *, trimmed: bool
 ) -> None:
     later, conversation = after_a_restart(process, secret, trimmed=trimmed)
-    later.manager.forget_messages(CHANNEL, {secret.message_id})
-    assert "my secret" not in repr((conversation.messages, conversation.llm_history))
-    assert "[http" not in model_reads(conversation.llm_history)
-    assert [m.metadata for m in conversation.llm_history if isinstance(m, ModelResponse)] == [None, None, None]
-    assert later.changed == [CHANNEL]
-
-
-@pytest.mark.parametrize("trimmed", [False, True])
-def test_an_edit_reaches_what_was_told_before_the_restart(
-    process: Process, secret: MessageRecord, *, trimmed: bool
-) -> None:
-    later, conversation = after_a_restart(process, secret, trimmed=trimmed)
-    later.manager.revise(CHANNEL, replace(secret, content="harmless", images=()))
-    assert model_reads(conversation.llm_history).startswith("Anna: harmless\n")
+    if how == "deleted":
+        later.manager.forget_messages(CHANNEL, {secret.message_id})
+        assert "[http" not in model_reads(conversation.llm_history)
+        assert [m.metadata for m in conversation.llm_history if isinstance(m, ModelResponse)] == [None, None, None]
+    elif how == "edited":
+        later.manager.revise(CHANNEL, replace(secret, content="harmless", images=()))
+        assert model_reads(conversation.llm_history).startswith("Anna: harmless\n")
+    else:
+        later.manager.forget_author(CHANNEL, ANNA)
+        texts = [part.content for m in conversation.llm_history for part in m.parts if isinstance(part, TextPart)]
+        assert texts[:2] == [FORGOTTEN, "fine"]
+        assert "next" in model_reads(conversation.llm_history)
+        assert "secret" not in repr((conversation.messages, conversation.llm_history))
     assert "my secret" not in repr((conversation.messages, conversation.llm_history))
     assert later.changed == [CHANNEL]
-
-
-@pytest.mark.parametrize("trimmed", [False, True])
-def test_forgetting_a_person_reaches_what_was_told_and_answered_before_the_restart(
-    process: Process, secret: MessageRecord, *, trimmed: bool
-) -> None:
-    later, conversation = after_a_restart(process, secret, trimmed=trimmed)
-    later.manager.forget_author(CHANNEL, ANNA)
-    assert "secret" not in repr((conversation.messages, conversation.llm_history))
-    assert said_by_model(conversation.llm_history)[:2] == [FORGOTTEN, "fine"]
-    assert "next" in model_reads(conversation.llm_history)
 
 
 # A run that waits for somebody
@@ -373,58 +348,46 @@ async def test_a_run_that_waits_for_an_answer_goes_on_after_the_restart(process:
 # What is told of changes
 
 Change = Callable[[Process, MessageRecord], object]
+CHANGES: list[Change] = [
+    lambda process, _: process.start(said(ANNA)),
+    lambda process, _: process.manager.record_bot_response(CHANNEL, []),
+    lambda process, asked: process.manager.revise(CHANNEL, replace(asked, content="other")),
+    lambda process, asked: process.manager.forget_messages(CHANNEL, {asked.message_id}),
+    lambda process, _: process.manager.forget_author(CHANNEL, ANNA),
+    lambda process, _: process.manager.forget_history(CHANNEL),
+    lambda process, _: process.manager.follow(CHANNEL, Unwelcome.DELETED),
+    lambda process, _: process.manager.end(CHANNEL),
+    lambda process, _: (process.clock.advance(61), process.manager.get(CHANNEL)),
+    lambda process, _: (process.clock.advance(61), process.manager.sweep()),
+    lambda process, _: process.manager.end_if_silent(CHANNEL, until=NOON + HOUR),
+]
+NO_CHANGES: list[Change] = [
+    lambda process, _: process.manager.record_message(CHANNEL, said(BEN)),
+    lambda process, _: process.manager.record_message(CHANNEL, replied(BEN)),
+    lambda process, asked: process.manager.revise(CHANNEL, asked),
+    lambda process, _: process.manager.revise(CHANNEL, said(BEN)),
+    lambda process, _: process.manager.forget_messages(CHANNEL, {1}),
+    lambda process, _: process.manager.forget_author(CHANNEL, CLEO),
+    lambda process, asked: process.manager.forget_messages(CHANNEL + 1, {asked.message_id}),
+    lambda process, _: process.manager.forget_history(CHANNEL + 1),
+    lambda process, _: process.manager.follow(CHANNEL),
+    lambda process, _: process.manager.follow(CHANNEL + 1, Unwelcome.DELETED),
+    lambda process, _: process.manager.end(CHANNEL + 1),
+    lambda process, _: process.manager.record_bot_response(CHANNEL + 1, []),
+    lambda process, _: (process.manager.get(CHANNEL), process.manager.sweep()),
+    lambda process, _: process.stored(),
+    lambda process, _: process.manager.restore(CHANNEL, process.stored(), []),
+]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda process, _: process.start(said(ANNA)),
-        lambda process, _: process.manager.record_bot_response(CHANNEL, []),
-        lambda process, asked: process.manager.revise(CHANNEL, replace(asked, content="other")),
-        lambda process, asked: process.manager.forget_messages(CHANNEL, {asked.message_id}),
-        lambda process, _: process.manager.forget_author(CHANNEL, ANNA),
-        lambda process, _: process.manager.forget_history(CHANNEL),
-        lambda process, _: process.manager.follow(CHANNEL, Unwelcome.DELETED),
-        lambda process, _: process.manager.end(CHANNEL),
-        lambda process, _: (process.clock.advance(61), process.manager.get(CHANNEL)),
-        lambda process, _: (process.clock.advance(61), process.manager.sweep()),
-        lambda process, _: process.manager.end_if_silent(CHANNEL, until=NOON + HOUR),
-    ],
-)
-def test_what_changes_a_conversation_is_told_once(process: Process, change: Change) -> None:
-    process.start(asked := said(ANNA))
-    process.manager.record_bot_response(CHANNEL, turn(asked))
-    process.changed.clear()
-    change(process, asked)
-    assert process.changed == [CHANNEL]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda process, _: process.manager.record_message(CHANNEL, said(BEN)),
-        lambda process, _: process.manager.record_message(CHANNEL, replied(BEN)),
-        lambda process, asked: process.manager.revise(CHANNEL, asked),
-        lambda process, _: process.manager.revise(CHANNEL, said(BEN)),
-        lambda process, _: process.manager.forget_messages(CHANNEL, {1}),
-        lambda process, _: process.manager.forget_author(CHANNEL, CLEO),
-        lambda process, asked: process.manager.forget_messages(CHANNEL + 1, {asked.message_id}),
-        lambda process, _: process.manager.forget_history(CHANNEL + 1),
-        lambda process, _: process.manager.follow(CHANNEL),
-        lambda process, _: process.manager.follow(CHANNEL + 1, Unwelcome.DELETED),
-        lambda process, _: process.manager.end(CHANNEL + 1),
-        lambda process, _: process.manager.record_bot_response(CHANNEL + 1, []),
-        lambda process, _: (process.manager.get(CHANNEL), process.manager.sweep()),
-        lambda process, _: process.stored(),
-        lambda process, _: process.manager.restore(CHANNEL, process.stored(), []),
-    ],
-)
-def test_nothing_is_told_where_nothing_changes_or_a_message_is_recorded(process: Process, change: Change) -> None:
-    process.start(asked := said(ANNA))
-    process.manager.record_bot_response(CHANNEL, turn(asked))
-    process.changed.clear()
-    change(process, asked)
-    assert process.changed == []
+def test_what_changes_a_conversation_is_told_once_and_a_message_that_is_recorded_is_not() -> None:
+    for change in (*CHANGES, *NO_CHANGES):
+        process = Process()
+        process.start(asked := said(ANNA))
+        process.manager.record_bot_response(CHANNEL, turn(asked))
+        process.changed.clear()
+        change(process, asked)
+        assert process.changed == ([CHANNEL] if change in CHANGES else []), change
 
 
 def test_of_an_emptied_history_only_the_messages_stay(process: Process) -> None:
@@ -462,32 +425,20 @@ GOOD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b"null",
-        b"[]",
-        b"{}",
-        b"\xff",
-        b'{"since": 1',
-        *(
-            json.dumps({**GOOD, **changes}).encode()
-            for changes in (
-                {"started_at": "2026-03-02T12:00:00"},
-                {"last_activity": "soon"},
-                {"since": "first"},
-                {"own": [None]},
-                {"llm_history": [{"kind": "request"}]},
-                {"llm_history": [{"kind": "miracle", "parts": []}]},
-            )
-        ),
-    ],
-)
-def test_what_cannot_be_read_is_refused(text: bytes) -> None:
+def test_what_cannot_be_read_is_refused() -> None:
     assert StoredConversation.from_json(json.dumps(GOOD).encode())
-    with pytest.raises(ValueError, match="validation error"):
-        StoredConversation.from_json(text)
+    wrong: tuple[dict[str, Any], ...] = (
+        {"started_at": "2026-03-02T12:00:00"},
+        {"last_activity": "soon"},
+        {"since": "first"},
+        {"own": [None]},
+        {"llm_history": [{"kind": "request"}]},
+        {"llm_history": [{"kind": "miracle", "parts": []}]},
+    )
+    changed = [json.dumps({**GOOD, **changes}).encode() for changes in wrong]
+    for text in (b"", b"null", b"[]", b"{}", b"\xff", b'{"since": 1', *changed):
+        with pytest.raises(ValueError, match="validation error"):
+            StoredConversation.from_json(text)
 
 
 TAG = {"message_id": 5, "author_id": ANNA, "reply_to_id": None, "reply_to_author_id": None}
@@ -505,23 +456,19 @@ def stored_with(metadata: Any = None, told: Any = None, tag: Any = None, **chang
     return StoredConversation.from_json(json.dumps({**GOOD, "llm_history": history, **changes}).encode())
 
 
-@pytest.mark.parametrize("words_of", [5, [5], [[1, 2, 3]], None, {"a": 1}, [[[], 1]], [["message", "x"]], [[7, 8]]])
-def test_what_is_kept_beside_an_answer_and_cannot_be_read_goes_alone(words_of: Any) -> None:
-    history = stored_with({"is_gpa": True, "words_of": words_of}).llm_history
-    assert [message.metadata for message in history] == [{"told": [5]}, None]
+def test_what_is_kept_beside_a_message_and_cannot_be_read_goes_alone() -> None:
+    for words_of in (5, [5], [[1, 2, 3]], None, {"a": 1}, [[[], 1]], [["message", "x"]], [[7, 8]]):
+        history = stored_with({"is_gpa": True, "words_of": words_of}).llm_history
+        assert [message.metadata for message in history] == [{"told": [5]}, None]
     assert stored_with({"is_gpa": True, "words_of": [["message", 5]]}).llm_history[1].metadata
-
-
-@pytest.mark.parametrize("told", [5, "x", [[]], {"a": 1}])
-def test_a_prompt_that_does_not_say_what_it_told_tells_it_yet(told: Any) -> None:
-    history = stored_with(told={"told": told}).llm_history
-    assert history[0].metadata is None
-    assert "hello" in model_reads(history)
-
-
-@pytest.mark.parametrize("tag", [{"message_id": 1}, {**TAG, "author_id": []}, {**TAG, "reply_to_id": "x"}, {"a": 5}])
-def test_a_message_of_which_it_cannot_be_told_whose_it_is_is_not_told(tag: Any) -> None:
-    assert model_reads(stored_with(tag=tag).llm_history) == "and more"
+    unread: list[Any] = [5, "x", [[]], {"a": 1}]
+    for told in unread:  # what it told is told yet
+        history = stored_with(told={"told": told}).llm_history
+        assert history[0].metadata is None
+        assert "hello" in model_reads(history)
+    tags: list[Any] = [{"message_id": 1}, {**TAG, "author_id": []}, {**TAG, "reply_to_id": "x"}, {"a": 5}]
+    for tag in tags:
+        assert model_reads(stored_with(tag=tag).llm_history) == "and more"  # of whose it is nothing is known
 
 
 def test_a_state_that_cannot_be_read_goes_alone() -> None:
@@ -551,10 +498,11 @@ def test_of_whoever_is_forgotten_no_decline_is_kept(process: Process) -> None:
     assert stored.declines.at.keys() == {BEN}
 
 
-@pytest.mark.parametrize("value", [None, 5, "x", {}, [7], [{"kind": "request"}], [{"kind": "other", "parts": []}]])
-def test_what_is_no_history_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        TypeAdapter(History).validate_python(value)
+def test_what_is_no_history_is_refused() -> None:
+    values: list[Any] = [None, 5, "x", {}, [7], [{"kind": "request"}], [{"kind": "other", "parts": []}]]
+    for value in values:
+        with pytest.raises(ValueError, match=r"."):
+            TypeAdapter(History).validate_python(value)
 
 
 def test_a_history_is_the_same_within_whatever_it_is_stored() -> None:

@@ -39,9 +39,8 @@ def test_it_fits_into_one_message_whatever_holds() -> None:
         assert length(card("_" * 32, 1_000, may_speak=may_speak, is_on=is_on, per_day=per_day)) <= 2_000
 
 
-@pytest.mark.parametrize(
-    ("shown", "there", "not_there"),
-    [
+def test_it_says_what_holds_and_names_the_commands() -> None:
+    for shown, there, not_there in (
         (card(), "@Parley what is", "may not write"),
         (card(may_speak=False), "In this channel I may not write at the moment", "may offer help and"),
         (card("Dr_No*"), r"@Dr\_No\* what is", "Parley"),
@@ -50,14 +49,9 @@ def test_it_fits_into_one_message_whatever_holds() -> None:
         (card(is_on=False), "/offers on", "/offers off"),
         (card(), "for 30 days", "for a day"),
         (card(days=1), "for a day", "1 days"),
-    ],
-)
-def test_it_says_what_holds(shown: str, there: str, not_there: str) -> None:
-    assert there in shown
-    assert not_there not in shown
-
-
-def test_it_names_the_commands() -> None:
+    ):
+        assert there in shown
+        assert not_there not in shown
     assert all(f"/{name}" in card() for name in ("forget", "optout", "optin", "export", "why", "offers off"))
 
 

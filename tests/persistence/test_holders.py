@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import discord
-import pytest
 
 from bot import Parley
 from persistence.holders import Edit, Forget, Holder
@@ -85,40 +84,26 @@ async def test_every_way_in_which_something_changes_or_goes_reaches_a_probe(tmp_
     await bot.close()
 
 
-async def test_what_a_probe_had_stored_comes_back_to_the_next(tmp_path: Path) -> None:
+async def test_what_was_stored_comes_back_and_one_that_cannot_read_it_costs_the_others_nothing(tmp_path: Path) -> None:
     bot = with_probe(tmp_path / "state", Probe())
-    bot.snapshots.touch("probe", CHANNEL)
-    bot.snapshots.touch_process("probes")
-    await bot.close()
-    later = with_probe(tmp_path / "state", probe := Probe())
-    await later.lifecycle.restore()
-    assert probe.restored == {0: {"of": 0}, CHANNEL: {"of": CHANNEL}}
-    await later.close()
-
-
-async def test_one_that_cannot_read_what_is_stored_costs_the_others_nothing(tmp_path: Path) -> None:
-    bot = with_probe(tmp_path / "state", Probe())
-    bot.parts.holders.register(Probe(), of_channels="other")
+    bot.parts.holders.register(Probe(), of_channels="other", of_process="others")
     for kind in ("probe", "other"):
         bot.snapshots.touch(kind, CHANNEL)
+        bot.snapshots.touch_process(f"{kind}s")
     await bot.close()
     later = with_probe(tmp_path / "state", Probe(refuses=True))
-    later.parts.holders.register(other := Probe(), of_channels="other")
+    later.parts.holders.register(other := Probe(), of_channels="other", of_process="others")
     await later.lifecycle.restore()
-    assert other.restored == {CHANNEL: {"of": CHANNEL}}
+    assert other.restored == {0: {"of": 0}, CHANNEL: {"of": CHANNEL}}
     await later.close()
 
 
-@pytest.mark.parametrize(
-    ("what", "sources"),
-    [
+def test_what_is_forgotten_names_the_messages_it_covers_and_their_sources() -> None:
+    for what, sources in (
         (Forget([1], message_ids=frozenset({5})), [("message", 5)]),
         (Forget([1, 2], author_id=ANNA), [("person", ANNA)]),
         (Forget([1, 2]), [("channel", 1), ("channel", 2)]),
-    ],
-)
-def test_what_is_forgotten_names_the_messages_it_covers_and_their_sources(what: Forget, sources: list[Any]) -> None:
-    assert what.sources == sources
-    message = said(ANNA, message_id=5)
-    assert what.covers(message)
-    assert what.covers(said(BEN, message_id=6)) == (what == Forget([1, 2]))
+    ):
+        assert what.sources == sources
+        assert what.covers(said(ANNA, message_id=5))
+        assert what.covers(said(BEN, message_id=6)) == (what == Forget([1, 2]))

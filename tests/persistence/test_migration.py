@@ -25,6 +25,12 @@ from tests.support.people import ANNA, CHANNEL, said
 __all__ = ["redis_url"]
 
 FIRST, SECOND, THIRD = (said(ANNA, f"word {n}") for n in range(3))
+SNAPSHOTS = {
+    "prompts": [],
+    "miniapps": [Row(CHANNEL, 0, b'{"a":1}')],
+    "unfinished": [Row(CHANNEL, 0, b"[2]")],
+    GUILD: [Row(CHANNEL, 0, b'{"guild_id":70}')],
+}
 
 
 @pytest.fixture
@@ -44,8 +50,8 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def rows(folder: Path, kind: str, keys: str | None = None) -> list[Row]:
-    store = open_stores(folder, None, keys)()
+def rows(folder: Path, kind: str, keys: str | None = None, *, url: str | None = None) -> list[Row]:
+    store = open_stores(folder, url, keys)()
     found = store.read(kind)
     store.close()
     return found
@@ -55,14 +61,8 @@ def test_all_of_it_is_there_and_the_folders_are_gone(folder: Path) -> None:
     with capture_logs() as logs:
         assert [row.id for row in rows(folder, MESSAGE)] == [m.message_id for m in (FIRST, SECOND, THIRD)]
     assert [entry["event"] for entry in logs] == ["earlier_state_taken_over"]
-    found = {kind: rows(folder, kind) for kind in ("prompts", "miniapps", "unfinished", "alive", GUILD)}
-    assert found == {
-        "prompts": [],
-        "miniapps": [Row(CHANNEL, 0, b'{"a":1}')],
-        "unfinished": [Row(CHANNEL, 0, b"[2]")],
-        "alive": [Row(0, 0, b'"now"')],
-        GUILD: [Row(CHANNEL, 0, b'{"guild_id":%d}' % 70)],
-    }
+    assert {kind: rows(folder, kind) for kind in SNAPSHOTS} == SNAPSHOTS
+    assert rows(folder, "alive") == [Row(0, 0, b'"now"')]
     assert [path.name for path in folder.iterdir()] == ["parley.db"]
 
 
@@ -153,10 +153,7 @@ def leave(client: redis.Redis, kind: str, name: str, content: bytes | None, *rec
 
 
 def in_redis(url: str, kind: str, keys: str | None = None) -> list[Row]:
-    store = open_stores(Path("nowhere"), url, keys)()
-    found = store.read(kind)
-    store.close()
-    return found
+    return rows(Path("nowhere"), kind, keys, url=url)
 
 
 def earlier_keys(client: redis.Redis) -> list[bytes]:
@@ -168,13 +165,7 @@ def test_all_of_it_is_taken_over_in_redis_too(redis_url: str, there: redis.Redis
         assert [row.id for row in in_redis(redis_url, MESSAGE)] == [FIRST.message_id, SECOND.message_id]
         assert in_redis(redis_url, "opted_out") == [Row(0, 0, b"[7]")]
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [("earlier_state_taken_over", "info")]
-    found = {kind: in_redis(redis_url, kind) for kind in ("prompts", "miniapps", "unfinished", GUILD)}
-    assert found == {
-        "prompts": [],
-        "miniapps": [Row(CHANNEL, 0, b'{"a":1}')],
-        "unfinished": [Row(CHANNEL, 0, b"[2]")],
-        GUILD: [Row(CHANNEL, 0, b'{"guild_id":70}')],
-    }
+    assert {kind: in_redis(redis_url, kind) for kind in SNAPSHOTS} == SNAPSHOTS
     assert not earlier_keys(there)
 
 

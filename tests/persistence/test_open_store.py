@@ -75,15 +75,9 @@ def test_keys_fit_or_are_refused_and_nothing_is_touched(folder: Path, before: st
     assert before or now or not folder.exists()
 
 
-def test_where_nothing_can_be_written_the_key_counts_all_the_same(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_can_be_written_the_key_counts_all_the_same(folder: Path, request: pytest.FixtureRequest) -> None:
     check_stores(folder, None, OLD)
-
-    def full(*_: object, **__: object) -> None:
-        raise StoreError("no room")
-
-    monkeypatch.setattr(SQLiteStore, "write", full)
+    request.getfixturevalue("full_disk")
     with capture_logs() as logs:
         check_stores(folder, None, OLD)
     assert [entry["event"] for entry in logs] == ["key_not_noted"]
@@ -91,10 +85,12 @@ def test_where_nothing_can_be_written_the_key_counts_all_the_same(
         check_stores(folder, None, NEW)
 
 
-@pytest.mark.parametrize("key", [None, OLD])
-def test_a_redis_that_is_not_there_ends_the_start(folder: Path, key: str | None) -> None:
-    with pytest.raises(StoreError):
-        check_stores(folder, f"unix://{folder}/none", key)
+def test_a_redis_that_is_not_there_ends_the_start(folder: Path) -> None:
+    for key in (None, OLD):
+        with pytest.raises(StoreError):
+            check_stores(folder, f"unix://{folder}/none", key)
+    with pytest.raises(StoreError, match="REDIS_URL"), in_use(folder, f"unix://{folder}/none"):
+        pytest.fail("it is not there")
 
 
 # For whom
@@ -105,16 +101,11 @@ def test_a_second_one_waits_and_is_told_where_it_waits_in_vain(folder: Path) -> 
         with capture_logs() as logs, pytest.raises(InUseError, match=str(folder)), in_use(folder, seconds=0.05):
             pytest.fail("two have it")
         assert [entry["event"] for entry in logs] == ["waiting_for_other_process"]
-    with in_use(folder, seconds=0):
-        assert os.stat(folder / "lock").st_mode & 0o777 == 0o600  # noqa: PTH116
-    assert folder.stat().st_mode & 0o777 == 0o700
-
-
-def test_it_is_free_again_when_it_ends_by_an_error(folder: Path) -> None:
     with pytest.raises(ZeroDivisionError), in_use(folder):
         raise ZeroDivisionError
     with in_use(folder, seconds=0):
-        pass
+        assert os.stat(folder / "lock").st_mode & 0o777 == 0o600  # noqa: PTH116
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def _have_it_and_die(folder: Path) -> None:
@@ -147,8 +138,3 @@ def test_a_redis_is_for_one_alone_whatever_their_folders(folder: Path, redis_url
         pytest.fail("two have it")
     with in_use(folder, redis_url, seconds=0.05):
         pass
-
-
-def test_a_lock_on_a_redis_that_is_not_there_is_told(folder: Path) -> None:
-    with pytest.raises(StoreError, match="REDIS_URL"), in_use(folder, f"unix://{folder}/none"):
-        pytest.fail("it is not there")

@@ -28,26 +28,22 @@ SECRET = "a secret"
 # What was forgotten up to when
 
 
-@pytest.mark.parametrize(
-    ("mark", "is_covered"),
-    [
+def test_older_words_of_theirs_and_to_them_are_covered() -> None:
+    marks: tuple[tuple[tuple[int | None, int | None], bool], ...] = (
         ((CHANNEL, EVERYBODY), True),
         ((OTHER, EVERYBODY), False),
         ((EVERYWHERE, ANNA), True),
         ((EVERYWHERE, BEN), False),
         ((CHANNEL, ANNA), True),
         ((OTHER, ANNA), False),
-    ],
-)
-@pytest.mark.parametrize("record", [said(ANNA), replied(ANNA)])
-def test_older_words_of_theirs_and_to_them_are_covered(
-    mark: tuple[int | None, int | None], is_covered: bool, record: MessageRecord
-) -> None:
-    forgotten = Forgotten()
-    forgotten.mark(*mark, record.message_id)
-    assert forgotten.covers(CHANNEL, record) == is_covered
-    forgotten.mark(*mark, record.message_id - 1)
-    assert not forgotten.covers(CHANNEL, record)
+    )
+    for mark, is_covered in marks:
+        for record in (said(ANNA), replied(ANNA)):
+            forgotten = Forgotten()
+            forgotten.mark(*mark, record.message_id)
+            assert forgotten.covers(CHANNEL, record) == is_covered
+            forgotten.mark(*mark, record.message_id - 1)
+            assert not forgotten.covers(CHANNEL, record)
 
 
 def test_an_answer_to_a_click_may_have_been_to_anybody() -> None:
@@ -73,12 +69,12 @@ def test_marks_are_kept_until_nothing_so_old_is_read_any_more() -> None:
     assert later.stored() is None
 
 
-@pytest.mark.parametrize("nonsense", ["x", 1, [1], {"a": 1}, [[[1, "a"], 2]]])
-def test_nonsense_is_refused_and_what_is_known_stays(nonsense: object) -> None:
+def test_nonsense_is_refused_and_what_is_known_stays() -> None:
     forgotten, record = Forgotten(), said(ANNA)
     forgotten.mark(EVERYWHERE, ANNA, record.message_id)
-    with pytest.raises(ValueError):  # noqa: PT011 - pydantic's own text
-        forgotten.restore(nonsense)
+    for nonsense in ("x", 1, [1], {"a": 1}, [[[1, "a"], 2]]):
+        with pytest.raises(ValueError):  # noqa: PT011 - pydantic's own text
+            forgotten.restore(nonsense)
     assert forgotten.covers(CHANNEL, record)
 
 
@@ -141,21 +137,17 @@ async def test_with_whom_somebody_was_talking_is_forgotten(life: Lifecycle) -> N
     assert life.bot.decisions.find(1) is not None
 
 
-async def test_a_channel_is_forgotten_and_others_are_not(life: Lifecycle) -> None:
-    await life.said(now(SECRET), now(SECRET, BEN))
-    await life.said(now("a word"), channel=OTHER)
+async def test_a_channel_or_a_server_with_all_its_channels_is_forgotten_and_others_are_not(life: Lifecycle) -> None:
+    third = OTHER + 1
+    for channel, text in ((CHANNEL, SECRET), (OTHER, "a word"), (third, "more")):
+        await life.said(now(text), now(text, BEN), channel=channel)
     await life.privacy.forget_channel(CHANNEL, now("").message_id)
-    assert (life.recorded(), life.recorded(OTHER)) == ([], ["a word"])
+    assert (life.recorded(), life.recorded(OTHER)) == ([], ["a word"] * 2)
     assert not on_disk(life.folder, SECRET)
     assert on_disk(life.folder, "a word")
-
-
-async def test_a_server_is_forgotten_with_all_its_channels(life: Lifecycle) -> None:
-    for channel in (CHANNEL, OTHER):
-        await life.said(now(SECRET), channel=channel)
-    await life.privacy.forget_guild(GUILD, [CHANNEL, OTHER], now("").message_id)
-    assert not on_disk(life.folder, SECRET)
-    assert not life.recorded()
+    await life.privacy.forget_guild(GUILD, [OTHER, third], now("").message_id)
+    assert not on_disk(life.folder, "a word") + on_disk(life.folder, "more")
+    assert not life.recorded(OTHER) + life.recorded(third)
 
 
 async def test_what_is_too_old_goes_also_from_a_conversation_that_is_alive(life: Lifecycle) -> None:
