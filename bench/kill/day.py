@@ -148,7 +148,8 @@ class Day:
         decided = [line for life in self._lives for line in life.log if line["event"] == "decided"]
         followed = {line["message"] for line in decided if line["decision"] == "respond"}
         heard = {(line["channel"], line["message"]) for line in decided if line["message"] not in self.crowd.deleted}
-        return Evidence([*self._words(followed), *self._clicks()], self._said(), heard, recorded)
+        deleted = {said.mark for said in self.crowd.said if said.message.id in self.crowd.deleted}
+        return Evidence([*self._words(followed), *self._clicks()], self._said(), heard, recorded, deleted)
 
     def _words(self, followed: Collection[int]) -> list[Asked]:
         """followed: the ids of the messages of which the log says that they are answered."""

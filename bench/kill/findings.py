@@ -42,13 +42,15 @@ class Evidence:
     """asked: without what was deleted. said: by channel, what of the bot's stands there, oldest first.
 
     acknowledged: (channel id, message id) of what the log named as decided, without what was deleted. recorded: by
-    channel, the message ids in its sessions.
+    channel, the message ids in its sessions. deleted: the marks of what was deleted; an answer to that may tell of it,
+    and so is kept in no session.
     """
 
     asked: Sequence[Asked]
     said: Mapping[int, Sequence[Message]]
     acknowledged: Collection[tuple[int, int]] = ()
     recorded: Mapping[int, Collection[int]] = field(default_factory=dict)
+    deleted: Collection[int] = ()
 
 
 class Count(NamedTuple):
@@ -144,7 +146,12 @@ def _remains(channel_id: int, said: _ChannelAnswers) -> Iterator[Finding]:
 def missing(evidence: Evidence) -> list[Finding]:
     """What the log named as decided, and what the bot said, that the channel's sessions do not have."""
     heard = [(channel_id, message_id, "heard") for channel_id, message_id in sorted(evidence.acknowledged)]
-    own = [(channel_id, message.id, "said") for channel_id, messages in evidence.said.items() for message in messages]
+    own = [
+        (channel_id, message.id, "said")
+        for channel_id, messages in evidence.said.items()
+        for message in messages
+        if not any(int(mark) in evidence.deleted for _, _, mark in TOKEN.findall(message.content))
+    ]
     return [
         Finding(message_id, channel_id, f"{how}, but in no session")
         for channel_id, message_id, how in heard + own

@@ -99,6 +99,9 @@ def test_all_that_was_heard_and_said_has_to_be_in_the_channels_session() -> None
     elsewhere = replace(evidence, recorded={CHANNEL: {100, 200}, CHANNEL + 1: {101, 201}})
     assert {finding.id for finding in count(elsewhere).missing} == {101, 201}
     assert not count(replace(evidence, recorded={CHANNEL: {100, 101, 200, 201}})).missing
+    told = Evidence([], {CHANNEL: [said(200, "About b1k7 b1k8: so it is. e1k7 e1k8")]})
+    assert [finding.id for finding in count(told).missing] == [200]
+    assert not count(replace(told, deleted={8})).missing
 
 
 def test_the_model_answers_what_is_new_and_not_answered_yet() -> None:
