@@ -104,7 +104,9 @@ class MiniAppResponse:
             conversation_state = modernised(focus_state)
         ask, within = (None, {}) if conversation_state is None else read_state(conversation_state, app)
         known = read_soft_context({**within, **(soft_context or {})}, ask.source_handler if ask else app)
-        for name, value in zip(self.__slots__, (message, conversation_state, known, ask, follow_up), strict=True):
+        for name, value in zip(
+            MiniAppResponse.__slots__, (message, conversation_state, known, ask, follow_up), strict=True
+        ):
             object.__setattr__(self, name, value)
 
 

@@ -46,6 +46,7 @@ class Writer:
         self._undone: deque[Callable[[], object]] = deque(maxlen=MOST_UNDONE)
         self._is_unsynced = False
         self._is_failing = False
+        self._is_redoing = False
 
     def put(self, work: Callable[[], object]) -> None:
         """Has it done within some milliseconds, together with what else comes meanwhile; does not wait."""
@@ -157,11 +158,14 @@ class Writer:
 
     def _commit(self, works: Sequence[Callable[[], object]] = ()) -> bool:
         """Does what failed before, and these, and stores what they write. Returns whether nothing is left."""
-        works = [*self._undone, *works]
-        self._undone.clear()
-        for work in works:
-            if not self._try(work):
-                self._undone.append(work)
+        if not self._is_redoing:  # what reads while it is done again would have all of it done again
+            self._is_redoing = True
+            works = [*self._undone, *works]
+            self._undone.clear()
+            for work in works:
+                if not self._try(work):
+                    self._undone.append(work)
+            self._is_redoing = False
         if self._pending and self._try(lambda: self.store.write(self._pending)):
             self._pending = {}
             self._is_unsynced, self._is_failing = True, False

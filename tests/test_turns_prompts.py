@@ -18,7 +18,7 @@ from miniapps.router import BROKEN, LATE
 from state.awaiting import Prompt
 from state.prompts import Ask, AwaitingType, ResolutionType
 from tests.support.fake_agent import Script
-from tests.support.people import ANNA, BEN, CHANNEL, GUILD
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD
 from tests.support.turns_bench import Bench, running
 from tests.support.virtual_time import until
 from turns.ending_texts import UNPOSTABLE
@@ -40,8 +40,8 @@ class Paint(MiniApp):
         self.seen: list[MiniAppContext] = []
         self.does: list[Exception | asyncio.Event | MiniAppResponse] = []
 
-    def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:  # noqa: ARG002
-        return float("paint" in text)
+    def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:
+        return float("paint" in text or ("brush" in text and soft_context.get("last_action") == "painted"))
 
     async def handle(self, context: MiniAppContext) -> MiniAppResponse:
         self.seen.append(context)
@@ -130,6 +130,27 @@ async def test_an_answer_typed_while_the_question_is_still_being_posted_counts(s
     await stage.idle()
     assert stage.wire.texts == ["Which colour?\n\n-# ✓ blue", "Painted."]
     assert not stage.wire.cards
+
+
+async def test_what_came_up_while_its_author_was_heard_out_counts(stage: Stage) -> None:
+    def heard_out(text: str) -> Question:
+        message = stage.say(ANNA, text)
+        return stage.intake.read(stage.question(message), stage.conversations.get(CHANNEL))
+
+    brush = heard_out("the thin brush")
+    stage.states.set_soft_context(CHANNEL, {"last_action": "painted"}, "paint")
+    stage.intake.submit(brush)
+    await stage.idle()
+    assert [context.soft_context["last_action"] for context in stage.paint.seen] == ["painted"]
+
+    prompt = stage.states.set_awaiting(CHANNEL, WANTS_SOAP, user_id=ANNA, question="Shall I?", guild_id=GUILD)
+    card_id = stage.say(BOT, "Shall I?").message_id
+    yes = heard_out("yes please")
+    assert yes.meaning.prompt is None
+    stage.states.shown(prompt, card_id, "Shall I?")
+    stage.intake.submit(yes)
+    assert not stage.states.prompts(CHANNEL)
+    await stage.idle()
 
 
 async def test_what_the_mini_app_said_is_told_the_model_later(stage: Stage) -> None:

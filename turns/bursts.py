@@ -23,13 +23,13 @@ from decider import (
 from state.message import as_one
 from turns.records import STOPPED
 from turns.turn import Discord, Question
+from understanding.stopping import read_stop
 from understanding.wording import MENTION
 
 PAUSE_SHARE = 0.5  # of BURST_SECONDS: whoever says nothing for so long has paused
 MAX_DECIDED_CHARACTERS = 4_000  # of a burst; whom its earlier messages mention counts all the same
 QUESTION_MARKS = ("?", "？", "؟")
 DELETED = Decision(False, Reason.DELETED)
-MAY_BE = Decision(True, Reason.LLM_JUDGE)
 UNJUDGED = (Reason.JUDGE_FAILED, Reason.JUDGE_LATE)
 
 
@@ -161,16 +161,23 @@ class Bursts:
         return [(question, DELETED) for question in gone] + [(question, decision) for question in left]
 
     def heard_out(self, channel_id: int) -> list[Question]:
-        """What waits in a channel for its author to pause, or for a judge."""
+        """What waits in a channel for its author to pause."""
         bursts = [burst for burst in self._waiting() if burst.questions[0].channel_id == channel_id]
-        judged = [replace(q, decision=MAY_BE) for q in self._judged.values() if q.channel_id == channel_id]
-        return [*(replace(q, decision=burst.decision) for burst in bursts for q in burst.questions), *judged]
+        return [replace(q, decision=burst.decision) for burst in bursts for q in burst.questions]
+
+    def call_off(self, question: Question, conversation: ChannelConversation) -> None:
+        """Whoever says stop while a judge is asked about what they said gets no answer to that."""
+        message, (name, me) = question.message, self._discord.bot()
+        judged = [m for m, q in self._judged.items() if _key(q) == _key(question)]
+        if not judged or addresses_others(message, me) or names_others(message, conversation, me):
+            return
+        if read_stop(message.content, message.calls_bot or name):
+            for message_id in judged:
+                del self._judged[message_id]
 
     def stop(self, questions: Iterable[Question]) -> None:
         """These were called off: what waits of them needs no answer."""
         called_off = {question.message.message_id for question in questions}
-        for message_id in called_off:
-            self._judged.pop(message_id, None)
         for burst in [b for b in self._waiting() if b.questions[0].message.message_id in called_off]:
             burst.decision = STOPPED
             self._end(burst)

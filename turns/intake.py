@@ -44,6 +44,14 @@ class Intake:
             meaning = replace(meaning, offer=offer)
         return replace(question, meaning=meaning)
 
+    def routed(self, question: Question) -> Question:
+        """A question that is to be answered, with the mini-app that wants it, unless it answers a prompt."""
+        meaning = question.meaning
+        app = None if meaning.prompt else self._miniapps.pick(meaning.query, meaning.soft_context)
+        if app is None:
+            return question
+        return replace(question, meaning=replace(meaning, route_to=RouteTarget.MINIAPP, miniapp_id=app))
+
     def submit(self, *questions: Question) -> None:
         """Queues a message, for the prompt that it resolves, the mini-app that wants it, or the agent.
 
@@ -52,9 +60,12 @@ class Intake:
         burst = questions[0].message.message_id if len(questions) > 1 else None
         *earlier, question = [replace(q, burst=burst) for q in questions]
         utterance = as_one([q.message for q in questions], self._discord.bot()[1])
-        if question.meaning.query != self._words(utterance):  # other words than were read, by an edit or as one of many
+        if question.meaning.prompt is None or question.meaning.query != self._words(utterance):
+            # Other words than were read, by an edit or as one of many; or a prompt, a trip or soft context that came up
+            # while its author was heard out.
             conversation = self._conversations.get(question.channel_id)
-            question = replace(question, meaning=self._meaning(utterance, question.channel_id, conversation))
+            meaning = self._meaning(utterance, question.channel_id, conversation)
+            question = self.routed(replace(question, meaning=meaning))
         if not question.stands_alone:  # a mini-app is given all the words with the newest
             for part in earlier:
                 self._turns.submit(replace(part, meaning=UNREAD))
@@ -72,7 +83,7 @@ class Intake:
     def _meaning(self, message: MessageRecord, channel_id: int, conversation: ChannelConversation | None) -> Meaning:
         me = self._discord.bot()[1]
         is_for_others = addresses_others(message, me)
-        meaning = self._states.process_message(
+        return self._states.process_message(
             self._words(message),
             channel_id,
             said_before(message, conversation) if conversation else (),
@@ -82,8 +93,6 @@ class Intake:
             is_for_others=is_for_others or (conversation is not None and names_others(message, conversation, me)),
             keeps_prompt=True,
         )
-        app = None if meaning.prompt else self._miniapps.pick(meaning.query, meaning.soft_context)
-        return replace(meaning, route_to=RouteTarget.MINIAPP, miniapp_id=app) if app else meaning
 
     def _words(self, message: MessageRecord) -> str:
         name, me = self._discord.bot()

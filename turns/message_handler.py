@@ -91,7 +91,7 @@ class MessageHandler:
         """Outside a conversation: one begins if the message is answered."""
         decision = self._bursts.begins(question)
         if decision.respond:
-            question = self._intake.read(question, None)
+            question = self._intake.routed(self._intake.read(question, None))
             decision = self._admission.permit(incoming, question, decision)
         if decision.respond:
             self._records.began(question)
@@ -120,10 +120,13 @@ class MessageHandler:
             return None
         elif conversation.is_deleted(question.message.message_id):
             return question, DELETED
+        if decision.respond:
+            question = self._intake.routed(question)
         return question, self._admission.permit(incoming, question, decision)
 
     def _stop(self, incoming: Incoming, question: Question, conversation: ChannelConversation) -> Decision | None:
         """Ends the answers that a message calls off, and records it; None where it ends none, and nothing happened."""
+        self._bursts.call_off(question, conversation)
         heard_out = self._bursts.heard_out(incoming.channel_id)
         # Whoever does not want to be read may call an answer off all the same: no word of that is kept.
         stopped = self._turns.stop(question.message, incoming.channel_id, manages=incoming.manages, heard_out=heard_out)

@@ -114,7 +114,8 @@ async def test_what_is_called_off_while_the_judge_ponders_gets_no_answer(stub: S
         stub.judge_says = lambda _: True
 
         async def stop(_message: Message) -> None:
-            assert (await scene.decision(scene.say("Ben", "stop"))).reason is Reason.STOP
+            stub.judge_says = lambda _: False
+            assert not (await scene.decision(scene.say("Ben", "stop"))).respond
 
         doubtful = await _while_the_judge_ponders(scene, stop)
         assert (await scene.decision(doubtful)).reason is Reason.STOP

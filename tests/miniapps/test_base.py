@@ -31,6 +31,13 @@ def test_a_response_offers_what_it_asks_for() -> None:
     assert response.soft_context == {}
 
 
+def test_a_kind_of_response_may_have_slots_of_its_own() -> None:
+    class Dated(MiniAppResponse):
+        __slots__ = ("day",)
+
+    assert Dated("hi").message == "hi"
+
+
 def test_a_bare_message_asks_for_nothing() -> None:
     response = MiniAppResponse("Done.")
     assert (response.ask, response.conversation_state, response.soft_context) == (None, None, {})

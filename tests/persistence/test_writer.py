@@ -109,6 +109,24 @@ async def test_what_could_not_be_read_is_tried_again(bench: Bench) -> None:
     await bench.writer.close()
 
 
+async def test_what_reads_while_it_is_tried_again_has_nothing_tried_within_it(bench: Bench) -> None:
+    tried = 0
+
+    def work() -> None:
+        nonlocal tried
+        tried += 1
+        bench.writer.read("said", 5)
+        raise StoreError("away")
+
+    with capture_logs():
+        for number in range(1, 11):
+            bench.writer.put(work)
+            assert not await bench.writer.settled()
+            assert tried <= 4 * number
+            tried = 0
+    await bench.writer.close()
+
+
 async def test_a_bug_in_one_piece_of_work_is_logged_and_costs_the_others_nothing(bench: Bench) -> None:
     with capture_logs() as logs:
         bench.put(1, fails=True)
