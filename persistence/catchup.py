@@ -76,6 +76,7 @@ class CatchUp(Holder):
         self._running = asyncio.Lock()
         self._is_due = True
         self.alive_at: datetime | None = None
+        self._first_at = clock()  # when this process began, for the next one, should this be the very first
 
     # What an earlier process left
 
@@ -110,7 +111,7 @@ class CatchUp(Holder):
             self._snapshots.purge(channel_id)
 
     def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
-        return as_json(MOMENT.dump_python(self.alive_at, mode="json"))
+        return as_json(MOMENT.dump_python(self.alive_at or self._first_at, mode="json"))
 
     def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
         """When an earlier process was last known to see all. Raises ValueError for what is no moment."""

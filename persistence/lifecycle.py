@@ -55,6 +55,8 @@ class Lifecycle:
         for channel_id, guild_id in kept.transcripts.items():
             self._guilds.setdefault(guild_id, []).append(channel_id)
         self._snapshots.restore(0, kept.process)
+        if ALIVE not in kept.process:  # the very first start: whoever is asked before the first beat is not forgotten
+            self._snapshots.touch_process(ALIVE)
         for channel_id, snapshots_by_kind in reversed(list(kept.channels.items())):  # the one used last comes last
             self._snapshots.restore(channel_id, snapshots_by_kind)
             await self._catch_up.found(channel_id, self._conversations.restored.pop(channel_id, None))

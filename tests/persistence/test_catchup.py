@@ -324,7 +324,12 @@ async def test_two_runs_at_once_or_one_that_is_cut_off_leave_nobody_waiting(stag
 
 async def test_it_is_alive_from_what_it_has_seen_and_not_before(stage: Stage) -> None:
     assert not stage.catch_up.beat()
-    assert stage.catch_up.snapshot(0) is None
+    first = stage.catch_up.snapshot(0)  # of the very first process there is to be something before it sees anything
+    assert first
+    after_a_kill = Stage().catch_up
+    after_a_kill.restore(0, orjson.loads(first()))
+    assert after_a_kill.alive_at == NOON
+    assert stage.catch_up.alive_at is None
     await stage.run(alive=None, now=20)
     assert stage.catch_up.alive_at == NOON + timedelta(seconds=20)
     stage.bench.clock.advance(5)
