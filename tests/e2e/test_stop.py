@@ -117,6 +117,7 @@ async def test_what_ends_before_anything_of_it_is_shown_was_not_answered(scene: 
     assert len(scene.said()) == 1
 
 
+@pytest.mark.usefixtures("rules_of_thumb")  # by which the agent may decline this
 async def test_who_stops_what_nobody_sees_ends_no_following(scene: Scene) -> None:
     await scene.ask("Ben", "what is the weather in Tokyo?")
     scene.held("Too late.")
