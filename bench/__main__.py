@@ -187,7 +187,7 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
             turns_per_user_minute=1_000_000,
             burst_seconds=0,
             decline=False,
-            eagerness="quiet",  # the flood is of messages that are decided on and left alone
+            followup_eagerness="quiet",  # the flood is of messages that are decided on and left alone
         )
         folders = (state_dir / str(number) for number in count())  # each bot begins with nothing
         # The library waits 2 s for guilds that Discord announced; here all of them come at once.
