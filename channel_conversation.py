@@ -31,7 +31,7 @@ from llm_history import (
 from state.agent_state import GENERAL, AgentState, read_agent_state
 from state.declines import Declines
 from state.engagement import Engagement, Standing
-from state.message import MessageRecord, Source
+from state.message import NOBODY, MessageRecord, Source
 from understanding.names import add_to, called_by_name, index_of
 
 HISTORY_TOKENS = 12_000
@@ -39,6 +39,7 @@ MAX_REMOTE = 2_000  # messages of which it is known that they are another agent'
 MAX_JOINED = 100  # what was said before hardly matters to a decision, and takes 7 us a message to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
 MAX_TAKEN_BACK = 20_000  # the same of all channels, by their ids alone
+WORDED = 13  # newest messages that keep how they are worded, 6 kB each; a decision looks at 12 and a few of before
 NO_DECLINES = Declines()
 
 
@@ -153,6 +154,8 @@ class ChannelConversation:
 
     def _append(self, message: MessageRecord) -> None:
         self.messages.append(message)
+        if len(self.messages) > WORDED:
+            self.messages[-WORDED - 1].forget_wording()
         self.size += message.size
         if not message.is_bot:
             self.participants.add(message.author_id)
@@ -165,7 +168,7 @@ class ChannelConversation:
             answered = self.find(message.reply_to_id)
             told_whom = replace(message, reply_to_author_id=answered.author_id) if answered else message
         called = called_by_name(message, self.names, self.called)
-        self.named[message.message_id] = told_whom.named | called
+        self.named[message.message_id] = told_whom.named | called or NOBODY
         self.engagement_before = self.engagement
         # An offer is no word to anybody until it is taken up: what people say behind it they say to each other.
         if not message.unasked:

@@ -11,6 +11,7 @@ import discord
 from conversation import ChannelConversation, MessageRecord
 from incoming import Incoming
 from llm_history import REPLY_EXCERPT
+from state.message import NOBODY
 from understanding.name_calls import called_as, may_call
 
 SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.reply})
@@ -144,7 +145,7 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
         timestamp=message.created_at,
         is_bot=is_bot,
         message_id=message.id,
-        mentioned=frozenset([user.id for user in message.mentions] + ([bot_user_id] if names_own_role else [])),
+        mentioned=frozenset([user.id for user in message.mentions] + [bot_user_id] * names_own_role) or NOBODY,
         mentions_group=message.mention_everyone or len(message.role_mentions) > names_own_role,
         reply_to_id=replied_to_id(message),
         reply_to_author_id=reply_author.id if reply_author else None,
@@ -152,7 +153,7 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
         reply_to_text=replied_to.clean_content[:REPLY_EXCERPT] if replied_to else "",
         readable=_readable(message),
         images=_images(message),
-        addressees=frozenset({reply_author.id}) if is_bot and reply_author else frozenset(),
+        addressees=frozenset({reply_author.id}) if is_bot and reply_author else NOBODY,
         calls_bot="" if is_bot else called_as(message.content, names),
     )
 

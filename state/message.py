@@ -14,6 +14,8 @@ from understanding.wording import MENTION, Wording, read
 GREETING = re.compile(r"\s*(?:(?:hey|hi|hello|yo|ok|okay|so|and|but)[\s,]+)?", re.IGNORECASE)
 CALL_FIRST = re.compile(r"@?([^,:\n]{1,40})[,:]")
 MAX_GRAMS = 400
+NOBODY: frozenset[int] = frozenset()  # one for all: each empty set takes 216 bytes
+NO_CALLS: frozenset[str] = frozenset()
 END_MARKS = " \t\n.?!"
 
 Source = tuple[Literal["message", "person", "channel"], int]
@@ -57,23 +59,29 @@ class MessageRecord:
 
     @cached_property
     def ids_in_text(self) -> frozenset[int]:
-        return frozenset(map(int, MENTION.findall(self.content)))
+        return frozenset(map(int, MENTION.findall(self.content))) or NOBODY
 
     @cached_property
     def addressed(self) -> frozenset[int]:
         """Whom it mentions or replies to; of the bot's own messages, also whom they answer."""
         to = self.mentions | self.addressees
-        return (to | {self.reply_to_author_id} if self.reply_to_author_id is not None else to) - {self.author_id}
+        to = to | {self.reply_to_author_id} if self.reply_to_author_id is not None else to
+        return to - {self.author_id} or NOBODY
 
     @cached_property
     def named(self) -> frozenset[int]:
         """Whom it is addressed to or names in its text by id, whether Discord made that a mention or not."""
-        return (self.addressed | self.ids_in_text) - {self.author_id}
+        return (self.addressed | self.ids_in_text) - {self.author_id} or NOBODY
 
     @cached_property
     def wording(self) -> Wording:
         """How it is worded, read once."""
         return read(self.content)
+
+    def forget_wording(self) -> None:
+        """Lets go of what was read, some kilobytes; whoever asks for it later has it read again."""
+        self.__dict__.pop("wording", None)
+        self.__dict__.pop("grams", None)
 
     @cached_property
     def grams(self) -> frozenset[str]:
@@ -86,13 +94,13 @@ class MessageRecord:
         """What may be a name that it calls, casefolded: "Ben, ...", "hey ben: ...", "..., Ben?"."""
         content = self.content
         if "," not in content and ":" not in content:
-            return frozenset()
+            return NO_CALLS
         _, comma, last = content.rstrip(END_MARKS).rpartition(",")
         called = {last.strip().removeprefix("@").casefold()} if comma else set()
         for start in {0, GREETING.match(content).end()}:  # type: ignore[union-attr]  # it matches everything
             if first := CALL_FIRST.match(content, start):
                 called.add(first[1].strip().casefold())
-        return frozenset(called)
+        return frozenset(called) or NO_CALLS
 
     @property
     def text(self) -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channel_conversation import MAX_REMOTE
+from channel_conversation import MAX_REMOTE, WORDED
 from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation
 from state.agent_state import GENERAL, UMSState
 from tests.support.clock import NOON, FakeClock
@@ -140,6 +140,16 @@ def test_beyond_the_caps_the_oldest_go_down_to_three_quarters_but_never_the_newe
             assert size <= 1_500 or kept == [last]
             oldest = before[-len(kept)]
             assert len(kept) == 6 or size + oldest.size > 1_500
+
+
+def test_only_the_newest_messages_keep_how_they_are_worded(manager: ConversationManager, clock: FakeClock) -> None:
+    conversation = manager.start(CHANNEL, [])
+    for number in range(1, 3 * WORDED):
+        conversation.add(said(ANNA, "I had pasta for lunch today", clock(), message_id=number))
+        assert conversation.messages[-1].grams
+    kept = [{"wording", "grams"} & message.__dict__.keys() for message in conversation.messages]
+    assert not any(kept[:-WORDED])
+    assert all(kept[-WORDED:])
 
 
 def test_participants_are_the_people_who_spoke_and_the_bots_words_are_replaced_as_they_grow(
