@@ -93,7 +93,7 @@ class Clicks:
             await whisper(interaction, NOT_YOURS)
         elif click.action is Press.OPEN_FORM and prompt.ask.awaiting_type in FORM_TITLES:
             self._states.extend(prompt, FORM_SECONDS)
-            await show_form(interaction, prompt.id, FORM_TITLES[prompt.ask.awaiting_type], prompt.question)
+            await show_form(interaction, prompt.id, FORM_TITLES[prompt.ask.awaiting_type], form_question(prompt))
         elif (resolution := resolution_of(click, prompt.ask)) is None:
             await whisper(interaction, DOES_NOT_FIT)
         elif refusal := self._edge.refusal(interaction, costs_tokens=prompt.miniapp_id is None):
@@ -131,6 +131,14 @@ class Clicks:
 def _with_words(sentence: str, click: Click) -> str:
     """What was written into a form is given back: nobody likes to write it twice."""
     return f"{sentence} You wrote:\n{click.action.text}" if isinstance(click.action, Written) else sentence
+
+
+def form_question(prompt: Prompt) -> str:
+    """What the form asks. Above a note's button stands what was done; what the note is about is in its context."""
+    if prompt.ask.awaiting_type is not AwaitingType.METADATA:
+        return prompt.question
+    name = prompt.ask.context.get("target_item_name")
+    return f"What shall I note about {name}?" if name else "What shall I note?"
 
 
 def resolution_of(click: Click, ask: Ask) -> Resolution | None:

@@ -79,7 +79,9 @@ async def test_the_whole_trip_clicked(scene: Scene) -> None:
     assert not settled.components
     tips = await scene.card(ADDED)
     opener = scene.press("Ada", tips, "Add a note")
-    await scene.until(lambda: opener.form)
+    form = await scene.until(lambda: opener.form)
+    assert form
+    assert form["components"][0]["label"] == "What shall I note about Shake Shack Shibuya?"
     scene.pg.submit(opener, {"text": "get the shroom burger"})
     await scene.shows("noted - must try the shroom burger!")
     await scene.at_rest()
