@@ -24,6 +24,7 @@ export class CommandForm {
   open(entry, onClose) {
     Object.assign(this, { entry, onClose });
     if (!entry.options.length) return this.run({});
+    this.form.setAttribute("aria-label", `/${entry.name}`);
     this.form.replaceChildren(
       h("strong", {}, `/${entry.name}`),
       ...entry.options.map((option) => this.field(option)),

@@ -111,7 +111,7 @@ export class MessageList {
   }
 }
 
-const createItem = (item) => (item.kind === "day" ? h("li", { class: "day", role: "separator" }) : createRow(item));
+const createItem = (item) => (item.kind === "day" ? h("li", { class: "day" }) : createRow(item));
 
 function updateItem(node, item, page) {
   if (item.kind === "day") part(node, [item.key], () => h("span", {}, item.label));

@@ -19,6 +19,8 @@ export class Picker {
   constructor(page, box, onInsert, onCommand) {
     Object.assign(this, { page, box, onInsert, onCommand });
     this.list = byId("picker");
+    // The box keeps the focus: without it the list closes, before a click would come.
+    this.list.addEventListener("mousedown", (event) => event.preventDefault());
     this.close();
   }
 
@@ -92,7 +94,6 @@ export class Picker {
 
   draw() {
     this.list.hidden = !this.choices.length;
-    this.box.setAttribute("aria-expanded", String(!this.list.hidden));
     this.list.replaceChildren(...this.choices.map((choice, index) => this.option(choice, index)));
     if (this.list.hidden) this.box.removeAttribute("aria-activedescendant");
     else this.box.setAttribute("aria-activedescendant", `choice-${this.index}`);
@@ -100,14 +101,9 @@ export class Picker {
   }
 
   option({ face }, index) {
-    // On mouse down, for the box loses the focus (and the list closes) before a click would come.
-    const pick = (event) => {
-      event.preventDefault();
-      this.run(index);
-    };
     return h(
       "div",
-      { id: `choice-${index}`, role: "option", "aria-selected": String(index === this.index), onmousedown: pick },
+      { id: `choice-${index}`, role: "option", "aria-selected": String(index === this.index), onmousedown: () => this.run(index) },
       face,
     );
   }

@@ -5,24 +5,33 @@ import { avatar, byId, h, initials, part, syncList } from "./dom.js";
 import { icon } from "./icons.js";
 import { start } from "./start.js";
 
+const DRAWERS = ["menu", "people"]; // the buttons that open channels and members on a narrow screen
+
 export function setUpSidebar(page) {
   const { store } = page;
-  const menu = byId("menu");
-  menu.append(icon("menu"));
-  const open = (isOpen) => {
-    document.body.classList.toggle("sidebar-open", isOpen);
-    menu.setAttribute("aria-expanded", String(isOpen));
-  };
-  menu.addEventListener("click", () => open(menu.getAttribute("aria-expanded") === "false"));
-  byId("scroller").addEventListener("click", () => open(false));
+  for (const name of DRAWERS) {
+    byId(name).append(icon(name));
+    byId(name).addEventListener("click", () => openDrawer(byId(name).ariaExpanded === "false" && name));
+  }
+  byId("scroller").addEventListener("click", () => openDrawer(null));
+  byId("members").addEventListener("click", (event) => event.target.closest("button") && openDrawer(null));
+  document.addEventListener("keydown", (event) => event.key === "Escape" && openDrawer(null));
   byId("channels").addEventListener("click", (event) => {
     const id = event.target.closest("[data-channel-id]")?.dataset.channelId;
     if (!id) return;
-    open(false);
+    openDrawer(null);
     store.openChannel(id);
     page.composer.focus();
   });
   byId("decisions").addEventListener("change", (event) => store.choose({ showDecisions: event.target.checked }));
+}
+
+/** Where there is no room for channels or members, this button's list lies over the messages; null: none does. */
+function openDrawer(open) {
+  for (const name of DRAWERS) {
+    document.body.classList.toggle(`${name}-open`, name === open);
+    byId(name).ariaExpanded = String(name === open);
+  }
 }
 
 export function renderSidebar(page) {
@@ -64,10 +73,10 @@ function renderMembers(page) {
   const { bot, people } = page.store;
   const listed = [...people.values()];
   part(byId("members"), [bot, listed], () => [
-    h("h3", {}, `App — ${Number(bot.member)}`),
+    h("h2", {}, `App — ${Number(bot.member)}`),
     bot.member && member(bot, page, bot.connected),
     membership(bot, page),
-    h("h3", {}, `People — ${listed.length}`),
+    h("h2", {}, `People — ${listed.length}`),
     listed.map((person) => member(person, page, true)),
   ]);
 }
@@ -88,8 +97,16 @@ function member(person, page, online) {
 
 function membership(bot, page) {
   const label = bot.member ? `Remove ${bot.name} from this server` : `Add ${bot.name} to this server`;
-  const change = () => page.attempt(bot.member ? api.removeBot() : api.inviteBot());
+  const change = () => (bot.member ? askToRemove(bot, page) : page.attempt(api.inviteBot()));
   return h("button", { class: "membership text", onclick: change }, label);
+}
+
+function askToRemove(bot, page) {
+  const dialog = byId("removal");
+  byId("removal-title").textContent = `Remove ${bot.name} from this server?`;
+  dialog.returnValue = "";
+  dialog.onclose = () => dialog.returnValue === "remove" && page.attempt(api.removeBot());
+  dialog.showModal();
 }
 
 function renderHeader({ channel, bot }) {
@@ -99,7 +116,7 @@ function renderHeader({ channel, bot }) {
   const { className, short, long } = presence(bot);
   state.className = className;
   state.title = `${bot.name} ${long}`;
-  part(state, [bot], () => [h("span", { class: "dot" }), h("span", { class: "bot-name" }, bot.name), ` ${short}`]);
+  part(state, [bot], () => [h("span", { class: "dot" }), h("span", { class: "bot-name" }, bot.name), h("span", { class: "bot-word" }, short)]);
 }
 
 function presence({ connected, member }) {

@@ -8,7 +8,7 @@ export function start(page) {
   if (channel.id === channels[0].id) return welcome(page);
   return [
     h("span", { class: "big-hash", "aria-hidden": "true" }, "#"),
-    h("h3", {}, `Welcome to #${channel.name}!`),
+    h("h2", {}, `Welcome to #${channel.name}!`),
     h("p", {}, `This is the start of the #${channel.name} channel.`),
   ];
 }
@@ -37,7 +37,7 @@ function welcome(page) {
   return h(
     "div",
     { class: "welcome" },
-    h("h3", {}, `Welcome to ${guild.name}`),
+    h("h2", {}, `Welcome to ${guild.name}`),
     h(
       "p",
       {},
