@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import platform
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import structlog
-from filelock import FileLock, Timeout
+from filelock import FileLock, SoftFileLock, Timeout
 
 from storage.store import StoreError
 
 log = structlog.get_logger()
 
 LOCK_FILE = "lock"
-LOCK_SECONDS = 60.0
+LOCK_SECONDS = 60.0  # a redeploy ends the other one within that
+HERE_SECONDS = 5.0  # for one that runs on this machine, which nobody is going to end
 LEASE = "parley:lock"
 LEASE_SECONDS = 30.0  # it outlives a kill by so much, which is less than another process waits
 
@@ -29,8 +31,9 @@ class InUseError(Exception):
 def in_use(state_dir: Path, redis_url: str | None = None, seconds: float = LOCK_SECONDS) -> Iterator[None]:
     """Has what is stored for this process alone; it is free again when the process ends, however that happens.
 
-    Waits for another one so long, as one does in a redeploy; then raises InUseError. Raises StoreError for a Redis that
-    cannot be reached. A folder that cannot be written is nobody's: that is logged.
+    Waits for another one so long, as one does in a redeploy, but HERE_SECONDS for one that runs on this machine; then
+    raises InUseError. Raises StoreError for a Redis that cannot be reached. A folder that cannot be written is
+    nobody's: that is logged.
     """
     with _locked(state_dir, seconds):
         if redis_url is None:
@@ -42,17 +45,24 @@ def in_use(state_dir: Path, redis_url: str | None = None, seconds: float = LOCK_
 
 @contextmanager
 def _locked(state_dir: Path, seconds: float) -> Iterator[None]:
-    lock = FileLock(state_dir / LOCK_FILE, mode=0o600)
+    path, owner = state_dir / LOCK_FILE, None
+    lock = FileLock(path, mode=0o600)
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            log.warning("waiting_for_other_process", lock=lock.lock_file, seconds=seconds)
+            owner = _owner_here(path)
+            seconds = min(seconds, HERE_SECONDS) if owner else seconds
+            log.warning("waiting_for_other_process", lock=lock.lock_file, seconds=seconds, pid=owner)
             lock.acquire(timeout=seconds)
+        if not isinstance(lock, SoftFileLock):  # which has its own words in it
+            path.write_text(f"{os.getpid()} {platform.node()}\n")
     except Timeout:
+        which = f" ({owner} on this machine)" if owner else ""
         raise InUseError(
-            f"STATE_DIR {state_dir} is in use by another process: stop that one, or give this one a folder of its own."
+            f"STATE_DIR {state_dir} is in use by another process{which}: stop that one, or give this one a folder of "
+            "its own."
         ) from None
     except OSError as error:
         log.warning("state_dir_unusable", folder=str(state_dir), error=str(error), meaning="nothing outlives a restart")
@@ -60,6 +70,19 @@ def _locked(state_dir: Path, seconds: float) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _owner_here(path: Path) -> int | None:
+    """The id of the process that has the lock, if it runs on this machine (in a container: in this one)."""
+    try:
+        pid, machine, *_ = path.read_text().split()
+        if machine != platform.node():
+            return None
+        with suppress(PermissionError):  # somebody else's runs, too
+            os.kill(int(pid), 0)
+        return int(pid)
+    except (OSError, ValueError, OverflowError):
+        return None
 
 
 @contextmanager

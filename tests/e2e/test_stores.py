@@ -17,7 +17,7 @@ import redis
 from aiohttp.test_utils import unused_port
 from cryptography.fernet import Fernet
 
-from persistence.lock import in_use
+from persistence.lock import HERE_SECONDS, in_use
 from persistence.open_store import DATABASE, check_stores
 from playground.limits import Limits
 from playground.model import Message
@@ -123,6 +123,7 @@ async def test_without_its_key_it_does_not_start_and_touches_nothing(scene: Scen
 async def test_a_second_process_waits_and_takes_over_when_the_first_ends(scene: Scene) -> None:
     async with serving(scene) as first:
         await ask(scene, first, TELLS)
+        (scene.folder / "lock").write_text("1 another-machine")  # as in a redeploy
         async with program(scene.folder.parent, **environment(scene, {})) as second:
             await second.logged("waiting_for_other_process")
             await ask(scene, first, "still there?")
@@ -131,6 +132,18 @@ async def test_a_second_process_waits_and_takes_over_when_the_first_ends(scene: 
             await ask(scene, second, "and now?")
     assert SECRET in scene.told()
     assert len(scene.said()) == 3
+
+
+@pytest.mark.slow
+async def test_a_second_process_on_the_same_machine_soon_says_whom_to_stop(scene: Scene) -> None:
+    async with serving(scene) as first:
+        code, second = await finished(scene.folder.parent, **environment(scene, {}))
+        await ask(scene, first, TELLS)
+    assert code == 1
+    [waiting] = [entry for entry in second.log if entry["event"] == "waiting_for_other_process"]
+    assert waiting["seconds"] == HERE_SECONDS
+    [sentence] = second.other
+    assert f"({first.process.pid} on this machine)" in sentence
 
 
 # Damage

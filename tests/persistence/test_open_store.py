@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import platform
 from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
+from persistence import lock
 from persistence.lock import InUseError, in_use
 from persistence.open_store import DATABASE, check_stores, open_stores
 from storage.redis_store import RedisStore
@@ -106,6 +108,24 @@ def test_a_second_one_waits_and_is_told_where_it_waits_in_vain(folder: Path) -> 
     with in_use(folder, seconds=0):
         assert os.stat(folder / "lock").st_mode & 0o777 == 0o600  # noqa: PTH116
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("owner", "waits"),
+    [(None, 0.01), (f"{os.getpid()} elsewhere", 0.05), (f"{2**22 + 1} {platform.node()}", 0.05), ("", 0.05)],
+    ids=["here", "on another machine", "dead", "not known"],
+)
+def test_only_for_one_that_may_be_about_to_end_it_waits_long(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, owner: str | None, waits: float
+) -> None:
+    monkeypatch.setattr(lock, "HERE_SECONDS", 0.01)
+    with in_use(folder):
+        if owner is not None:
+            (folder / "lock").write_text(owner)
+        with capture_logs() as logs, pytest.raises(InUseError) as refused, in_use(folder, seconds=0.05):
+            pytest.fail("two have it")
+    assert [entry["seconds"] for entry in logs] == [waits]
+    assert (f"({os.getpid()} on this machine)" in str(refused.value)) is (owner is None)
 
 
 def _have_it_and_die(folder: Path) -> None:
