@@ -64,12 +64,16 @@ train: .venv/dev.stamp
 	$(TRAIN)
 
 .venv/run.stamp: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	@echo "Making a Python environment in .venv ..."
+	@$(PYTHON) -m venv .venv
+	@echo "Installing what Parley needs into it: about a minute, once ..."
+	@$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	@echo "Installed."
 	@touch $@
 
 .venv/dev.stamp: .venv/run.stamp
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,evals]'
+	@echo "Installing what tests and measurements need as well: about a minute, once ..."
+	@$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,evals]'
 	@touch $@
 
 clean:
