@@ -125,9 +125,9 @@ class Suspended(BaseModel):
     """A run that waits.
 
     said: its messages since the prompt, less what people said; calls: what it asks, in this order; results: what came
-    of the first of them, by the call's id. words_of: where the words come from that stand in said and in results, as
-    those by which people resolved calls: the key by which conversation.py knows them. people: for whom it runs, the
-    newest asker last; allowed: by a call's id who has allowed it.
+    of the first of them, by the call's id. words_of: where the words come from that stand in said, in calls and in
+    results, as those by which people resolved calls: the key by which conversation.py knows them. people: for whom it
+    runs, the newest asker last; allowed: by a call's id who has allowed it.
     """
 
     # Built when it is first needed: it takes a start 60 ms.
@@ -161,7 +161,9 @@ class Suspended(BaseModel):
         calls = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
         for call in requests.approvals:
             # The text that the tool itself asks by, if it is one of ours; none where it is too long.
-            text = requests.metadata.get(call.tool_call_id, {}).get("text") or _may_i_run(call)
+            given = requests.metadata.get(call.tool_call_id, {})
+            text = given.get("text") or _may_i_run(call)
+            words_of = [*words_of, *given.get("words_of", ())]
             awaiting = AwaitingType.CONFIRMATION
             calls.append(OpenCall(call_id=call.tool_call_id, text=text, awaiting=awaiting, is_approval=True))
         too_long = {call.call_id: TOO_LONG for call in calls if not call.text}

@@ -21,12 +21,13 @@ from pydantic_ai.messages import ModelResponse, TextContent, ToolCallPart, UserP
 from agents.cutting import cut
 from agents.gateway import Asked
 from conversation import MessageRecord
-from discord_io.split import is_blank
+from discord_io.split import clipped, is_blank
 from llm_history import told
 from miniapps.trips import escaped
-from state.message import sources_of_reading
+from state.message import Source, sources_of_reading
 
 MAX_REACTIONS = 3  # in one turn
+MAX_SHOWN = 100  # characters of a message that is to be pinned
 LINK = re.compile(r"<?https://(?:\w+\.)?discord(?:app)?\.com/channels/(\d{1,20})/(\d{1,20})/(\d{1,20})/?>?")
 NO_LINK = "Give the link of a message: https://discord.com/channels/ and three numbers, with slashes between them."
 NO_ZONE = 'There is no time zone {!r}: give an IANA name, as "Europe/Berlin".'
@@ -153,7 +154,14 @@ class _Own:
         if message_id is None:
             return OTHER_CHANNEL
         url = f"https://discord.com/channels/{asked.guild_id}/{asked.channel_id}/{message_id}"
-        _ask_first(ctx, f"May I pin this message: {url} ?")
+        if not ctx.tool_call_approved:
+            found = await self.actions.read(asked, asked.channel_id, message_id)
+            shown, words_of = "this message", []
+            if not isinstance(found, str):
+                words = clipped(_one_line(found.text), MAX_SHOWN)
+                shown = f"what {escaped(found.author)} said" + (f", “{escaped(words)}”" if words else "")
+                words_of = sources_of_reading(found, asked.channel_id)
+            _ask_first(ctx, f"May I pin {shown}: {url} ?", words_of)
         return await self.actions.pin(asked.by_whoever_allowed(ctx.tool_call_id), message_id) or "It is pinned."
 
     async def create_poll(
@@ -185,10 +193,10 @@ class _Own:
         return await self.actions.poll(asked, poll, nonce) or "The poll stands in the channel."
 
 
-def _ask_first(ctx: RunContext[Asked], text: str) -> None:
-    """Raises ApprovalRequired unless the call was allowed. text: what people read of it."""
+def _ask_first(ctx: RunContext[Asked], text: str, words_of: Sequence[Source] = ()) -> None:
+    """Raises ApprovalRequired unless the call was allowed. text: what people read of it, with words of these."""
     if not ctx.tool_call_approved:
-        raise ApprovalRequired(metadata={"text": text})
+        raise ApprovalRequired(metadata={"text": text, "words_of": [*words_of]})
 
 
 def _ids(link: str) -> tuple[int, int, int]:

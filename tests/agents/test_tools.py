@@ -291,7 +291,7 @@ async def test_the_next_turn_counts_anew(agent: GeneralAgent, stub: StubModel, a
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (called("pin", link=f"<{LINK}>"), f"May I pin this message: {LINK} ?"),
+        (called("pin", link=f"<{LINK}>"), f"May I pin what Ben said, “The key is under the mat.”: {LINK} ?"),
         (
             called("create_poll", **POLL),
             "May I post this poll?\n\n**Which day?**\n1. Monday\n2. Friday\n\n"
@@ -312,7 +312,15 @@ async def test_people_read_what_exactly_will_be_done(
     assert asking.text == f"Gladly.\n\n{text}"
     assert asking.ask
     assert asking.ask.awaiting_type is AwaitingType.CONFIRMATION
-    assert not actions.done
+    assert not [done for done in actions.done if done[0] != "read"]
+
+
+async def test_what_it_may_not_read_is_asked_about_by_its_link(
+    agent: GeneralAgent, stub: StubModel, actions: FakeActions
+) -> None:
+    actions.message = "Not read: its author does not want that."
+    stub.replies.append(Reply(calls=(called("pin", link=LINK),)))
+    assert (await answer(agent, asks(said(ANNA, "pin it")))).text == f"May I pin this message: {LINK} ?"
 
 
 async def test_the_longest_poll_is_shown_whole(agent: GeneralAgent, stub: StubModel) -> None:
@@ -329,7 +337,7 @@ async def test_what_is_allowed_is_done_for_the_one_who_allows_it(
     stub.replies.append(Reply(calls=(called("pin", link=LINK),)))
     asking = await answer(agent, asks(said(ANNA, "pin it")))
     done = await answer(agent, resolved(asking, said(BEN, "yes")))
-    assert actions.done == [("pin", BEN, 900)]
+    assert actions.done == [("read", ANNA, CHANNEL, 900), ("pin", BEN, 900)]
     assert results(stub) == ["It is pinned."]
     assert done.ask is None
 

@@ -76,13 +76,21 @@ async def test_a_message_is_read_by_its_link_and_to_nobody_who_cannot_read_it(sc
 
 async def test_it_pins_once_it_is_allowed_to_by_who_manages_messages(scene: Scene) -> None:
     rules, card = await asked_to_pin(scene)
-    assert link(rules, scene) in card.content
+    assert f"what Chloe said, “the rules of this channel”: {link(rules, scene)}" in card.content
     assert not pinned(scene, rules)
     stranger = scene.press("Chloe", card, "Yes")
     assert (await scene.pg.reply_to(stranger)).content == NOT_YOURS
     scene.press("Ada", card, "Yes")
     await scene.shows("Done.")
     assert pinned(scene, rules)
+
+
+async def test_what_was_edited_since_it_was_shown_is_not_pinned_by_a_yes_to_other_words(scene: Scene) -> None:
+    rules, card = await asked_to_pin(scene)
+    await scene.edit(rules, "anything goes")
+    scene.press("Ada", card, "Yes")
+    await scene.shows("Done.")
+    assert not pinned(scene, rules)
 
 
 @pytest.mark.parametrize("click", ["Yes", "No"])
