@@ -40,6 +40,7 @@ log = structlog.get_logger()
 
 THUMBS_DOWN = "👎"
 SWEEP_SECONDS = 15.0
+REPORT_SECONDS = 3_600.0
 DRAIN_SECONDS = 25.0
 
 
@@ -88,7 +89,8 @@ class Parley(discord.Client):
         self.decision_log.start()
         for work in (
             self.prompts.keep(),
-            self._sweep(),
+            self._every(SWEEP_SECONDS, self.parts.sweep),
+            self._every(REPORT_SECONDS, self._report),
             self.proactive_offers.keep(),
             self.lifecycle.beat(),
             self.lifecycle.expire(),
@@ -102,6 +104,7 @@ class Parley(discord.Client):
         self.parts.gate.is_shutting_down = True
         await self.turns.drain(DRAIN_SECONDS)
         await self.close()
+        self._report()
         log.info("stopped", ignored_messages=self.decisions.ignored_count)
 
     async def close(self) -> None:
@@ -120,10 +123,14 @@ class Parley(discord.Client):
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _sweep(self) -> None:
+    async def _every(self, seconds: float, work: Callable[[], None]) -> None:
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            self.parts.sweep()
+            await asyncio.sleep(seconds)
+            work()
+
+    def _report(self) -> None:
+        """Logs document 000's figures, and what began no conversation since the last time."""
+        log.info("metrics", **self.states.get_metrics(), not_started=self.parts.records.not_started())
 
     # What Discord tells us
 

@@ -7,7 +7,6 @@ deadline is extended while its user is at it, up to a bound.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +17,7 @@ from uuid import uuid4
 
 from pydantic import AwareDatetime, JsonValue, TypeAdapter
 
+from state.metrics import Metrics
 from state.prompts import Ask, AwaitingType, ResolutionType, read_state
 from state.resolution import resolve
 from understanding.enrichment import enrich
@@ -147,8 +147,7 @@ class ConversationStateManager:
         self._wants = wants
         self._on_change = on_change
         self._chats: dict[ChatGuid, _Chat] = {}
-        self._counts: Counter[str] = Counter()
-        self._seconds = 0.0
+        self._metrics = Metrics()
 
     def __len__(self) -> int:
         return len(self._chats)
@@ -166,13 +165,14 @@ class ConversationStateManager:
         is_direct: bool = False,
         is_for_others: bool = False,
         keeps_prompt: bool = False,
+        is_again: bool = False,
     ) -> Meaning:
         """What a message means and where it goes. Without user_id only prompts open to anyone resolve.
 
         recent_messages: what was said before, oldest first, as {"role", "content"}. message_id: a prompt that is shown
         by a later message is not answered by this one. is_direct: the message mentions the bot or replies to it;
         is_for_others: it names or replies to somebody else, and so resolves nothing. keeps_prompt: also a cancel
-        leaves its prompt open, for whoever goes on with the message to clear.
+        leaves its prompt open, for whoever goes on with the message to clear. is_again: it was read and counted before.
         """
         started = perf_counter()
         soft_context = self.soft_context(chat_guid)
@@ -190,15 +190,15 @@ class ConversationStateManager:
                 soft_context=soft_context,
                 query=message,
             )
-        self._seconds += perf_counter() - started
-        self._counts.update(
-            total_processed=1,
-            routed_to_miniapp=result.route_to is RouteTarget.MINIAPP,
-            awaiting_resolutions=result.resolution_type is not None,
-            soft_context_hits=bool(result.soft_context),
-            queries_enriched=result.enriched_query != result.query,
-            cache_hits=chat_guid in self._chats,
-        )
+        if not is_again:
+            self._metrics.add(
+                perf_counter() - started,
+                routed_to_miniapp=result.route_to is RouteTarget.MINIAPP,
+                awaiting_resolutions=result.resolution_type is not None,
+                soft_context_hits=bool(result.soft_context),
+                queries_enriched=result.enriched_query != result.query,
+                cache_hits=chat_guid in self._chats,
+            )
         if result.prompt and result.resolution_type is ResolutionType.CANCEL and not keeps_prompt:
             self.clear_prompt(result.prompt)
         return result
@@ -402,19 +402,8 @@ class ConversationStateManager:
         chat.soft_context = chat.soft_context or read.soft_context
 
     def get_metrics(self) -> dict[str, int | float | str]:
-        """The document's twelve figures, `routed_to_gpt5` as `routed_to_agent`. A hit: the channel was known."""
-        names = "total_processed routed_to_miniapp awaiting_resolutions soft_context_hits queries_enriched cache_hits"
-        counts = {name: self._counts[name] for name in names.split()}
-        total = counts["total_processed"]
-        return {
-            **counts,
-            "routed_to_agent": total - counts["routed_to_miniapp"],
-            "cache_misses": total - counts["cache_hits"],
-            "avg_processing_time_ms": 1000 * self._seconds / total if total else 0.0,
-            "miniapp_route_rate": _rate(counts["routed_to_miniapp"], total),
-            "enrichment_rate": _rate(counts["queries_enriched"], total),
-            "cache_hit_rate": _rate(counts["cache_hits"], total),
-        }
+        """The document's figures."""
+        return self._metrics.figures()
 
     def _touch(self, chat_guid: ChatGuid) -> _Chat:
         now = self._clock()
@@ -444,7 +433,3 @@ def _can_be_known(prompt: Prompt, message_id: int | None) -> bool:
     if prompt.message_id is None:
         return prompt.ask.awaiting_type is not AwaitingType.CONFIRMATION  # it is being posted right now
     return message_id > prompt.message_id
-
-
-def _rate(part: int, whole: int) -> str:
-    return f"{100 * part / whole if whole else 0:.1f}%"

@@ -64,7 +64,7 @@ class Intake:
             # Other words than were read, by an edit or as one of many; or a prompt, a trip or soft context that came up
             # while its author was heard out.
             conversation = self._conversations.get(question.channel_id)
-            meaning = self._meaning(utterance, question.channel_id, conversation)
+            meaning = self._meaning(utterance, question.channel_id, conversation, is_again=True)
             question = self.routed(replace(question, meaning=meaning))
         if not question.stands_alone:  # a mini-app is given all the words with the newest
             for part in earlier:
@@ -80,7 +80,14 @@ class Intake:
         if meaning.prompt:
             self._states.clear_prompt(meaning.prompt)
 
-    def _meaning(self, message: MessageRecord, channel_id: int, conversation: ChannelConversation | None) -> Meaning:
+    def _meaning(
+        self,
+        message: MessageRecord,
+        channel_id: int,
+        conversation: ChannelConversation | None,
+        *,
+        is_again: bool = False,
+    ) -> Meaning:
         me = self._discord.bot()[1]
         is_for_others = addresses_others(message, me)
         return self._states.process_message(
@@ -92,6 +99,7 @@ class Intake:
             is_direct=is_explicit_trigger(message, me),
             is_for_others=is_for_others or (conversation is not None and names_others(message, conversation, me)),
             keeps_prompt=True,
+            is_again=is_again,
         )
 
     def _words(self, message: MessageRecord) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -57,11 +58,13 @@ class Records:
         self._limits = limits
         self._consent = consent
         self._offers = offers
+        self._not_started: Counter[str] = Counter()
 
     # Messages
 
     def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
         """A message outside any conversation that triggers nothing."""
+        self._not_started[NOTHING.reason] += 1
         self._decisions.add_ignored(message_id, channel_id, author_id, NOTHING)
         if log.is_enabled_for(logging.DEBUG):
             _log_decision(logging.DEBUG, guild_id, channel_id, message_id, NOTHING, 0.0)
@@ -133,6 +136,8 @@ class Records:
         is_news = not question.starts_conversation or decision not in (NOTHING, NOT_LISTED)
         note = self._decisions.add if is_news else self._decisions.add_ignored
         note(message_id, channel_id, question.message.author_id, decision)
+        if question.starts_conversation and not decision.respond:
+            self._not_started[decision.reason] += 1
         if decision.tier == EXPLICIT.tier:
             self._conversations.record_call(channel_id, question.message.author_id)
         level = logging.INFO if is_news else logging.DEBUG
@@ -153,6 +158,11 @@ class Records:
             is_explicit=decision.tier == EXPLICIT.tier,
             is_judgement=decision.reason not in NOT_JUDGED,
         )
+
+    def not_started(self) -> dict[str, int]:
+        """How many messages began no conversation since this was asked last, by reason."""
+        counts, self._not_started = self._not_started, Counter()
+        return dict(counts)
 
     def picked(self, questions: Sequence[Question], choice: Choice) -> None:
         """Among several agents one was chosen for these."""

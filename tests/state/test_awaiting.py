@@ -258,18 +258,20 @@ def test_soft_context_outlives_the_prompt_and_overrides_nothing(stage: Stage) ->
 # Metrics and bounds
 
 
-def test_the_metrics_are_the_documents_twelve(stage: Stage) -> None:
+def test_the_metrics_are_the_documents_twelve_and_count_each_message_once(stage: Stage) -> None:
     stage.ask(ANY_TIPS)
     stage.say("get the fries")
     stage.manager.clear_awaiting(CHAT)
     stage.say("And tomorrow?", recent=[{"role": "user", "content": "What's the weather in Tokyo?"}])
     stage.say("hello", chat="elsewhere")
+    stage.say("hello", chat="elsewhere", is_again=True)
     metrics = stage.manager.get_metrics()
     assert float(metrics.pop("avg_processing_time_ms")) > 0
     assert metrics == {
         "total_processed": 3,
         "routed_to_miniapp": 1,
         "routed_to_agent": 2,
+        "routed_to_gpt5": 2,
         "awaiting_resolutions": 1,
         "soft_context_hits": 2,
         "queries_enriched": 1,
