@@ -168,11 +168,10 @@ class DiscordActions:
         for option in poll.options:
             made.add_answer(text=option)
         async for message in place.channel.history(limit=LOOK_BACK):
-            standing = message.poll
-            if standing and message.author.id == place.channel.guild.me.id and _content(standing) == _content(made):
-                if standing.expires_at is None or standing.expires_at > self._clock():
-                    return
-                break
+            standing, is_ours = message.poll, message.author.id == place.channel.guild.me.id
+            is_over = standing and standing.expires_at and standing.expires_at <= self._clock()
+            if standing and is_ours and not is_over and _content(standing) == _content(made):
+                return
         await place.channel.send(poll=made, nonce=nonce, allowed_mentions=discord.AllowedMentions.none())
 
     async def _look(self, asked: Asked, channel_id: int) -> _Place:

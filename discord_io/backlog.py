@@ -12,7 +12,7 @@ import structlog
 
 from conversation import MessageRecord
 from discord_io.channel_history import FAILURES
-from discord_io.discord_wire import find_channel
+from discord_io.discord_wire import find_channel, read_messages
 from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of
 from discord_io.streamed_reply import Posted
 from state.consent import Consent
@@ -67,7 +67,7 @@ class Backlog:
         if isinstance(channel, READABLE) and not _may_read(channel):
             return None  # Discord would say that there are none
         try:
-            return [m async for m in channel.history(limit=LIMIT, after=discord.Object(after), oldest_first=True)]
+            return await read_messages(channel, limit=LIMIT, after=discord.Object(after))
         except FAILURES as error:
             log.info("history_failed", channel=channel_id, detail=str(error))
             return None

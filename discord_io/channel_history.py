@@ -9,7 +9,7 @@ import discord
 import structlog
 
 from conversation import MessageRecord
-from discord_io.discord_wire import UNREADABLE, find_channel
+from discord_io.discord_wire import UNREADABLE, find_channel, read_messages
 from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of, is_persons
 from state.consent import Consent
 
@@ -37,7 +37,7 @@ class ChannelHistory:
         if len(earlier) < HISTORY_MESSAGES:
             channel, before = find_channel(self._client, guild_id, channel_id), discord.Object(asked.message_id)
             try:
-                earlier = [m async for m in channel.history(limit=HISTORY_MESSAGES, before=before)][::-1]
+                earlier = await read_messages(channel, limit=HISTORY_MESSAGES, before=before)
             except FAILURES as error:  # what the cache has is told all the same
                 log.info("history_failed", channel=channel_id, detail=str(error))
         records = [

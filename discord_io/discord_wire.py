@@ -27,6 +27,7 @@ PINGS = discord.AllowedMentions(everyone=False, users=False, roles=False, replie
 UNREADABLE = (TypeError, KeyError, AttributeError, ValueError)
 # Nothing takes longer: the library's own tries included.
 CALL_SECONDS = 120.0
+LOOK_BACK = 100  # messages among which one is looked for: one request
 # Discord: replying needs the permission to read the history.
 CANNOT_REPLY_WITHOUT_HISTORY = 160002
 
@@ -40,6 +41,11 @@ def find_channel(client: discord.Client, guild_id: int, channel_id: int) -> Chan
     if isinstance(channel, discord.TextChannel | discord.VoiceChannel | discord.StageChannel):
         return channel
     return client.get_partial_messageable(channel_id, guild_id=guild_id)
+
+
+async def read_messages(channel: Channel, **how: Any) -> list[discord.Message]:
+    """Messages of a channel, oldest first, in whatever order its server gives them. how: as for its history()."""
+    return sorted([m async for m in channel.history(**how)], key=lambda message: message.id)
 
 
 class DiscordWire:
@@ -100,7 +106,7 @@ class DiscordWire:
     async def find_offer(self, offer_id: str, after: int) -> Posted | None:
         """What stands of an offer among the 100 messages after this id; None where there is none."""
         async with _problems():
-            async for message in self._channel.history(limit=100, after=discord.Object(after), oldest_first=True):
+            for message in await read_messages(self._channel, limit=LOOK_BACK, after=discord.Object(after)):
                 if is_offer(message, offer_id):
                     return Posted(message.id, message.created_at, message.content)
         return None

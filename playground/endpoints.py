@@ -47,6 +47,7 @@ class Endpoints:
     interactions: Interactions
     gateway: Gateway
     message_content: bool
+    newest_first: bool = True
 
     def routes(self) -> list[Route]:
         pins = Pins(self.world, self.posting, self._shown).routes()  # before "pins" could pass for a message's id
@@ -110,7 +111,7 @@ class Endpoints:
         if not self.world.may(channel, self.world.bot.id, "read_message_history"):
             return []
         ids = _page(channel, call.query)
-        return [self._shown(channel.messages[one]) for one in reversed(ids)]
+        return [self._shown(channel.messages[one]) for one in (reversed(ids) if self.newest_first else ids)]
 
     @_answers("POST", "/channels/{channel}/messages", "sends")
     def send(self, call: Call) -> Wire:

@@ -37,6 +37,7 @@ class Playground(People):
     """A guild with channels, people and the bot that logs in with `token`.
 
     `port` 0 is any free one. `message_content` False is an application whose message content intent is switched off.
+    `newest_first` False is a server that gives histories oldest first, as some that are not Discord's do.
     `clock` is monotonic (limits, nonces, interaction times), `wall` the time of messages; both in seconds.
     """
 
@@ -50,6 +51,7 @@ class Playground(People):
         people: Sequence[str] = ("Ada", "Ben", "Chloe"),
         bot_name: str = "Parley",
         message_content: bool = True,
+        newest_first: bool = True,
         limits: Limits | None = None,
         clock: Clock = time.monotonic,
         wall: Clock = time.time,
@@ -65,7 +67,9 @@ class Playground(People):
         self._stage = Stage(self, self._changes)
         self._page = Page(self, self._gateway, self._stage)
         self._rest = Rest(token, Limiter(limits or Limits(), clock), self.faults, changed)
-        self._endpoints = Endpoints(world, posting, self.commands, self.interactions, self._gateway, message_content)
+        self._endpoints = Endpoints(
+            world, posting, self.commands, self.interactions, self._gateway, message_content, newest_first
+        )
         self._runner: web.AppRunner | None = None
         for listener in (self._gateway.dispatch, self._page.publish, lambda _: changed()):
             world.listen(listener)

@@ -43,9 +43,9 @@ async def scene(stub: StubModel) -> AsyncIterator[Scene]:
 
 
 @pytest.fixture
-async def stage(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
-    """A Discord in which the bot can live several times."""
-    async with open_stage(stub, tmp_path / "state") as opened:
+async def stage(stub: StubModel, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
+    """A Discord in which the bot can live several times. Its parameter: what is special about that Discord."""
+    async with open_stage(stub, tmp_path / "state", **getattr(request, "param", {})) as opened:
         yield opened
 
 

@@ -21,7 +21,8 @@ from tests.support.stub_model import Call, Reply
 SURE = Call("ask_confirmation", '{"question": "Are you sure?"}')
 NAME = Call("ask_text", '{"question": "What is it called?"}')
 Answers = Callable[[Scene, Message, str], Awaitable[None]]
-LONG = " ".join(f"word{number}" for number in range(600))
+LONG = " ".join(f"word{number}" for number in range(900))
+OLDEST_FIRST = {"newest_first": False}
 
 
 # Conversations
@@ -182,7 +183,7 @@ async def test_a_question_before_any_word_of_its_answer_is_answered_as_it_stands
     assert bool(on_disk(scene.folder, "Tim")) == (meanwhile == "nothing")
 
 
-@pytest.mark.parametrize("part", [1, 2])
+@pytest.mark.parametrize(("part", "stage"), [(1, {}), (2, {}), (4, {}), (4, OLDEST_FIRST)], indirect=["stage"])
 async def test_a_long_answer_that_is_ready_is_posted_to_its_end_without_the_model(scene: Scene, part: int) -> None:
     sent = scene.pg.faults
     scene.stub.replies.append(Reply(LONG, chunk=10_000))
@@ -200,6 +201,16 @@ async def test_a_long_answer_that_is_ready_is_posted_to_its_end_without_the_mode
         scene.stub.default = lambda _: Reply("Yes.")
         await scene.answer_to(scene.say("Ada", "was that all?"))
     assert scene.told().count("word599") == 1
+
+
+@pytest.mark.parametrize("stage", [OLDEST_FIRST], indirect=True)
+async def test_what_was_said_is_told_in_its_order_whatever_the_servers_is(scene: Scene) -> None:
+    for word in ("first", "second", "third"):
+        scene.say("Ben", word)
+    async with life(scene):  # whose cache has none of them
+        await scene.ask("Ada", "what did he say?")
+    told = scene.told()
+    assert told.index("first") < told.index("second") < told.index("third") < told.index("what did he say?")
 
 
 async def test_an_unfinished_question_that_is_too_old_is_dropped_and_logged(scene: Scene) -> None:
