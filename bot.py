@@ -24,6 +24,7 @@ from commands import answer_when_open, sync
 from config import SettingError, Settings, load_settings, secrets_of
 from conversation import Unwelcome
 from decider import FollowupTier, LoggedDecision
+from discord_io.discord_wire import request_timeouts
 from discord_io.incoming_messages import is_said_by_people, replied_to_id
 from persistence.holders import Forget
 from persistence.lock import InUseError, in_use
@@ -62,6 +63,7 @@ class Parley(discord.Client):
             "allowed_mentions": discord.AllowedMentions.none(),
             # Discord: seconds. A rate limit beyond that is an outage; without this the library waits for hours.
             "max_ratelimit_timeout": 60.0,
+            "http_trace": request_timeouts(),
             # What was missed is taken up once no server has been told of for so long; the library waits 2 s.
             "guild_ready_timeout": 1.0,
         }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Container, Mapping
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 import aiohttp
@@ -12,7 +13,7 @@ import discord
 import structlog
 
 from discord_io.card import Card
-from discord_io.incoming_messages import bot_of
+from discord_io.incoming_messages import SAID_BY_PEOPLE, bot_of
 from discord_io.streamed_reply import Posted, PostError, Problem
 from discord_io.view import is_offer, offer_view, view_of
 from followup.learning import Outcomes
@@ -25,12 +26,17 @@ TYPING_INTERVAL_SECONDS = 8.0
 PINGS = discord.AllowedMentions(everyone=False, users=False, roles=False, replied_user=True)
 # What discord.py raises when a server's answer is not what it takes it for.
 UNREADABLE = (TypeError, KeyError, AttributeError, ValueError)
-# Nothing takes longer: the library's own tries included.
+# Nothing takes longer: the library's own tries included, and the waits between them.
 CALL_SECONDS = 120.0
+# Nor does Discord to answer one request.
+REQUEST_SECONDS = 15.0
 LOOK_BACK = 100  # messages among which one is looked for: one request
+TOO_MANY = 429
 # Discord: replying needs the permission to read the history.
 CANNOT_REPLY_WITHOUT_HISTORY = 160002
 
+
+_timeout: ContextVar[tuple[asyncio.Timeout, float] | None] = ContextVar("timeout", default=None)
 
 Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.PartialMessageable
 
@@ -48,12 +54,35 @@ async def read_messages(channel: Channel, **how: Any) -> list[discord.Message]:
     return sorted([m async for m in channel.history(**how)], key=lambda message: message.id)
 
 
+def request_timeouts() -> aiohttp.TraceConfig:
+    """For discord.Client's http_trace: ends a request of a wire's that is not answered within REQUEST_SECONDS.
+
+    The library's waits for a rate limit, which can be longer, are no part of a request.
+    """
+
+    async def started(*_: object) -> None:
+        if bound := _timeout.get():
+            timeout, deadline = bound
+            timeout.reschedule(min(deadline, asyncio.get_running_loop().time() + REQUEST_SECONDS))
+
+    async def answered(*_: object) -> None:
+        if bound := _timeout.get():
+            timeout, deadline = bound
+            timeout.reschedule(deadline)
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_start.append(started)
+    trace.on_request_end.append(answered)
+    return trace
+
+
 class DiscordWire:
     """The way into one channel, for one answer. outcomes: told which question each message of the answer is for."""
 
     def __init__(
         self, client: discord.Client, guild_id: int, channel_id: int, outcomes: Outcomes | None = None
     ) -> None:
+        self._client = client
         self._guild_id = guild_id
         self._sent: dict[int, discord.Message] = {}
         self._channel_id = channel_id
@@ -85,6 +114,29 @@ class DiscordWire:
                     if way is ways[-1] or not (error.status == 400 or error.code == CANNOT_REPLY_WITHOUT_HISTORY):
                         raise
                     log.warning("send_refused", channel=self._channel_id, error=str(error))
+        return self._take(message, reply_to)
+
+    async def find(self, texts: Container[str], *, after: int, reply_to: int | None) -> Posted | None:
+        """The first message of ours after this id that replies to that one, or to none and has one of these texts.
+
+        None where there is none; Problem.FORBIDDEN where the history may not be read.
+        """
+        channel, me = self._channel, bot_of(self._client)[1]
+        allowed = channel.permissions_for(channel.guild.me) if isinstance(channel, discord.abc.GuildChannel) else None
+        if allowed and not allowed.read_message_history:  # Discord would say that there is none
+            raise PostError(Problem.FORBIDDEN, "the history of the channel may not be read")
+        async with _problems():
+            newest = await read_messages(channel, limit=LOOK_BACK, after=discord.Object(after), oldest_first=False)
+        for message in newest:
+            if message.author.id != me or message.type not in SAID_BY_PEOPLE or message.poll is not None:
+                continue
+            answered = message.reference.message_id if message.reference else None
+            if answered == reply_to if answered else message.content in texts:
+                return self._take(message, reply_to)
+        return None
+
+    def _take(self, message: discord.Message, reply_to: int | None) -> Posted:
+        """Notes a message of the answer."""
         self._sent[message.id] = message
         self._question = reply_to or self._question  # only the first part of an answer is a reply
         if self._outcomes is not None and self._question:
@@ -184,8 +236,12 @@ class Wires:
 async def _problems() -> AsyncIterator[None]:
     """Turns the ways in which Discord can refuse, or say nothing, into PostError."""
     try:
-        async with asyncio.timeout(CALL_SECONDS):
-            yield
+        async with asyncio.timeout(CALL_SECONDS) as timeout:
+            reset = _timeout.set((timeout, asyncio.get_running_loop().time() + CALL_SECONDS))
+            try:
+                yield
+            finally:
+                _timeout.reset(reset)
     except discord.Forbidden as error:
         raise PostError(Problem.FORBIDDEN, str(error)) from error
     except discord.NotFound as error:
@@ -193,8 +249,20 @@ async def _problems() -> AsyncIterator[None]:
     except discord.DiscordServerError as error:
         raise PostError(Problem.UNREACHABLE, str(error)) from error
     except discord.HTTPException as error:
+        if error.status == TOO_MANY:  # not now, whoever says so: Discord, or a proxy in front of it
+            raise PostError(Problem.UNREACHABLE, str(error), _retry_after(error)) from error
         raise PostError(Problem.REJECTED, str(error)) from error
     except UNREADABLE as error:
         raise PostError(Problem.REJECTED, f"an answer that cannot be read: {error}") from error
-    except (discord.RateLimited, aiohttp.ClientError, OSError, RuntimeError) as error:
+    except discord.RateLimited as error:
+        raise PostError(Problem.UNREACHABLE, str(error), error.retry_after) from error
+    except (aiohttp.ClientError, OSError, RuntimeError) as error:
         raise PostError(Problem.UNREACHABLE, str(error) or type(error).__name__) from error
+
+
+def _retry_after(error: discord.HTTPException) -> float:
+    """The seconds that a 429 names; 0 where it names none."""
+    try:
+        return max(0.0, float(error.response.headers.get("Retry-After", 0)))
+    except ValueError:  # a date, as HTTP allows
+        return 0.0

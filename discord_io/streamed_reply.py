@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,9 +20,12 @@ from discord_io.split import length, split
 EDIT_INTERVAL_SECONDS = 1.0
 # Nobody sees the difference, and the request to the model goes out first.
 TYPING_DELAY_SECONDS = 0.01
-# After an outage that discord.py's own five tries did not outlast.
-TRIES = 2
+# After an outage that discord.py's own five tries did not outlast: each wait is so many times the one before.
 RETRY_INTERVALS = 2
+MAX_RETRY_INTERVALS = 30
+DELIVERY_SECONDS = 600.0  # how long an answer that is whole waits for Discord to take it
+# Discord: a nonce is known for "the past few minutes".
+NONCE_SECONDS = 120.0
 MAX_TEXTS = 64  # a minute of edits: as far back as an event may come late
 # Discord takes away what is not a name of an emoji that the bot may not use.
 EMOJI = re.compile(r"<a?(:\w+:)\d+>")
@@ -40,11 +43,12 @@ class Problem(StrEnum):
 
 
 class PostError(Exception):
-    """Discord did not take what was sent."""
+    """Discord did not take what was sent. retry_after: for how many seconds not to ask again; 0: unknown."""
 
-    def __init__(self, problem: Problem, detail: str) -> None:
+    def __init__(self, problem: Problem, detail: str, retry_after: float = 0.0) -> None:
         super().__init__(detail)
         self.problem = problem
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,12 @@ class Wire(Protocol):
 
     async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted:
         """Posts a message; gives the one that stands already, as it does, where the nonce was used minutes ago."""
+
+    async def find(self, texts: Container[str], *, after: int, reply_to: int | None) -> Posted | None:
+        """The first message of ours after this id that replies to that one, or to none and has one of these texts.
+
+        None where there is none; Problem.FORBIDDEN where that cannot be known.
+        """
 
     async def edit(self, message_id: int, text: str, card: Card | None = None) -> None: ...
 
@@ -110,8 +120,8 @@ class SentTexts:
         """Somebody else says this, and we go on: to be told of it again changes nothing."""
         self._known.append(_gist(text))
 
-    def __contains__(self, text: str) -> bool:
-        gist = _gist(text)
+    def __contains__(self, text: object) -> bool:
+        gist = _gist(str(text))
         return not gist or gist in self._known
 
     def ends_with(self, text: str) -> bool:
@@ -164,6 +174,7 @@ class StreamedReply:
         self._interval = edit_interval_seconds
         self._parts: list[_Part] = []
         self._sent: defaultdict[int, SentTexts] = defaultdict(SentTexts)
+        self._first_sent: dict[int, float] = {}  # when each part was sent, arrived or not
         self._resumes = adopted is not None
         self._text = ""
         self._card: Card | None = None
@@ -227,15 +238,21 @@ class StreamedReply:
         """
         self._final, self._card = True, card
         self.show(text)
+        if self.broken.done() and not self.broken.exception():  # another end stands already
+            self.broken = asyncio.create_task(self._publish())
         try:
             await self.broken
-            count = len(split(text))
-            while len(self._parts) > count:
-                self._check()
-                await self._wire.delete(self._parts.pop().message.message_id)
         finally:
             self._stop_typing()
         return self._parts[-1].message.message_id if self._parts else None
+
+    async def explain(self, text: str) -> bool:
+        """Says in a line why there is no more of the answer. Returns whether that stands. Raises PostError.
+
+        It has the nonce of the part that is missing: should that have arrived after all, nothing is posted beside it.
+        """
+        nonce = self._nonce(len(self._parts))
+        return (await self._wire.send(text, nonce=nonce, reply_to=self._reply_to())).content == text
 
     async def _type(self) -> None:
         await asyncio.sleep(TYPING_DELAY_SECONDS)
@@ -247,26 +264,35 @@ class StreamedReply:
             self._typing = None
 
     async def _publish(self) -> None:
-        """Brings the channel as close to what is wanted as the edit interval, and Discord, allow; until all stands."""
-        tries_left = TRIES
+        """Brings the channel as close to what is wanted as the edit interval, and Discord, allow; until all stands.
+
+        What is whole is given up after DELIVERY_SECONDS in which Discord took nothing of it.
+        """
+        failures, give_up_at = 0, None
         while True:
             self._changed.clear()
             self._check()
-            text, parts = self._text, split(self._text)
+            text, parts, is_final = self._text, split(self._text), self._final
             wanted = [_Content(part, self._card if n == len(parts) else None) for n, part in enumerate(parts, 1)]
             # What stands from before has been read: less of it is not shown while the answer is made once more.
             stands = sum(length(part.content.text) for part in self._parts)
-            is_held = self._resumes and not self._final and sum(map(length, parts)) < stands
-            wait = None
+            is_held = self._resumes and not is_final and sum(map(length, parts)) < stands
             try:
                 waits = [await self._bring(*content) for content in enumerate(() if is_held else wanted)]
-                wait, tries_left = min(filter(None, waits), default=None), TRIES
+                wait = min(filter(None, waits), default=None)
+                if is_final and wait is None:
+                    await self._cut(len(wanted))
+                failures, give_up_at = 0, None
             except PostError as error:
-                if error.problem is not Problem.UNREACHABLE or tries_left == 0:
+                if error.problem is not Problem.UNREACHABLE:
                     raise
-                # Sent again with the same nonce, it is not doubled where it arrived after all.
-                tries_left -= 1
-                wait = RETRY_INTERVALS * self._interval
+                if is_final and give_up_at is None:
+                    give_up_at = self._now() + DELIVERY_SECONDS
+                left = DELIVERY_SECONDS if give_up_at is None else give_up_at - self._now()
+                if left <= 0:
+                    raise
+                failures += 1
+                wait = min(self._patience(error, failures, left), left)
             if wait is not None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait):
@@ -274,9 +300,26 @@ class StreamedReply:
                 continue
             self.shown = self._text_standing() if is_held else text
             if not self._changed.is_set():
-                if self._final:
+                if is_final:
                     return
                 await self._changed.wait()
+
+    def _patience(self, error: PostError, failures: int, left: float) -> float:
+        """The seconds until the next try. What Discord says of that counts, unless it would be too late then."""
+        if 0 < error.retry_after <= left:
+            return error.retry_after
+        intervals = MAX_RETRY_INTERVALS if error.retry_after else RETRY_INTERVALS**failures
+        return self._interval * min(intervals, MAX_RETRY_INTERVALS)
+
+    async def _cut(self, count: int) -> None:
+        """Takes back the messages behind the first so many, and one that may have arrived behind them."""
+        index = len(self._parts)
+        if index in self._first_sent and (found := await self._find(index)):
+            self._take(index, found, _Content(found.content, None), self._now(), found=True)
+        while len(self._parts) > count:
+            self._check()
+            await self._wire.delete(self._parts[-1].message.message_id)
+            self._parts.pop()
 
     def _text_standing(self) -> str:
         return "\n\n".join(part.content.text for part in self._parts)
@@ -302,20 +345,38 @@ class StreamedReply:
 
     async def _send(self, index: int, content: _Content) -> None:
         """Posts one part, or takes what its nonce gave: ours from an earlier try, or from before our process died."""
-        reply_to = self._reply_to() if index == 0 else None
-        nonce = f"{self._question.message_id}-{index}"
-        is_new = index not in self._sent and not self._resumes
+        is_again = index in self._first_sent
         sent = self._sent[index]
         sent.add(content.text)
-        message = await self._wire.send(content.text, nonce=nonce, reply_to=reply_to, card=content.card)
+        message = await self._find(index) if is_again else None
+        self._first_sent.setdefault(index, self._now())
+        if message is None:
+            nonce, reply_to = self._nonce(index), self._replied_to(index)
+            message = await self._wire.send(content.text, nonce=nonce, reply_to=reply_to, card=content.card)
         is_ours = message.content in sent
         if not (is_ours or self._resumes):
             raise PostError(Problem.ELSEWHERE, "another process has answered this")
         self._stop_typing()
         text = content.text if sent.ends_with(message.content) else message.content
         # An earlier try may have had no card, and one of another process another prompt's.
-        stands = _Content(text, content.card if is_new else None)
+        stands = _Content(text, None if is_again or self._resumes else content.card)
         self._take(index, message, stands, self._now() + self._interval, found=not is_ours)
+
+    async def _find(self, index: int) -> Posted | None:
+        """What stands of a part that was sent before: it may have arrived after all."""
+        after = self._parts[-1].message.message_id if self._parts else self._question.message_id
+        try:
+            return await self._wire.find(self._sent[index], after=after, reply_to=self._replied_to(index))
+        except PostError as error:
+            if error.problem is not Problem.FORBIDDEN or self._now() > self._first_sent[index] + NONCE_SECONDS:
+                raise
+            return None  # the nonce tells as well
+
+    def _replied_to(self, index: int) -> int | None:
+        return self._reply_to() if index == 0 else None
+
+    def _nonce(self, index: int) -> str:
+        return f"{self._question.message_id}-{index}"
 
     def _take(self, index: int, message: Posted, content: _Content, next_edit: float, *, found: bool) -> None:
         """This message is the part from now on."""

@@ -13,7 +13,8 @@ class Fault:
     """One order. It acts before the request takes effect, or after it where `after_effect` is set.
 
     With `delay_event` it first waits for that event; with `drop` it cuts the connection; with a `status` it answers
-    that; with neither the request goes its way. `times` is how many requests it still applies to.
+    that; with neither the request goes its way. `times` is how many requests it still applies to. `via` False: a 429 as
+    of a proxy in front of Discord, without the header by which discord.py knows Discord's own.
     """
 
     method: str
@@ -22,6 +23,7 @@ class Fault:
     body: dict[str, Any] | None = None
     retry_after: float | None = None
     delay_event: asyncio.Event | None = None
+    via: bool = True
     drop: bool = False
     after_effect: bool = False
     times: int = 1
@@ -32,7 +34,10 @@ class Fault:
         if self.status is None:
             return None
         if self.retry_after is not None:
-            return self.status, self.body or retry_body(self.retry_after), retry_headers(self.retry_after)
+            headers = retry_headers(self.retry_after)
+            if not self.via:
+                del headers["Via"]
+            return self.status, self.body or retry_body(self.retry_after), headers
         return self.status, self.body or {"message": f"{self.status}: fault on order", "code": 0}, {}
 
 

@@ -96,6 +96,23 @@ async def test_a_report_that_fails_too_is_logged_and_the_queue_goes_on(bench: Be
     assert bench.wire.texts == ["the answer"]
 
 
+@pytest.mark.parametrize("arrived", [True, False])
+async def test_a_question_that_is_taken_back_while_discord_takes_nothing_is_not_answered_later(
+    bench: Bench, *, arrived: bool
+) -> None:
+    bench.wire.problems["send"].extend([Problem.UNREACHABLE] * 99)
+    bench.wire.problems["find"].extend([Problem.UNREACHABLE] * 99)
+    bench.wire.arrives_anyway = arrived
+    question = bench.ask()
+    await asyncio.sleep(60)
+    for problems in bench.wire.problems.values():
+        problems.clear()
+    bench.turns.withdraw(CHANNEL, lambda message: message is question)
+    await bench.idle()
+    assert bench.wire.texts == []
+    assert len(bench.wire.done("send")) == 1
+
+
 async def test_each_turn_is_logged_once_with_its_outcome_and_tokens(bench: Bench) -> None:
     bench.script(Script(), Script(failure=FailureKind.BUSY))
     with capture_logs() as logs:

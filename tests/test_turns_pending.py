@@ -142,7 +142,7 @@ async def test_of_withdrawn_questions_only_what_has_to_be_taken_back_is_kept(ben
 
 
 async def test_what_discord_could_not_be_told_is_kept_for_the_next_start(bench: Bench) -> None:
-    bench.wire.problems["send"].extend([Problem.UNREACHABLE] * 10)
+    bench.wire.problems["send"].extend([Problem.UNREACHABLE] * 99)
     question = await bench.answered()
     assert [q.message for q in bench.pending.of(CHANNEL).questions] == [question]
 

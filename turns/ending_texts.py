@@ -42,6 +42,7 @@ CUT = "That is as much as I say in one go."
 STOPPED = "Stopped."
 RESTARTING = "I am being restarted. Please ask me again in a minute."
 UNPOSTABLE = "I had an answer, but Discord did not let me post it."
+INCOMPLETE = "My answer is incomplete: Discord did not let me post the rest. Please ask me again."
 
 
 def silence_of(turn: Turn, outcome: Outcome | Cancel) -> Decision | None:

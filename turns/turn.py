@@ -245,6 +245,8 @@ class Turn:
 
     def end(self, why: Cancel) -> None:
         self.cancel = self.cancel or why
+        if why is Cancel.WITHDRAWN and self.post:  # which may still be waiting for Discord
+            self.post.show("")
         if self.work:
             self.work.cancel()
 

@@ -22,7 +22,7 @@ from state.agent_state import AgentState
 from state.awaiting import Prompt
 from state.limits import Budget
 from turns.answering import Answering
-from turns.ending_texts import NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, silence_of
+from turns.ending_texts import INCOMPLETE, NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, silence_of
 from turns.pending_turns import PendingTurns
 from turns.records import Records
 from turns.turn import Cancel, Discord, Question, Ready, Stopped, Turn
@@ -387,7 +387,7 @@ class TurnQueue:
         if prompt:
             self._prompts.shown(prompt, card_id, "".join(split(text)[-1:]))
         if failed:
-            await self._report(turn.newest, failed)
+            await self._report(turn.newest, post, failed)
         return failed.problem if failed else None
 
     def _prompt(self, turn: Turn, outcome: Outcome | Cancel) -> Prompt | None:
@@ -430,21 +430,20 @@ class TurnQueue:
             ):
                 self._conversations.record_bot_response(channel_id, interrupted.history)
 
-    async def _report(self, newest: Question, error: PostError) -> None:
-        """Tells the person who waits that there will be no answer, where Discord lets us."""
+    async def _report(self, newest: Question, post: StreamedReply, error: PostError) -> None:
+        """Tells the person who waits that there is no more of the answer, where Discord lets us."""
         message_id = newest.message.message_id
         where = {"channel": newest.channel_id, "message": message_id, "detail": str(error)}
         if error.problem is Problem.ELSEWHERE:
             log.warning("answered_elsewhere", **where)
             return
         log.error("post_failed", problem=error.problem, **where)
-        wire = self._discord.open(newest.guild_id, newest.channel_id)
         if error.problem in (Problem.REJECTED, Problem.UNREACHABLE):
             try:
-                # With the nonce of the answer: should that have arrived after all, this is not posted beside it.
-                await wire.send(UNPOSTABLE, nonce=f"{message_id}-0", reply_to=newest.reply_to)
-                return
+                if await post.explain(INCOMPLETE if post.standing else UNPOSTABLE):
+                    self.pending.done(newest.channel_id)
+                    return
             except PostError as again:
                 log.error("report_failed", channel=newest.channel_id, problem=again.problem, detail=str(again))
         if error.problem is not Problem.GONE:
-            await wire.react(newest.reply_to, NOT_ALLOWED)
+            await self._discord.open(newest.guild_id, newest.channel_id).react(newest.reply_to, NOT_ALLOWED)

@@ -118,6 +118,37 @@ async def test_what_was_sent_comes_back_as_it_stands(pg: Playground, question: M
     assert first.message_id == again.message_id
 
 
+async def test_a_429_is_not_now_also_where_a_proxy_says_it(pg: Playground, question: Message, one: Process) -> None:
+    pg.faults.add("POST", SENDS, status=429, retry_after=7, via=False)
+    with pytest.raises(PostError) as refused:
+        await DiscordWire(one, pg.guild_id, question.channel_id).send(WHOLE, nonce="1", reply_to=None)
+    assert (refused.value.problem, refused.value.retry_after) == (Problem.UNREACHABLE, 7)
+
+
+async def test_what_may_have_arrived_is_found_by_what_it_replies_to_or_says(
+    pg: Playground, question: Message, one: Process
+) -> None:
+    wire = DiscordWire(one, pg.guild_id, question.channel_id)
+    other = pg.post(question.channel_id, pg.person("Ben"), BEGUN)
+    await wire.send(BEGUN, nonce="1", reply_to=other.id)
+    assert await wire.find({BEGUN}, after=question.id, reply_to=question.id) is None
+    first = await wire.send(WHOLE, nonce="2", reply_to=question.id)
+    second = await wire.send(OTHER, nonce="3", reply_to=None)
+    assert await wire.find(set(), after=question.id, reply_to=question.id) == first
+    assert await wire.find({OTHER}, after=first.message_id, reply_to=None) == second
+    assert await wire.find({OTHER}, after=second.message_id, reply_to=None) is None
+
+
+async def test_where_the_history_may_not_be_read_nobody_knows_what_arrived(
+    pg: Playground, question: Message, one: Process
+) -> None:
+    pg.deny(question.channel_id, "read_message_history")
+    await one.event("guild_channel_update")
+    with pytest.raises(PostError) as refused:
+        await DiscordWire(one, pg.guild_id, question.channel_id).find({WHOLE}, after=question.id, reply_to=None)
+    assert refused.value.problem is Problem.FORBIDDEN
+
+
 async def test_an_answer_that_was_begun_is_found_and_finished_in_its_place(
     pg: Playground, question: Message, one: Process, two: Process
 ) -> None:

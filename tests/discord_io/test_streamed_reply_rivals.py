@@ -7,7 +7,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from discord_io.streamed_reply import MAX_TEXTS, TRIES, TYPING_DELAY_SECONDS, Posted, PostError, Problem, SentTexts
+from discord_io.streamed_reply import MAX_TEXTS, TYPING_DELAY_SECONDS, Posted, PostError, Problem, SentTexts
 from tests.discord_io.posting import CARD, Posting, words
 from tests.support.fake_wire import FakeWire
 from tests.support.virtual_time import settle, until
@@ -70,7 +70,7 @@ async def test_a_later_part_that_another_sent_ends_the_posting_too(posting: Post
 async def test_an_earlier_try_of_ours_that_did_arrive_is_edited_to_the_newest_text(
     posting: Posting, card: object
 ) -> None:
-    posting.wire.problems["send"].extend([Problem.UNREACHABLE] * TRIES)
+    posting.wire.problems["send"].extend([Problem.UNREACHABLE] * 2)
     posting.wire.arrives_anyway = True
     posting.post.show(BEGUN)
     await until(lambda: posting.wire.standing)
@@ -86,7 +86,7 @@ async def test_an_earlier_try_without_its_card_gets_it(posting: Posting) -> None
     await until(lambda: posting.wire.standing)
     message_id = await posting.post.finish("Which one?", CARD)
     assert posting.wire.cards == {message_id: CARD}
-    assert [call.kind for call in posting.wire.calls] == ["send", "send", "edit"]
+    assert [call.kind for call in posting.wire.calls] == ["send", "find", "edit"]
 
 
 async def test_a_try_that_arrived_is_heard_of_before_it_is_made_again(posting: Posting) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from decider import Reason
-from discord_io.streamed_reply import TRIES
 from playground.limits import Limits, Rate
 from playground.model import Message
 from tests.support.scene import Scene, open_scene
@@ -69,16 +68,6 @@ async def test_an_edit_that_fails_for_the_moment_is_made_again(scene: Scene) -> 
     gate.set()
     assert (await scene.answer_to(question)).content == "First words, and the rest."
     assert fault.hits == 1
-    assert len(scene.said()) == 1
-
-
-@pytest.mark.usefixtures("impatient")
-async def test_a_discord_that_takes_nothing_for_long_costs_one_answer_not_the_next(scene: Scene) -> None:
-    sends = 1 + TRIES + 1  # the last one is to say that the answer could not be posted
-    scene.pg.faults.add("POST", SENDS, status=500, times=5 * sends)
-    assert await scene.outcome(scene.mention("Ada", "hello")) == "undelivered_unreachable"
-    assert scene.journal.find("post_failed", problem="unreachable", level="error")
-    await scene.ask("Ada", "and now?")
     assert len(scene.said()) == 1
 
 

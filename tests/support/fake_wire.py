@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -12,7 +12,7 @@ from discord_io.card import Card
 from discord_io.streamed_reply import Posted, PostError, Problem
 from tests.support.clock import NOON
 
-KINDS = ("send", "edit", "settle", "delete")
+KINDS = ("send", "find", "edit", "settle", "delete")
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,11 @@ class Call:
 class FakeWire:
     """Keeps what stands in the channel, texts and cards, and every call.
 
-    problems: what the next calls fail with; None: they succeed. seconds_per_call: how long Discord takes. gate: while
-    it is there and not set, sends wait for it. ids: of the messages, in their order. arrives_anyway: sends that fail do
-    arrive. forgets_nonces: as Discord does after some minutes; before that, a second send with a nonce gives the first
-    message. listeners: told of what is posted and edited, as by the gateway: id, content, what it replies to.
+    problems: what the next calls fail with; None: they succeed. retry_after: what failures ask for. seconds_per_call:
+    how long Discord takes. gate: while it is there and not set, sends wait for it. ids: of the messages, in their
+    order. replies: what messages reply to. arrives_anyway: sends that fail do arrive. forgets_nonces: as Discord does
+    after some minutes; before that, a second send with a nonce gives the first message. listeners: told of what is
+    posted and edited, as by the gateway: id, content, what it replies to.
     """
 
     def __init__(self, ids: Iterator[int] | None = None) -> None:
@@ -43,6 +44,8 @@ class FakeWire:
         self.standing: dict[int, str] = {}
         self.cards: dict[int, Card] = {}
         self.problems: dict[str, deque[Problem | None]] = {kind: deque() for kind in KINDS}
+        self.retry_after = 0.0
+        self.replies: dict[int, int] = {}
         self.seconds_per_call = 0.0
         self.gate: asyncio.Event | None = None
         self.arrives_anyway = False
@@ -82,6 +85,14 @@ class FakeWire:
             raise PostError(Problem.GONE, "the message of this nonce was deleted")
         return message_id if earlier is None else earlier
 
+    async def find(self, texts: Container[str], *, after: int, reply_to: int | None) -> Posted | None:
+        await self._call(Call("find", _now(), after, reply_to=reply_to))
+        for message_id, text in self.standing.items():
+            replies_to = self.replies.get(message_id)
+            if message_id > after and (replies_to == reply_to if replies_to else text in texts):
+                return Posted(message_id, NOON, text)
+        return None
+
     async def edit(self, message_id: int, text: str, card: Card | None = None) -> None:
         await self._call(Call("edit", _now(), message_id, text, card=card))
         self._put(message_id, text, card)
@@ -93,6 +104,8 @@ class FakeWire:
 
     def _put(self, message_id: int, text: str, card: Card | None, reply_to: int | None = None) -> None:
         self.standing[message_id] = text.strip()
+        if reply_to:
+            self.replies[message_id] = reply_to
         if card:
             self.cards[message_id] = card
         for listener in self.listeners:
@@ -120,7 +133,7 @@ class FakeWire:
             await asyncio.sleep(self.seconds_per_call)
         problems = self.problems[call.kind]
         if problem := problems.popleft() if problems else None:
-            raise PostError(problem, "the fake wire was told to fail")
+            raise PostError(problem, "the fake wire was told to fail", self.retry_after)
 
 
 def _now() -> float:
