@@ -45,4 +45,6 @@ async def ruled_by(agent: Agent[None, T], question: str, instructions: str, spen
     finally:
         if tokens := usage.total_tokens or estimated:
             spend(tokens)
+    if result.response.finish_reason in ("length", "content_filter"):
+        raise JudgeError(f"the model's words were cut off: {result.response.finish_reason}")
     return result.output

@@ -103,6 +103,8 @@ class FailureKind(StrEnum):
     UNAVAILABLE = "unavailable"
     LATE = "late"
     EMPTY = "empty"
+    OUT_OF_ROOM = "out_of_room"
+    WITHHELD = "withheld"
     OVER_BUDGET = "over_budget"
     INTERNAL = "internal"
     MINIAPP = "miniapp"
@@ -110,7 +112,7 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer. history: replaces the one of the request. was_cut: it grew too long and was ended.
+    """A whole answer. history: replaces the one of the request. was_cut: it reached its greatest length and was ended.
 
     ask: what is awaited once the text is posted; its context's ask_id comes back in the Reply. soft_context: what the
     conversation is about from then on, and follow_up: what is to be come back to, as a mini-app says. state: what the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -35,7 +36,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
-from agents.asking import ASKING, Suspended, find, words_in
+from agents.asking import ASKING, SOURCE, Suspended, find, words_in
 from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome, Place
 from agents.mcp_servers import McpTools
@@ -46,6 +47,7 @@ from agents.tool_use import KEEP_TURNS, pruned, tool_use
 from agents.turn_input import as_text, flat, followed, kept, sent, turn_content
 from discord_io.split import is_blank
 from state.message import Source, sources_of
+from state.prompts import Ask
 
 log = structlog.get_logger()
 
@@ -68,6 +70,14 @@ KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
     (ModelAPIError, FailureKind.UNAVAILABLE),
     (UnexpectedModelBehavior, FailureKind.EMPTY),
 )
+
+# How a response ends that is not whole. Of what was cut at its greatest length the text is an answer, if there is any.
+BROKEN_OFF = {
+    "length": FailureKind.OUT_OF_ROOM,
+    "content_filter": FailureKind.WITHHELD,
+    "error": FailureKind.UNAVAILABLE,
+}
+MAX_ENDS_WITH = 200  # characters of an answer that was cut, by which the model knows where to go on
 
 # How a provider refuses to go on with what it no longer remembers, or with too much of it.
 FORGOTTEN = (FailureKind.REJECTED, FailureKind.MISCONFIGURED, FailureKind.TOO_LONG)
@@ -262,6 +272,9 @@ class GeneralAgent:
             response = sound(stream.get())
         if run.held:
             run.open()
+        run.finish = response.finish_reason
+        if run.finish in BROKEN_OFF:  # and so may be what it calls tools with
+            response = replace(response, parts=[p for p in response.parts if not isinstance(p, ToolCallPart)])
         run.messages.append(response)
         run.called += len(response.tool_calls)
         return bool(response.tool_calls) and not run.is_silent
@@ -284,6 +297,9 @@ class GeneralAgent:
     def _answer(self, request: AgentRequest, run: Run) -> Outcome:
         if run.is_silent:
             return Declined("", run.tokens)
+        if run.finish in BROKEN_OFF and not (run.was_cut and not is_blank(run.text)):
+            detail = f"The model {self._model.model_name} ended its answer by {run.finish}."
+            return Failure(BROKEN_OFF[run.finish], detail, run.text, run.tokens)
         if is_blank(run.text):
             detail = f"The model {self._model.model_name} gave an empty answer."
             return Failure(FailureKind.EMPTY, detail, tokens=run.tokens)
@@ -295,7 +311,8 @@ class GeneralAgent:
         # Only where what the provider was told in this run is what the history has of it, and no more.
         if self._server_state and history == whole and not (told_more or run.was_cut or words_in(run.made)):
             history = self._server_state.remembered(history, run.messages[-1], run.settings)
-        return Answer(run.text, history, run.tokens, run.was_cut, state=state)
+        ask = Ask.to_go_on(run.text.rstrip()[-MAX_ENDS_WITH:], SOURCE) if run.was_cut else None
+        return Answer(run.text, history, run.tokens, run.was_cut, ask, state=state)
 
     def _asking(self, request: AgentRequest, suspended: Suspended, run: Run) -> Answer:
         """The answer that ends in a question, of which the history keeps how to go on."""

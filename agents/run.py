@@ -50,6 +50,7 @@ class Run:
     remembers. ends_at: by the loop's clock. requests: how many were made; tokens: what those took that have ended;
     is_asking: whether one has not. called: how many tools were; output: characters of the model's. may_decline: whether
     it may say that it stays silent; is_silent: whether it has; held: what it began with, until that is known.
+    finish: how the last response ended, as pydantic-ai names it.
     """
 
     show: Callable[[str], None]
@@ -73,6 +74,7 @@ class Run:
     may_decline: bool = False
     is_silent: bool = False
     held: str = ""
+    finish: str | None = None
 
     @property
     def made(self) -> Sequence[ModelMessage]:
@@ -85,7 +87,7 @@ class Run:
 
     @property
     def was_cut(self) -> bool:
-        return len(self.text) > MAX_ANSWER_CHARACTERS
+        return len(self.text) > MAX_ANSWER_CHARACTERS or self.finish == "length"
 
     @property
     def used(self) -> int:

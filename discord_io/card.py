@@ -13,11 +13,15 @@ MAX_CHOICES = 25
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The buttons or the menu of one prompt. prompt_id: up to 40 ASCII characters. labels: the options as shown."""
+    """The buttons or the menu of one prompt. prompt_id: up to 40 ASCII characters. labels: the options as shown.
+
+    numbered: whether they are shown with their numbers, by which they can be typed as well.
+    """
 
     prompt_id: str
     awaiting_type: AwaitingType
     labels: tuple[str, ...] = ()
+    numbered: bool = True
 
 
 class Press(StrEnum):

@@ -28,6 +28,7 @@ REPLACED = "Overtaken by another question."
 ASKED_AGAIN = "Asked again below."
 LET_GO = "I let this go."
 WITHDRAWN = "Withdrawn."
+GO_ON_SECONDS = 600.0  # to read an answer that was cut, as far as it came
 MAX_SHOWN = 100  # characters of an answer that a card shows
 
 
@@ -49,10 +50,15 @@ class PromptCards:
 
     def open(
         self, ask: Ask, source: MessageRecord, *, guild_id: int, channel_id: int, miniapp_id: str | None
-    ) -> Prompt:
-        """Awaits an answer of whoever wrote the source, from now on; shown() must follow."""
+    ) -> Prompt | None:
+        """Awaits an answer of whoever wrote the source, from now on; shown() must follow.
+
+        None: an offer to go on with an answer, and they have something else to reply to, which stays.
+        """
         owner = None if ask.anyone else source.author_id
         before = [p for p in self._states.prompts(channel_id) if p.user_id == owner]
+        if ask.ends_with and any(self._states.is_open(p) and not p.ask.ends_with for p in before):
+            return None
         prompt = self._states.set_awaiting(
             channel_id,
             ask,
@@ -61,6 +67,8 @@ class PromptCards:
             guild_id=guild_id,
             source_id=source.message_id,
         )
+        if ask.ends_with:
+            prompt = self._states.extend(prompt, GO_ON_SECONDS)
         self.settle(before, REPLACED)
         self._being_posted[prompt.id] = ""
         self._opened.set()
@@ -76,8 +84,10 @@ class PromptCards:
     def missed(self, channel_id: int, user_id: int) -> Prompt | None:
         """Something else of theirs is being answered. Gives their prompt if it is to be put once more below the answer.
 
-        shown() must then follow.
+        shown() must then follow. An offer to go on with an answer stays, and is not put again.
         """
+        if (open_prompt := self._states.awaited_of(channel_id, user_id)) and open_prompt.ask.ends_with:
+            return None
         match self._states.missed(channel_id, user_id):
             case (prompt, Miss.ASKS_AGAIN):
                 self._being_posted[prompt.id] = ""
@@ -144,7 +154,7 @@ class PromptCards:
 
 def card_of(prompt: Prompt) -> Card:
     """What the prompt shows beside its text."""
-    return Card(prompt.id, prompt.ask.awaiting_type, prompt.ask.labels)
+    return Card(prompt.id, prompt.ask.awaiting_type, prompt.ask.labels, numbered=not prompt.ask.ends_with)
 
 
 def settled(prompt: Prompt, ending: str) -> str:

@@ -43,7 +43,10 @@ def view_of(card: Card) -> discord.ui.View | None:
     match card.awaiting_type:
         case AwaitingType.SELECTION:
             # By their numbers they can be typed as well, and an option without visible characters still shows.
-            labels = [f"{number}. {' '.join(label.split())}" for number, label in enumerate(card.labels, 1)]
+            labels = [
+                f"{f'{number}. ' if card.numbered else ''}{' '.join(label.split())}"
+                for number, label in enumerate(card.labels, 1)
+            ]
             if len(labels) <= MAX_BUTTONS:
                 items = [_button(card, str(index), label) for index, label in enumerate(labels)]
             elif len(labels) <= MAX_CHOICES:

@@ -20,6 +20,8 @@ from understanding.choice_text import Option
 
 MAX_KEYS = 20  # of soft context, which goes with each message
 MAX_KNOWN = 200  # characters of each key and of each value as text
+GO_ON = "Go on"
+ENDS_WITH = "ends_with"  # in the context: the last words of an answer that was cut, with which the bot can go on
 MAX_OPTIONS = 100  # typed answers still find one of so many; buttons and menus end at 25
 # What orjson has a form for and JSON has none comes back as a text, where the asker expects what it gave.
 JSON_ONLY = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
@@ -61,6 +63,16 @@ class Ask:
     context: Mapping[str, Any] = field(default_factory=dict)
     source_handler: str = ""
     anyone: bool = False
+
+    @classmethod
+    def to_go_on(cls, ends_with: str, source_handler: str) -> Ask:
+        """Offers to go on with an answer that was cut, whose last words these are."""
+        return cls(AwaitingType.SELECTION, (GO_ON,), {ENDS_WITH: ends_with}, source_handler)
+
+    @property
+    def ends_with(self) -> str:
+        """The last words of the answer that it offers to go on with; empty: it is a question, and wants a reply."""
+        return str(self.context.get(ENDS_WITH, ""))
 
     @property
     def labels(self) -> tuple[str, ...]:

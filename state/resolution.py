@@ -19,6 +19,7 @@ from understanding.selection import choose
 from understanding.wording import CUES_OF, read, words_of
 
 NOTE = "note"
+MAX_GOING_ON = 60  # characters of a reply by which somebody has an answer gone on with
 MAX_CONTENT = 1_000  # characters of a free answer that are taken
 
 BE = r"(?:it['’]?s|it\s+is|they['’]?re|they\s+are|place\s+is)"
@@ -65,6 +66,7 @@ PATIENCE = r"""
     |(?:(?:just|give\ me|gimme)\ )?(?:a|one|1)\ (?:sec|second|moment)|(?:just|give\ me|gimme)\ (?:a|one|1)\ min(?:ute)?
     |(?:let\ me|lemme)\ (?:think|see|check)(?:\ about\ (?:it|that))?|ok|okay|oh|well|so|please|sorry
 """
+GOING_ON = re.compile(r"(?: yes| ok)?(?: please)?(?: go (?:on|ahead)| continue| keep going| carry on)(?: please)?")
 PUTS_OFF = re.compile(rf"\ (?:brb|bbl|afk|gtg|g2g)\b.*|(?:\ (?:{PATIENCE}))+", re.VERBOSE)
 
 
@@ -82,8 +84,12 @@ CALLED_OFF = Resolution(ResolutionType.CANCEL, {"type": "cancel"})
 def resolve(reply: str, ask: Ask, question: str = "", *, is_direct: bool = False) -> Resolution | None:
     """What a typed reply resolves, or None. is_direct: it mentions the bot or replies to it.
 
-    An option comes before a cancel, since it may be called "Cancel", and so does a plain no: "nope" is both.
+    An option comes before a cancel, since it may be called "Cancel", and so does a plain no: "nope" is both. An offer
+    to go on with an answer is resolved by words that say just that.
     """
+    if ask.ends_with:
+        words = "".join(f" {word}" for word in words_of(reply)) if len(reply) <= MAX_GOING_ON else ""
+        return chosen(ask, 0) if GOING_ON.fullmatch(words) else None
     is_off = calls_off(reply)
     match ask.awaiting_type:
         case AwaitingType.SELECTION:

@@ -73,6 +73,11 @@ class Preparing:
             if meaning.prompt and meaning.prompt.miniapp_id and meaning.resolution_type is ResolutionType.CANCEL:
                 # The agent's own run is told by its reply.
                 notes.append(f'"{author}" has just called this question of yours off: {meaning.prompt.question}')
+            if meaning.prompt and (ends_with := meaning.prompt.ask.ends_with):
+                notes.append(
+                    f'Your answer to "{author}" was cut off at its greatest length, and they want the rest. Go on '
+                    f"right behind its last words, in the middle of a word if need be, and repeat nothing: {ends_with}"
+                )
             if question.was_offered:  # much may have been said since, and nobody had asked the bot
                 asked = _printable(question.message.text)
                 notes.append(
@@ -238,7 +243,9 @@ def _printable(text: str) -> str:
 def _reply(question: Question, conversation: ChannelConversation) -> Reply | None:
     """How the question resolves what the agent had asked, if it does; what was edited since is read by the agent."""
     meaning = question.meaning
-    if meaning.prompt is None or meaning.prompt.miniapp_id or meaning.resolution_type is None:
+    if meaning.prompt is None or meaning.prompt.miniapp_id or meaning.prompt.ask.ends_with:
+        return None
+    if meaning.resolution_type is None:
         return None
     if question.current(conversation) != question.message:
         return None

@@ -20,6 +20,8 @@ SENTENCES = {
     FailureKind.UNAVAILABLE: "My model cannot be reached. Please ask me again in a moment.",
     FailureKind.LATE: "My model took too long. Please ask me again.",
     FailureKind.EMPTY: "My model had no answer to that. Please put it differently.",
+    FailureKind.OUT_OF_ROOM: "My model ran out of room before it had an answer. Please ask me for less at once.",
+    FailureKind.WITHHELD: "My model's content filter withheld what comes here. Please put it differently.",
     FailureKind.OVER_BUDGET: OVER_BUDGET,
     FailureKind.INTERNAL: "Something went wrong on my side. Please ask me again.",
 }
@@ -38,7 +40,7 @@ SILENCES = {
     Cancel.OVER_BUDGET: Decision(False, Reason.DAILY_CAP),
 }
 MAX_WHY = 120
-CUT = "That is as much as I say in one go."
+CUT = "My answer is cut off here: this is as long as one may be."
 STOPPED = "Stopped."
 RESTARTING = "I am being restarted. Please ask me again in a minute."
 UNPOSTABLE = "I had an answer, but Discord did not let me post it."

@@ -396,13 +396,12 @@ class TurnQueue:
             return None
         if outcome.ask:
             newest = turn.questions[-1]  # others may have been withdrawn meanwhile
-            return self._prompts.open(
-                outcome.ask,
-                newest.message,
-                guild_id=newest.guild_id,
-                channel_id=newest.channel_id,
-                miniapp_id=newest.meaning.miniapp_id if newest.by_miniapp else None,
+            miniapp_id, where = newest.meaning.miniapp_id if newest.by_miniapp else None, newest.channel_id
+            opened = self._prompts.open(
+                outcome.ask, newest.message, guild_id=newest.guild_id, channel_id=where, miniapp_id=miniapp_id
             )
+            if opened:
+                return opened
         # The prompt that these questions missed often enough; one for each answer.
         for author_id in dict.fromkeys(q.message.author_id for q in turn.questions if not q.meaning.prompt):
             if again := self._prompts.missed(turn.newest.channel_id, author_id):

@@ -27,7 +27,8 @@ class Call:
 class Reply:
     """One scripted answer. gate: waited for after the first chunk. status: an error instead of an answer, in words.
 
-    pace: told the text so far after each chunk, and waited for before the next. calls: made after the text.
+    pace: told the text so far after each chunk, and waited for before the next. calls: made after the text. finish: how
+    it says that it ended; empty: as it did.
     """
 
     text: str = ""
@@ -42,6 +43,7 @@ class Reply:
     pace: Callable[[str], Awaitable[object]] | None = None
     calls: tuple[Call, ...] = ()
     words: str = "provider-words"
+    finish: str = ""
 
 
 class StubModel:
@@ -142,7 +144,7 @@ class StubModel:
             await asyncio.sleep(0)
         for index, call in enumerate(reply.calls):
             await self._call(response, body, index, call)
-        await self._send(response, body, {}, "tool_calls" if reply.calls else "stop")
+        await self._send(response, body, {}, reply.finish or ("tool_calls" if reply.calls else "stop"))
         await _write(
             response, _envelope(body, None) | {"object": "chat.completion.chunk", "usage": _usage(reply.tokens)}
         )
