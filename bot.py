@@ -172,7 +172,10 @@ class Parley(discord.Client):
         if self.user and message.author.id == self.user.id:
             self.turns.overheard(channel_id, message.id, message.content)
         elif not message.author.bot:
-            record = self.parts.consent.readable(self.parts.reader.record(message))
+            read = self.parts.reader.record(message)
+            if self.parts.consent.is_opted_out(read.author_id):  # also of theirs the question is answered as it stands
+                self.turns.reworded(channel_id, self.parts.consent.unquoted(read))
+            record = self.parts.consent.readable(read)
             is_by_author = message.edited_at is not None
             self.parts.holders.revised(channel_id, payload.guild_id or 0, record, is_by_author=is_by_author)
 

@@ -40,6 +40,8 @@ class Problem(StrEnum):
     UNREACHABLE = "unreachable"
     ELSEWHERE = "elsewhere"
     """Another process with our token answers it."""
+    TAKEN_BACK = "taken_back"
+    """Its question was edited before anything of it stood."""
 
 
 class PostError(Exception):
@@ -181,6 +183,7 @@ class StreamedReply:
         self._changed = asyncio.Event()
         self._gives_way = asyncio.Event()
         self._final = False
+        self._taken_back = asyncio.get_running_loop().create_future()
         self._now = asyncio.get_running_loop().time
         for index, message in enumerate(adopted or ()):
             self._take(index, message, _Content(message.content, None), self._now(), found=True)
@@ -231,15 +234,34 @@ class StreamedReply:
         if self._gives_way.is_set():
             raise PostError(Problem.ELSEWHERE, "another process answers this")
 
+    def take_back(self, *, is_finished: bool) -> bool:
+        """What was to be posted is not the answer any more. Returns False where something of it stands already.
+
+        is_finished: finish() has been called, or is about to be. It raises Problem.TAKEN_BACK, and is to be called once
+        more with another answer. What Discord is being sent at this moment becomes that by an edit.
+        """
+        if self._parts or self.broken.done():
+            return False
+        self._final, self._card = False, None
+        self.show("")
+        if is_finished and not self._taken_back.done():
+            self._taken_back.set_result(None)
+        return True
+
     async def finish(self, text: str, card: Card | None = None) -> int | None:
         """Posts what is still to be posted, the card on its last message; an empty text takes back what was posted.
 
         Returns the id of the last message; None when none stands. Raises PostError.
         """
-        self._final, self._card = True, card
-        self.show(text)
-        if self.broken.done() and not self.broken.exception():  # another end stands already
-            self.broken = asyncio.create_task(self._publish())
+        if not self._taken_back.done():
+            self._final, self._card = True, card
+            self.show(text)
+            if self.broken.done() and not self.broken.exception():  # another end stands already
+                self.broken = asyncio.create_task(self._publish())
+            await asyncio.wait({self.broken, self._taken_back}, return_when=asyncio.FIRST_COMPLETED)
+        if self._taken_back.done():
+            self._taken_back = asyncio.get_running_loop().create_future()
+            raise PostError(Problem.TAKEN_BACK, "its question was edited")
         try:
             await self.broken
         finally:

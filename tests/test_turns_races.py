@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from conversation import ConversationManager, MessageRecord
+from state.prompts import Ask
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, CHANNEL, replied, said
-from tests.support.turns_bench import Bench, asked, running
+from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import settle, until
 from turns.ending_texts import OVER_BUDGET, STOPPED
 
@@ -220,3 +221,25 @@ async def test_without_budget_nothing_is_asked_anew(bench: Bench) -> None:
     reword(bench, question, "what?")
     await bench.idle()
     assert bench.wire.texts == [OVER_BUDGET]
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+async def test_a_question_edited_while_discord_takes_nothing_yet_is_asked_anew(bench: Bench, is_whole: bool) -> None:
+    bench.wire.gate, gate = asyncio.Event(), asyncio.Event()
+    if is_whole:
+        gate.set()
+    ask = Ask.to_go_on("waht", "agent")
+    bench.script(Script("You said waht", first="You said", gate=gate, ask=ask), Script("You said what"))
+    question = bench.ask(ANNA, "waht?")
+    await until(lambda: bench.agent.requests)
+    await settle()
+    turn = bench.pending.of(CHANNEL).turn
+    assert turn
+    assert bool(turn.ready) == is_whole
+    reword(bench, question, "what?")
+    bench.wire.gate.set()
+    await bench.idle()
+    assert asked(bench) == [["waht?"], ["what?"]]
+    assert bench.wire.texts == answers(bench.history()) == ["You said what"]
+    assert not bench.states.prompts(CHANNEL)
+    assert bench.spent == [10 if is_whole else INTERRUPTED_TOKENS, 10]

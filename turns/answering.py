@@ -73,7 +73,8 @@ class Preparing:
             if meaning.prompt and meaning.prompt.miniapp_id and meaning.resolution_type is ResolutionType.CANCEL:
                 # The agent's own run is told by its reply.
                 notes.append(f'"{author}" has just called this question of yours off: {meaning.prompt.question}')
-            if meaning.prompt and (ends_with := meaning.prompt.ask.ends_with):
+            is_as_read = question.current(conversation) == question.message
+            if is_as_read and meaning.prompt and (ends_with := meaning.prompt.ask.ends_with):
                 notes.append(
                     f'Your answer to "{author}" was cut off at its greatest length, and they want the rest. Go on '
                     f"right behind its last words, in the middle of a word if need be, and repeat nothing: {ends_with}"
@@ -83,7 +84,7 @@ class Preparing:
                 notes.append(
                     f'You offered to answer what "{author}" had asked, and they have just said yes. They asked: {asked}'
                 )
-            if query and question.current(conversation) == question.message:
+            if query and is_as_read:
                 notes.append(f'Read in full, the last message of "{author}" is: {query}')
         if soft_context := self._states.soft_context(conversation.channel_id):
             known = ", ".join(f"{key}: {value}" for key, value in soft_context.items())

@@ -84,8 +84,8 @@ class PendingTurns:
         if turn and message_id not in turn.posted:
             self._set_turn(channel_id, replace(turn, posted=(*turn.posted, message_id)))
 
-    def ready(self, channel_id: int, ready: Ready) -> None:
-        """What the channel's turn comes to is known."""
+    def ready(self, channel_id: int, ready: Ready | None) -> None:
+        """What the channel's turn comes to is known; None: it is not any more."""
         if turn := self.of(channel_id).turn:
             self._set_turn(channel_id, replace(turn, ready=ready))
 

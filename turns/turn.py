@@ -98,6 +98,11 @@ class Question:
     def without_words(self) -> Question:
         return replace(self, message=redacted(self.message), meaning=UNREAD)
 
+    def reworded(self, message: MessageRecord, *, is_called: bool) -> Question:
+        """The question once its message was edited. Of a private one nobody else keeps the words."""
+        decision = EXPLICIT if is_called else self.decision
+        return replace(self, message=message if self.is_private else self.message, decision=decision)
+
     def current(self, conversation: ChannelConversation) -> MessageRecord:
         """Its message with the words that count now: it may have been edited, or trimmed from the conversation."""
         recorded = None if self.is_private else conversation.find(self.message.message_id)
@@ -159,7 +164,7 @@ class Turn:
     newest: the newest of its questions as it began; others may be taken back later. is_tainted: one of them was taken
     back after it had begun, so that its answer may tell of that. agent: who answers, once that is known. text: what it
     has said so far; stage: what it is doing since. times_reworded: how often it was asked anew because a question was
-    edited; is_reworded: it is about to be.
+    edited; is_reworded: it is about to be. has_acted: a tool was used, which must not be done twice.
     """
 
     questions: list[Question]
@@ -176,6 +181,7 @@ class Turn:
     cancel: Cancel | None = None
     times_reworded: int = 0
     is_reworded: bool = False
+    has_acted: bool = False
     work: asyncio.Task[Outcome | Cancel] | None = None
 
     def __post_init__(self) -> None:
@@ -219,7 +225,7 @@ class Turn:
 
     def tell_stage(self, stage: str) -> None:
         """What is being done meanwhile, in a line below that goes as soon as there is more to say."""
-        self.stage = stage
+        self.stage, self.has_acted = stage, True
         if self.post and (self.text.strip() or not self.may_decline):
             self.post.show(with_note(self.text, f"{stage} …") if self.text.strip() else f"-# {stage} …")
 
@@ -233,13 +239,14 @@ class Turn:
             self.end(Cancel.STOPPED)
         return True
 
-    def ask_anew(self, message_id: int) -> None:
-        """Asks anew if this message, which was edited, is one of its questions and nothing is shown yet."""
-        asked = [q for q in self.questions if q.message.message_id == message_id]
-        if not asked or asked[0].stands_alone or self.request is None or self.work is None or self.work.done():
+    def ask_anew(self, message: MessageRecord) -> None:
+        """Asks anew if this message, which was edited, is one of its questions and nothing of it stands yet."""
+        asked = [q for q in self.questions if q.message.message_id == message.message_id and not q.by_miniapp]
+        is_same = all(q.is_private and q.message.content == message.content for q in asked)
+        if is_same or self.adopted or self.has_acted or self.cancel or self.times_reworded == MAX_REWORDED:
             return
-        if not (self.text or self.stage or self.adopted) and self.times_reworded < MAX_REWORDED:
-            self.is_reworded = True
+        if self.request and self.work and self.post and self.post.take_back(is_finished=self.work.done()):
+            self.is_reworded, self.text = True, ""
             self.times_reworded += 1
             self.work.cancel()
 

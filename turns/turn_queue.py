@@ -14,7 +14,7 @@ import structlog
 
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from conversation import ConversationManager, MessageRecord
-from decider import EXPLICIT, addresses_others, is_explicit_trigger, names_others
+from decider import addresses_others, is_explicit_trigger, names_others
 from discord_io.prompt_cards import PromptCards, card_of
 from discord_io.split import closed, split
 from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, PostError, Problem, StreamedReply
@@ -159,20 +159,20 @@ class TurnQueue:
         return Stopped(stop, [*ended, *waiting], is_unprompted=is_unprompted and bool(ended), silently=silently)
 
     def reworded(self, channel_id: int, message: MessageRecord) -> None:
-        """A message was edited. If it is being answered, and nothing of that is shown yet, the turn is asked anew.
+        """A message was edited. If it is being answered, and nothing of that stands yet, the turn is asked anew.
 
         Where it calls the bot by now, that may not be declined.
         """
         if (queue := self._queues.get(channel_id)) is None:
             return
-        if is_explicit_trigger(message, self._discord.bot()[1]):
-            for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
-                for place, question in enumerate(questions):
-                    if question.message.message_id == message.message_id:
-                        questions[place] = replace(question, decision=EXPLICIT)
-                        self.pending.revised(questions[place])
         if queue.turn:
-            queue.turn.ask_anew(message.message_id)
+            queue.turn.ask_anew(message)
+        is_called = is_explicit_trigger(message, self._discord.bot()[1])
+        for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
+            for place, question in enumerate(questions):
+                if question.message.message_id == message.message_id:
+                    questions[place] = question.reworded(message, is_called=is_called)
+                    self.pending.revised(questions[place])
 
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
         """Questions that are gone need no answer; a turn that has none left is cancelled."""
@@ -251,12 +251,10 @@ class TurnQueue:
         newest, started = turn.newest, asyncio.get_running_loop().time()
         turn.conversation = self._conversations.get(newest.channel_id)
         post = turn.post = self._open(newest, turn.questions, turn)
-        tokens, silence = 0, None
-        if turn.ready:
-            ended = await self._go_on(turn, turn.ready, post)
-        else:
+        tokens, silence, ended = 0, None, await self._go_on(turn, turn.ready, post) if turn.ready else ""
+        while not ended:
             outcome = await self._outcome(turn, post)
-            tokens = self._account(turn, outcome)
+            tokens += self._account(turn, outcome)
             if outcome is Cancel.STOPPED:
                 # Whoever says stop wants to read no more.
                 turn.text = turn.text if turn.stage else post.shown
@@ -279,8 +277,7 @@ class TurnQueue:
                 self.pending.posted(question.channel_id, message.message_id)
             by_model = not (question.by_miniapp or (turn and turn.is_remote))
             self._conversations.record_message(question.channel_id, message, by_model=by_model)
-            conversation = self._conversations.get(question.channel_id)
-            if conversation and turn and turn.is_remote:
+            if turn and turn.is_remote and (conversation := self._conversations.get(question.channel_id)):
                 conversation.asked(turn.agent, [message.message_id])
 
         return StreamedReply(
@@ -297,6 +294,7 @@ class TurnQueue:
 
     async def _outcome(self, turn: Turn, post: StreamedReply) -> Outcome | Cancel:
         await self._records.stored()
+        turn.request, turn.is_reworded = None, False
         if turn.cancel:  # before it had begun
             return turn.cancel
         if self._cut_off or turn.conversation is None:
@@ -312,7 +310,7 @@ class TurnQueue:
         return Cancel.OVER_BUDGET
 
     async def _attempt(self, turn: Turn, post: StreamedReply) -> Outcome | Cancel | None:
-        """The turn's outcome; None where a question was edited before anything of it was shown."""
+        """The turn's outcome; None where a question was edited before anything of it stood."""
         turn.work = asyncio.create_task(self._answering.answer(turn))
         await asyncio.wait({turn.work, post.broken}, return_when=asyncio.FIRST_COMPLETED)
         if not turn.work.done() and not turn.cancel:
@@ -334,7 +332,7 @@ class TurnQueue:
         return tokens
 
     async def _conclude(self, turn: Turn, outcome: Outcome | Cancel, post: StreamedReply, *, is_silent: bool) -> str:
-        """Makes the outcome visible, unless it is silence, and remembers it. Returns it in a word."""
+        """Makes the outcome visible, unless it is silence, and remembers it. Returns it in a word; "": to ask anew."""
         newest, conversation = turn.newest, turn.conversation
         told = self._answering.interrupted(turn) if isinstance(outcome, Cancel) else outcome
         state = told.state if told and turn.is_remote else None  # what a remote agent needs back, however it ended
@@ -351,6 +349,9 @@ class TurnQueue:
             self.pending.ready(newest.channel_id, ready)
             await self._records.stored()
         if problem := await self._finish(turn, post, text, prompt):
+            if problem is Problem.TAKEN_BACK:
+                self.pending.ready(newest.channel_id, None)
+                return ""
             return f"undelivered_{problem}"
         outcome = Cancel.WITHDRAWN if turn.cancel is Cancel.WITHDRAWN else outcome
         # A conversation that was ended meanwhile (/forget) must not come back.
@@ -386,7 +387,7 @@ class TurnQueue:
             card_id, failed = None, error
         if prompt:
             self._prompts.shown(prompt, card_id, "".join(split(text)[-1:]))
-        if failed:
+        if failed and failed.problem is not Problem.TAKEN_BACK:
             await self._report(turn.newest, post, failed)
         return failed.problem if failed else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from playground.model import Message
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, open_stage
 from tests.support.scene import PATIENCE_SECONDS, Scene
-from tests.support.stub_model import Reply, StubModel
+from tests.support.stub_model import Call, Reply, StubModel
 from tests.support.virtual_time import settle
 
 LONG = 60  # seconds in which everything here happens: who is heard out goes on when the test says so
@@ -165,6 +166,35 @@ async def test_a_question_edited_before_the_first_token_is_asked_anew_and_answer
     assert len(scene.stub.requests) == 2
     assert "catz" not in scene.told()
     assert len(scene.said()) == 1
+
+
+@pytest.mark.parametrize("acts", [False, True])
+async def test_a_question_edited_while_discord_takes_nothing_is_asked_anew_unless_a_tool_was_used(
+    scene: Scene, acts: bool
+) -> None:
+    discord_takes = asyncio.Event()
+    post = scene.pg.faults.add("POST", r"/messages$", delay_event=discord_takes)
+    if acts:
+        scene.stub.replies.append(Reply(calls=(Call("react", '{"emoji": "👍"}'),)))
+    scene.stub.replies.append(Reply("You said catz."))
+    question = scene.mention("Ada", "how old do catz get?")
+    await scene.until(lambda: post.hits and (not acts or len(scene.stub.requests) == 2))
+    await scene.edit(question, f"<@{scene.pg.bot_id}> how old do cats get?")
+    discord_takes.set()
+    answer = await scene.answer_to(question)
+    assert len(scene.stub.requests) == 2
+    assert len(scene.said()) == 1
+    assert ("catz" in answer.content) == acts
+    assert len(scene.sent("PUT", "/@me")) == acts
+
+
+async def test_who_opted_out_is_answered_as_their_edited_question_stands(scene: Scene) -> None:
+    await scene.use("Ada", "optout")
+    scene.held()
+    question = scene.mention("Ada", "how old do catz get?")
+    await scene.until(lambda: scene.stub.requests)
+    await scene.edit(question, f"<@{scene.pg.bot_id}> how old do cats get?")
+    assert (await scene.answer_to(question)).content == "You said: @Parley how old do cats get?"
 
 
 async def test_a_link_that_is_unfurled_asks_nothing_anew(scene: Scene) -> None:
