@@ -48,21 +48,20 @@ class Backlog:
         return self._consent.unquoted(self._reader.record(message))
 
     def news(self, after: int) -> list[News]:
-        """The channels whose last message is newer than this id, as GUILD_CREATE told us, the newest first.
+        """The channels whose last message is newer than this id, as GUILD_CREATE told us.
 
         Only those whose history may be read. Makes no request.
         """
-        found = [
+        return [
             News(channel.guild.id, channel.id, newest)
             for guild in self._client.guilds
             for channel in guild.channels
             if isinstance(channel, READABLE) and (newest := channel.last_message_id or 0) > after
             if _may_read(channel) and (not self._channels or channel.id in self._channels)
         ]
-        return sorted(found, key=lambda news: news.newest, reverse=True)
 
     async def since(self, guild_id: int, channel_id: int, after: int) -> list[discord.Message] | None:
-        """The first 100 messages after this id, oldest first; None where they cannot be had."""
+        """By one request the first 100 messages after this id, oldest first; None where they cannot be had."""
         channel = find_channel(self._client, guild_id, channel_id)
         if isinstance(channel, READABLE) and not _may_read(channel):
             return None  # Discord would say that there are none

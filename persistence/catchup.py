@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,10 +24,15 @@ from turns.turn_queue import TurnQueue
 
 log = structlog.get_logger()
 
-MOMENT: TypeAdapter[datetime | None] = TypeAdapter(AwareDatetime | None)
-MAX_CHANNELS = 50
+# When it was last alive; and, while it catches up, since when.
+MOMENTS: TypeAdapter[datetime | tuple[datetime, datetime] | None] = TypeAdapter(
+    AwareDatetime | tuple[AwareDatetime, AwareDatetime] | None
+)
+# Each reads at most 100 messages of one channel. Discord allows 50 a second in all, which answers need as well.
+MAX_REQUESTS = 500
+MAX_MESSAGES = 1_000  # of one channel
 # Where a channel cannot be read, it is tried again after so long, and then let go.
-RETRY_SECONDS = (5.0, 20.0, 0.0)
+RETRY_SECONDS = (5.0, 20.0)
 AT_ONCE = 5
 # What was on its way when the process died may be older than the time that was stored last.
 MARGIN = timedelta(seconds=10)
@@ -40,6 +45,9 @@ class CatchUp(Holder):
 
     seconds: how old what is still taken up may be. burst_seconds: for how long somebody may be heard out, whose
     messages are in no store as long.
+
+    What a process had to take up when it died, or was told to stop, is as old to the next one as it was to that one;
+    but nothing is taken up that is more than twice as old.
     """
 
     def __init__(
@@ -71,11 +79,13 @@ class CatchUp(Holder):
         self._began: dict[int, int] = {}  # the first message of each conversation from before
         self._left: set[int] = set()  # the channels with something unfinished from before
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._spare = 0  # requests that may still be made
+        self._cut: set[int] = set()  # the channels of which not all was read
         self._has_run = False
-        self._is_unread = False
         self._running = asyncio.Lock()
         self._is_due = True
         self.alive_at: datetime | None = None
+        self._began_at: datetime | None = None  # since when this process, or those before it, have been catching up
         self._first_at = clock()  # when this process began, for the next one, should this be the very first
 
     # What an earlier process left
@@ -111,17 +121,20 @@ class CatchUp(Holder):
             self._snapshots.purge(channel_id)
 
     def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
-        return as_json(MOMENT.dump_python(self.alive_at or self._first_at, mode="json"))
+        alive_at = self.alive_at or self._first_at
+        moments = (alive_at, self._began_at) if self._began_at else alive_at
+        return as_json(MOMENTS.dump_python(moments, mode="json"))
 
     def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
         """When an earlier process was last known to see all. Raises ValueError for what is no moment."""
-        self.alive_at = MOMENT.validate_python(stored)
+        moments = MOMENTS.validate_python(stored)
+        self.alive_at, self._began_at = moments if isinstance(moments, tuple) else (moments, None)
 
     # Now
 
     def beat(self) -> bool:
         """All that was said until now has been seen, unless something is still to be taken up. Returns whether."""
-        if self._is_due:
+        if self._is_due or self._running.locked():
             return False
         self.alive_at = self._clock()
         return True
@@ -129,43 +142,87 @@ class CatchUp(Holder):
     async def run(self) -> None:
         """Finishes what was begun, and takes up what was missed. At the very first start there is neither."""
         async with self._running:
+            began_at = self._clock()
+            self._began_at = self._began_at or began_at
+            self._is_due = False
             try:
-                for seconds in RETRY_SECONDS:
-                    self._is_unread = False
-                    await self._run((MARGIN_CONNECTED if self._has_run else MARGIN) + self._burst)
-                    if not self._is_unread:
-                        break
-                    await asyncio.sleep(seconds)
+                await self._run((MARGIN_CONNECTED if self._has_run else MARGIN) + self._burst)
+                self._is_due |= self._gate.is_shutting_down
+                if not self._is_due:
+                    for channel_id in self._dormant:
+                        self._snapshots.purge(channel_id)
+                    self._dormant.clear()
+                    self._began.clear()
+                    # What has been said since was heard, but it may be on its way.
+                    self.alive_at, self._began_at = began_at, None
+            except BaseException:
+                self._is_due = True  # the next process takes up what this one did not
+                raise
             finally:
-                self._has_run, self._is_due = True, False
+                self._has_run = True
                 self._gate.open()
-                self.beat()
-                for channel_id in self._dormant:
-                    self._snapshots.purge(channel_id)
-                self._dormant.clear()
-                self._began.clear()
+
+    @property
+    def _oldest(self) -> datetime:
+        """What is older is not taken up."""
+        now = self._clock()
+        return max(min(self._began_at or now, now) - self._age, now - 2 * self._age)
 
     async def _run(self, margin: timedelta) -> None:
-        oldest = self._clock() - self._age
+        oldest = self._oldest
         # One from the future is of a clock that was set back since.
         alive = self.alive_at if self.alive_at and oldest + margin < self.alive_at <= self._clock() else oldest + margin
         after = id_at(alive - margin) if self.alive_at else 0
-        news = {n.channel_id: n for n in self._backlog.news(after)[:MAX_CHANNELS]} if after else {}
         left, self._left = self._left, set()
-        channels = left | news.keys()
-        self._gate.open(but=channels)
-        await asyncio.gather(*(self._work_off(c, c in left, news.get(c), after) for c in channels))
+        ordered = sorted(self._backlog.news(after) if after else [], key=lambda news: self._rank(news, left))
+        news, unread = ordered[:MAX_REQUESTS], ordered[MAX_REQUESTS:]
+        self._spare = MAX_REQUESTS - len(news)
+        self._cut = {n.channel_id for n in unread}
+        failed = await self._work_off_all(left, news, after)
+        for seconds in RETRY_SECONDS:
+            if not failed:
+                break
+            await asyncio.sleep(seconds)
+            again = failed[: self._spare]
+            self._spare -= len(again)
+            failed = [*await self._work_off_all(set(), again, after), *failed[len(again) :]]
+        self._cut |= {n.channel_id for n in failed}
+        if self._cut:
+            log.warning(
+                "catch_up_cut",
+                channels_with_news=len(ordered),
+                read_whole=len(ordered) - len(self._cut),
+                requests=MAX_REQUESTS - self._spare,
+                meaning="what was asked in the other channels meanwhile may stay unanswered",
+            )
 
-    async def _work_off(self, channel_id: int, is_unfinished: bool, news: News | None, after: int) -> None:
+    def _rank(self, news: News, left: Collection[int]) -> tuple[bool, bool, bool, int]:
+        """Those first where something is going on; where we spoke last ourselves, it may be no news at all."""
+        conversation = self._conversations.get(news.channel_id)
+        resting = self._dormant.get(news.channel_id)
+        said = conversation.messages if conversation else resting[1] if resting else []
+        is_ours = any(record.is_bot and record.message_id == news.newest for record in said)
+        is_going_on = conversation is not None or resting is not None
+        return news.channel_id not in left, is_ours, not is_going_on, -news.newest
+
+    async def _work_off_all(self, left: Collection[int], news: Sequence[News], after: int) -> list[News]:
+        """Those with something unfinished first. Returns the channels that could not be read."""
+        by_id = {n.channel_id: n for n in news}
+        channels = list(dict.fromkeys([*left, *by_id]))
+        self._gate.open(but=channels)
+        were_read = await asyncio.gather(*(self._work_off(c, c in left, by_id.get(c), after) for c in channels))
+        return [by_id[c] for c, was_read in zip(channels, were_read, strict=True) if not was_read]
+
+    async def _work_off(self, channel_id: int, is_unfinished: bool, news: News | None, after: int) -> bool:
         try:
             async with self._slots:
                 if is_unfinished:
                     await self._finish(channel_id)
-                if news:
-                    await self._take_up(news, after)
+                return news is None or await self._take_up(news, after)
         except Exception:
             # The outermost edge of a channel: a bug in one must not take the others with it.
             log.exception("catch_up_broken", channel=channel_id)
+            return True
         finally:
             self._gate.open_channel(channel_id)
 
@@ -173,7 +230,7 @@ class CatchUp(Holder):
 
     async def _finish(self, channel_id: int) -> None:
         questions = self._pending.of(channel_id).questions
-        old = [q for q in questions if self._clock() - q.message.timestamp >= self._age]
+        old = [q for q in questions if q.message.timestamp <= self._oldest]
         for question in old:
             log.warning("question_dropped", channel=channel_id, message=question.message.message_id, why="too old")
         self._pending.dropped(channel_id, old)
@@ -247,12 +304,18 @@ class CatchUp(Holder):
 
     # What was missed
 
-    async def _take_up(self, news: News, after: int) -> None:
+    async def _take_up(self, news: News, after: int) -> bool:
+        """Returns whether the channel could be read."""
         channel_id = news.channel_id
-        messages = await self._backlog.since(news.guild_id, channel_id, after)
-        self._is_unread |= messages is None
-        if not messages:
-            return
+        messages = page = await self._backlog.since(news.guild_id, channel_id, after)
+        while page and len(page) == LIMIT and len(messages or ()) < MAX_MESSAGES and self._spare:
+            self._spare -= 1
+            page = await self._backlog.since(news.guild_id, channel_id, page[-1].id)
+            messages = [*(messages or ()), *page] if page is not None else None
+        if messages is None:
+            return False
+        if page and len(page) == LIMIT:
+            self._cut.add(channel_id)
         known = {record.message_id for record in await self._snapshots.recent(channel_id, after)}
         known |= {q.message.message_id for q in self._pending.of(channel_id).questions}
         known |= self._backlog.replied_to(messages)
@@ -261,9 +324,12 @@ class CatchUp(Holder):
         missed = [m for m in messages if m.id not in known and m.id >= began]
         log.info("catching_up", channel=channel_id, read=len(messages), missed=len(missed))
         for message in missed:
+            if self._gate.is_shutting_down:
+                break  # the next process takes up the rest
             self._revive(channel_id, message.created_at)
             self._conversations.end_if_silent(channel_id, until=message.created_at)
             await self._inbox.take(message)
+        return True
 
     def _revive(self, channel_id: int, at: datetime) -> None:
         """A conversation that has expired by now goes on if it was alive at that moment."""

@@ -63,6 +63,7 @@ class Lifecycle:
 
     async def catch_up(self, guild_ids: set[int]) -> None:
         """Takes up what was missed. guild_ids: the servers where we are; of others nothing stays."""
+        self._snapshots.touch_process(ALIVE)  # since when it catches up, should it not come to the end
         await self._catch_up.run()
         self._snapshots.touch_process(ALIVE)
         guilds, self._guilds = self._guilds, {}

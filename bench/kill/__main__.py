@@ -1,4 +1,7 @@
-"""`python -m bench.kill`: kills the bot 200 times and prints three numbers. Exits with 1 where one of them is not 0."""
+"""`python -m bench.kill`: kills the bot 200 times and prints three numbers, and two of a busy server.
+
+Exits with 1 where one of them is not 0.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 
+from bench.kill.busy import spend_busy_hour
 from bench.kill.day import spend_day
 from bench.kill.findings import WHAT
 
@@ -29,12 +33,19 @@ def main() -> int:
     result = day.count()
     for what, findings in zip(WHAT, result, strict=True):
         print(f"{what}: {len(findings)}")
-    if not any(result):
+    unanswered, doubled = asyncio.run(spend_busy_hour(_made(folder / "busy"), seed=arguments.seed))
+    print(f"on a busy server, not answered: {len(unanswered)}, answered twice: {len(doubled)}", flush=True)
+    if not any([*result, unanswered, doubled]):
         shutil.rmtree(folder)
         return 0
     (folder / "report.txt").write_text("\n".join(day.report(result)), encoding="utf-8")
     print(f"What happened stands in {folder}/report.txt.")
     return 1
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 if __name__ == "__main__":

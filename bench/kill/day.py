@@ -41,6 +41,17 @@ SETTINGS = {
 }
 
 
+def settings(pg: Playground, stub: StubModel, folder: Path) -> dict[str, str]:
+    """The bot's environment."""
+    return SETTINGS | {
+        "DISCORD_API_BASE": pg.api_base,
+        "DISCORD_GATEWAY_URL": pg.gateway_url,
+        "DISCORD_TOKEN": pg.token,
+        "OPENAI_BASE_URL": stub.url,
+        "STATE_DIR": str(folder / "state"),
+    }
+
+
 class Loopback(Playground):
     """A playground in which minutes can pass at once, as far as nonces are concerned."""
 
@@ -69,13 +80,7 @@ class Day:
         self._lives: list[Program] = []
         self._given_up: set[int] = set()
         self._moments = Moments(pg, self._random)
-        self._environment = SETTINGS | {
-            "DISCORD_API_BASE": pg.api_base,
-            "DISCORD_GATEWAY_URL": pg.gateway_url,
-            "DISCORD_TOKEN": pg.token,
-            "OPENAI_BASE_URL": stub.url,
-            "STATE_DIR": str(folder / "state"),
-        }
+        self._environment = settings(pg, stub, folder)
         model = MarkedModel(Random(seed + 2), slowest, partial(self._moments.heard, "model"), self.crowd.asked_by)
         stub.default = model
         pg.world.listen(model.listen)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.kill.busy import spend_busy_hour
 from bench.kill.day import spend_day
 from bench.kill.findings import Asked, Evidence, count
 from bench.kill.marked_model import answer, asked_in
@@ -27,6 +28,11 @@ async def test_five_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> Non
     result = day.count()
     assert not any(result), "\n".join(day.report(result))
     assert len(day.crowd.said) > KILLS
+
+
+@pytest.mark.slow
+async def test_one_that_dies_while_it_catches_up_on_a_busy_server_leaves_no_question(tmp_path: Path) -> None:
+    assert await spend_busy_hour(tmp_path, seed=SEED) == ([], [])
 
 
 def said(message_id: int, content: str, reply_to: int | None = None) -> Message:

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from decider import Reason
+from discord_io.backlog import LIMIT
 from persistence.lifecycle import ALIVE
+from playground.model import Message
 from tests.e2e.test_trip import ADDED, asked_which, whisper
-from tests.support.lives import caught_up, life, on_disk, open_stage, waking
+from tests.support.lives import caught_up, kill, life, on_disk, open_stage, waking
 from tests.support.scene import Scene
 from tests.support.stub_model import StubModel
 from turns.ending_texts import RESTARTING
@@ -127,6 +129,59 @@ async def test_a_session_that_is_lost_costs_no_question(scene: Scene) -> None:
         assert len(scene.said()) == 2
         assert len(scene.said("help")) == 1
         assert len(scene.stub.requests) == 3
+
+
+# A busy server
+
+
+MENTIONED, CHATTY = 10, 60
+
+
+@pytest.fixture
+async def busy(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
+    channels = ["general", *(f"asked-{n}" for n in range(MENTIONED)), *(f"chatty-{n}" for n in range(CHATTY))]
+    async with open_stage(stub, tmp_path / "state", channels=channels) as stage:
+        yield stage
+
+
+async def missed_mentions(scene: Scene) -> list[Message]:
+    """It was there; then it is asked in ten channels, in one of them behind much else, and others talk in sixty."""
+    async with life(scene):
+        await scene.ask("Ada", "hello")
+    for number in range(2 * LIMIT):
+        scene.say("Ben", f"one more thing: {number}", channel="asked-0")
+    asked = [scene.mention("Ada", "and you?", channel=f"asked-{n}") for n in range(MENTIONED)]
+    for number in range(CHATTY):
+        scene.say("Ben", "nothing of interest", channel=f"chatty-{number}")
+    return asked
+
+
+async def answered_once(scene: Scene, asked: list[Message]) -> None:
+    """All of them; within a life."""
+    await scene.until(lambda: all(scene.said(f"asked-{n}") for n in range(MENTIONED)))
+    await scene.at_rest()
+    replies = [m.reference and m.reference.message_id for n in range(MENTIONED) for m in scene.said(f"asked-{n}")]
+    assert replies == [question.id for question in asked]
+
+
+async def test_what_it_is_asked_is_found_among_many_channels_with_newer_talk(busy: Scene) -> None:
+    asked = await missed_mentions(busy)
+    async with life(busy):
+        await answered_once(busy, asked)
+        assert len(busy.sent("GET", "/messages")) < 2 * (MENTIONED + CHATTY)
+    assert not busy.journal.find("catch_up_cut")
+
+
+@pytest.mark.parametrize("ending", ["killed", "told to stop"])
+async def test_one_that_ends_while_it_catches_up_leaves_the_rest_to_the_next(busy: Scene, ending: str) -> None:
+    asked = await missed_mentions(busy)
+    channel = busy.pg.channel(f"asked-{MENTIONED // 2}")
+    reading = busy.pg.faults.add("GET", f"/channels/{channel}/messages$", delay_event=asyncio.Event())
+    async with waking(busy):
+        await busy.until(lambda: reading.hits)
+        await (kill(busy) if ending == "killed" else busy.bot.shut_down())
+    async with life(busy):
+        await answered_once(busy, asked)
 
 
 # While it comes back

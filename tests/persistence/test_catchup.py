@@ -13,10 +13,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from conversation import MessageRecord
-from discord_io.backlog import Backlog, News, id_at
+from discord_io.backlog import LIMIT, Backlog, News, id_at
 from discord_io.inbox import Inbox
 from discord_io.streamed_reply import Posted
-from persistence.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, MAX_CHANNELS, CatchUp
+from persistence.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, CatchUp
 from persistence.holders import Forget, Holders
 from persistence.snapshots import Snapshots
 from tests.support.clock import NOON
@@ -45,12 +45,16 @@ def posted(seconds: float, content: str = "hello", *, number: int = 0) -> Messag
 
 
 class FakeBacklog:
-    """channels: what stands there. answered: the messages to which we replied. broken: channels that raise."""
+    """channels: what stands there. answered: the messages to which we replied.
+
+    broken: channels that raise. unreachable: those that cannot be read.
+    """
 
     def __init__(self) -> None:
         self.channels: dict[int, list[Message] | None] = {}
         self.answered: set[int] = set()
         self.broken: set[int] = set()
+        self.unreachable: set[int] = set()
         self.gate: asyncio.Event | None = None
         self.asked: list[int] = []
         self.read: list[int] = []
@@ -72,7 +76,11 @@ class FakeBacklog:
         if channel_id in self.broken:
             raise ZeroDivisionError
         messages = self.channels.get(channel_id)
-        return None if messages is None else [m for m in messages if m.id > after]
+        return (
+            None
+            if messages is None or channel_id in self.unreachable
+            else [m for m in messages if m.id > after][:LIMIT]
+        )
 
     def to_record(self, message: Message) -> MessageRecord:
         return said(ANNA, message.content, message.created_at, message_id=message.id)
@@ -161,11 +169,64 @@ async def test_what_is_asked_for_begins_shortly_before_it_was_last_alive_or_so_l
     assert stage.backlog.asked[1:] == [id_at(NOON + timedelta(seconds=200) - MARGIN_CONNECTED)]
 
 
-async def test_at_most_fifty_channels_are_read_the_first_told_and_few_at_once(stage: Stage) -> None:
-    stage.backlog.channels = {CHANNEL + n: [posted(1, number=n)] for n in range(60)}
-    await stage.run()
-    assert set(stage.backlog.read) == {CHANNEL + n for n in range(MAX_CHANNELS)}
+def cuts(logs: Sequence[Any]) -> list[tuple[int, int, int]]:
+    """What was logged of channels that were not read, or in part."""
+    return [
+        (e["channels_with_news"], e["read_whole"], e["requests"])
+        for e in logs
+        if e["event"] == "catch_up_cut" and e["log_level"] == "warning"
+    ]
+
+
+async def test_where_requests_are_too_few_what_goes_on_is_read_first_and_what_ends_with_our_words_last(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("persistence.catchup.MAX_REQUESTS", 12)
+    channels = [CHANNEL + n for n in range(20)]
+    stage.backlog.channels = {channel: [posted(n)] for n, channel in enumerate(channels)}
+    live, ours = channels[1], channels[-1]
+    stage.bench.clock.now = NOON
+    stage.bench.conversations.start(live, [said(ANNA, "hello")])
+    answer = replace(said(ANNA, "hello"), message_id=posted(19).id, is_bot=True)
+    stage.bench.conversations.start(ours, [answer])
+    await stage.left(Unfinished((stage.bench.question(stage.backlog.to_record(posted(0))),)))
+    with capture_logs() as logs:
+        await stage.run()
+    first_asked = [CHANNEL, CHANNEL]  # for its question, and for what is new
+    assert sorted(stage.backlog.read) == [*first_asked, live, *channels[-11:-1]]
+    assert set(stage.backlog.read[:3]) == {CHANNEL, live, channels[-2]}
     assert stage.backlog.most_reading == AT_ONCE
+    assert cuts(logs) == [(20, 12, 12)]
+
+
+async def test_a_channel_is_read_to_its_end_while_there_are_requests(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = [posted(1, number=n) for n in range(250)]
+    stage.backlog.channels = {CHANNEL: [*talk]}
+    with capture_logs() as logs:
+        await stage.run()
+    assert stage.taken == [message.id for message in talk]
+    assert not cuts(logs)
+    monkeypatch.setattr("persistence.catchup.MAX_REQUESTS", 2)
+    stage.taken.clear()
+    stage.catch_up.expect()
+    with capture_logs() as logs:
+        await stage.run()
+    assert stage.taken == [message.id for message in talk[:200]]
+    assert cuts(logs) == [(1, 0, 2)]
+
+
+async def test_only_a_channel_that_could_not_be_read_is_read_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("persistence.catchup.RETRY_SECONDS", (0.0, 0.0))
+    stage.backlog.channels = {CHANNEL: [posted(1)], OTHER: [posted(2)]}
+    stage.backlog.unreachable = {OTHER}
+    with capture_logs() as logs:
+        await stage.run()
+    assert sorted(stage.backlog.read) == [CHANNEL, OTHER, OTHER, OTHER]
+    assert cuts(logs) == [(2, 1, 4)]
 
 
 async def test_what_is_known_in_one_way_or_another_is_not_taken_again(stage: Stage) -> None:
@@ -189,7 +250,7 @@ async def test_a_channel_that_cannot_be_read_or_breaks_costs_the_others_nothing(
     stage.backlog.broken = {CHANNEL}
     with capture_logs() as logs:
         await stage.run()
-    assert stage.taken == [posted(2).id, posted(3).id]
+    assert sorted(stage.taken) == [posted(2).id, posted(3).id]
     assert ("catch_up_broken", CHANNEL) in [(entry["event"], entry.get("channel")) for entry in logs]
     assert not stage.gate.is_closed(CHANNEL)
 
@@ -339,6 +400,44 @@ async def test_it_is_alive_from_what_it_has_seen_and_not_before(stage: Stage) ->
     assert snapshot
     later.restore(0, orjson.loads(snapshot()))
     assert later.alive_at == NOON + timedelta(seconds=25)
+
+
+@pytest.mark.parametrize("ending", ["killed", "told to stop", "another connection"])
+async def test_what_was_still_to_be_taken_up_is_so_for_the_next_in_time_as_well(stage: Stage, ending: str) -> None:
+    stage.backlog.channels = {CHANNEL: [posted(10)]}
+    stage.backlog.gate = asyncio.Event()
+    running = asyncio.create_task(stage.run(alive=0, now=200))
+    assert await waits(stage, CHANNEL)
+    assert not stage.catch_up.beat()
+    if ending == "killed":
+        running.cancel()
+    elif ending == "told to stop":
+        stage.gate.is_shutting_down = True
+    else:
+        stage.catch_up.expect()
+    stage.backlog.gate.set()
+    await asyncio.gather(running, return_exceptions=True)
+    assert not stage.catch_up.beat()
+    assert stage.taken == ([posted(10).id] if ending == "another connection" else [])
+    later, snapshot = Stage(), stage.catch_up.snapshot(0)
+    assert snapshot
+    later.catch_up.restore(0, orjson.loads(snapshot()))
+    later.backlog.channels = {CHANNEL: [posted(10), posted(300)]}
+    later.bench.clock.now = NOON + timedelta(seconds=400)
+    await later.catch_up.run()
+    assert later.taken == [posted(10).id, posted(300).id]
+    assert later.catch_up.beat()
+    done = later.catch_up.snapshot(0)
+    assert done
+    assert isinstance(orjson.loads(done()), str)
+
+
+async def test_however_often_it_dies_nothing_is_taken_up_that_is_more_than_twice_as_old(stage: Stage) -> None:
+    stage.catch_up.restore(0, [NOON.isoformat(), NOON.isoformat()])
+    stage.bench.clock.now = NOON + timedelta(seconds=2 * SECONDS + 50)
+    stage.backlog.channels = {CHANNEL: [posted(40), posted(60)]}
+    await stage.catch_up.run()
+    assert stage.taken == [posted(60).id]
 
 
 async def test_nonsense_is_refused(stage: Stage) -> None:
