@@ -136,10 +136,13 @@ class Parley(discord.Client):
 
     # What Discord tells us
 
-    async def on_ready(self) -> None:
+    async def on_connect(self) -> None:
+        # Not on_ready, which comes a second later even where the line has dropped since.
         self.health.gateway_up()
-        log.info("ready", bot=str(self.user), guilds=len(self.guilds))
         self.catch_up.expect()
+
+    async def on_ready(self) -> None:
+        log.info("ready", bot=str(self.user), guilds=len(self.guilds))
         self._spawn(self.lifecycle.catch_up({guild.id for guild in self.guilds}))
 
     async def on_resumed(self) -> None:

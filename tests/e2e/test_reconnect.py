@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from playground.server import Playground
-from tests.support.scene import Scene
+from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import Reply
 
 RESUMABLE: dict[str, Callable[[Playground], None]] = {
@@ -61,6 +63,23 @@ async def test_a_message_that_comes_twice_is_answered_once(scene: Scene) -> None
     assert len(scene.said()) == len(scene.stub.requests) == 2
     assert len(scene.decisions[question.id]) == 1
     assert scene.told().count("Ada: @Parley hello") == 1
+
+
+async def test_a_line_that_drops_before_it_is_ready_is_known_to_be_down(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bot, before = scene.bot, len(scene.journal.find("ready"))
+    bot._connection.guild_ready_timeout = 0.5  # when on_ready comes, whatever became of the line
+    connected = bot.wait_for("connect", timeout=PATIENCE_SECONDS)
+    scene.pg.invalidate(resumable=False)
+    await connected
+    monkeypatch.setattr(scene.pg._gateway, "_receive", lambda *_: None)  # nobody is there any more
+    dropped = bot.wait_for("disconnect", timeout=PATIENCE_SECONDS)
+    scene.pg.cut()
+    await dropped
+    await scene.until(lambda: len(scene.journal.find("ready")) > before)
+    bot.health.tick()
+    assert "gateway" in str(bot.health.problem())
 
 
 async def _go_through(scene: Scene, trouble: str) -> None:
