@@ -96,6 +96,7 @@ class Parley(discord.Client):
             self.proactive_offers.keep(),
             self.lifecycle.beat(),
             self.lifecycle.expire(),
+            self.parts.other_process.keep_looking(),
             sync(self.tree),
         ):
             self._spawn(work)
@@ -140,6 +141,7 @@ class Parley(discord.Client):
         # Not on_ready, which comes a second later even where the line has dropped since.
         self.health.gateway_up()
         self.catch_up.expect()
+        self._spawn(self.parts.other_process.connected())
 
     async def on_ready(self) -> None:
         log.info("ready", bot=str(self.user), guilds=len(self.guilds))
@@ -151,6 +153,7 @@ class Parley(discord.Client):
 
     async def on_disconnect(self) -> None:
         self.health.gateway_down()
+        self.parts.other_process.disconnected()
 
     async def on_message(self, message: discord.Message) -> None:
         if is_said_by_people(message):
@@ -158,6 +161,7 @@ class Parley(discord.Client):
                 await self.parts.gate.wait(message.channel.id)
             await self.parts.inbox.take(message, hears_out=True)
         elif self.user and message.author.id == self.user.id:
+            self.parts.other_process.overheard(message)
             self.turns.overheard(message.channel.id, message.id, message.content, replied_to_id(message))
         elif answered_id := replied_to_id(message):
             self.proactive_offers.dealt_with(message.channel.id, answered_id)

@@ -44,6 +44,7 @@ from discord_io.channel_history import HISTORY_AGE, ChannelHistory
 from discord_io.discord_wire import Wires
 from discord_io.inbox import Inbox
 from discord_io.incoming_messages import MessageReader
+from discord_io.other_process import OtherProcess
 from discord_io.prompt_cards import PromptCards
 from discord_io.view import OFFER_PREFIX as OFFER
 from discord_io.view import PREFIX as PROMPT
@@ -175,7 +176,8 @@ class Parts:
             keeps_open=self._keeps_open,
             on_change=partial(snapshots.touch, CONVERSATION),
         )
-        self.wires = Wires(self._client, self.learning.outcomes)
+        self.other_process = OtherProcess(self._client)
+        self.wires = Wires(self._client, self.learning.outcomes, self.other_process)
         self.reader = MessageReader(self._client, name_calls=settings.name_calls, clock=self._clock)
         self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Container, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 import discord
@@ -39,6 +39,13 @@ CANNOT_REPLY_WITHOUT_HISTORY = 160002
 _timeout: ContextVar[tuple[asyncio.Timeout, float] | None] = ContextVar("timeout", default=None)
 
 Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.PartialMessageable
+
+
+class Nonces(Protocol):
+    """Who knows by them what another process with our token posts."""
+
+    def sends(self, nonce: str) -> None:
+        """A message is about to be posted with it."""
 
 
 def find_channel(client: discord.Client, guild_id: int, channel_id: int) -> Channel:
@@ -77,10 +84,18 @@ def request_timeouts() -> aiohttp.TraceConfig:
 
 
 class DiscordWire:
-    """The way into one channel, for one answer. outcomes: told which question each message of the answer is for."""
+    """The way into one channel, for one answer. outcomes: told which question each message of the answer is for.
+
+    nonces: told of those that are sent.
+    """
 
     def __init__(
-        self, client: discord.Client, guild_id: int, channel_id: int, outcomes: Outcomes | None = None
+        self,
+        client: discord.Client,
+        guild_id: int,
+        channel_id: int,
+        outcomes: Outcomes | None = None,
+        nonces: Nonces | None = None,
     ) -> None:
         self._client = client
         self._guild_id = guild_id
@@ -88,6 +103,7 @@ class DiscordWire:
         self._channel_id = channel_id
         self._channel = find_channel(client, guild_id, channel_id)
         self._outcomes = outcomes
+        self._nonces = nonces
         self._question: int | None = None
 
     async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted:
@@ -95,6 +111,7 @@ class DiscordWire:
 
         It refuses a reply to a deleted question, or one where the history may not be read.
         """
+        self._notes(nonce)
         ways = list(dict.fromkeys([(reply_to, card), (reply_to, None), (None, card), (None, None)]))
         async with _problems():
             for way in ways:
@@ -145,6 +162,7 @@ class DiscordWire:
 
     async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
         """Posts an offer with its quick replies. Nobody is notified, nor pinged."""
+        self._notes(nonce)
         async with _problems():
             message = await self._channel.send(
                 text,
@@ -170,6 +188,10 @@ class DiscordWire:
                 return (await self._channel.fetch_message(message_id)).content
             except discord.NotFound:
                 return None
+
+    def _notes(self, nonce: str) -> None:
+        if self._nonces is not None:
+            self._nonces.sends(nonce)
 
     def _message(self, message_id: int) -> discord.Message | discord.PartialMessage:
         return self._sent.get(message_id) or self._channel.get_partial_message(message_id)
@@ -220,16 +242,17 @@ class DiscordWire:
 class Wires:
     """Who the bot is, and ways into channels."""
 
-    def __init__(self, client: discord.Client, outcomes: Outcomes) -> None:
+    def __init__(self, client: discord.Client, outcomes: Outcomes, nonces: Nonces) -> None:
         self._client = client
         self._outcomes = outcomes
+        self._nonces = nonces
 
     def bot(self) -> tuple[str, int]:
         """Its name and id."""
         return bot_of(self._client)
 
     def open(self, guild_id: int, channel_id: int) -> DiscordWire:
-        return DiscordWire(self._client, guild_id, channel_id, self._outcomes)
+        return DiscordWire(self._client, guild_id, channel_id, self._outcomes, self._nonces)
 
 
 @asynccontextmanager

@@ -78,7 +78,8 @@ class Endpoints:
 
     @_answers("GET", "/gateway/bot")
     def gateway_bot(self, _: Call) -> Wire:
-        limit = {"total": _SESSION_STARTS, "remaining": _SESSION_STARTS, "reset_after": 0, "max_concurrency": 1}
+        left = max(_SESSION_STARTS - self.gateway.identified, 0)
+        limit = {"total": _SESSION_STARTS, "remaining": left, "reset_after": 0, "max_concurrency": 1}
         return {"url": self.gateway.url, "shards": 1, "session_start_limit": limit}
 
     @_answers("GET", "/channels/{channel}")

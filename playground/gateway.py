@@ -151,6 +151,7 @@ class Gateway:
         self.url = ""
         self.sessions: dict[str, Session] = {}
         self.connections: set[Connection] = set()
+        self.identified = 0  # times, since the start
         self._world = world
         self._token = token
         self._message_content = message_content
@@ -236,6 +237,7 @@ class Gateway:
             raise ClosingError(4005)
         self._check_token(body)
         intents, shard = self._checked_intents(body.get("intents")), _checked_shard(body.get("shard", [0, 1]))
+        self.identified += 1
         session = Session(secrets.token_hex(16), intents, shard, connection)
         connection.session = self.sessions[session.id] = session
         session.push("READY", orjson.dumps(self._ready(session)))
