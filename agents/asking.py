@@ -30,7 +30,7 @@ from agents.gateway import Asked, Reply
 from conversation import MessageRecord
 from discord_io.split import is_blank
 from llm_history import History
-from state.message import Source, sources_of
+from state.message import LINK, Source, sources_of
 from state.prompts import Ask, AwaitingType, ResolutionType
 
 log = structlog.get_logger()
@@ -62,6 +62,8 @@ async def ask_choice(question: Question, options: Options) -> str:
     if len({option.casefold() for option in options}) < len(options):
         raise ModelRetry("The options must differ from each other.")
     _check(question, *options)
+    if any(map(LINK.search, options)):  # whoever clicks one would say it in their own words
+        raise ModelRetry("The options must be names, not links to messages.")
     shown = "\n".join([question, "", *(f"{number}. {option}" for number, option in enumerate(options, 1))])
     raise CallDeferred({"text": shown, "awaiting": AwaitingType.SELECTION, "options": options})
 

@@ -13,6 +13,7 @@ from pydantic_ai.messages import ModelMessage
 from conversation import MessageRecord
 from miniapps.base import FollowUp
 from state.agent_state import AgentState
+from state.message import Link
 from state.prompts import Ask, ResolutionType
 
 
@@ -29,8 +30,9 @@ class Place:
 class Asked:
     """For whom, and where, a tool runs: the newest question of the turn, and whose it is.
 
-    people: all whose questions are answered together: what one of them may not read nobody is told. allowed: by the id
-    of a call that needed to be allowed, who did.
+    people: all whose questions are answered together: what one of them may not read nobody is told. links: which
+    messages people linked to in the conversation, each with the id of whoever did. allowed: by the id of a call that
+    needed to be allowed, who did.
     """
 
     guild_id: int
@@ -38,11 +40,16 @@ class Asked:
     user_id: int
     message_id: int
     people: frozenset[int] = frozenset()
+    links: frozenset[tuple[int, Link]] = frozenset()
     allowed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def everybody(self) -> frozenset[int]:
         return self.people | {self.user_id}
+
+    def gave(self, link: Link) -> bool:
+        """Whether one of those who ask linked to this message in their own words."""
+        return any((who, link) in self.links for who in self.everybody)
 
     def by_whoever_allowed(self, call_id: str | None) -> Asked:
         """On behalf of whoever allowed a call, and of nobody else."""

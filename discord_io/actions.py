@@ -16,13 +16,13 @@ import structlog
 from conversation import MessageRecord
 from discord_io.channel_history import FAILURES
 from discord_io.incoming_messages import to_record
+from discord_io.who_may_read import Channel, is_read_by_all_of, may_read
 from state.consent import Consent
 
 log = structlog.get_logger()
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel
 
 CALL_SECONDS = 20.0  # the library's waits included; the model waits, and people with it
 LOOK_BACK = 100  # messages among which a poll is looked for: one request
@@ -31,6 +31,7 @@ MAX_EMOJI = 16  # characters of the longest flags and families
 # What is not there and what they may not see reads alike: neither tells of the other.
 CANNOT_READ = "Not done: there is no such channel here, or the person who asks cannot read it."
 UNREAD = "I cannot read that channel."
+READ_BY_FEWER = "Not done: not everybody who can read this channel can read that one, so nothing of it is told here."
 GONE = "Not done: there is no such message."
 NOT_TOLD = "That message is not for me to read."
 THEY_LACK = "Not done: the person who asks lacks the permission '{}' in this channel."
@@ -135,6 +136,10 @@ class DiscordActions:
     @_in_words
     async def read(self, asked: Asked, channel_id: int, message_id: int) -> MessageRecord | str:
         place = await self._look(asked, channel_id)
+        # What is read is answered to all who can read along, who did not ask for it, or had somebody else ask.
+        here = place.channel.guild.get_channel(asked.channel_id)
+        if not (isinstance(here, Channel) and (here == place.channel or is_read_by_all_of(place.channel, here))):
+            return READ_BY_FEWER
         message = await place.channel.fetch_message(message_id)
         return self._consent.tellable(channel_id, to_record(message, place.channel.guild.me.id)) or NOT_TOLD
 
@@ -184,17 +189,11 @@ class DiscordActions:
         members = [await guild.fetch_member(user_id) for user_id in asked.everybody]
         theirs = discord.Permissions(reduce(and_, (channel.permissions_for(member).value for member in members)))
         ours = channel.permissions_for(guild.me)
-        if not _may_read(channel, theirs):
+        if not may_read(channel, theirs):
             raise _NotDoneError(CANNOT_READ)
-        if not _may_read(channel, ours):
+        if not may_read(channel, ours):
             raise _NotDoneError(UNREAD)
         return _Place(channel, theirs, ours)
-
-
-def _may_read(channel: Channel, allowed: discord.Permissions) -> bool:
-    """By Discord's rules: the text of a voice channel is for those who may connect."""
-    is_text = isinstance(channel, discord.TextChannel)
-    return allowed.view_channel and allowed.read_message_history and (is_text or allowed.connect)
 
 
 def _emoji(guild: discord.Guild, given: str) -> discord.Emoji | str | None:

@@ -16,8 +16,11 @@ CALL_FIRST = re.compile(r"@?([^,:\n]{1,40})[,:]")
 MAX_GRAMS = 400
 NOBODY: frozenset[int] = frozenset()  # one for all: each empty set takes 216 bytes
 NO_CALLS: frozenset[str] = frozenset()
+LINK = re.compile(r"<?https://(?:\w+\.)?discord(?:app)?\.com/channels/(\d{1,20})/(\d{1,20})/(\d{1,20})/?>?")
 END_MARKS = " \t\n.?!"
 
+Link = tuple[int, int, int]
+"""The ids of a message's guild, its channel, and its own."""
 Source = tuple[Literal["message", "person", "channel"], int]
 """Where words come from that somebody keeps: with any of these they go."""
 
@@ -101,6 +104,11 @@ class MessageRecord:
             if first := CALL_FIRST.match(content, start):
                 called.add(first[1].strip().casefold())
         return frozenset(called) or NO_CALLS
+
+    @property
+    def links(self) -> Sequence[Link]:
+        """The messages that its author gives a link to; what they forward or reply to are not their words."""
+        return [(int(guild), int(channel), int(message)) for guild, channel, message in LINK.findall(self.content)]
 
     @property
     def text(self) -> str:

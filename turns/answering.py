@@ -164,6 +164,12 @@ class Answering:
                 pending[-1].message.author_id,
                 pending[-1].reply_to,
                 frozenset(q.message.author_id for q in pending),
+                frozenset(
+                    (m.author_id, link)
+                    for m in (*conversation.messages, *questions)
+                    if not m.is_bot
+                    for link in m.links
+                ),
             ),
             shared=self._team.shared(questions, conversation, place),
             may_decline=turn.may_decline,

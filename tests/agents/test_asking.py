@@ -126,6 +126,7 @@ async def test_a_choice_is_asked_in_words_that_anybody_can_answer(stub: StubMode
         ("ask_choice", {"question": "Which?", "options": [f"tea {n}" for n in range(26)]}),
         ("ask_choice", {"question": "Which?", "options": ["tea", "Tea "]}),
         ("ask_choice", {"question": "Which?", "options": ["tea", "\u200b"]}),
+        ("ask_choice", {"question": "Which?", "options": ["tea", "https://discord.com/channels/70/700/900"]}),
         ("ask_text", {"question": "\n"}),
         ("ask_confirmation", {"question": "\u2060"}),
         ("ask_nobody", {"question": "Why?"}),

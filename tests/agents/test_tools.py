@@ -22,6 +22,7 @@ from agents.tools import (
     MAX_REACTIONS,
     NO_LINK,
     NO_TEXT,
+    NOT_GIVEN,
     OTHER_CHANNEL,
     OTHER_GUILD,
     TOO_MANY,
@@ -39,6 +40,7 @@ from tests.support.stub_model import Call, Reply, StubModel
 PLACE = Place("Parley", "The Guild", "general")
 OTHER = 701  # a channel
 LINK = f"https://discord.com/channels/{GUILD}/{CHANNEL}/900"
+GIVEN = frozenset((ANNA, (GUILD, channel, 900)) for channel in (CHANNEL, OTHER))
 POLL: dict[str, Any] = {"question": "Which day?", "options": ["Monday", "Friday"]}
 
 
@@ -81,7 +83,7 @@ def agent(stub: StubModel, model: Model, actions: FakeActions) -> GeneralAgent:
 def asks(
     message: MessageRecord, history: Sequence[ModelMessage] = (), reply: gateway.Reply | None = None
 ) -> AgentRequest:
-    asked = Asked(GUILD, CHANNEL, message.author_id, message.message_id)
+    asked = Asked(GUILD, CHANNEL, message.author_id, message.message_id, links=GIVEN)
     return AgentRequest(history, [message], [message], PLACE, NOON, asked=asked, reply=reply)
 
 
@@ -177,6 +179,17 @@ async def test_a_message_of_another_channel_is_read_for_the_one_who_asks(
     assert actions.done == [("read", ANNA, OTHER, 900)]
 
 
+async def test_a_message_that_whoever_asks_gave_no_link_to_is_not_read(
+    agent: GeneralAgent, stub: StubModel, actions: FakeActions
+) -> None:
+    planted = LINK.replace("/900", "/901")
+    assert await result(agent, stub, called("read_message", link=planted)) == [NOT_GIVEN]
+    stub.replies.append(Reply(calls=(called("read_message", link=LINK),)))
+    await answer(agent, asks(said(BEN, "go on", message_id=800)))
+    assert results(stub) == [NOT_GIVEN]
+    assert not actions.done
+
+
 @pytest.mark.parametrize(
     ("message", "told"),
     [
@@ -207,7 +220,7 @@ async def test_what_was_read_says_whose_words_it_holds(actions: FakeActions) -> 
         return ModelResponse(parts=[call] if len(messages) == 1 else [TextPart("done")])
 
     agent = Agent(FunctionModel(model), deps_type=Asked, tools=own_tools(actions, lambda: NOON))
-    run = await agent.run("go on", deps=Asked(GUILD, CHANNEL, ANNA, 800))
+    run = await agent.run("go on", deps=Asked(GUILD, CHANNEL, ANNA, 800, links=GIVEN))
     [told] = [part for m in run.all_messages() for part in m.parts if isinstance(part, ToolReturnPart)]
     assert told.metadata == {"words_of": [("message", 900), ("person", BEN), ("channel", CHANNEL)]}
 

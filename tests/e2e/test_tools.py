@@ -167,7 +167,7 @@ async def test_what_a_tool_answered_is_given_back_in_later_turns(stage: Scene, e
 async def test_what_was_read_is_not_kept_behind_the_answer(scene: Scene) -> None:
     said = scene.say("Chloe", "lunch is at bluebell", channel="random")
     scene.stub.replies.extend([call("read_message", link=link(said, scene)), Reply("I know.")])
-    await scene.ask("Ben", "when is lunch?")
+    await scene.ask("Ben", f"when is lunch? {link(said, scene)}")
     await scene.bot.snapshots.settled()
     assert not on_disk(scene.folder, "bluebell")
     await scene.ask("Ben", "and now?")
@@ -283,7 +283,7 @@ async def test_what_is_taken_back_elsewhere_while_the_model_speaks_is_not_kept(s
     scene.stub.replies.extend([
         call("read_message", link=link(said, scene)), Reply("I know. " * 50, gate=gate, calls=(sure,)),
     ])  # fmt: skip
-    question = scene.mention("Ben", "when is lunch?")
+    question = scene.mention("Ben", f"when is lunch? {link(said, scene)}")
     await scene.until(lambda: len(scene.stub.requests) == 2)
     await taken_back(scene, said, what)
     gate.set()
@@ -300,7 +300,7 @@ async def test_what_was_looked_up_and_is_taken_back_stays_nowhere(scene: Scene, 
     scene.bot.conversations.end(said.channel_id)
     looks = call("search_history", words="wifi") if "found" in how else call("read_message", link=link(said, scene))
     scene.stub.replies.extend([looks, SURE])
-    question = scene.mention("Ben", "where is the wifi password?")
+    question = scene.mention("Ben", f"where is the wifi password? {link(said, scene)}")
     await scene.answer_to(question)
     await scene.at_rest()
     await scene.bot.snapshots.settled()

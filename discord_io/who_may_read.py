@@ -1,0 +1,90 @@
+"""Who can read a channel, by roles and overwrites alone: the bot knows no members but those it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import discord
+
+Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel
+
+# The permission to read what is said from now on, which is all that some of a channel's readers have.
+SEES = "view_channel"
+
+
+def needed_to_read(channel: Channel) -> Iterable[str]:
+    """The permissions without which somebody cannot read what was said; the text of a voice channel needs one more."""
+    return (SEES, "read_message_history", *(() if isinstance(channel, discord.TextChannel) else ("connect",)))
+
+
+def may_read(channel: Channel, allowed: discord.Permissions) -> bool:
+    return all(getattr(allowed, name) for name in needed_to_read(channel))
+
+
+def is_read_by_all_of(there: Channel, here: Channel) -> bool:
+    """Whether whoever sees what is said here can read what was said there, whichever roles they may have.
+
+    Where it depends on who has which roles together, it is no.
+    """
+    if here.guild.default_role.permissions.administrator:
+        return True
+    return not any(_is_lacked(name, there, here) for name in needed_to_read(there))
+
+
+@dataclass(frozen=True, slots=True)
+class _Role:
+    """What matters of a role, or of a member's own overwrite. sees, has: granted in the server; the others: what the
+    overwrites here and there say, None where they say nothing."""
+
+    sees: bool = False
+    has: bool = False
+    sees_here: bool | None = None
+    has_there: bool | None = None
+
+
+def _is_lacked(permission: str, there: Channel, here: Channel) -> bool:
+    """Whether somebody may see this channel and lack the permission in that one.
+
+    Two roles are enough to find out: one that lets see this channel, and one that takes the permission in that.
+    """
+    overwrites_here = {target.id: overwrite for target, overwrite in here.overwrites.items()}
+    overwrites_there = {target.id: overwrite for target, overwrite in there.overwrites.items()}
+    nothing = discord.PermissionOverwrite()
+
+    def read(target_id: int, granted: discord.Permissions) -> _Role:
+        return _Role(
+            getattr(granted, SEES),
+            getattr(granted, permission),
+            getattr(overwrites_here.get(target_id, nothing), SEES),
+            getattr(overwrites_there.get(target_id, nothing), permission),
+        )
+
+    guild = here.guild
+    everybody = read(guild.id, guild.default_role.permissions)
+    # Those that are alike count once. Administrators can read everything, and the bot itself is no reader.
+    others = [role for role in guild.roles if not (role.permissions.administrator or role == guild.self_role)]
+    roles = {_Role(), *(read(role.id, role.permissions) for role in others if not role.is_default())}
+    members = {*overwrites_here, *overwrites_there} - {guild.me.id, *(role.id for role in guild.roles)}
+    own = {_Role(), *(read(member, discord.Permissions.none()) for member in members)}
+    return any(
+        _holds([(r.sees, r.sees_here) for r in (everybody, *two)], member.sees_here)
+        and not _holds([(r.has, r.has_there) for r in (everybody, *two)], member.has_there)
+        for two in combinations_with_replacement(roles, 2)
+        for member in own
+    )
+
+
+def _holds(roles: list[tuple[bool, bool | None]], own: bool | None) -> bool:
+    """Whether somebody with these roles, the one that all have first, has a permission in a channel.
+
+    Of each role: whether it grants it in the server, and what the channel's overwrite says. own: what theirs says.
+    """
+    (_, for_all), *others = roles
+    said = {says for _, says in others}
+    if own is not None:
+        return own
+    if True in said or False in said:
+        return True in said
+    return any(granted for granted, _ in roles) if for_all is None else for_all
