@@ -225,6 +225,13 @@ class ChannelConversation:
         """A remote agent is asked these, or answers by them."""
         self.remote = dict([*self.remote.items(), *dict.fromkeys(message_ids, agent).items()][-MAX_REMOTE:])
 
+    def seen_since(self, people: Collection[int]) -> int:
+        """The first message that all of these saw as it was said: none said so before each spoke here. 0 for nobody."""
+        # What was read from before the conversation does not show who was there all the while.
+        own = [m for m in self.messages if m.message_id >= self.since]
+        newest = self.messages[-1].message_id if self.messages else 0
+        return max((next((m.message_id for m in own if m.author_id == who), newest) for who in people), default=0)
+
     def revise(self, message: MessageRecord) -> None:
         """Follows an edit: in the record, in replies that quote it, and in what the model is told."""
         before = self.find(message.message_id)

@@ -13,7 +13,8 @@ class Incoming:
     """A message, with what is known at that moment of the place where it was said.
 
     record: as it was said. conversation: the channel's active one. bot_name, bot_id: who the bot is there; may_send,
-    may_react: what it may do there. manages: whether the author may delete what others say there.
+    may_react: what it may do there. manages: whether the author may delete what others say there; reads_history:
+    whether they may read what was said there before they came.
     """
 
     record: MessageRecord
@@ -28,3 +29,4 @@ class Incoming:
     may_send: bool = True
     may_react: bool = True
     manages: bool = False
+    reads_history: bool = True

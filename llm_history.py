@@ -197,6 +197,24 @@ def unsaid(history: Sequence[ModelMessage], questions: Collection[int]) -> list[
     return kept
 
 
+def seen_since(history: Sequence[ModelMessage], since: int) -> list[ModelMessage]:
+    """The history as far as it was said from this message on: less what was told before, and the answers to it alone.
+
+    What tools gave goes where the answer may have drawn on what was told before.
+    """
+    kept: list[ModelMessage] = []
+    told: set[int] = set()
+    for message in history:
+        if isinstance(message, ModelRequest) and _is_turn_start(message):
+            told = _told_in(message)
+        if max(told, default=0) < since:
+            continue
+        if isinstance(message, ModelResponse) and min(told) < since:
+            message = replace(message, metadata=None)  # noqa: PLW2901
+        kept.append(message)
+    return reworded(kept, dict.fromkeys(tag["message_id"] for tag in tags_in(kept) if tag["message_id"] < since))
+
+
 def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMessage]:
     """The history with these messages told anew, or, where None, told no more."""
     if not changes:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pydantic_ai.messages import ModelMessage
 
 from conversation import MessageRecord
+from llm_history import seen_since
 from miniapps.base import FollowUp
 from state.agent_state import AgentState
 from state.message import Link
@@ -82,7 +83,8 @@ class AgentRequest:
     before it goes on to speak, in a few words.
     state: what this agent left to be given back to it. shared: what people mentioned last, for every agent alike, as of
     understanding/shared_context.py; like the notes it is for this turn only. is_private: somebody who asks does not
-    want to be kept. may_decline: nobody called the bot, so that the agent may keep silent.
+    want to be kept. since: the first message that all who ask may read: of what was said before, the model is told
+    nothing, though the history keeps it. may_decline: nobody called the bot, so that the agent may keep silent.
     """
 
     history: Sequence[ModelMessage]
@@ -97,7 +99,22 @@ class AgentRequest:
     state: AgentState | None = None
     shared: Mapping[str, str] = field(default_factory=dict)
     is_private: bool = False
+    since: int = 0
     may_decline: bool = False
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the provider is to remember nothing of it, and not to go on with what it remembers."""
+        return self.is_private or bool(self.since)
+
+    @property
+    def seen(self) -> AgentRequest:
+        """The request as far as all who ask may read what it tells."""
+        if not self.since:
+            return self
+        asked = {question.message_id for question in self.questions}
+        transcript = [m for m in self.transcript if m.message_id >= self.since or m.message_id in asked]
+        return replace(self, history=seen_since(self.history, self.since), transcript=transcript)
 
 
 class FailureKind(StrEnum):

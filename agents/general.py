@@ -136,17 +136,20 @@ class GeneralAgent:
         self._used: WeakKeyDictionary[AgentRequest, int] = WeakKeyDictionary()
 
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
-        waited = find(request.history, request.reply.ask_id) if request.reply else None
+        seen = request.seen
+        waited = find(seen.history, request.reply.ask_id) if request.reply else None
+        if waited and request.since and not request.asked.everybody.issubset(waited[1].people):
+            waited = None  # what the tools of another one's run gave is not for all who ask now
         if not (request.reply and waited):
-            memory = None if request.is_private else self._server_state
-            known = memory.known(request.history) if memory else None
-            before = [] if known else sent(request.history)
-            messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(turn_content(request)))])]
+            memory = None if request.is_apart else self._server_state
+            known = memory.known(seen.history) if memory else None
+            before = [] if known else sent(seen.history)
+            messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(turn_content(seen)))])]
             run = Run(
                 show,
                 messages,
                 began=len(messages),
-                words_of=_told_words(request),
+                words_of=_told_words(seen),
                 asked=request.asked,
                 settings=await self._settings(request, known),
                 goes_on=known is not None,
@@ -156,7 +159,7 @@ class GeneralAgent:
         position, suspended = waited[0], waited[1].after(request.reply, request.questions)
         if suspended.open:
             return self._asking(request, suspended, Run(show))
-        return await self._respond(request, await self._resume(request, show, position, suspended))
+        return await self._respond(request, await self._resume(seen, show, position, suspended))
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
         history = kept(request, ModelResponse(parts=[TextPart(text)]))
@@ -307,7 +310,7 @@ class GeneralAgent:
         metadata = state.model_dump() if state.gpa_messages.tool_calls else None
         whole = kept(request, ModelResponse(parts=[TextPart(run.text)], metadata=metadata))
         history = pruned(whole, self._keep_turns)
-        told_more = request.is_private or request.notes or request.shared
+        told_more = request.is_apart or request.notes or request.shared
         # Only where what the provider was told in this run is what the history has of it, and no more.
         if self._server_state and history == whole and not (told_more or run.was_cut or words_in(run.made)):
             history = self._server_state.remembered(history, run.messages[-1], run.settings)
@@ -340,7 +343,7 @@ class GeneralAgent:
         )
 
     async def _settings(self, request: AgentRequest, state_id: str | None) -> ModelSettings:
-        if self._server_state is None or request.is_private:
+        if self._server_state is None or request.is_apart:
             return SETTINGS
         return {**SETTINGS, **await self._server_state.settings(state_id)}
 

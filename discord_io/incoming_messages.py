@@ -9,6 +9,7 @@ from datetime import datetime
 import discord
 
 from conversation import ChannelConversation, MessageRecord
+from discord_io.who_may_read import Channel, is_read_by_all_of, may_read
 from incoming import Incoming
 from llm_history import REPLY_EXCERPT
 from state.message import NOBODY
@@ -74,6 +75,7 @@ class MessageReader:
             may_send=allowed.send_messages,
             may_react=allowed.add_reactions,
             manages=manages,
+            reads_history=_reads_history(channel, author),
         )
 
     def clicked(
@@ -106,6 +108,7 @@ class MessageReader:
             self._clock(),
             guild_name=guild.name if guild else "",
             channel_name=getattr(interaction.channel, "name", ""),
+            reads_history=_reads_history(interaction.channel, interaction.user),
         )
 
     def _names(self, guild: discord.Guild | None) -> tuple[str, ...]:
@@ -115,6 +118,14 @@ class MessageReader:
             return ()
         me = guild.me if guild else None
         return (me.display_name, user.name) if me else (user.name,)
+
+
+def _reads_history(channel: object, author: discord.abc.User) -> bool:
+    if not isinstance(channel, Channel):
+        return True
+    if isinstance(author, discord.Member):
+        return may_read(channel, channel.permissions_for(author))
+    return is_read_by_all_of(channel, channel)  # read later, a message does not say which roles its author has
 
 
 def is_persons(message: discord.Message) -> bool:

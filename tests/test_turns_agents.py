@@ -86,6 +86,16 @@ async def test_nothing_of_a_private_question_is_told_to_another(bench: Bench) ->
     assert [request.shared for request in (*bench.agent.requests, *bench.docs.requests)] == [{}, {}]
 
 
+async def test_who_may_not_read_the_history_is_answered_by_none_that_remembers_it(bench: Bench) -> None:
+    bench.answering._team._shares = True
+    await bench.answered(text="docs: what does Ben do in Paris?")
+    asked = bench.say(BEN, "docs: what was I asked about?")
+    bench.turns.submit(replace(bench.question(asked), reads_history=False))
+    await bench.idle()
+    [request] = bench.agent.requests
+    assert (request.questions, request.since, request.shared) == ([asked], asked.message_id, {})
+
+
 @pytest.mark.parametrize("kind", REMOTE_SENTENCES)
 async def test_one_that_fails_keeps_its_conversation(bench: Bench, kind: FailureKind) -> None:
     bench.docs.scripts.append(Script(failure=kind, state=STATE))

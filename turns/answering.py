@@ -57,15 +57,17 @@ class Preparing:
 
     async def notes(self, turn: Turn, conversation: ChannelConversation) -> list[str]:
         """What the agent is told beside the words of the questions that are still there when all is known."""
-        # At a conversation's start: what was said in the channel before, if it can be had soon.
-        if first := next((q for q in turn.questions if q.starts_conversation), None):
+        # At a conversation's start: what was said in the channel before, if it can be had soon and they may read it.
+        if not turn.newcomers and (first := next((q for q in turn.questions if q.starts_conversation), None)):
             try:
                 async with asyncio.timeout(HISTORY_DEADLINE_SECONDS):
                     conversation.precede(await self._history.before(first.guild_id, first.channel_id, first.message))
             except TimeoutError:
                 log.info("history_late", channel=conversation.channel_id)
         questions, notes = list(turn.questions), []
-        full = await asyncio.gather(*(self._in_full(question, conversation) for question in questions))
+        since = conversation.seen_since(turn.newcomers)
+        seen = [m for m in conversation.messages if m.message_id >= since]
+        full = await asyncio.gather(*(self._in_full(question, seen) for question in questions))
         for question, query in zip(questions, full, strict=True):
             if question not in turn.questions:
                 continue
@@ -86,20 +88,23 @@ class Preparing:
                 )
             if query and is_as_read:
                 notes.append(f'Read in full, the last message of "{author}" is: {query}')
-        if soft_context := self._states.soft_context(conversation.channel_id):
+        if not since and (soft_context := self._states.soft_context(conversation.channel_id)):
             known = ", ".join(f"{key}: {value}" for key, value in soft_context.items())
             notes.append(f"What was last done in this channel: {_printable(known)}")
         return notes
 
-    async def _in_full(self, question: Question, conversation: ChannelConversation) -> str | None:
-        """What an incomplete query means by what is said before it now; None where it is complete or nobody is sure."""
+    async def _in_full(self, question: Question, said: Sequence[MessageRecord]) -> str | None:
+        """What an incomplete query means by what is said before it now; None where it is complete or nobody is sure.
+
+        said: what whoever asks may read of the conversation.
+        """
         message, meaning = question.message, question.meaning
         if not meaning.incomplete:
             return None
-        query = enrich(meaning.query, said_before(message, conversation)).query
+        query = enrich(meaning.query, said_before(message, said)).query
         if query != meaning.query:
             return query
-        before = [m for m in conversation.messages if m.message_id < message.message_id][-RECENT_MESSAGES:]
+        before = [m for m in said if m.message_id < message.message_id][-RECENT_MESSAGES:]
         return await self._rewrite(message, before) if self._rewrite and self._budget.has_budget() else None
 
 
@@ -136,8 +141,9 @@ class Answering:
         if conversation is None:
             return Cancel.WITHDRAWN
         # What answers a question of the general agent's is for that one. So is what nobody is to keep, as a remote
-        # agent does. Else what was said last says who answers.
-        if not (newest.meaning.prompt or turn.is_private):
+        # agent does, or what is asked by who may not be told all that one knows. Else what was said last says who
+        # answers.
+        if not (newest.meaning.prompt or turn.is_private or turn.newcomers):
             *earlier, question = [q.current(conversation) for q in turn.questions if q.is_one_with(newest)]
             choice = await self._team.pick(question, conversation, newest.place, earlier)
             turn.agent = choice.agent
@@ -171,7 +177,7 @@ class Answering:
                     for link in m.links
                 ),
             ),
-            shared=self._team.shared(questions, conversation, place),
+            shared={} if turn.newcomers else self._team.shared(questions, conversation, place),
             may_decline=turn.may_decline,
         )
         parts = [part.message_id for part in turn.adopted or ()]
@@ -196,6 +202,7 @@ class Answering:
                 reply=_reply(pending[-1], conversation),
                 tell_stage=turn.tell_stage,
                 is_private=turn.is_private,
+                since=conversation.seen_since(turn.newcomers),
             )
         return await self._team[turn.agent].respond(turn.request, turn.show)
 

@@ -93,7 +93,7 @@ class Intake:
         return self._states.process_message(
             self._words(message),
             channel_id,
-            said_before(message, conversation) if conversation else (),
+            said_before(message, conversation.messages) if conversation else (),
             user_id=message.author_id,
             message_id=message.message_id,
             is_direct=is_explicit_trigger(message, me),

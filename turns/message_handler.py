@@ -66,6 +66,7 @@ class MessageHandler:
             # One that an earlier process had begun with this message, and heard out, begins with it still.
             starts_conversation=conversation is None or record.message_id <= conversation.since,
             is_private=self._consent.is_opted_out(record.author_id),
+            reads_history=incoming.reads_history,
         )
         if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
             return  # it is taken up after a restart, and was said before somebody had it forgotten
@@ -177,4 +178,11 @@ class MessageHandler:
     def _clicked(self, clicked: Incoming) -> Question:
         record = self._consent.readable(clicked.record)
         place = Place(clicked.bot_name, clicked.guild_name, clicked.channel_name)
-        return Question(record, clicked.guild_id, clicked.channel_id, place, card_id=record.reply_to_id)
+        return Question(
+            record,
+            clicked.guild_id,
+            clicked.channel_id,
+            place,
+            card_id=record.reply_to_id,
+            reads_history=clicked.reads_history,
+        )

@@ -40,7 +40,8 @@ class Question:
     meaning: what it answers or calls off, and who is to answer it. card_id: of a click, the message it was made on.
     is_private: its author does not want to be read: the model is told it for this answer, and nothing
     keeps it. was_offered: the bot had offered to answer it. burst: of several that were said in one go, the id of the
-    first. decision: why it is answered.
+    first. decision: why it is answered. reads_history: whether its author may read what was said in the channel before
+    they came.
     """
 
     message: MessageRecord
@@ -54,6 +55,7 @@ class Question:
     was_offered: bool = False
     burst: int | None = None
     decision: Decision = EXPLICIT
+    reads_history: bool = True
 
     @property
     def is_unprompted(self) -> bool:
@@ -196,6 +198,11 @@ class Turn:
         return any(question.is_private for question in self.questions)
 
     @property
+    def newcomers(self) -> set[int]:
+        """Those who asked and may not read what was said before they came."""
+        return {q.message.author_id for q in self.questions if not q.reads_history}
+
+    @property
     def may_decline(self) -> bool:
         """Whether nobody it answers called the bot, and nothing of it was posted by an earlier process."""
         return not self.adopted and all(q.may_decline and not q.stands_alone for q in self.questions)
@@ -258,12 +265,12 @@ class Turn:
             self.work.cancel()
 
 
-def said_before(message: MessageRecord, conversation: ChannelConversation) -> list[Mapping[str, str]]:
+def said_before(message: MessageRecord, messages: Sequence[MessageRecord]) -> list[Mapping[str, str]]:
     """What the author and the bot said before a message, and what the bot answered, oldest first.
 
     In the form in which an incomplete query's missing words are looked for.
     """
-    latest = conversation.messages[-3 * MESSAGES_BEFORE :]
+    latest = messages[-3 * MESSAGES_BEFORE :]
     before = [m for m in latest if m.message_id < message.message_id][-MESSAGES_BEFORE:]
     answered = {m.reply_to_id for m in before if m.is_bot}
     return [

@@ -107,6 +107,17 @@ def roles(body: Body) -> list[str]:
 # Asking
 
 
+async def test_who_may_not_know_what_a_run_has_does_not_go_on_with_it(stub: StubModel, model: Model) -> None:
+    asking = await asked(GeneralAgent(model), stub, Call("ask_choice", WHICH))
+    stub.replies.append(Reply("What?"))
+    by = said(BEN, "black")
+    turn = chosen(asking, "black", history=asking.history)
+    turn = replace(turn, transcript=[by], questions=[by], since=by.message_id, asked=gateway.Asked(1, 2, BEN, 3))
+    assert (await answer(GeneralAgent(model), turn)).text == "What?"
+    assert "make tea" not in json.dumps(stub.requests[-1]["messages"])
+    assert results(stub.requests[-1]) == []
+
+
 async def test_a_choice_is_asked_in_words_that_anybody_can_answer(stub: StubModel, model: Model) -> None:
     stub.replies.append(Reply("Gladly.", calls=(Call("ask_choice", WHICH),)))
     shown: list[str] = []

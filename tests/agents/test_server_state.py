@@ -123,10 +123,10 @@ async def test_two_channels_share_nothing(openai: StubResponses, model: OpenAIRe
         assert SECRET not in other.remembered
 
 
-@pytest.mark.parametrize("is_private", [False, True])
-async def test_it_is_told_to_keep_what_may_be_kept(talk: Talk, *, is_private: bool) -> None:
-    await talk.say(SECRET, Reply("I see."), is_private=is_private)
-    assert talk.sent["store"] is not is_private
+@pytest.mark.parametrize("more", [{}, {"is_private": True}, {"since": 1}])
+async def test_it_is_told_to_keep_what_may_be_kept(talk: Talk, more: dict[str, Any]) -> None:
+    await talk.say(SECRET, Reply("I see."), **more)
+    assert talk.sent["store"] is not bool(more)
 
 
 async def test_without_the_setting_it_is_told_to_keep_nothing(

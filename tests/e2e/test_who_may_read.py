@@ -10,6 +10,7 @@ from agents.tools import NOT_GIVEN
 from discord_io.actions import READ_BY_FEWER
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
+from tests.support.lives import life
 from tests.support.scene import Scene
 from tests.support.stub_model import Call, Reply
 
@@ -66,3 +67,72 @@ async def test_a_link_given_earlier_in_the_conversation_is_followed_for_whoever_
     scene.stub.replies.extend([call("read_message", link=link(scene, said)), Reply("A code.")])
     await scene.ask("Ada", "and what does it say?")
     assert "bluebell" in tool_results(scene.stub.requests[-1])[-1]
+
+
+# What was said before somebody came
+
+
+def newcomer(scene: Scene, who: str = "Ben") -> None:
+    scene.pg.deny(scene.pg.channel("general"), "read_message_history", member=scene.pg.person(who))
+
+
+@pytest.mark.parametrize("begins", ["Ben", "Ada"])
+async def test_who_may_not_read_the_history_is_told_nothing_of_what_was_said_before_they_came(
+    scene: Scene, begins: str
+) -> None:
+    """Neither of the channel nor of the conversation; whoever may read it is told it all the same, afterwards."""
+    scene.stub.default = lambda _: Reply("I see.")
+    newcomer(scene)
+    scene.say("Chloe", SECRET)
+    if begins == "Ada":
+        scene.stub.replies.append(Reply("The code is bluebell, I hear."))
+        await scene.ask("Ada", "what did Chloe say?")
+        assert "bluebell" in scene.told()
+        heard = scene.say("Chloe", "by the way, the second code is daffodil")
+        await scene.decision(heard)
+        await scene.at_rest()
+    await scene.ask("Ben", "what was said before I came?")
+    assert "bluebell" not in scene.told()
+    assert "daffodil" not in scene.told()
+    later = scene.say("Chloe", "the third code is heather")
+    await scene.decision(later)
+    await scene.at_rest()
+    await scene.ask("Ben", "and now?")
+    assert "heather" in scene.told()
+    assert "what was said before I came?" in scene.told()
+    assert "bluebell" not in scene.told()
+    if begins == "Ada":
+        await scene.ask("Ada", "what were the codes?")
+        assert "bluebell" in scene.told()
+        assert "daffodil" in scene.told()
+
+
+async def test_of_two_who_are_answered_together_neither_is_told_what_one_may_not_read(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    newcomer(scene)
+    scene.say("Chloe", SECRET)
+    await scene.ask("Ada", "what did Chloe say?")
+    gate = scene.held("Hm.")
+    scene.mention("Chloe", "hello")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    scene.mention("Ben", "what was said before I came?")
+    last = scene.mention("Ada", "say it again")
+    await scene.decision(last)
+    gate.set()
+    await scene.outcome(last)
+    assert "say it again" in scene.told()
+    assert "what was said before I came?" in scene.told()
+    assert "bluebell" not in scene.told()
+
+
+async def test_what_was_missed_by_a_restart_is_told_to_those_only_who_may_read_it(stage: Scene) -> None:
+    """A message that is read later does not say what its author may do."""
+    stage.stub.default = lambda _: Reply("I see.")
+    newcomer(stage)
+    async with life(stage):
+        await stage.ask("Ada", "hello")
+        stage.say("Chloe", SECRET)
+    asked = stage.mention("Ben", "what was said before I came?")
+    async with life(stage):
+        await stage.answer_to(asked)
+        assert "bluebell" not in stage.told()
