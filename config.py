@@ -206,7 +206,7 @@ class Settings(BaseSettings):
     state_dir: Path = setting(
         Path(".parley"),
         "The folder for what is kept on disk, for one process at a time; files of others in it are left alone. "
-        "The playground uses the folder playground in it, no Redis and no STATE_KEY.",
+        "The playground uses the folder playground in it, no Redis, and a key of its own.",
         "a folder, such as .parley",
     )
     redis_url: SecretStr | None = setting(
@@ -216,9 +216,10 @@ class Settings(BaseSettings):
     )
     state_key: SecretStr | None = setting(
         None,
-        "Encrypts what is kept, all but the decision log. To change it, list the new one and the old one for one "
-        "start, at which all is written anew.",
-        "one or two keys made by cryptography's Fernet.generate_key(), separated by a comma",
+        "Encrypts what is kept. Unset, a key is made at the first start and lies beside the data, in state.key (or in "
+        "Redis); set, it lies apart from them. To change it, list the new one and the old one for one start, at which "
+        "all is written anew.",
+        "one or two keys made by cryptography's Fernet.generate_key(), separated by a comma, or leave it out",
     )
     retention_days: int = setting(30, "What was said longer ago is deleted.", ge=1, le=36_500)
     catch_up_seconds: float = setting(

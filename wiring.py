@@ -73,7 +73,7 @@ from persistence.holders import (
     TurnHolder,
 )
 from persistence.lifecycle import ALIVE, Lifecycle
-from persistence.open_store import mark_of, open_stores
+from persistence.open_store import find_seal, open_stores
 from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
 from persistence.snapshots import Snapshots
 from state.awaiting import ConversationStateManager
@@ -135,12 +135,10 @@ class Parts:
         """Storage, and what says what may be stored."""
         self.forgotten, self.opted_out = Forgotten(), OptOut()
         self.consent = Consent(self.opted_out, self.forgotten)
-        self.snapshots = Snapshots(
-            open_stores(*where(self._settings)),
-            self.consent,
-            sealed_by=mark_of(where(self._settings)[2]),
+        self.snapshots = Snapshots(open_stores(*where(self._settings)), self.consent)
+        self.decision_log = DecisionLog(
+            self._settings.state_dir, find_seal(*where(self._settings)), is_on=self._settings.decision_log != "off"
         )
-        self.decision_log = DecisionLog(self._settings.state_dir, is_on=self._settings.decision_log != "off")
 
     def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
         """What channels and people are in, which is stored as it changes."""

@@ -17,9 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from config import SettingError, load_settings
 from decider import Reason
 from followup.decision_log import DecisionFile
 from followup.learning import BUTTED_IN, Entry, Outcome
+from persistence.open_store import find_seal
+from storage.store import StoreError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -224,8 +227,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given.log.is_file():
         return _fail(f"{given.log} is no file: name the decision log, such as .parley/decisions.sqlite3.")
     try:
-        entries = DecisionFile(given.log).read()
-    except sqlite3.Error as error:
+        settings = load_settings()
+        redis_url, keys = (s.get_secret_value() if s else None for s in (settings.redis_url, settings.state_key))
+        entries = DecisionFile(given.log, find_seal(given.log.parent, redis_url, keys)).read()
+    except (SettingError, ValueError) as error:
+        return _fail(str(error))
+    except (sqlite3.Error, StoreError) as error:
         return _fail(f"{given.log} cannot be read as a decision log: {error}.")
     print(f"{table(entries)}\n\n{NOTE}")
     if not (guessed := guesses(entries)):

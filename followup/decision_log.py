@@ -1,4 +1,5 @@
-"""The decision log: what was decided within conversations, and what became of it, in an SQLite file of bounded size.
+"""The decision log: what was decided within conversations, and what became of it, in an SQLite file of bounded size,
+sealed.
 
 Whoever notes a change waits for nothing: a thread writes what has come together every few seconds, and what goes at
 once. A kill loses what was not written yet; a disk that fails costs one warning, and the oldest of what has to wait.
@@ -11,13 +12,14 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from errno import EACCES, ENOTDIR
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from time import time
 from typing import Any
 
+import orjson
 import structlog
 from pydantic import TypeAdapter
 
@@ -33,6 +35,8 @@ from followup.learning import (
     Revision,
     Silence,
 )
+from storage.sealing import Seal
+from storage.store import WrongKeyError
 
 log = structlog.get_logger()
 
@@ -47,31 +51,24 @@ UNUSABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLI
 
 ENTRY = TypeAdapter(Entry)
 COLUMNS = [field.name for field in fields(Entry)]
+PLACED = ["message_id", "channel_id", "guild_id", "at"]
+# What else a row says is sealed together with where it stands; by `author`, a keyed hash, a person's rows are found.
 CREATE = """
     CREATE TABLE decisions (
-        message_id INTEGER PRIMARY KEY, channel_id INTEGER NOT NULL, guild_id INTEGER NOT NULL,
-        author_id INTEGER NOT NULL, conversation REAL NOT NULL, at REAL NOT NULL, respond INTEGER NOT NULL,
-        reason TEXT NOT NULL, tier INTEGER NOT NULL, score REAL NOT NULL, evidence TEXT NOT NULL, content TEXT,
-        outcome TEXT, outcome_at REAL
+        message_id INTEGER PRIMARY KEY, channel_id INTEGER NOT NULL, guild_id INTEGER NOT NULL, at REAL NOT NULL,
+        author BLOB NOT NULL, sealed BLOB NOT NULL
     )
 """
+CREATE_MARK = "CREATE TABLE seal (mark TEXT NOT NULL)"  # of the key that sealed
+SCHEMA_VERSION = 3  # up to version 2 nothing was sealed
 ADDED = ("agent", "agent_reason")  # in version 2
-# Each step leads to the next version. A file of any earlier one takes those that it lacks.
-STEPS = (
-    (CREATE,),
-    tuple(f"ALTER TABLE decisions ADD COLUMN {column} TEXT NOT NULL DEFAULT ''" for column in ADDED),
-)
-SCHEMA_VERSION = len(STEPS)
-INSERT = f"INSERT OR IGNORE INTO decisions ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
-# The first outcome stays, and each kind is of one sort of decision only.
-MARK = "UPDATE decisions SET outcome = ?, outcome_at = ? WHERE message_id = ? AND outcome IS NULL AND respond = ?"
-ASSIGN = "UPDATE decisions SET agent = ?, agent_reason = ? WHERE message_id = ?"
-SILENCE = "UPDATE decisions SET respond = 0, reason = ? WHERE message_id = ?"
-REVISE = "UPDATE decisions SET content = ? WHERE message_id = ? AND content IS NOT NULL"
+INSERT = "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?, ?, ?, ?)"
+FIND = "SELECT message_id, channel_id, guild_id, at, sealed FROM decisions"
+UPDATE = "UPDATE decisions SET sealed = ? WHERE message_id = ?"
 DELETE = "DELETE FROM decisions WHERE message_id = ?"
 REMOVE = """
     DELETE FROM decisions
-    WHERE channel_id = coalesce(:channel_id, channel_id) AND author_id = coalesce(:author_id, author_id)
+    WHERE channel_id = coalesce(:channel_id, channel_id) AND author = coalesce(:author, author)
         AND guild_id = coalesce(:guild_id, guild_id) AND message_id <= coalesce(:through, message_id)
         AND (:before IS NULL OR at < :before)
 """
@@ -88,8 +85,9 @@ class UnusableFileError(sqlite3.DatabaseError):
 class DecisionFile:
     """The SQLite file. Each call opens and closes it, so that any thread may make it, one at a time."""
 
-    def __init__(self, path: Path, *, max_rows: int = MAX_ROWS, clock: Callable[[], float] = time) -> None:
+    def __init__(self, path: Path, seal: Seal, *, max_rows: int = MAX_ROWS, clock: Callable[[], float] = time) -> None:
         self.path = path
+        self._seal = seal
         self._max_rows = max_rows
         self._clock = clock
 
@@ -123,16 +121,22 @@ class DecisionFile:
             return aside
         return None
 
+    def bring_up(self) -> None:
+        """Has what is there in the form of this version, sealed by the first key. Raises OSError and sqlite3.Error."""
+        if self.path.exists():
+            self._write([])
+
     def read(self) -> list[Entry]:
         """All entries, oldest message first, also of an earlier version. Changes nothing. Raises sqlite3.Error."""
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         with _unusable(), closing(sqlite3.connect(uri, uri=True, timeout=LOCK_SECONDS)) as connection:
             version = _version(connection)
-            # What a file of an earlier version does not say yet is left at its default.
-            columns = [column for column in COLUMNS if version > 1 or column not in ADDED]
-            select = f"SELECT {', '.join(columns)} FROM decisions ORDER BY message_id"  # noqa: S608 - ours
-            rows = connection.execute(select).fetchall() if version else []
-            return [ENTRY.validate_python(dict(zip(columns, row, strict=True))) for row in rows]
+            if version < SCHEMA_VERSION:
+                return _earlier(connection, version)
+            try:
+                return [self._entry(row) for row in connection.execute(f"{FIND} ORDER BY message_id")]
+            except WrongKeyError as error:
+                raise UnusableFileError(str(error).removesuffix(".")) from None
 
     def _write(self, changes: Sequence[Change]) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -141,14 +145,75 @@ class DecisionFile:
         with _unusable(), closing(sqlite3.connect(self.path, timeout=LOCK_SECONDS, isolation_level=None)) as connection:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE")
-            if (version := _version(connection)) < SCHEMA_VERSION:
-                for statement in chain.from_iterable(STEPS[version:]):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            was_anew = self._seal_all(connection)
             for change in changes:
-                _apply(connection, change)
+                self._apply(connection, change)
             connection.execute(TRIM, (self._max_rows,))
             connection.execute("COMMIT")
+            if was_anew:
+                connection.execute("VACUUM")  # or what was there before could stand in room that nothing uses
+
+    def _seal_all(self, connection: sqlite3.Connection) -> bool:
+        """Brings the file to this version and this key. Returns whether there was something to write anew."""
+        version, marks = _version(connection), self._seal.marks
+        if version == SCHEMA_VERSION:
+            (mark,) = connection.execute("SELECT mark FROM seal").fetchone() or ("",)
+            if mark == marks[0]:
+                return False
+            if mark not in marks:
+                raise UnusableFileError("it was sealed with another key")
+            entries = list(self._readable(connection))
+            connection.execute("DROP TABLE seal")
+        else:
+            entries = _earlier(connection, version)
+        connection.execute("DROP TABLE IF EXISTS decisions")
+        connection.execute(CREATE)
+        connection.execute(CREATE_MARK)
+        connection.execute("INSERT INTO seal VALUES (?)", marks[:1])
+        connection.executemany(INSERT, map(self._row, entries))
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        return bool(entries)
+
+    def _readable(self, connection: sqlite3.Connection) -> Iterator[Entry]:
+        """Without what is damaged."""
+        for row in connection.execute(FIND):
+            with suppress(ValueError, WrongKeyError):
+                yield self._entry(row)
+
+    def _apply(self, connection: sqlite3.Connection, change: Change) -> None:
+        match change:
+            case Entry():
+                connection.execute(INSERT, self._row(change))
+            case Removal(message_ids) if message_ids is not None:
+                connection.executemany(DELETE, [(message_id,) for message_id in message_ids])
+            case Removal():
+                author = None if change.author_id is None else self._seal.hashed(change.author_id)
+                connection.execute(REMOVE, asdict(change) | {"author": author})
+            case _:
+                row = connection.execute(f"{FIND} WHERE message_id = ?", (change.message_id,)).fetchone()
+                if row is None:
+                    return
+                try:
+                    entry = self._entry(row)
+                except (ValueError, WrongKeyError):  # damaged: the file is of this key
+                    connection.execute(DELETE, (change.message_id,))
+                    return
+                if (changed := _changed(entry, change)) != entry:
+                    connection.execute(UPDATE, (self._row(changed)[-1], change.message_id))
+
+    def _row(self, entry: Entry) -> list[Any]:
+        sealed = self._seal.seal(orjson.dumps([_storable(getattr(entry, column)) for column in COLUMNS]))
+        return [*(getattr(entry, column) for column in PLACED), self._seal.hashed(entry.author_id), sealed]
+
+    def _entry(self, row: Sequence[Any]) -> Entry:
+        """Raises ValueError for a row that is no decision or stands elsewhere, and WrongKeyError."""
+        *placed, sealed = row
+        if not isinstance(sealed, bytes):
+            raise ValueError("it is no decision")
+        entry = ENTRY.validate_python(dict(zip(COLUMNS, orjson.loads(self._seal.open(sealed)), strict=False)))
+        if [getattr(entry, column) for column in PLACED] != placed:
+            raise ValueError("it is of another message")
+        return entry
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -161,27 +226,31 @@ def _version(connection: sqlite3.Connection) -> int:
     return version
 
 
-def _apply(connection: sqlite3.Connection, change: Change) -> None:
+def _earlier(connection: sqlite3.Connection, version: int) -> list[Entry]:
+    """The entries of a file of an earlier version. What it does not say yet is left at its default."""
+    columns = [column for column in COLUMNS if version > 1 or column not in ADDED]
+    select = f"SELECT {', '.join(columns)} FROM decisions ORDER BY message_id"  # noqa: S608 - ours
+    rows = connection.execute(select).fetchall() if version else []
+    return [ENTRY.validate_python(dict(zip(columns, row, strict=True))) for row in rows]
+
+
+def _changed(entry: Entry, change: Mark | Revision | Assignment | Silence) -> Entry:
+    """The first outcome stays, and each kind is of one sort of decision only."""
     match change:
-        case Entry():
-            connection.execute(INSERT, [_storable(getattr(change, column)) for column in COLUMNS])
-        case Mark():
-            answered = change.outcome is not Outcome.MISSED
-            connection.execute(MARK, (change.outcome, change.at, change.message_id, answered))
-        case Revision():
-            connection.execute(REVISE, (_storable(change.content), change.message_id))
+        case Mark() if entry.outcome is None and entry.respond is (change.outcome is not Outcome.MISSED):
+            return replace(entry, outcome=change.outcome, outcome_at=change.at)
+        case Revision() if entry.content is not None:
+            return replace(entry, content=change.content)
         case Assignment():
-            connection.execute(ASSIGN, (_storable(change.agent), change.reason, change.message_id))
+            return replace(entry, agent=change.agent, agent_reason=change.reason)
         case Silence():
-            connection.execute(SILENCE, (change.reason, change.message_id))
-        case Removal(message_ids) if message_ids is not None:
-            connection.executemany(DELETE, [(message_id,) for message_id in message_ids])
-        case Removal():
-            connection.execute(REMOVE, asdict(change))
+            return replace(entry, respond=False, reason=change.reason)
+        case _:
+            return entry
 
 
 def _storable(value: Any) -> Any:
-    """SQLite takes no lone surrogates, which JSON can carry."""
+    """UTF-8 takes no lone surrogates, which JSON can carry."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
@@ -209,13 +278,14 @@ class DecisionLog:
     def __init__(
         self,
         folder: Path,
+        seal: Seal,
         *,
         is_on: bool = True,
         max_rows: int = MAX_ROWS,
         max_pending: int = MAX_PENDING,
         interval_seconds: float = INTERVAL_SECONDS,
     ) -> None:
-        self._file = DecisionFile(folder / FILE_NAME, max_rows=max_rows)
+        self._file = DecisionFile(folder / FILE_NAME, seal, max_rows=max_rows)
         self._is_on = is_on
         self._max_pending = max_pending
         self._interval = interval_seconds

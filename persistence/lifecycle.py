@@ -67,7 +67,7 @@ class Lifecycle:
         await self._catch_up.run()
         self._snapshots.touch_process(ALIVE)
         guilds, self._guilds = self._guilds, {}
-        for guild_id in guilds.keys() - guild_ids:
+        for guild_id in guilds.keys() - guild_ids - {0}:  # where it is not known we need not have left
             left = [c for c in guilds[guild_id] if self._snapshots.guild_of(c) == guild_id]
             if left:
                 log.info("guild_left", guild=guild_id)

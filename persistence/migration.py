@@ -80,15 +80,15 @@ def check_earlier(open_earlier: OpenEarlier, seal: Seal | None) -> None:
         _read(earlier, SEAL, seal)
 
 
-def take_over(open_earlier: OpenEarlier, store: Store, seal: Seal | None) -> None:
+def take_over(open_earlier: OpenEarlier, store: Store, seal: Seal | None) -> bool:
     """Stores what an earlier version left, and deletes it there. What cannot be read is set aside; both are logged.
 
-    A kill before the end has it begin anew; what is stored already counts.
+    A kill before the end has it begin anew; what is stored already counts. Returns whether nothing is left.
     """
     earlier = {kind: open_earlier(kind) for kind in KINDS}
     try:
         if not any(documents.is_left() for documents in earlier.values()):
-            return
+            return True
         taken = 0
         for kind in KINDS[:-1]:
             for name in earlier[kind].names():
@@ -106,8 +106,9 @@ def take_over(open_earlier: OpenEarlier, store: Store, seal: Seal | None) -> Non
             meaning="what an earlier version kept, also who opted out, does not count yet; the next start tries again",
             remedy="mend what the error names, and start again",
         )
-        return
+        return False
     log.info("earlier_state_taken_over", rows=taken)
+    return True
 
 
 def _take(earlier: Earlier, kind: str, name: str, store: Store, seal: Seal | None) -> int:

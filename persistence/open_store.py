@@ -1,18 +1,22 @@
-"""Where what is kept is stored: in one database in STATE_DIR or in Redis, and sealed where there is a key."""
+"""Where what is kept is stored: in one database in STATE_DIR or in Redis, sealed by the owner's key or our own."""
 
 from __future__ import annotations
 
-import hashlib
+import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import orjson
 import structlog
 
+from followup.decision_log import FILE_NAME, DecisionFile
 from persistence.migration import EarlierFolder, OpenEarlier, check_earlier, take_over
-from storage.sealing import Seal, read_keys
+from storage.sealing import KeyPlace, Seal, read_keys
 from storage.sqlite_store import SQLiteStore
+from storage.state_key import KeyFile
 from storage.store import Key, Store, StoreError, WrongKeyError
 
 if TYPE_CHECKING:
@@ -21,49 +25,108 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 DATABASE = "parley.db"
-CHECK = "seal"
+CHECK = "seal"  # the row that tells with which key all is sealed
+NO_MORE = "sealed_by"  # in which a version before told that
+PAGE = 500
 
 
-def open_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> Callable[[], Store]:
-    """What opens the store, having taken over what an earlier version left; by whichever thread is to use it.
+def find_seal(state_dir: Path, redis_url: str | None, keys: str | None) -> Seal:
+    """The owner's keys, or the one that is made where there are none, beside the data.
 
     Touches nothing yet. Raises ValueError, with a sentence, for keys of another form.
     """
-    seal = read_keys(keys) if keys else None
+    place: KeyPlace = KeyFile(state_dir)
+    if redis_url is not None:
+        from storage.redis_store import KeyInRedis  # noqa: PLC0415 - only who sets REDIS_URL needs its client
+
+        place = KeyInRedis(redis_url)
+    return read_keys(keys, place) if keys else Seal([], place)
+
+
+def open_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> Callable[[], Store]:
+    """What opens the store, with all in it sealed; by whichever thread is to use it. As find_seal() in all else.
+
+    What opens it raises WrongKeyError where these keys do not fit, and StoreError where it cannot be had.
+    """
+    seal = find_seal(state_dir, redis_url, keys)
 
     def open_store() -> Store:
         store = _store(state_dir, redis_url, seal)
-        take_over(_earlier(state_dir, store), store, seal)
+        try:
+            _seal_all(_earlier(state_dir, store), store, seal)
+        except WrongKeyError:
+            store.close()
+            raise
+        except StoreError as error:
+            store.read(CHECK)  # where that works the keys fit: a disk that is full or read-only silences nobody
+            log.warning(
+                "state_not_sealed",
+                error=str(error),
+                meaning="what another key sealed, or an earlier version left, stays as it is until the next start",
+                remedy="mend what the error names, and start again",
+            )
         return store
 
     return open_store
 
 
-def mark_of(keys: str | None) -> str:
-    """What tells the key that is in use, the first, from others; empty for none."""
-    return hashlib.sha256(keys.split(",")[0].strip().encode()).hexdigest()[:16] if keys else ""
-
-
 def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> None:
-    """Raises WrongKeyError where these keys do not fit what is stored, and StoreError where it cannot be had."""
-    seal = read_keys(keys) if keys else None
-    store = _store(state_dir, redis_url, seal)
+    """Has what is stored ready for this start. Raises as what open_stores() gives does."""
+    store = open_stores(state_dir, redis_url, keys)()
+    seal = find_seal(state_dir, redis_url, keys)
+    # What fails here is warned of when it fails in use.
+    with suppress(OSError, sqlite3.Error):
+        DecisionFile(state_dir / FILE_NAME, seal).bring_up()
+        if keys and _known(store) == {"sealed_by": seal.marks[0], "whole": True}:
+            seal.release()
+    store.close()
+
+
+def _seal_all(open_earlier: OpenEarlier, store: Store, seal: Seal) -> None:
+    """Takes over what an earlier version left, and has all sealed by the first key; of several runs the first does it.
+
+    What is not sealed counts until everything was sealed once: from then on it is not ours. Raises StoreError.
+    """
+    known = _known(store)
+    is_new = known is None and not store.is_sealed()
+    seal.takes_plain = is_new or (known is not None and not known.get("whole"))
+    if seal.takes_plain:
+        check_earlier(open_earlier, seal)
+    # Where an old key is gone before all was written anew, what it sealed is not damaged.
+    seal.fits = is_new or known is None or known["sealed_by"] in seal.marks
+    if known and known.get("whole") and known["sealed_by"] == seal.marks[0]:
+        return
+    # By this row, which the first key seals, the next start tells whether its key fits.
+    store.write({Key(CHECK, 0): orjson.dumps(known or {"sealed_by": seal.marks[0], "whole": not is_new})})
+    if seal.takes_plain and not take_over(open_earlier, store, seal):
+        return
+    for kind in store.kinds():
+        for channel in store.channels(kind):
+            since: int | None = 0
+            while since is not None:
+                rows = store.read(kind, channel, since=since, limit=PAGE)
+                store.write({Key(kind, channel, row.id): row.value for row in rows if row.value is not None})
+                since = rows[-1].id + 1 if len(rows) == PAGE else None
+    whole = orjson.dumps({"sealed_by": seal.marks[0], "whole": True})
+    store.write({Key(CHECK, 0): whole, Key(NO_MORE, 0): None})
+    store.sync()
+    seal.takes_plain, seal.fits = False, True
+
+
+def _known(store: Store) -> dict[str, Any] | None:
+    """What is noted of the key; None where nothing is, or where that alone is damaged. Raises WrongKeyError."""
     try:
-        store.read(CHECK)
-        check_earlier(_earlier(state_dir, store), seal)
-        if seal:
-            # By this row the next start tells whether its key fits.
-            store.write({Key(CHECK, 0): b'{"sealed_by":"STATE_KEY"}'})
+        return next((orjson.loads(row.value) for row in store.read(CHECK) if row.value), None)
     except WrongKeyError:
+        places = ((kind, channel) for kind in store.kinds() if kind != CHECK for channel in store.channels(kind))
+        for place in places:
+            with suppress(WrongKeyError):
+                if any(row.value for row in store.read(*place, limit=1)):
+                    return None
         raise
-    except StoreError as error:
-        store.read(CHECK)  # where that works the keys fit: a disk that is full or read-only silences nobody
-        log.warning("key_not_noted", error=str(error), meaning="another key could be used at the next start")
-    finally:
-        store.close()
 
 
-def _store(state_dir: Path, redis_url: str | None, seal: Seal | None) -> SQLiteStore | RedisStore:
+def _store(state_dir: Path, redis_url: str | None, seal: Seal) -> SQLiteStore | RedisStore:
     if redis_url is None:
         return SQLiteStore(state_dir / DATABASE, seal=seal)
     from storage.redis_store import RedisStore  # noqa: PLC0415 - only who sets REDIS_URL needs its client

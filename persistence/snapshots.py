@@ -19,7 +19,7 @@ import structlog
 
 from conversation import MessageRecord
 from persistence.search import Search
-from persistence.transcript import GUILD, MESSAGE, Change, Transcript, expire, forget_person
+from persistence.transcript import Change, Transcript, expire, forget_person
 from persistence.writer import SETTLE_SECONDS, Writer
 from state import Message
 from state.consent import Consent
@@ -27,7 +27,6 @@ from storage.store import ANY, Key, Store
 
 log = structlog.get_logger()
 
-SEALED_BY = "sealed_by"
 EXPIRED_AT_ONCE = 100  # messages of a channel that are looked at; most often nothing is too old
 
 Encode = Callable[[], bytes]
@@ -56,13 +55,9 @@ class StoredState:
 
 
 class Snapshots:
-    """open_store: called once, in the writer's thread.
+    """open_store: called once, in the writer's thread."""
 
-    sealed_by: what the key in use is told from others by; where another one was used before, all is written anew.
-    """
-
-    def __init__(self, open_store: Callable[[], Store], consent: Consent, *, sealed_by: str = "") -> None:
-        self._sealed_by = sealed_by
+    def __init__(self, open_store: Callable[[], Store], consent: Consent) -> None:
         self._of_channels: dict[str, Kept] = {}
         self._of_process: dict[str, Kept] = {}
         self._writer = Writer(open_store)
@@ -93,13 +88,8 @@ class Snapshots:
 
     def _load(self) -> StoredState:
         transcripts = self._transcript.load()
-        process = self._read([*self._of_process, SEALED_BY]).get(0, {})
+        process = self._read(self._of_process).get(0, {})
         found = self._read(self._of_channels)
-        if process.pop(SEALED_BY, None) != self._sealed_by:
-            if self._sealed_by:
-                self._reseal(transcripts)
-            # So the database is made before anything else waits to be stored.
-            self._writer.write(Key(SEALED_BY, 0), orjson.dumps(self._sealed_by))
         latest_first = [channel for channel in reversed(transcripts) if channel in found]
         return StoredState(
             process, {channel: found[channel] for channel in dict.fromkeys([*latest_first, *found])}, transcripts
@@ -113,16 +103,6 @@ class Snapshots:
                 if row.value is not None:
                     found[row.channel][kind] = orjson.loads(row.value)
         return found
-
-    def _reseal(self, transcripts: Collection[int]) -> None:
-        """Writes everything anew, with the key that holds now."""
-        for kind in (*self._of_channels, *self._of_process, GUILD):
-            for row in self._writer.store.read(kind):
-                self._writer.write(Key(kind, row.channel), row.value)
-        for channel_id in transcripts:
-            for row in self._writer.store.read(MESSAGE, channel_id):
-                self._writer.write(Key(MESSAGE, channel_id, row.id), row.value)
-            self._writer.sync()
 
     def restore(self, channel_id: int, stored: ByKind) -> None:
         """Gives back what is stored of a channel, or, with 0, of the process. What cannot be read is left out."""

@@ -15,10 +15,12 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from storage.sealing import Seal, pack, read_row
+from storage.sealing import TOKENS, Seal, pack, read_row
+from storage.state_key import tell
 from storage.store import ANY, Key, Opened, Row, Stored, StoreError
 
 TIMEOUT_SECONDS = 5.0
+STATE_KEY = "parley:state.key"
 ASIDE = "aside"  # no kind has this name
 DOCUMENT = ("document", "records", "damaged")
 
@@ -58,6 +60,17 @@ class RedisStore:
             found += [read_row(Key(kind, each, id_), value, self._seal) for id_, value in rows]
         return found
 
+    def kinds(self) -> list[str]:
+        with _working("read"):
+            names = map(bytes.decode, self.redis.scan_iter(match=f"{self._prefix}:*", _type="zset"))
+            return sorted({name.removeprefix(f"{self._prefix}:") for name in names} - {ASIDE})
+
+    def is_sealed(self) -> bool:
+        places = ((kind, channel) for kind in self.kinds() for channel in self.channels(kind))
+        with _working("read"):
+            found: Iterator[Any] = (self.redis.hvals(self._name(*place)) for place in places)
+            return any(value[:1] == TOKENS for values in found for value in values)
+
     def channels(self, kind: str) -> list[int]:
         with _working("read"):
             found: Any = self.redis.zrange(f"{self._prefix}:{kind}", 0, -1)
@@ -94,6 +107,32 @@ class RedisStore:
 
     def _name(self, kind: str, channel: int) -> str:
         return f"{self._prefix}:{kind}:{channel}"
+
+
+class KeyInRedis:
+    """A `storage.sealing.KeyPlace`, for where there is no disk that stays."""
+
+    def __init__(self, url: str) -> None:
+        """Raises ValueError for what is no address of a Redis."""
+        self._store = RedisStore(url)
+
+    def __str__(self) -> str:
+        return f"{STATE_KEY} in Redis"
+
+    def read(self) -> str:
+        with _working("read"):
+            found: Any = self._store.redis.get(STATE_KEY)
+        return (found or b"").decode("ascii", "replace").strip()
+
+    def keep(self, key: str) -> str:
+        with _working("written"):
+            if self._store.redis.set(STATE_KEY, key, nx=True):
+                tell(str(self))
+        return self.read()
+
+    def delete(self) -> None:
+        with _working("deleted"):
+            self._store.redis.delete(STATE_KEY)
 
 
 class EarlierDocuments:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import structlog
 
-from storage.sealing import Seal, pack, read_row
+from storage.sealing import TOKENS, Seal, pack, read_row
 from storage.store import ANY, Key, Row, StoreError
 
 log = structlog.get_logger()
@@ -69,6 +69,12 @@ class SQLiteStore:
             read_row(Key(kind, channel, id_), value.rstrip(b" ") if isinstance(value, bytes) else None, self._seal)
             for channel, id_, value in self._ask(sql, (kind, *of, since, before, limit))
         ]
+
+    def kinds(self) -> list[str]:
+        return [kind for (kind,) in self._ask("SELECT DISTINCT kind FROM row WHERE live", ())]
+
+    def is_sealed(self) -> bool:
+        return bool(self._ask("SELECT 1 FROM row WHERE live AND substr(value, 1, 1) = ? LIMIT 1", (TOKENS,)))
 
     def channels(self, kind: str) -> list[int]:
         sql = "SELECT channel FROM row WHERE live AND kind = ? GROUP BY channel ORDER BY max(id)"

@@ -67,6 +67,12 @@ class Store(Protocol):
     def channels(self, kind: str) -> list[int]:
         """Those with rows of this kind, the one with the newest id last."""
 
+    def kinds(self) -> list[str]:
+        """Those of which there are rows."""
+
+    def is_sealed(self) -> bool:
+        """Whether any row is."""
+
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
         """Stores these values and deletes where there is None, all of it or nothing: it survives a kill."""
 

@@ -21,6 +21,7 @@ from state.consent import Consent, Forgotten
 from state.limits import Limits
 from state.optout import OptOut
 from state.prompts import Ask, AwaitingType
+from storage.sealing import Seal
 from tests.support.fake_agent import Script
 from tests.support.followups import FixedTier
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, said
@@ -74,7 +75,7 @@ class Stage(Bench):
         self.gate = Gate()
         consent = Consent(self.opted_out, self.forgotten)
         limits = Limits(turns_per_user_minute=per_minute, daily_tokens=None)
-        learning = Learning(DecisionLog(Path("unused"), is_on=False).add, keeps_content=False)
+        learning = Learning(DecisionLog(Path("unused"), Seal([]), is_on=False).add, keeps_content=False)
         offers = cast(ProactiveOffers, self.offers)
         records = Records(self.conversations, self, self.decisions, learning, limits, consent, offers)
         decider = ResponseDecider(followup=FixedTier(score))

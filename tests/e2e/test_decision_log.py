@@ -12,6 +12,7 @@ from decider import Reason
 from discord_io.discord_wire import DiscordWire
 from followup.decision_log import FILE_NAME, DecisionFile
 from followup.learning import Entry, Outcome
+from persistence.open_store import find_seal
 from playground.model import Message
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
@@ -43,7 +44,7 @@ async def _outcomes(scene: Scene, folder: Path, *messages: Message) -> list[Outc
 
 
 def _rows(folder: Path) -> list[Entry]:
-    return DecisionFile(folder / FILE_NAME).read()
+    return DecisionFile(folder / FILE_NAME, find_seal(folder, None, None)).read()
 
 
 async def _left_alone(scene: Scene, who: str, text: str = "lunch?") -> Message:

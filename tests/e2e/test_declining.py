@@ -12,6 +12,7 @@ import discord_io.streamed_reply
 from agents.gateway import FailureKind
 from decider import Decision, Reason
 from followup.decision_log import FILE_NAME, DecisionFile
+from persistence.open_store import find_seal
 from playground.model import Message
 from tests.support.lives import kill, life
 from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
@@ -119,7 +120,8 @@ async def test_what_was_declined_is_a_silence_and_hides_no_answer_that_is_told_o
     assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.UNWELCOME
     await scene.ask("Chloe", "I meant you")
     await scene.bot.decision_log.flush()
-    rows = {entry.message_id: entry for entry in DecisionFile(scene.folder / FILE_NAME).read()}
+    written = DecisionFile(scene.folder / FILE_NAME, find_seal(scene.folder, None, None)).read()
+    rows = {entry.message_id: entry for entry in written}
     assert rows[answered.id].outcome == "told_off"
     assert (rows[declined.id].respond, rows[declined.id].reason) == (False, "declined")
     assert WHY not in str(rows)

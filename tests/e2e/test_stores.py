@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 from aiohttp.test_utils import unused_port
 from cryptography.fernet import Fernet
 
 from persistence.lock import HERE_SECONDS, in_use
-from persistence.open_store import DATABASE, check_stores
+from persistence.open_store import CHECK, DATABASE, check_stores, open_stores
 from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
+from storage.sqlite_store import SQLiteStore
+from storage.state_key import KEY_FILE
+from storage.store import Key
 from tests.e2e.test_trip import ADDED, asked_which
 from tests.support.lives import life, on_disk
 from tests.support.process import Program, finished, program
@@ -116,6 +119,44 @@ async def test_without_its_key_it_does_not_start_and_touches_nothing(scene: Scen
     assert contents(scene.folder) == before
 
 
+async def test_what_was_kept_before_there_was_a_key_is_remembered_and_sealed(scene: Scene) -> None:
+    async with main_life(scene):
+        await scene.ask("Ada", TELLS)
+    unsealed(scene.folder)
+    assert SECRET.encode() in (scene.folder / DATABASE).read_bytes()
+    async with main_life(scene):
+        await scene.answer_to(scene.say("Ada", "and now?"))
+        assert SECRET in scene.told()
+        assert len(scene.journal.find("row_refused")) == 0
+    assert SECRET.encode() not in (scene.folder / DATABASE).read_bytes()
+
+
+def unsealed(folder: Path) -> None:
+    """The folder as a version without a key left it."""
+    store = open_stores(folder, None, None)()
+    rows = {Key(kind, row.channel, row.id): row.value for kind in store.kinds() for row in store.read(kind)}
+    store.close()
+    for name in (DATABASE, KEY_FILE):
+        (folder / name).unlink()
+    plain = SQLiteStore(folder / DATABASE)
+    plain.write({key: value for key, value in rows.items() if key.kind != CHECK})
+    plain.close()
+
+
+async def test_channels_whose_rows_were_exchanged_are_told_nothing_of_each_other(scene: Scene) -> None:
+    async with main_life(scene):
+        await scene.ask("Ada", TELLS)
+        await scene.ask("Ben", "my horse is called Bluebell", channel="help")
+    here, there = scene.pg.channel("general"), scene.pg.channel("help")
+    with closing(sqlite3.connect(scene.folder / DATABASE)) as db, db:
+        for was, now in ((here, 1), (there, here), (1, there)):
+            db.execute("UPDATE row SET channel = ? WHERE channel = ?", (now, was))
+    async with main_life(scene):
+        await scene.ask("Ada", "and now?")
+        assert "Bluebell" not in scene.told()
+        assert scene.journal.find("row_refused")
+
+
 # One process
 
 
@@ -174,7 +215,7 @@ def made_a_folder(path: Path) -> None:
 async def test_whatever_is_damaged_it_starts_and_serves(scene: Scene, damage: Callable[[Path], None]) -> None:
     async with main_life(scene):
         await scene.ask("Ada", TELLS)
-    assert {path.name for path in scene.folder.iterdir()} == {DATABASE, "lock"}
+    assert {path.name for path in scene.folder.iterdir()} == {DATABASE, KEY_FILE, "lock"}
     damage(scene.folder / DATABASE)
     for name in FOREIGN:
         (scene.folder / name).parent.mkdir(exist_ok=True)
@@ -286,7 +327,8 @@ async def test_what_is_kept_in_redis_is_there_after_a_restart(scene: Scene, redi
     async with life(scene, **there):
         await scene.ask("Ben", "which cat?")
         assert SECRET not in scene.told()
-    with redis.Redis.from_url(redis_url) as client:
-        kept = str([client.hgetall(key) for key in client.scan_iter(_type="hash")])
+    store = open_stores(scene.folder, redis_url, None)()
+    kept = str([store.read(kind) for kind in store.kinds()])
+    store.close()
     assert "which cat?" in kept
     assert SECRET not in kept

@@ -24,8 +24,11 @@ from evals.report import (
 )
 from followup.decision_log import FILE_NAME, DecisionFile
 from followup.learning import Entry, Outcome
+from storage.sealing import read_keys
+from tests.storage.conftest import KEY
 from tests.support.people import ANNA, CHANNEL, GUILD
 
+SEAL = read_keys(KEY)
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -55,7 +58,8 @@ def unasked(**more: Any) -> Entry:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("STATE_KEY", KEY)
     return tmp_path / FILE_NAME
 
 
@@ -149,7 +153,7 @@ def test_it_prints_the_table_and_draws_the_curves(
 ) -> None:
     monkeypatch.chdir(log.parent)
     entries = [entry(n, score=n / 10, outcome=Outcome.MISSED if n % 3 else None) for n in range(1, 10)]
-    DecisionFile(log).write(entries)
+    DecisionFile(log, SEAL).write(entries)
     before = log.read_bytes()
     assert main([str(log), *(["--png", png] if png == "elsewhere.png" else [])]) == 0
     out, err = capsys.readouterr()
@@ -165,7 +169,7 @@ def test_an_empty_log_is_all_zeros_and_draws_nothing(
     log: Path, capsys: pytest.CaptureFixture[str], bytes_of_file: bytes | None
 ) -> None:
     if bytes_of_file is None:
-        DecisionFile(log, max_rows=0).write([entry()])
+        DecisionFile(log, SEAL, max_rows=0).write([entry()])
     else:
         log.write_bytes(bytes_of_file)
     png = log.with_name("curves.png")
@@ -192,7 +196,7 @@ def test_what_cannot_be_read_or_written_costs_one_sentence(
     if isinstance(content, bytes):
         log.write_bytes(content)
     elif content == "a row":
-        DecisionFile(log).write([entry()])
+        DecisionFile(log, SEAL).write([entry()])
     before = log.read_bytes() if log.exists() else None
     assert main([str(log), "--png", str(log.parent)]) == 2
     err = capsys.readouterr().err
@@ -206,7 +210,7 @@ def test_without_matplotlib_the_table_still_comes(
     log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    DecisionFile(log).write([entry()])
+    DecisionFile(log, SEAL).write([entry()])
     assert main([str(log)]) == 2
     out, err = capsys.readouterr()
     assert out.startswith(table([entry()]))

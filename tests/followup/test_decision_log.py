@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import fields, replace
+from hashlib import blake2b, md5, sha256
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -18,11 +19,15 @@ from structlog.testing import capture_logs
 from followup import decision_log as module
 from followup.decision_log import FILE_NAME, SCHEMA_VERSION, DecisionFile, DecisionLog, UnusableFileError
 from followup.learning import BUTTED_IN, Assignment, Change, Entry, Mark, Outcome, Removal, Revision, Silence
+from storage.sealing import read_keys
+from tests.storage.conftest import KEY
+from tests.storage.test_sealing import OTHER
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD
 from tests.support.virtual_time import settle
 
 ELSEWHERE = CHANNEL + 1
 SECRET = "the cat is called Tim"
+SEAL = read_keys(KEY)
 
 
 def entry(message_id: int, **more: Any) -> Entry:
@@ -48,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def file(folder: Path) -> DecisionFile:
-    return DecisionFile(folder / FILE_NAME)
+    return DecisionFile(folder / FILE_NAME, SEAL)
 
 
 def ids(file: DecisionFile) -> list[int]:
@@ -75,7 +80,7 @@ def test_folder_and_file_are_for_their_owner_only_and_what_others_made_is_left_a
     (tmp_path / "theirs" / "notes.txt").write_text("mine")
     try:
         for name in ("ours", "theirs"):
-            DecisionFile(tmp_path / name / FILE_NAME).write([entry(1)])
+            DecisionFile(tmp_path / name / FILE_NAME, SEAL).write([entry(1)])
     finally:
         os.umask(before)
     modes = [(tmp_path / path).stat().st_mode & 0o777 for path in ("ours", f"ours/{FILE_NAME}", "theirs")]
@@ -131,7 +136,7 @@ def test_the_row_of_a_message_tells_what_became_of_it(file: DecisionFile, change
 async def test_what_is_gone_stays_gone_when_its_agent_is_chosen(
     folder: Path, file: DecisionFile, removal: Removal, written: bool
 ) -> None:
-    log = DecisionLog(folder)
+    log = DecisionLog(folder, SEAL)
     for message_id in (1, 2):
         log.add(entry(message_id, content=SECRET if message_id == 1 else None))
     if written:
@@ -171,6 +176,13 @@ def earlier(file: DecisionFile) -> DecisionFile:
     return file
 
 
+def sealed_row(file: DecisionFile, message_id: int) -> bytes:
+    with closing(sqlite3.connect(file.path)) as connection:
+        sealed = connection.execute("SELECT sealed FROM decisions WHERE message_id = ?", (message_id,)).fetchone()[0]
+    assert isinstance(sealed, bytes)
+    return sealed
+
+
 def schema(path: Path) -> list[Any]:
     with closing(sqlite3.connect(path)) as connection:
         return [*connection.execute("PRAGMA user_version"), *connection.execute("PRAGMA table_info(decisions)")]
@@ -201,15 +213,54 @@ def test_reading_an_earlier_version_or_failing_to_write_changes_nothing(
 async def test_an_earlier_version_is_brought_up_in_place(
     earlier: DecisionFile, folder: Path, change: Change, left: list[Entry]
 ) -> None:
-    log = DecisionLog(folder)
+    log = DecisionLog(folder, SEAL)
     log.add(change)
     with capture_logs() as entries:
         assert await log.flush()
     assert earlier.read() == left
     assert (entries, names(folder)) == ([], [FILE_NAME])
-    new = DecisionFile(folder / "new" / FILE_NAME)
+    new = DecisionFile(folder / "new" / FILE_NAME, SEAL)
     new.write([entry(1)])
     assert schema(earlier.path) == schema(new.path)
+    assert SECRET.encode() not in earlier.path.read_bytes()
+    assert b"I had spoken last" not in earlier.path.read_bytes()
+
+
+# What is sealed
+
+
+def test_the_file_says_neither_who_wrote_nor_what(file: DecisionFile) -> None:
+    file.write([entry(1, author_id=5_300_000_001, content=SECRET, agent="docs"), entry(2, author_id=5_300_000_001)])
+    with closing(sqlite3.connect(file.path)) as connection:
+        (one, other) = connection.execute("SELECT * FROM decisions").fetchall()
+    for known in (5_300_000_001, SECRET, "docs", "followup", "I had spoken last"):
+        assert str(known) not in str(one)
+    assert (5_300_000_001).to_bytes(8) not in file.path.read_bytes()
+    assert one[4] == other[4]
+    unkeyed = [digest(b"%d" % 5_300_000_001).digest()[:16] for digest in (sha256, blake2b, md5)]
+    assert one[4] not in unkeyed
+
+
+def test_rows_that_changed_places_are_no_decisions(file: DecisionFile) -> None:
+    _spoilt(file, [entry(1), entry(2)], "UPDATE decisions SET sealed = (SELECT max(sealed) FROM decisions)")
+    with pytest.raises(UnusableFileError, match="no decision"):
+        file.read()
+
+
+def test_another_key_before_it_has_all_written_anew_and_persons_are_found_by_it(file: DecisionFile) -> None:
+    file.write([entry(1, content=SECRET), entry(2, author_id=BEN)])
+    before = file.path.read_bytes()
+    both = DecisionFile(file.path, read_keys(f"{OTHER},{KEY}"))
+    assert both.read() == [entry(1, content=SECRET), entry(2, author_id=BEN)]
+    assert file.path.read_bytes() == before
+    both.bring_up()
+    new = DecisionFile(file.path, read_keys(OTHER))
+    new.write([Removal(author_id=ANNA)])
+    assert new.read() == [entry(2, author_id=BEN)]
+    with pytest.raises(UnusableFileError, match="STATE_KEY"):
+        file.read()
+    assert file.write([entry(3)])
+    assert ids(file) == [3]
 
 
 # What goes again
@@ -243,7 +294,7 @@ def test_what_is_forgotten_or_too_old_goes_from_the_file_and_from_what_waits(
     file.write(rows)
     file.write([change])
     assert ids(file) == left
-    log = DecisionLog(folder)
+    log = DecisionLog(folder, SEAL)
     for row in rows:
         log.add(row)
     log.add(change)
@@ -254,9 +305,10 @@ def test_what_is_forgotten_or_too_old_goes_from_the_file_and_from_what_waits(
 @pytest.mark.parametrize("change", [Removal(frozenset({1})), Revision(1, CHANNEL, ANNA, "x")])
 def test_what_is_gone_is_not_left_in_the_files_free_space(file: DecisionFile, change: Change) -> None:
     file.write([entry(1, content=SECRET), *(entry(n, content="chatter " * 20) for n in range(2, 200))])
-    assert SECRET.encode() in file.path.read_bytes()
+    sealed = sealed_row(file, 1)
+    assert sealed in file.path.read_bytes()
     file.write([change])
-    assert SECRET.encode() not in file.path.read_bytes()
+    assert sealed not in file.path.read_bytes()
     assert [path.name for path in file.path.parent.iterdir()] == [FILE_NAME]
 
 
@@ -314,7 +366,7 @@ async def test_an_unusable_file_is_moved_aside_with_one_warning_and_begun_anew(
     with pytest.raises(UnusableFileError):
         file.read()
     assert file.path.read_bytes() == spoilt
-    log = DecisionLog(folder)
+    log = DecisionLog(folder, SEAL)
     with capture_logs() as entries:
         for message_id in (1_001, 1_002):
             log.add(entry(message_id))
@@ -329,9 +381,11 @@ async def test_an_unusable_file_is_moved_aside_with_one_warning_and_begun_anew(
 
 
 def test_a_row_that_is_no_decision_is_said_to_be_none(file: DecisionFile) -> None:
-    _spoilt(file, [entry(1)], "UPDATE decisions SET outcome = 'applauded'")
+    _spoilt(file, [entry(1)], "UPDATE decisions SET sealed = 'applauded'")
     with pytest.raises(UnusableFileError, match="no decision"):
         file.read()
+    file.write([Assignment(1, "docs", "named")])
+    assert file.read() == []
 
 
 # In the background
@@ -347,7 +401,7 @@ async def test_changes_are_written_together_every_few_seconds(
     folder: Path, file: DecisionFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asyncio, "to_thread", _at_once)
-    log = DecisionLog(folder)
+    log = DecisionLog(folder, SEAL)
     log.start()
     for message_id in (1, 2):
         await asyncio.sleep(1)
@@ -364,7 +418,7 @@ async def test_changes_are_written_together_every_few_seconds(
 
 @pytest.mark.parametrize("is_started", [True, False])
 async def test_closing_writes_the_rest(folder: Path, file: DecisionFile, is_started: bool) -> None:
-    log = DecisionLog(folder, interval_seconds=3_600)
+    log = DecisionLog(folder, SEAL, interval_seconds=3_600)
     if is_started:
         log.start()
     log.add(entry(1))
@@ -374,7 +428,7 @@ async def test_closing_writes_the_rest(folder: Path, file: DecisionFile, is_star
 
 
 async def test_what_somebody_has_forgotten_is_gone_at_once(folder: Path, file: DecisionFile) -> None:
-    log = DecisionLog(folder, interval_seconds=3_600)
+    log = DecisionLog(folder, SEAL, interval_seconds=3_600)
     log.add(entry(1))
     await log.flush()
     log.start()
@@ -388,7 +442,7 @@ async def test_what_somebody_has_forgotten_is_gone_at_once(folder: Path, file: D
 
 async def test_nothing_is_added_once_it_is_off_but_deletions_are_followed(folder: Path, file: DecisionFile) -> None:
     file.write([entry(1), entry(2, content=SECRET), entry(3)])
-    log = DecisionLog(folder, is_on=False)
+    log = DecisionLog(folder, SEAL, is_on=False)
     for added in (entry(4), Mark(3, Outcome.DELETED, 1.0), Assignment(3, "docs", "named")):
         log.add(added)
     for change in (Removal(frozenset({1})), Revision(2, CHANNEL, ANNA, "x")):
@@ -408,7 +462,7 @@ async def test_what_is_deleted_while_it_is_written_goes_with_the_next_batch(
         return work(*given)
 
     monkeypatch.setattr(asyncio, "to_thread", slowly)
-    log = DecisionLog(folder, max_rows=2)
+    log = DecisionLog(folder, SEAL, max_rows=2)
     for message_id in (3, 1, 2):  # beyond the bound the oldest make room
         log.add(entry(message_id, content=SECRET))
     first = asyncio.create_task(log.flush())
@@ -433,7 +487,7 @@ def outage(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.Mon
         folder.write_text("a file where the folder should be")
         yield folder.unlink
     elif request.param == "locked":
-        DecisionFile(folder / FILE_NAME).write([entry(0)])
+        DecisionFile(folder / FILE_NAME, SEAL).write([entry(0)])
         other = sqlite3.connect(folder / FILE_NAME, isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
         yield lambda: other.execute("DELETE FROM decisions") and other.execute("COMMIT")
@@ -451,7 +505,7 @@ def outage(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.Mon
 
 
 async def test_an_outage_costs_one_warning_and_nothing_else(folder: Path, file: DecisionFile, outage: Any) -> None:
-    log = DecisionLog(folder)
+    log = DecisionLog(folder, SEAL)
     with capture_logs() as entries:
         for message_id in (1, 2, 3):
             log.add(entry(message_id))
@@ -481,7 +535,7 @@ async def test_a_folder_that_cannot_be_written_is_said_at_the_start_and_not_agai
     folder = tmp_path / "file" / "state"
     if not is_usable:
         (tmp_path / "file").touch()
-    log = DecisionLog(folder)
+    log = DecisionLog(folder, SEAL)
     with capture_logs() as entries:
         log.start()
         await log.close()
@@ -495,7 +549,7 @@ async def test_a_folder_that_cannot_be_written_is_said_at_the_start_and_not_agai
 
 async def test_of_what_waits_the_oldest_additions_go_and_are_counted(folder: Path, file: DecisionFile) -> None:
     file.write([entry(0)])
-    log = DecisionLog(folder, max_pending=8)
+    log = DecisionLog(folder, SEAL, max_pending=8)
     log.add(Removal(frozenset({0})))
     for message_id in range(1, 21):
         log.add(entry(message_id))
@@ -511,7 +565,7 @@ async def test_where_an_edit_had_to_make_room_no_text_that_was_taken_back_stays(
     folder: Path, file: DecisionFile
 ) -> None:
     file.write([entry(message_id, content=SECRET) for message_id in range(1, 11)])
-    log = DecisionLog(folder, max_pending=8)
+    log = DecisionLog(folder, SEAL, max_pending=8)
     for message_id in range(1, 11):
         log.add(Revision(message_id, CHANNEL, ANNA, "new"))
     await log.flush()
@@ -523,7 +577,7 @@ async def test_where_an_edit_had_to_make_room_no_text_that_was_taken_back_stays(
 
 
 async def test_flushing_tells_whether_what_was_to_go_is_gone(folder: Path, file: DecisionFile, outage: Any) -> None:
-    log = DecisionLog(folder)
+    log = DecisionLog(folder, SEAL)
     assert await log.flush()
     log.add(entry(5))
     assert await log.flush()  # it could not be written, but nothing was to go
@@ -537,18 +591,18 @@ async def test_flushing_tells_whether_what_was_to_go_is_gone(folder: Path, file:
 
 
 async def test_what_was_moved_aside_is_not_gone(folder: Path) -> None:
-    _spoilt(DecisionFile(folder / FILE_NAME), [], tail=GARBAGE)
-    log = DecisionLog(folder)
+    _spoilt(DecisionFile(folder / FILE_NAME, SEAL), [], tail=GARBAGE)
+    log = DecisionLog(folder, SEAL)
     log.add(Removal(author_id=ANNA, through=9))
     assert not await log.flush()
     assert len(names(folder)) == 2
 
 
 def test_what_was_moved_aside_goes_when_all_in_it_is_too_old(folder: Path) -> None:
-    _spoilt(DecisionFile(folder / FILE_NAME), [], tail=GARBAGE)
+    _spoilt(DecisionFile(folder / FILE_NAME, SEAL), [], tail=GARBAGE)
     others = folder / f"{FILE_NAME}.damaged-not"
     others.touch()
-    file = DecisionFile(folder / FILE_NAME, clock=lambda: 1_000.0)
+    file = DecisionFile(folder / FILE_NAME, SEAL, clock=lambda: 1_000.0)
     file.write([entry(1)])
     file.write([Removal(before=1_000.0)])
     assert len(names(folder)) == 3
@@ -563,7 +617,7 @@ async def test_a_flush_that_is_broken_off_loses_no_removal(
         await asyncio.Event().wait()
 
     file.write([entry(1), entry(2)])
-    log = DecisionLog(folder)
+    log = DecisionLog(folder, SEAL)
     log.add(Removal(frozenset({1})))
     with monkeypatch.context() as patched:
         patched.setattr(asyncio, "to_thread", never)
@@ -577,8 +631,8 @@ async def test_a_flush_that_is_broken_off_loses_no_removal(
 
 
 async def test_an_end_before_all_that_was_to_go_is_gone_is_an_error(folder: Path) -> None:
-    DecisionFile(folder / FILE_NAME).write([entry(1)])
-    log = DecisionLog(folder)
+    DecisionFile(folder / FILE_NAME, SEAL).write([entry(1)])
+    log = DecisionLog(folder, SEAL)
     log.add(Removal(frozenset({1})))
     (folder / FILE_NAME).unlink()
     (folder / FILE_NAME).mkdir()

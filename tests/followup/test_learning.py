@@ -24,18 +24,21 @@ from followup.learning import (
     Removal,
     Removals,
 )
+from storage.sealing import read_keys
+from tests.storage.conftest import KEY
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 
 OLD = datetime(2020, 1, 1, tzinfo=UTC)
 ELSEWHERE = CHANNEL + 1
+SEAL = read_keys(KEY)
 AT = 1_000.0
 SILENT, QUESTION, ANSWER = 1, 2, 3
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> DecisionLog:
-    return DecisionLog(tmp_path)
+    return DecisionLog(tmp_path, SEAL)
 
 
 def decide(learning: Learning, message: MessageRecord, channel_id: int = CHANNEL, guild_id: int = GUILD) -> int:
@@ -68,7 +71,7 @@ async def test_what_goes_is_gone_from_disk(
     assert await log.flush()
     forget(learning, ids["abroad"])
     assert await log.flush()
-    rows = {row.message_id for row in DecisionFile(tmp_path / FILE_NAME).read()}
+    rows = {row.message_id for row in DecisionFile(tmp_path / FILE_NAME, SEAL).read()}
     assert {name for name, message_id in ids.items() if message_id in rows} == left
 
 
@@ -81,7 +84,7 @@ async def test_the_agent_of_several_messages_is_logged(
     learning.assigned([*asked, 999], agent, reason)
     later = decide(learning, said(ANNA))
     assert await log.flush()
-    rows = {row.message_id: (row.agent, row.agent_reason) for row in DecisionFile(tmp_path / FILE_NAME).read()}
+    rows = {row.message_id: (row.agent, row.agent_reason) for row in DecisionFile(tmp_path / FILE_NAME, SEAL).read()}
     assert rows == {asked[0]: (agent, reason), asked[1]: (agent, reason), later: ("", "")}
 
 

@@ -16,6 +16,7 @@ from persistence.transcript import GUILD, MESSAGE, to_message
 from state import SessionManager
 from state.session_files import SessionFiles
 from storage.sealing import read_keys
+from storage.sqlite_store import SQLiteStore
 from storage.store import Key, Row, StoreError, WrongKeyError
 from tests.storage.conftest import KEY, redis_url
 from tests.storage.test_sealing import OTHER
@@ -60,19 +61,18 @@ def rows(folder: Path, kind: str, keys: str | None = None, *, url: str | None = 
 def test_all_of_it_is_there_and_the_folders_are_gone(folder: Path) -> None:
     with capture_logs() as logs:
         assert [row.id for row in rows(folder, MESSAGE)] == [m.message_id for m in (FIRST, SECOND, THIRD)]
-    assert [entry["event"] for entry in logs] == ["earlier_state_taken_over"]
+    assert [entry["event"] for entry in logs] == ["state_key_made", "earlier_state_taken_over"]
     assert {kind: rows(folder, kind) for kind in SNAPSHOTS} == SNAPSHOTS
     assert rows(folder, "alive") == [Row(0, 0, b'"now"')]
-    assert [path.name for path in folder.iterdir()] == ["parley.db"]
+    assert {path.name for path in folder.iterdir()} == {"parley.db", "state.key"}
 
 
 def test_what_is_stored_already_counts_and_files_of_others_stay(folder: Path) -> None:
     (folder / "channels" / "notes.txt").write_text("mine")
     (folder / "sessions" / "notes.json").write_text("{}")
-    later = open_stores(folder.with_name("later"), None, None)()
+    later = SQLiteStore(folder / "parley.db")
     later.write({Key("unfinished", CHANNEL): b"[3]"})
     later.close()
-    (folder.with_name("later") / "parley.db").rename(folder / "parley.db")
     assert rows(folder, "unfinished") == [Row(CHANNEL, 0, b"[3]")]
     assert (folder / "channels" / "notes.txt").read_text() == "mine"
     assert (folder / "sessions" / "notes.json").read_text() == "{}"
@@ -119,7 +119,7 @@ def test_where_it_cannot_be_written_it_stays_for_the_next_start(folder: Path) ->
     (folder / "aside").write_text("in the way")
     with capture_logs() as logs:
         assert rows(folder, MESSAGE) == []
-    assert "earlier_state_left" in [entry["event"] for entry in logs]
+    assert "state_not_sealed" in [entry["event"] for entry in logs]
     (folder / "parley.db").rmdir()
     (folder / "aside").unlink()
     assert len(rows(folder, MESSAGE)) == 3
@@ -157,14 +157,17 @@ def in_redis(url: str, kind: str, keys: str | None = None) -> list[Row]:
 
 
 def earlier_keys(client: redis.Redis) -> list[bytes]:
-    return [key for key in client.scan_iter() if not key.startswith(b"parley:rows:")]
+    return [key for key in client.scan_iter() if not key.startswith((b"parley:rows:", b"parley:state.key"))]
 
 
 def test_all_of_it_is_taken_over_in_redis_too(redis_url: str, there: redis.Redis) -> None:
     with capture_logs() as logs:
         assert [row.id for row in in_redis(redis_url, MESSAGE)] == [FIRST.message_id, SECOND.message_id]
         assert in_redis(redis_url, "opted_out") == [Row(0, 0, b"[7]")]
-    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("earlier_state_taken_over", "info")]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [
+        ("state_key_made", "info"),
+        ("earlier_state_taken_over", "info"),
+    ]
     assert {kind: in_redis(redis_url, kind) for kind in SNAPSHOTS} == SNAPSHOTS
     assert not earlier_keys(there)
 
@@ -210,8 +213,8 @@ def test_what_cannot_be_taken_over_from_redis_is_told_and_stays(
     with monkeypatch.context() as patch, capture_logs() as logs:
         patch.setattr("storage.redis_store.RedisStore.write", full)
         assert in_redis(redis_url, MESSAGE) == []
-    (entry,) = logs
-    assert (entry["event"], entry["log_level"], entry["error"]) == ("earlier_state_left", "error", "no room")
+    entry = logs[-1]
+    assert (entry["event"], entry["log_level"], entry["error"]) == ("state_not_sealed", "warning", "no room")
     assert "start again" in entry["remedy"]
     assert sorted(earlier_keys(there)) == before
     assert len(in_redis(redis_url, MESSAGE)) == 2

@@ -5,17 +5,23 @@ from __future__ import annotations
 import multiprocessing
 import os
 import platform
+import sqlite3
 from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import redis
 from structlog.testing import capture_logs
 
 from persistence import lock
 from persistence.lock import InUseError, in_use
-from persistence.open_store import DATABASE, check_stores, open_stores
-from storage.redis_store import RedisStore
+from persistence.open_store import CHECK, DATABASE, check_stores, open_stores
+from state.session_files import SessionFiles
+from storage.redis_store import STATE_KEY, RedisStore
 from storage.sqlite_store import SQLiteStore
+from storage.state_key import KEY_FILE
 from storage.store import Key, Row, StoreError, WrongKeyError
 from tests.storage.conftest import redis_url
 
@@ -29,6 +35,21 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "state"
 
 
+def values(folder: Path, kind: str, keys: str | None = None) -> list[bytes | None]:
+    """What is read of a kind at a start with these keys."""
+    store = open_stores(folder, None, keys)()
+    try:
+        return [row.value for row in store.read(kind)]
+    finally:
+        store.close()
+
+
+def written(folder: Path, rows: Mapping[Key, bytes], keys: str | None = None) -> None:
+    store = open_stores(folder, None, keys)()
+    store.write(rows)
+    store.close()
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -36,13 +57,21 @@ def contents(folder: Path) -> dict[str, bytes]:
 # Where
 
 
-def test_it_is_one_database_and_nothing_is_touched_yet(folder: Path) -> None:
-    store = open_stores(folder, None, None)()
-    assert isinstance(store, SQLiteStore)
+def test_it_is_one_database_with_a_key_of_its_own_beside_it(folder: Path) -> None:
+    open_store = open_stores(folder, None, None)
     assert not folder.exists()
-    store.write({Key("a", 1): b"1"})
+    with capture_logs() as logs:
+        store = open_store()
+    assert isinstance(store, SQLiteStore)
+    store.write({Key("a", 1): b"sesame"})
     store.close()
-    assert [path.name for path in folder.iterdir()] == [DATABASE]
+    assert {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()} == {DATABASE: 0o600, KEY_FILE: 0o600}
+    assert b"sesame" not in (folder / DATABASE).read_bytes()
+    (made,) = logs
+    assert (made["event"], made["place"]) == ("state_key_made", str(folder / KEY_FILE))
+    assert "STATE_KEY" in made["remedy"]
+    assert (folder / KEY_FILE).read_text().strip() not in str(logs)
+    assert values(folder, "a") == [b"sesame"]
 
 
 def test_with_an_address_of_a_redis_it_is_there(folder: Path, redis_url: str) -> None:
@@ -55,6 +84,23 @@ def test_with_an_address_of_a_redis_it_is_there(folder: Path, redis_url: str) ->
     store.close()
 
 
+def test_in_redis_the_key_that_is_made_is_there_too(folder: Path, redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url) as client, capture_logs() as logs:
+        client.flushdb()
+        store = open_stores(folder, redis_url, None)()
+        store.write({Key("a", 1): b"1"})
+        assert [entry["event"] for entry in logs] == ["state_key_made"]
+        again = open_stores(folder, redis_url, None)()
+        assert again.read("a") == [Row(1, 0, b"1")]
+        assert b"\n" not in (client.get(STATE_KEY) or b"")
+        client.delete(STATE_KEY)
+        with pytest.raises(WrongKeyError, match="STATE_KEY"):
+            open_stores(folder, redis_url, None)()
+        client.flushdb()
+        store.close()
+        again.close()
+
+
 def test_keys_of_another_form_are_refused(folder: Path) -> None:
     with pytest.raises(ValueError, match="STATE_KEY"):
         open_stores(folder, None, "no key")
@@ -63,26 +109,120 @@ def test_keys_of_another_form_are_refused(folder: Path) -> None:
 # With which keys
 
 
-@pytest.mark.parametrize("before", [OLD, None])
 @pytest.mark.parametrize("now", [OLD, NEW, f"{NEW},{OLD}", f"{OLD},{NEW}", None])
-def test_keys_fit_or_are_refused_and_nothing_is_touched(folder: Path, before: str | None, now: str | None) -> None:
-    check_stores(folder, None, before)
-    there = contents(folder) if folder.exists() else {}
-    if before and OLD not in (now or ""):
+def test_keys_fit_or_are_refused_and_nothing_is_touched(folder: Path, now: str | None) -> None:
+    check_stores(folder, None, OLD)
+    there = contents(folder)
+    if OLD not in (now or ""):
         with pytest.raises(WrongKeyError, match="STATE_KEY"):
             check_stores(folder, None, now)
         assert contents(folder) == there
     else:
         check_stores(folder, None, now)
-    assert before or now or not folder.exists()
+
+
+def test_a_key_of_the_owners_takes_the_place_of_the_one_that_was_made(folder: Path) -> None:
+    written(folder, {Key("a", 1): b"1", Key("a", 2, 7): b"2"})
+    check_stores(folder, None, NEW)
+    (folder / KEY_FILE).unlink(missing_ok=True)
+    assert values(folder, "a", NEW) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("spoilt", ["", "no key at all", None])
+def test_without_the_key_that_was_made_it_does_not_start_and_makes_no_other(folder: Path, spoilt: str | None) -> None:
+    written(folder, {Key("a", 1): b"1"})
+    key = (folder / KEY_FILE).read_text()
+    (folder / KEY_FILE).unlink()
+    if spoilt is not None:
+        (folder / KEY_FILE).write_text(spoilt)
+    there = contents(folder)
+    with pytest.raises(WrongKeyError, match=KEY_FILE):
+        check_stores(folder, None, None)
+    assert contents(folder) == there
+    (folder / KEY_FILE).write_text(key)
+    assert values(folder, "a") == [b"1"]
+
+
+# What is not sealed, or not in its place
+
+
+def plain(folder: Path, rows: Mapping[Key, bytes]) -> None:
+    """As a version without a key wrote them, or whoever can write to the database."""
+    store = SQLiteStore(folder / DATABASE)
+    store.write(rows)
+    store.close()
+
+
+def test_what_was_plain_before_there_was_a_key_is_taken_over_once_and_is_sealed_then(folder: Path) -> None:
+    plain(folder, {Key("a", 1): b"sesame", Key("message", 5, 7): b"open sesame", Key("sealed_by", 0): b'""'})
+    assert values(folder, "a", OLD) == [b"sesame"]
+    assert values(folder, "message", OLD) == [b"open sesame"]
+    assert not any(b"sesame" in content for content in contents(folder).values())
+
+
+def test_a_row_that_nobody_sealed_is_refused_from_then_on(folder: Path) -> None:
+    written(folder, {Key("a", 1): b"1"}, OLD)
+    plain(folder, {Key("a", 2): b"forged"})
+    with capture_logs() as logs:
+        assert values(folder, "a", OLD) == [b"1", None]
+        assert values(folder, "a", f"{NEW},{OLD}") == [b"1", None]
+        SQLiteStore(folder / DATABASE).write({Key(CHECK, 0): None})  # nor without the row that says that all is sealed
+        assert values(folder, "a", NEW) == [b"1", None]
+    assert {(entry["event"], entry["detail"]) for entry in logs} == {("row_refused", "it is not sealed")}
+
+
+def test_sealed_rows_that_changed_places_are_refused(folder: Path) -> None:
+    first, second = Key("conversation", 1), Key("conversation", 2)
+    written(folder, {first: b"of the first channel", second: b"of the second", Key("prompts", 1): b"[]"}, OLD)
+    with closing(sqlite3.connect(folder / DATABASE)) as db, db:
+        for was, now in ((1, 3), (2, 1), (3, 2)):
+            db.execute("UPDATE row SET channel = ? WHERE channel = ? AND kind = 'conversation'", (now, was))
+        db.execute("UPDATE row SET kind = 'miniapps' WHERE kind = 'prompts'")
+    with capture_logs() as logs:
+        assert values(folder, "conversation", OLD) == [None, None]
+        assert values(folder, "miniapps", OLD) == [None]
+    assert {entry["event"] for entry in logs} == {"row_refused"}
+
+
+def test_documents_in_the_form_of_an_earlier_version_are_taken_over_at_the_first_start_only(folder: Path) -> None:
+    written(folder, {Key("a", 1): b"1"}, OLD)
+    SessionFiles(folder / "channels").write("5", b'{"version":1,"layers":{"conversation":"forged"}}')
+    assert values(folder, "conversation", OLD) == []
+
+
+@pytest.mark.parametrize("kind", [CHECK, "a"])
+def test_a_damaged_seal_costs_its_row_and_no_more(folder: Path, kind: str) -> None:
+    written(folder, {Key("a", 1): b"1", Key("b", 1): b"2"}, OLD)
+    with closing(sqlite3.connect(folder / DATABASE)) as db, db:
+        db.execute("UPDATE row SET value = cast(replace(value, 'gAAAAA', 'gBBBBB') AS BLOB) WHERE kind = ?", (kind,))
+    assert values(folder, "b", OLD) == [b"2"]
+    assert values(folder, "a", OLD) == [None if kind == "a" else b"1"]
+
+
+def test_a_key_that_is_taken_away_before_all_was_written_anew_is_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(folder, {Key("a", 1): b"1"}, OLD)
+    with monkeypatch.context() as patch:
+        patch.setattr(SQLiteStore, "kinds", _dying)
+        with pytest.raises(ZeroDivisionError):
+            check_stores(folder, None, f"{NEW},{OLD}")
+    with pytest.raises(WrongKeyError):
+        check_stores(folder, None, NEW)
+    assert values(folder, "a", f"{NEW},{OLD}") == values(folder, "a", NEW) == [b"1"]
+
+
+def _dying(_: SQLiteStore) -> list[str]:
+    raise ZeroDivisionError
 
 
 def test_where_nothing_can_be_written_the_key_counts_all_the_same(folder: Path, request: pytest.FixtureRequest) -> None:
     check_stores(folder, None, OLD)
     request.getfixturevalue("full_disk")
+    check_stores(folder, None, OLD)
     with capture_logs() as logs:
-        check_stores(folder, None, OLD)
-    assert [entry["event"] for entry in logs] == ["key_not_noted"]
+        check_stores(folder, None, f"{NEW},{OLD}")
+    assert [entry["event"] for entry in logs] == ["state_not_sealed"]
     with pytest.raises(WrongKeyError):
         check_stores(folder, None, NEW)
 

@@ -50,11 +50,9 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     await bench.snapshots.close()
 
 
-async def test_at_the_very_first_start_there_is_nothing_but_the_store_itself(bench: Bench) -> None:
+async def test_at_the_very_first_start_there_is_nothing(bench: Bench) -> None:
     kept = await bench.snapshots.load()
     assert (kept.process, kept.channels, kept.transcripts) == ({}, {}, {})
-    await bench.snapshots.settled()
-    assert (bench.folder / "db").exists()
 
 
 async def test_what_is_told_is_there_for_the_next_and_where_something_was_said_last_comes_first(bench: Bench) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from persistence.open_store import DATABASE
+from cryptography.fernet import Fernet, InvalidToken
+
+from persistence.open_store import open_stores
 from playground.limits import Limits
 from playground.server import Playground
-from storage.sqlite_store import SQLiteStore
+from storage.state_key import KEY_FILE
 from tests.support.clock import FakeClock
 from tests.support.scene import Scene, notify, recorded, running
 from tests.support.stub_model import StubModel
 from wiring import CONVERSATION, MINIAPPS, OFFERS, PROMPTS, UNFINISHED
+
+TOKEN = re.compile(rb"gAAAAA[\w-]{90,}={0,2}")
 
 
 @asynccontextmanager
@@ -76,8 +81,8 @@ async def _dead(*_: Any, **__: Any) -> NoReturn:
 
 
 def in_snapshots(folder: Path, text: str) -> list[str]:
-    """The snapshots of channels that hold it, of those that are not sealed."""
-    store = SQLiteStore(folder / DATABASE)
+    """The snapshots of channels that hold it."""
+    store = open_stores(folder, None, None)()
     kinds = (CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED, OFFERS)
     found = [kind for kind in kinds for row in store.read(kind) if row.value and text.encode() in row.value]
     store.close()
@@ -85,13 +90,26 @@ def in_snapshots(folder: Path, text: str) -> list[str]:
 
 
 def on_disk(folder: Path, text: str) -> list[str]:
-    """The files that hold it: documents, backups, journals, logs."""
-    return [str(path) for path in folder.rglob("*") if text.encode() in _content(path)]
+    """The files that hold it, be it sealed with the key in the folder, be it in room that they do not use any more."""
+    key = _content(folder / KEY_FILE).strip()
+    opens = Fernet(key).decrypt if key else None
+    return [
+        str(path)
+        for path in folder.rglob("*")
+        if text.encode() in (content := _content(path))
+        or (opens and any(text.encode() in _opened(opens, token) for token in TOKEN.findall(content)))
+    ]
+
+
+def _opened(opens: Callable[[bytes], bytes], token: bytes) -> bytes:
+    """Nothing of what was overwritten in part, or begins with what is left of another."""
+    with suppress(InvalidToken):
+        return opens(token)
+    return b""
 
 
 def _content(path: Path) -> bytes:
     """Nothing of what is no file, or has gone since it was listed, as a journal of SQLite's may."""
-    try:
+    with suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return path.read_bytes()
-    except (FileNotFoundError, IsADirectoryError):
-        return b""
+    return b""

@@ -1,0 +1,73 @@
+"""The key that is made where the owner gives none, and where it lies: beside the data that it seals."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+
+from storage.store import StoreError, WrongKeyError
+
+log = structlog.get_logger()
+
+KEY_FILE = "state.key"
+AT_A_TIME = threading.Lock()  # the database and the decision log have a thread each
+
+
+class KeyFile:
+    """A file in STATE_DIR, for its owner only."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._path = state_dir / KEY_FILE
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    def read(self) -> str:
+        """The key; empty where there is none. Raises WrongKeyError for a file that cannot be read."""
+        try:
+            return self._path.read_text("ascii").strip()
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        except (OSError, ValueError) as error:
+            raise WrongKeyError(
+                f"The key in {self} cannot be read ({error}): make it readable, or put it back."
+            ) from None
+
+    def keep(self, key: str) -> str:
+        """Stores it where there is none yet, and returns the one that holds. Raises StoreError."""
+        with AT_A_TIME:
+            if known := self.read():
+                return known
+            new = self._path.with_suffix(".new")
+            try:
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                new.unlink(missing_ok=True)
+                with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                    file.write(f"{key}\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                new.replace(self._path)
+            except OSError as error:
+                with suppress(OSError):
+                    new.unlink(missing_ok=True)
+                raise StoreError(f"{self} could not be written: {error}.") from error
+        tell(str(self))
+        return key
+
+    def delete(self) -> None:
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+
+def tell(place: str) -> None:
+    """Says where a new key lies."""
+    log.info(
+        "state_key_made",
+        place=place,
+        meaning="what is stored is encrypted with this key, which lies beside it: whoever copies both can read it",
+        remedy="set STATE_KEY to a key of your own, which then lies apart from what it seals",
+    )
