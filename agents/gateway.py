@@ -121,6 +121,7 @@ class FailureKind(StrEnum):
     """What went wrong, as far as the person who waits is concerned."""
 
     BUSY = "busy"
+    NO_CREDIT = "no_credit"
     MISCONFIGURED = "misconfigured"
     REJECTED = "rejected"
     TOO_LONG = "too_long"

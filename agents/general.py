@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -62,7 +63,7 @@ MAX_NAME_CHARACTERS = 100
 
 KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
     (ModelRateLimitError, FailureKind.BUSY),
-    (ModelQuotaExceededError, FailureKind.BUSY),
+    (ModelQuotaExceededError, FailureKind.NO_CREDIT),
     (ModelContextWindowExceededError, FailureKind.TOO_LONG),
     (ModelAuthenticationError, FailureKind.MISCONFIGURED),
     (ModelNotFoundError, FailureKind.MISCONFIGURED),
@@ -70,6 +71,17 @@ KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
     (ModelAPIError, FailureKind.UNAVAILABLE),
     (UnexpectedModelBehavior, FailureKind.EMPTY),
 )
+
+# What waiting cures: of several models that failed one may answer soon.
+PASSING = (FailureKind.BUSY, FailureKind.UNAVAILABLE)
+# What pydantic-ai takes for a rate limit, or for a request that is wrong in itself: by its code, or in its words.
+UNPAID = re.compile(r"billing|balance|credit|payment|insufficient", re.IGNORECASE)
+NO_MODEL = re.compile(
+    r"model\W{1,3}(?:[\w./:@-]{1,100}\W{1,3})?(?:(?:does )?not (?:exist|found)|has been decommissioned)"
+    r"|not a valid model|(?:unknown|invalid|no such) model\b",
+    re.IGNORECASE,
+)
+MAX_COMPLAINT = 2_000  # characters of it that are read
 
 # How a response ends that is not whole. Of what was cut at its greatest length the text is an answer, if there is any.
 BROKEN_OFF = {
@@ -190,7 +202,9 @@ class GeneralAgent:
         except TimeoutError:
             kind, detail = FailureKind.LATE, f"The model {self._model.model_name} did not finish its answer in time."
         except FallbackExceptionGroup as group:
-            kind, detail = _kind(group.exceptions[-1]), "; ".join(_describe(error) for error in group.exceptions)
+            kinds = [_kind(error) for error in group.exceptions]
+            kind = next((kind for kind in kinds if kind in PASSING), kinds[-1])
+            detail = "; ".join(_describe(error) for error in group.exceptions)
         except AgentRunError as error:
             kind, detail = _kind(error), _describe(error)
         except Exception as error:
@@ -260,6 +274,7 @@ class GeneralAgent:
             async for event in stream:
                 go_on()
                 run.hear(event)
+                await asyncio.sleep(0)  # it waits for bytes only, and thousands of events may have come at once
                 if run.was_cut or run.is_silent:
                     run.tokens, run.is_asking = run.used, False
                     return False
@@ -365,7 +380,14 @@ def _told_words(request: AgentRequest) -> list[Source]:
 
 
 def _kind(error: Exception) -> FailureKind:
-    return next((kind for types, kind in KINDS if isinstance(error, types)), FailureKind.UNAVAILABLE)
+    kind = next((kind for types, kind in KINDS if isinstance(error, types)), FailureKind.UNAVAILABLE)
+    if isinstance(error, ModelAPIError):
+        code = f"{error.provider_error_code} {error.provider_error_type}"
+        if kind in (FailureKind.BUSY, FailureKind.REJECTED) and UNPAID.search(code):
+            return FailureKind.NO_CREDIT
+        if kind is FailureKind.REJECTED and NO_MODEL.search(str(error.body)[:MAX_COMPLAINT]):
+            return FailureKind.MISCONFIGURED
+    return kind
 
 
 def _describe(error: Exception) -> str:

@@ -29,6 +29,7 @@ DONE = "[DONE]"
 KINDS = {
     400: FailureKind.REJECTED,
     401: FailureKind.MISCONFIGURED,
+    402: FailureKind.NO_CREDIT,
     403: FailureKind.MISCONFIGURED,
     422: FailureKind.REJECTED,
     429: FailureKind.BUSY,

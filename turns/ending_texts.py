@@ -13,7 +13,8 @@ NOT_ALLOWED = "🔇"
 # A mini-app's failure brings its own.
 OVER_BUDGET = "My budget for today is spent. Please ask me again tomorrow."
 SENTENCES = {
-    FailureKind.BUSY: "My model is overloaded or out of quota. Please ask me again in a moment.",
+    FailureKind.BUSY: "My model is overloaded. Please ask me again in a moment.",
+    FailureKind.NO_CREDIT: "My model's quota or credit is used up. Whoever runs me finds the reason in my log.",
     FailureKind.MISCONFIGURED: "My model is not set up correctly. Whoever runs me finds the reason in my log.",
     FailureKind.REJECTED: "My model did not accept that. Please put it differently.",
     FailureKind.TOO_LONG: "Our conversation had grown too long for my model. I start afresh: please ask me again.",
@@ -28,6 +29,7 @@ SENTENCES = {
 # Of an agent beside the general one.
 REMOTE_SENTENCES = {
     FailureKind.BUSY: "It is overloaded. Please ask again in a moment.",
+    FailureKind.NO_CREDIT: "Its quota or credit is used up. Whoever runs me finds the reason in my log.",
     FailureKind.MISCONFIGURED: "It is not set up correctly. Whoever runs me finds the reason in my log.",
     FailureKind.REJECTED: "It did not accept that. Please put it differently.",
     FailureKind.UNAVAILABLE: "It cannot be reached, or broke off. Please ask again in a moment.",

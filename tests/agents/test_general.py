@@ -184,6 +184,37 @@ async def test_each_refusal_of_the_provider_is_a_kind_of_failure(
     assert (outcome.kind, outcome.text, outcome.tokens) == (kind, "", 0)
 
 
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Reply(status=429, code="insufficient_quota"), FailureKind.NO_CREDIT),
+        (Reply(status=429, code="billing_not_active"), FailureKind.NO_CREDIT),
+        (Reply(status=402), FailureKind.NO_CREDIT),
+        (Reply(status=400, code="insufficient_balance"), FailureKind.NO_CREDIT),
+        (Reply(status=429, words="Limit reached. Add a payment method: billing."), FailureKind.BUSY),
+        (Reply(status=400, code="invalid_api_key"), FailureKind.MISCONFIGURED),
+        (Reply(status=400, code="model_not_found"), FailureKind.MISCONFIGURED),
+        (Reply(status=400, words="Model Not Exist"), FailureKind.MISCONFIGURED),
+        (Reply(status=400, words="a/b-9 is not a valid model ID"), FailureKind.MISCONFIGURED),
+        (Reply(status=400, words="The model `gpt-9` has been decommissioned."), FailureKind.MISCONFIGURED),
+        (Reply(status=400, words="This model does not support images"), FailureKind.REJECTED),
+        (Reply(status=400, words="Item with id 'rs_1' not found"), FailureKind.REJECTED),
+    ],
+)
+async def test_what_waiting_or_other_words_do_not_cure_is_no_passing_failure(
+    stub: StubModel, model: Model, reply: Reply, kind: FailureKind
+) -> None:
+    stub.default = lambda _body: reply
+    assert (await failure(model)).kind is kind
+
+
+async def test_where_one_of_several_models_may_answer_soon_waiting_helps(stub: StubModel) -> None:
+    replies = {"first": Reply(status=503), "second": Reply(status=429, code="insufficient_quota")}
+    stub.default = lambda body: replies[body["model"]]
+    async with build_model("MODEL", "openai-chat:first,openai-chat:second") as both:
+        assert (await failure(both)).kind is FailureKind.UNAVAILABLE
+
+
 async def test_a_server_error_is_tried_once_more(
     stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:

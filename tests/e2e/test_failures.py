@@ -16,6 +16,7 @@ from turns.ending_texts import RESTARTING, SENTENCES
 GARBAGE = b"data: {{{ not json\n\ndata: [DONE]\n\n"
 FAILURES = {
     "401": (Reply(status=401), FailureKind.MISCONFIGURED),
+    "no credit": (Reply(status=429, code="insufficient_quota"), FailureKind.NO_CREDIT),
     "500": (Reply(status=500), FailureKind.UNAVAILABLE),
     "garbage": (Reply(raw=GARBAGE), FailureKind.UNAVAILABLE),
     "nothing at all": (Reply(raw=b""), FailureKind.EMPTY),

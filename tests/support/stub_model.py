@@ -28,7 +28,7 @@ class Reply:
     """One scripted answer. gate: waited for after the first chunk. status: an error instead of an answer, in words.
 
     pace: told the text so far after each chunk, and waited for before the next. calls: made after the text. finish: how
-    it says that it ended; empty: as it did.
+    it says that it ended; empty: as it did. code: the provider's of the error; empty: the status.
     """
 
     text: str = ""
@@ -44,6 +44,7 @@ class Reply:
     calls: tuple[Call, ...] = ()
     words: str = "provider-words"
     finish: str = ""
+    code: str = ""
 
 
 class StubModel:
@@ -91,7 +92,7 @@ class StubModel:
         if reply.before:
             await reply.before.wait()
         if reply.status != 200:
-            return _error(reply.status, reply.words)
+            return _error(reply.status, reply.words, reply.code)
         return await self._stream(request, body, reply)
 
     async def _rewrite(self, body: Body) -> web.Response:
@@ -186,8 +187,8 @@ def _usage(tokens: int) -> Body:
     return {"prompt_tokens": tokens - 5, "completion_tokens": 5, "total_tokens": tokens}
 
 
-def _error(status: int, words: str = "provider-words") -> web.Response:
-    error = {"message": words, "code": str(status), "type": "x"}
+def _error(status: int, words: str = "provider-words", code: str = "") -> web.Response:
+    error = {"message": words, "code": code or str(status), "type": "x"}
     # The client tries again at once: no test waits for its patience.
     return web.json_response({"error": error}, status=status, headers={"retry-after-ms": "1"})
 
