@@ -28,8 +28,8 @@ class Offers(Protocol):
 
     def status(self, channel_id: int) -> OffersStatus: ...
 
-    def clicked(self, channel_id: int, guild_id: int) -> None:
-        """Notes that somebody used something of ours there."""
+    def toured(self, channel_id: int, guild_id: int) -> None:
+        """Notes that somebody is shown the tour there."""
 
 
 def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:

@@ -18,7 +18,7 @@ def add_tour(tree: app_commands.CommandTree, offers: Offers, *, retention_days: 
             await tell(interaction, IN_THREAD)
             return
         channel_id, me = interaction.channel_id or 0, interaction.client.user
-        offers.clicked(channel_id, interaction.guild_id or 0)
+        offers.toured(channel_id, interaction.guild_id or 0)
         name = me.name if me else "Parley"
         await tell(interaction, tour_card(name, offers.status(channel_id), retention_days=retention_days))
 

@@ -118,8 +118,14 @@ class ProactiveOffers:
         self._channels.changed(channel)
 
     def clicked(self, channel_id: int, guild_id: int) -> None:
-        """Somebody answered a question of ours on its card, or took the tour."""
+        """Somebody answered a question of ours on its card."""
         self._channels.changed(self._talk(channel_id, guild_id))
+
+    def toured(self, channel_id: int, guild_id: int) -> None:
+        """Somebody is shown the tour, which runs until nobody has done anything for the machine's timeout."""
+        channel = self._talk(channel_id, guild_id)
+        channel.machine.set_visual_guidance(True)
+        self._channels.changed(channel)
 
     def _talk(self, channel_id: int, guild_id: int) -> OfferChannel:
         """Somebody talks with us, which never waits for the machine."""

@@ -79,7 +79,7 @@ class FakeOffers:
         self.asked_of = channel_id
         return self.stands
 
-    def clicked(self, channel_id: int, guild_id: int) -> None:  # noqa: ARG002 - it is told by this name
+    def toured(self, channel_id: int, guild_id: int) -> None:  # noqa: ARG002 - it is told by this name
         self.clicks.append(channel_id)
 
 

@@ -281,6 +281,18 @@ async def test_a_tour_is_a_talk_that_only_its_reader_sees(scene: Scene) -> None:
     assert machine.current_state is AgentStateV2.REACTIVE
 
 
+async def test_no_offer_is_made_while_a_tour_runs(scene: Scene) -> None:
+    await scene.use("Ben", "tour")
+    machine = scene.bot.parts.offer_channels.open(scene.pg.channel("general")).machine
+    assert machine.visual_guidance_active
+    await unanswered(scene)
+    wait(scene, 90)
+    assert machine.visual_guidance_active
+    assert not scene.journal.find("offered")
+    wait(scene, TIMEOUT + 1)
+    assert not machine.visual_guidance_active
+
+
 async def test_where_nothing_is_going_on_any_more_nothing_is_kept(stage: Scene) -> None:
     async with life(stage):
         await stage.ask("Ada", "hello")
