@@ -36,11 +36,14 @@ from understanding.names import add_to, called_by_name, index_of
 
 HISTORY_TOKENS = 12_000
 MAX_REMOTE = 2_000  # messages of which it is known that they are another agent's business
+UNKNOWN = 0  # whose words they are
 MAX_JOINED = 100  # what was said before hardly matters to a decision, and takes 7 us a message to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
 MAX_TAKEN_BACK = 20_000  # the same of all channels, by their ids alone
 WORDED = 13  # newest messages that keep how they are worded, 6 kB each; a decision looks at 12 and a few of before
 NO_DECLINES = Declines()
+
+Told = dict[int, tuple[str, int]]
 
 
 def _known_states(states: Any) -> Any:
@@ -59,11 +62,44 @@ class Unwelcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class LeftStates:
+    """What remote agents need back in the channel's next conversation.
+
+    told: by the ids of the messages that one of them was told which one, and whose words they are, 0 where that is not
+    known. at: when the conversation before was last heard of.
+    """
+
+    states: Annotated[dict[str, AgentState], BeforeValidator(_known_states)]
+    told: Told
+    at: AwareDatetime
+
+    def without(self, is_gone: Callable[[int, int], bool]) -> LeftStates:
+        """Without those that were told what goes, which they cannot be made to forget.
+
+        is_gone: (message id, whose words) -> whether it goes.
+        """
+        gone = {agent for message_id, (agent, author_id) in self.told.items() if is_gone(message_id, author_id)}
+        states = {agent: state for agent, state in self.states.items() if agent not in gone}
+        return replace(self, states=states) if gone else self
+
+    def to_json(self) -> bytes:
+        return LEFT.dump_json(self)
+
+    @staticmethod
+    def from_json(text: bytes) -> LeftStates:
+        """Raises ValueError for what cannot be read."""
+        return LEFT.validate_json(text)
+
+
+LEFT = TypeAdapter(LeftStates)
+
+
+@dataclass(frozen=True, slots=True)
 class StoredConversation:
     """What its messages do not tell of a conversation.
 
     since: no message that belongs to it has a lower id; those put in front of it have. own: ids of what the model said.
-    remote, states, unwelcome, declines: as of ChannelConversation.
+    remote, states, told_before, unwelcome, declines: as of ChannelConversation.
     """
 
     started_at: AwareDatetime
@@ -74,6 +110,7 @@ class StoredConversation:
     llm_history: History
     remote: dict[int, str] = field(default_factory=dict)
     states: Annotated[dict[str, AgentState], BeforeValidator(_known_states)] = field(default_factory=dict)
+    told_before: Told = field(default_factory=dict)
     unwelcome: Unwelcome | None = None
     declines: Declines = NO_DECLINES
 
@@ -99,7 +136,8 @@ class ChannelConversation:
 
     since: the id of its first message, not counting those put in front of it. remote: of the messages that a remote
     agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left:
-    those whose conversation is not to be gone on with, though one of them may still be answering in it. names: of those
+    those whose conversation is not to be gone on with, though one of them may still be answering in it; told_before:
+    what they were told in earlier conversations of the channel, as of LeftStates. names: of those
     who spoke; called: whom which word calls; named: by a message's id, to whom it is by mention, reply or name. waits:
     whether a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn
     began.
@@ -128,6 +166,7 @@ class ChannelConversation:
     remote: dict[int, str] = field(default_factory=dict)
     states: dict[str, AgentState] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
+    told_before: Told = field(default_factory=dict)
     waits: bool = False
     told_off: frozenset[int] = frozenset()
     unwelcome: Unwelcome | None = None
@@ -238,8 +277,8 @@ class ChannelConversation:
         self._change({message.message_id: message})
         # Its own it edits many times while it speaks, and Discord sends an edit for each link that it unfurls.
         is_edited = before is None or before.content != message.content
-        if is_edited and not message.is_bot and message.message_id in self.remote:
-            self._leave([self.remote[message.message_id]])
+        if is_edited and not message.is_bot:
+            self._leave(self._told([message.message_id]))
         if before and not message.is_bot and (before.content, before.mentions) != (message.content, message.mentions):
             self._replay(self.messages)
 
@@ -248,7 +287,7 @@ class ChannelConversation:
 
         With one that the model said goes what the model is told that it said.
         """
-        self._leave(self.remote[i] for i in message_ids if i in self.remote)
+        self._leave(self._told(message_ids))
         own = (m.reply_to_id for m in self.messages if m.message_id in self.own and m.message_id in message_ids)
         self._unsay({question for question in own if question is not None})
         count = len(self.messages)
@@ -268,12 +307,25 @@ class ChannelConversation:
         others = {m.message_id for m in self.messages} - theirs
         # Of a message that was trimmed it is not known whose it was.
         self._leave(agent for i, agent in self.remote.items() if i not in others)
+        self._leave(agent for agent, who in self.told_before.values() if who in (author_id, UNKNOWN))
         self._unsay(theirs | told_of)
         self._change(changes | dict.fromkeys(theirs | told_of))
         self.take_back([("person", author_id)])
         self.declines = self.declines.forget(author_id)
         self.told_off -= {author_id}
         self._replay(self.messages)
+
+    def left_states(self) -> LeftStates:
+        """What remote agents need back in the channel's next conversation."""
+        authors = {m.message_id: min(m.addressees, default=UNKNOWN) if m.is_bot else m.author_id for m in self.messages}
+        authors |= {m.message_id: UNKNOWN for m in self.messages if len(m.addressees) > 1}
+        told = self.told_before | {i: (agent, authors.get(i, UNKNOWN)) for i, agent in self.remote.items()}
+        return LeftStates(dict(self.states), dict(sorted(told.items())[-MAX_REMOTE:]), self.last_activity)
+
+    def _told(self, message_ids: Collection[int]) -> set[str]:
+        """The remote agents that were told any of these."""
+        before = {self.told_before[i][0] for i in message_ids if i in self.told_before}
+        return before | {self.remote[i] for i in message_ids if i in self.remote}
 
     def _leave(self, agents: Iterable[str]) -> None:
         """What they were told is to be forgotten, which they cannot be made to: with them it begins anew."""
@@ -363,6 +415,7 @@ class ChannelConversation:
             llm_history=self.llm_history,  # which is replaced, and never changed
             remote=dict(self.remote),
             states=dict(self.states),
+            told_before=dict(self.told_before),
             unwelcome=self.unwelcome,
             declines=self.declines,
         )

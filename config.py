@@ -158,6 +158,12 @@ class Settings(BaseSettings):
         "the path of a TOML file with [[agent]] tables, or leave it out",
         example="agents.toml",
     )
+    agent_state_seconds: float = setting(
+        86_400,
+        "How long a remote agent's conversation is gone on with once the channel's own is over; 0: not at all.",
+        ge=0,
+        le=2_592_000,
+    )
     mcp_config: Path | None = setting(
         None,
         "A file with MCP servers that lend the agent tools.",

@@ -10,18 +10,33 @@ from functools import partial
 
 from pydantic_ai.messages import ModelMessage
 
-from channel_conversation import NO_DECLINES, ChannelConversation, StoredConversation, Unwelcome
+from channel_conversation import (
+    NO_DECLINES,
+    UNKNOWN,
+    ChannelConversation,
+    LeftStates,
+    StoredConversation,
+    Unwelcome,
+)
 from llm_history import History, waits_for
 from state.agent_state import AgentState
 from state.message import MessageRecord, Source
 
-__all__ = ["ChannelConversation", "ConversationManager", "MessageRecord", "StoredConversation", "Unwelcome"]
+__all__ = [
+    "ChannelConversation",
+    "ConversationManager",
+    "LeftStates",
+    "MessageRecord",
+    "StoredConversation",
+    "Unwelcome",
+]
 
 
 class ConversationManager:
     """The active conversations, one per channel at most.
 
     clock: gives the time as an aware datetime. max_messages, max_characters: what one conversation keeps at most.
+    agent_state_seconds: for how long what remote agents need back outlasts it, for the channel's next one.
     keeps_open: (channel id) -> whether its conversation outlasts the timeout, since an answer is awaited there.
     on_change: told the channel whose conversation changed by anything but a message that was recorded.
     """
@@ -33,6 +48,7 @@ class ConversationManager:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         max_messages: int = 500,
         max_characters: int = 200_000,
+        agent_state_seconds: float = 86_400,
         keeps_open: Callable[[int], bool] = lambda _channel_id: False,
         on_change: Callable[[int], None] = lambda _channel_id: None,
     ) -> None:
@@ -40,9 +56,11 @@ class ConversationManager:
         self._clock = clock
         self._max_messages = max_messages
         self._max_characters = max_characters
+        self._agent_state = timedelta(seconds=agent_state_seconds)
         self._keeps_open = keeps_open
         self._on_change = on_change
         self._conversations: dict[int, ChannelConversation] = {}
+        self._left: dict[int, LeftStates] = {}
         self._holds: Counter[int] = Counter()
 
     def __len__(self) -> int:
@@ -53,12 +71,16 @@ class ConversationManager:
         conversation = self._conversations.get(channel_id)
         if conversation is None or not self._expired(conversation):
             return conversation
-        self.end(channel_id)
+        self._expire(conversation)
         return None
 
     def start(self, channel_id: int, initial_messages: Sequence[MessageRecord]) -> ChannelConversation:
         now = self._clock()
         conversation = ChannelConversation(channel_id, now, now, messages=list(initial_messages))
+        left = self.left_states(channel_id)
+        self._left.pop(channel_id, None)
+        if left:
+            conversation.states, conversation.told_before = dict(left.states), dict(left.told)
         self._conversations[channel_id] = conversation
         self._on_change(channel_id)
         return conversation
@@ -101,14 +123,17 @@ class ConversationManager:
 
     def revise(self, channel_id: int, message: MessageRecord) -> bool:
         """Follows an edit of a recorded message. Returns whether anything changed."""
+        self._drop_left(channel_id, lambda message_id, _: message_id == message.message_id)
         return self._change(channel_id, lambda conversation: conversation.revise(message))
 
     def forget_messages(self, channel_id: int, message_ids: Collection[int]) -> None:
         """Follows a deletion."""
+        self._drop_left(channel_id, lambda message_id, _: message_id in message_ids)
         self._change(channel_id, lambda conversation: conversation.remove(message_ids))
 
     def forget_author(self, channel_id: int, author_id: int) -> None:
         """Drops all that one person said in the channel."""
+        self._drop_left(channel_id, lambda _, who: who in (author_id, UNKNOWN))
         self._change(channel_id, lambda conversation: conversation.forget(author_id))
 
     def record_agent_state(self, channel_id: int, agent: str, state: AgentState | None) -> None:
@@ -164,16 +189,46 @@ class ConversationManager:
         """Ends the channel's conversation if it had expired by then; holds do not count, which are about now."""
         conversation = self._conversations.get(channel_id)
         if conversation and self._was_left(conversation, until - conversation.last_activity):
-            self.end(channel_id)
+            self._expire(conversation)
 
     def end(self, channel_id: int) -> None:
-        if self._conversations.pop(channel_id, None):
+        """Drops all that is kept of the channel."""
+        conversation, left = self._conversations.pop(channel_id, None), self._left.pop(channel_id, None)
+        if conversation or left:
             self._on_change(channel_id)
 
     def stored(self, channel_id: int) -> StoredConversation | None:
         """What its messages do not tell of the channel's conversation, for restore(); None where none is alive."""
         conversation = self._conversations.get(channel_id)
         return None if conversation is None or self._expired(conversation) else conversation.stored()
+
+    def left_states(self, channel_id: int) -> LeftStates | None:
+        """What the channel's next conversation gives back to remote agents; None where there is nothing, or is one."""
+        conversation = self._conversations.get(channel_id)
+        left = conversation.left_states() if conversation and self._expired(conversation) else None
+        left = left or self._left.get(channel_id)
+        return left if left and left.states and abs(self._clock() - left.at) <= self._agent_state else None
+
+    def restore_left(self, channel_id: int, left: LeftStates) -> None:
+        """Takes back what left_states() gave."""
+        self._left[channel_id] = left
+
+    def told_before(self, channel_id: int) -> Collection[int]:
+        """The ids of the messages that remote agents were told in earlier conversations of the channel."""
+        known = self._left.get(channel_id) or self._conversations.get(channel_id)
+        return [] if known is None else known.told if isinstance(known, LeftStates) else known.told_before
+
+    def _expire(self, conversation: ChannelConversation) -> None:
+        self._conversations.pop(conversation.channel_id, None)
+        if conversation.states:
+            self._left[conversation.channel_id] = conversation.left_states()
+        self._on_change(conversation.channel_id)
+
+    def _drop_left(self, channel_id: int, is_gone: Callable[[int, int], bool]) -> None:
+        self.get(channel_id)  # or one that has expired is asked nothing
+        if (left := self._left.get(channel_id)) and (rest := left.without(is_gone)) is not left:
+            self._left[channel_id] = rest
+            self._on_change(channel_id)
 
     def restore(
         self,
@@ -200,12 +255,16 @@ class ConversationManager:
             since=stored.since,
             remote=dict(stored.remote),
             states=dict(stored.states),
+            told_before=dict(stored.told_before),
             unwelcome=stored.unwelcome,
             declines=stored.declines,
             waits=any(map(waits_for, stored.llm_history)),
         )
         if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):
+            if conversation.states:
+                self._left[channel_id] = conversation.left_states()
             return None
+        self._left.pop(channel_id, None)
         if at is not None:
             conversation.last_activity = self._clock()  # it goes on with what is heard of only now
         conversation.trim(self._max_messages, self._max_characters)
@@ -225,10 +284,13 @@ class ConversationManager:
                 conversation.last_activity = max(conversation.last_activity, self._clock())
 
     def sweep(self) -> int:
-        """Frees the expired conversations, touched again or not. Returns how many."""
-        expired = [channel for channel, conversation in self._conversations.items() if self._expired(conversation)]
-        for channel_id in expired:
-            self.end(channel_id)
+        """Frees the expired conversations, touched again or not, and what was left too long. Returns how many."""
+        expired = [conversation for conversation in self._conversations.values() if self._expired(conversation)]
+        for conversation in expired:
+            self._expire(conversation)
+        for channel_id in [channel_id for channel_id in self._left if not self.left_states(channel_id)]:
+            del self._left[channel_id]
+            self._on_change(channel_id)
         return len(expired)
 
     def _expired(self, conversation: ChannelConversation) -> bool:

@@ -171,6 +171,7 @@ class Parts:
         self.conversations = ConversationManager(
             settings.conversation_timeout_seconds,
             clock=self._clock,
+            agent_state_seconds=settings.agent_state_seconds,
             keeps_open=self._keeps_open,
             on_change=partial(snapshots.touch, CONVERSATION),
         )

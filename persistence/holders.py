@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from conversation import ConversationManager, MessageRecord, StoredConversation, Unwelcome
+from conversation import ConversationManager, LeftStates, MessageRecord, StoredConversation, Unwelcome
 from decider import RecentDecisions
 from discord_io.backlog import id_at
 from discord_io.discord_wire import Wires
@@ -306,7 +306,7 @@ class OfferHolder(Holder):
 
 
 class ConversationHolder(Holder):
-    """The conversations, and what agents keep for themselves in them of any channel.
+    """The conversations, what remote agents need back in the next ones, and what agents keep for themselves in them.
 
     restored: what was stored of conversations, which go on once their messages are read, too.
     """
@@ -344,6 +344,8 @@ class ConversationHolder(Holder):
     def expire(self, before: datetime) -> None:
         """Also of one that is alive what is too old goes."""
         for channel_id in self._snapshots.channels:
+            told = [i for i in self._conversations.told_before(channel_id) if i < id_at(before)]
+            self._conversations.forget_messages(channel_id, told)
             conversation = self._conversations.get(channel_id)
             if conversation and conversation.started_at < before:
                 old = [m.message_id for m in conversation.messages if m.timestamp < before]
@@ -352,10 +354,13 @@ class ConversationHolder(Holder):
                 self._snapshots.purge(channel_id)
 
     def snapshot(self, channel_id: int) -> Encode | None:
-        stored = self._conversations.stored(channel_id)
+        stored = self._conversations.stored(channel_id) or self._conversations.left_states(channel_id)
         return stored.to_json if stored else None
 
     def restore(self, channel_id: int, stored: Any) -> None:
+        if isinstance(stored, dict) and "told" in stored:
+            self._conversations.restore_left(channel_id, LeftStates.from_json(orjson.dumps(stored)))
+            return
         self.restored[channel_id] = StoredConversation.from_json(orjson.dumps(stored))
 
 

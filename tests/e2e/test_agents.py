@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from playground.model import Message
-from tests.support.lives import kill, life, on_disk
+from tests.support.clock import FakeClock
+from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.remote_agent import RemoteAgent, RemoteReply, whole
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply, StubModel
@@ -103,6 +104,62 @@ async def test_agents_alternate_across_a_kill(stage: Scene, docs: RemoteAgent, r
         assert "holiday" not in stage.told()
         assert HANDBOOK not in stage.told()
     assert docs.paths.count("/ums/conversations") == 1
+
+
+HOUR = 3_600
+
+
+async def test_a_conversation_with_it_is_gone_on_with_for_a_day(
+    stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path
+) -> None:
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage:
+        async with life(stage, **roster):
+            await stage.ask("Ada", "docs: how many days of holiday do I have?")
+            clock.advance(HOUR)
+            stage.bot.parts.sweep()
+            await stage.ask("Ben", "docs: and I?")
+            await stage.at_rest()
+        clock.advance(23 * HOUR)
+        async with life(stage, **roster):
+            await stage.ask("Ada", "docs: and in May?")
+            await stage.at_rest()
+            clock.advance(HOUR)
+        async with life(stage, **roster):
+            clock.advance(22 * HOUR)
+            await stage.ask("Ada", "docs: and in June?", channel="help")
+            await stage.ask("Ada", "docs: and in June?")
+            clock.advance(25 * HOUR)
+            await stage.ask("Ada", "docs: and in July?")
+    chats = [path.split("/")[-2] for path in docs.paths if path.endswith("/chat")]
+    assert chats == ["conv-1", "conv-1", "conv-1", "conv-2", "conv-1", "conv-3"]
+
+
+@pytest.mark.parametrize("how", ["deleted", "edited", "forgotten", "by another", "channel", "set to 0"])
+async def test_what_goes_after_the_conversation_is_not_gone_on_with(
+    stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path, how: str
+) -> None:
+    clock = FakeClock()
+    more = {"agent_state_seconds": 0} if how == "set to 0" else {}
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage, **roster, **more):
+        stage.pg.allow(stage.pg.channel("general"), "manage_channels", member=stage.pg.person("Ben"))
+        secret = stage.mention("Ada", "docs: my salary is a secret, is it?")
+        await stage.answer_to(secret)
+        clock.advance(HOUR)
+        match how:
+            case "deleted":
+                await stage.delete(secret)
+            case "edited":
+                await stage.edit(secret, "docs: is there a secret?")
+            case "forgotten":
+                await stage.use("Ada", "forget")
+            case "by another":
+                await stage.use("Ben", "forget")
+            case "channel":
+                await stage.use("Ben", "forget", everything=True)
+        clock.advance(HOUR)
+        await stage.ask("Ben", "docs: and now?")
+        assert docs.paths[-1].split("/")[-2] == ("conv-1" if how == "by another" else "conv-2")
 
 
 async def test_whom_nobody_named_the_model_chooses_once(scene: Scene, docs: RemoteAgent) -> None:

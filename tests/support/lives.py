@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from cryptography.fernet import Fernet, InvalidToken
 
-from persistence.open_store import open_stores
+from persistence.open_store import DATABASE, open_stores
 from playground.limits import Limits
 from playground.server import Playground
 from storage.state_key import KEY_FILE
@@ -109,7 +110,14 @@ def _opened(opens: Callable[[bytes], bytes], token: bytes) -> bytes:
 
 
 def _content(path: Path) -> bytes:
-    """Nothing of what is no file, or has gone since it was listed, as a journal of SQLite's may."""
+    """Nothing of what is no file, or has gone since it was listed, as a journal of SQLite's may.
+
+    The rows of the database stand behind it once more: in the file a long one is in pieces.
+    """
+    content = b""
     with suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        return path.read_bytes()
-    return b""
+        content = path.read_bytes()
+    if path.name == DATABASE:
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as db:
+            content += b"".join(value for (value,) in db.execute("SELECT value FROM row") if isinstance(value, bytes))
+    return content
