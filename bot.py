@@ -124,7 +124,12 @@ class Parley(discord.Client):
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("background_work_broken", work=repr(task.get_coro()), exc_info=error)
 
     async def _every(self, seconds: float, work: Callable[[], None]) -> None:
         while True:

@@ -31,6 +31,7 @@ discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # it neve
 MAX_RETRY_SECONDS = 60.0
 FAULT_PAUSE_SECONDS = 90.0  # however eager the host restarts: less than 1,000 IDENTIFY a day
 TOKEN_REFUSED_CODE = 4004  # Discord: the token sent with IDENTIFY is wrong
+CONNECTION_FAILURES = (discord.HTTPException, discord.GatewayNotFound, aiohttp.ClientError, OSError)
 
 
 class RefusedError(Exception):
@@ -128,12 +129,14 @@ async def _connect(bot: Bot, token: str) -> Ending:
         log.error("gateway_closed", code=error.code, detail=str(error))
     except WrongKeyError as error:
         raise RefusedError(str(error)) from None
-    except (discord.HTTPException, discord.GatewayNotFound, aiohttp.ClientError, OSError) as error:
-        log.warning("connection_failed", detail=f"{type(error).__name__}: {error}")
-        return Ending.UNREACHABLE
-    except Exception:
-        # The outermost edge: an event that discord.py cannot read ends its connection, not ours to Discord.
-        log.exception("connection_broken")
+    except Exception as error:
+        # Where its very first connection is refused, discord.py stumbles over having had none.
+        failure = error if isinstance(error, CONNECTION_FAILURES) else error.__context__
+        if isinstance(failure, CONNECTION_FAILURES):
+            log.warning("connection_failed", detail=f"{type(failure).__name__}: {failure}")
+        else:
+            # The outermost edge: an event that discord.py cannot read ends its connection, not ours to Discord.
+            log.exception("connection_broken")
         return Ending.UNREACHABLE
     return Ending.FAULT
 

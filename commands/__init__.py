@@ -5,8 +5,6 @@ All answers are seen only by whoever asked, but for a card, which shows what was
 
 from __future__ import annotations
 
-import aiohttp
-import discord
 import structlog
 from discord import app_commands
 
@@ -32,6 +30,7 @@ from commands.privacy_commands import (
 from commands.tour import add_tour
 from commands.why import NOTHING_KNOWN, add_why
 from decider import RecentDecisions
+from discord_io.channel_history import FAILURES
 
 __all__ = [
     "CHANNEL_FORGOTTEN",
@@ -81,5 +80,5 @@ async def sync(tree: app_commands.CommandTree) -> None:
     """Tells Discord of the commands. Without that the bot still answers; it is logged, no more."""
     try:
         await tree.sync()
-    except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
-        log.warning("command_sync_failed", detail=str(error))
+    except FAILURES as error:
+        log.warning("command_sync_failed", detail=f"{type(error).__name__}: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -79,3 +80,15 @@ async def test_of_many_bots_of_one_service_only_the_first_reads_the_model(
         await bot.run(Settings(discord_token=SecretStr("token"), decision_log="off"))
     assert len(made) == 3
     assert [entry["event"] for entry in logs].count("followup_model_unusable") == 1
+
+
+async def test_background_work_that_breaks_is_one_line() -> None:
+    async def breaks() -> None:
+        raise KeyError("id")
+
+    with capture_logs() as logs:
+        parley = a_bot()
+        parley._spawn(breaks())
+        await asyncio.gather(*parley._background, return_exceptions=True)
+    (broken,) = [entry for entry in logs if entry["event"] == "background_work_broken"]
+    assert isinstance(broken["exc_info"], KeyError)

@@ -7,6 +7,7 @@ import asyncio
 import aiohttp
 import discord
 import pytest
+from structlog.testing import capture_logs
 
 from service import Ending, RefusedError, _connect, _keep_connected
 from web.health import Health
@@ -77,3 +78,11 @@ async def test_a_refused_token_is_the_owners_to_mend() -> None:
 
 async def test_what_cannot_be_read_ends_the_connection_only() -> None:
     assert await _connect(FakeBot(KeyError("author")), "token") is Ending.UNREACHABLE
+
+
+async def test_what_discord_py_stumbles_over_where_its_first_connection_is_refused_is_one_line() -> None:
+    stumbles = AttributeError("'NoneType' object has no attribute 'sequence'")
+    stumbles.__context__ = aiohttp.ClientConnectionError("refused")
+    with capture_logs() as logs:
+        assert await _connect(FakeBot(stumbles), "token") is Ending.UNREACHABLE
+    assert logs == [{"event": "connection_failed", "log_level": "warning", "detail": "ClientConnectionError: refused"}]

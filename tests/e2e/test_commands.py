@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from commands import CHANNEL_FORGOTTEN, FORGOTTEN, NOTHING_KNOWN
@@ -100,8 +102,8 @@ async def test_what_was_forgotten_does_not_come_back_from_the_channels_history(s
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("status", [403, 500])
-async def test_a_failing_command_sync_is_logged_and_no_more(stub: StubModel, status: int) -> None:
-    async with open_scene(stub, prepare=lambda pg: pg.faults.add("PUT", "/commands$", status=status, times=9)) as scene:
+@pytest.mark.parametrize("answer", [{"status": 403}, {"status": 500}, {"status": 200, "body": {"no": "commands"}}])
+async def test_a_failing_command_sync_is_logged_and_no_more(stub: StubModel, answer: dict[str, Any]) -> None:
+    async with open_scene(stub, prepare=lambda pg: pg.faults.add("PUT", "/commands$", times=9, **answer)) as scene:
         await scene.until(lambda: scene.journal.find("command_sync_failed", level="warning"))
         await scene.ask("Ada", "hello")

@@ -95,6 +95,17 @@ def test_a_lost_connection_is_one_line_without_a_traceback() -> None:
     assert "Traceback" not in stream.getvalue()
 
 
+def test_a_connection_that_is_tried_again_is_a_warning_in_one_line() -> None:
+    stream = configured()
+    try:
+        raise RuntimeError("refused")
+    except RuntimeError:
+        logging.getLogger("discord.client").exception("Attempting a reconnect in %.2fs", 1.5)
+    (line,) = lines(stream)
+    assert (line["level"], line["error"]) == ("warning", "RuntimeError: refused")
+    assert "exception" not in line
+
+
 def test_an_error_of_ours_keeps_its_traceback() -> None:
     stream = configured()
     try:
