@@ -20,12 +20,12 @@ CODE = "```python\ndef greet(name: str) -> str:\n    return f'Hello, {name}!'\n`
 SAID = re.compile(r"(?!\(Note: )(?P<author>[^:]{1,60}?)(?P<bot> \(you\))?(?: \(replying to .*?\))?: (?P<text>.*)")
 CHOOSE = re.compile(r"\b(?:choose (?:between|from|among)|which(?: one)?:)\s+(?P<options>.+)", re.IGNORECASE)
 ASK = re.compile(r"\bask me (?P<to_confirm>to confirm\s*)?(?P<what>.*)", re.IGNORECASE)
-SEPARATOR = re.compile(r"\s*,\s*(?:or\s+|and\s+)?|\s+(?:or|and)\s+")
+SEPARATOR = re.compile(" ?, ?(?:(?:or|and) )?| (?:or|and) ")  # of a text whose spaces are single
 LONG = re.compile(r"\ba (?:very )?long\b", re.IGNORECASE)
-IN_FULL = re.compile(r"\(Note: Read in full, .*? is: (?P<full>.*)\)")
+IN_FULL = re.compile(r"^\(Note: Read in full, (?>.*? is: )(?P<full>.*)\)", re.MULTILINE)
 CONTINUED = re.compile(r"\n {4}")
 # A question mark in what the bot says would make it a question that awaits an answer.
-QUESTION_MARKS = re.compile(r"\s*[?？؟⁇⁈⁉‽¿]")
+QUESTION_MARKS = re.compile(r"(?<!\s)\s*+[?？؟⁇⁈⁉‽¿]")
 LONG_PARAGRAPH = "This is what a long answer looks like: it grows as you watch, and goes on in a new message. " * 4
 
 

@@ -34,8 +34,9 @@ T = TypeVar("T")
 HIDDEN = "[hidden]"
 BROKE_OFF = "the connection to the server broke off."
 AWAY = "the server is not running now."
-ADDRESS = re.compile(r"\w[\w+.-]*://\S+|\b\d{1,3}(?:\.\d{1,3}){3}\b\S*")
-MAX_REASON = 300  # characters of what a server says went wrong
+ADDRESS = re.compile(r"(?<![\w+.-])[\w+.-]++://\S+|\b\d{1,3}(?:\.\d{1,3}){3}\b\S*")
+MAX_READ = 4_000  # characters of what a server says went wrong, of which then are told
+MAX_REASON = 300
 MAX_LOGGED = 500  # characters of what its process writes to stderr at once
 MAX_DESCRIPTION = 1_024  # what OpenAI takes
 
@@ -223,9 +224,10 @@ class Connection:
 
     def _reason(self, text: str) -> str:
         """What a server says went wrong, in a line without secrets and addresses; of a stack trace its end."""
+        text = self._without_secrets(text)
         if "Traceback (most recent call last)" in text:
             text = text.strip().splitlines()[-1]
-        return clipped(ADDRESS.sub("(address)", " ".join(self._without_secrets(text).split())), MAX_REASON)
+        return clipped(ADDRESS.sub("(address)", " ".join(text[:MAX_READ].split())), MAX_REASON)
 
     def _without_secrets(self, text: str) -> str:
         for secret in self.server.secrets:

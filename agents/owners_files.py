@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 MAX_SHOWN = 80
-VARIABLE = re.compile(r"\$\{([^}]*)\}")
+VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 # RFC 9110: a field's name is a token; of its value what is not ASCII is nobody's to rely on.
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")

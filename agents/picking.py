@@ -17,11 +17,11 @@ from understanding.wording import NOT_WORDS, TOO_COMMON
 
 YOURSELF = "yourself"  # the general agent, to those who talk to the bot
 
-NOT_SAID = re.compile(r'```.*?(?:```|\Z)|`[^`\n]+`|"[^"\n]+"|“[^”\n]+”|^>[^\n]*', re.DOTALL | re.MULTILINE)
+NOT_SAID = re.compile(r'```.*?(?:```|\Z)|`[^`\n]+`|"[^"\n]+"|“[^“”\n]+”|^>[^\n]*', re.DOTALL | re.MULTILINE)
 LEFT_OUT = "…"
 CALLED_ON = re.compile(r"<@!?\d{1,20}> ?[,:]")  # "<@1>: ask docs"
 SEPARATORS = re.compile(r"[\s_-]+")
-AGENT_BEHIND = re.compile("(?: agent)+$")
+AGENT_BEHIND = re.compile("(?<! agent)(?: agent)++$")
 NEVER = "(?!)"
 CLAUSE = r"(?:^|[.!?;,…]| [-–—]) *"
 LEADS = r"""and|then|so|but|also|now|well|ok|okay|alright|right|cool|nice|great|good|thanks|thank you|thx|no|yes|yeah

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 MAX_LENGTH = 4_000  # characters that are read; Discord's own limit
-MARKS = r"[ \t>`|*]*"
+MARKS = r"[ \t>`|*]*+"
 
 
 def _lines(*ways: str) -> re.Pattern[str]:
@@ -99,7 +99,9 @@ LIKELY: Mapping[str, re.Pattern[str]] = {
     "http": _lines(r"\bHTTP/[\d.]+\"? 5\d\d\b", r"\bHTTP(?:Error|StatusError)? 5\d\d: \S"),
     "status": _lines(r"\bstatus(?: ?code|_code)[:= ]+5\d\d\b", r"\bstatus[:=] ?5\d\d\b"),
     "make": _lines(r"^make(?:\[\d+\])?: \*\*\* "),
-    "failed": _lines(r"^BUILD FAILED\b", r"^> Task \S+ FAILED\b", r"^failed to solve: ", r"\bdpkg: .* failed\b"),
+    "failed": _lines(
+        r"^BUILD FAILED\b", r"^(?<=> )Task \S+ FAILED\b", r"^failed to solve: ", r"\bdpkg: .{0,200} failed\b"
+    ),
     "0x8": _lines(r"\b0x8[0-9A-Fa-f]{7}\b"),
     "sqlstate[": _lines(r"SQLSTATE\[\w{5}\]"),
     "ora-": _lines(r"\bORA-\d{5}: "),

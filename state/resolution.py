@@ -58,7 +58,7 @@ NO_VIBE = frozenset(
     """late early time noon midnight today tonight tomorrow yesterday monday tuesday wednesday thursday friday saturday
     sunday now again already all just only like almost fine""".split()
 )
-VERB = re.compile(r"\w*[aeiouy]\w*ing")  # "restarting", but neither "king" nor "spring"
+VERB = re.compile(r"(?>[^\Waeiouy]*[aeiouy])\w*ing")  # "restarting", but neither "king" nor "spring"
 
 # What only asks for patience, as words with a space before each.
 PATIENCE = r"""

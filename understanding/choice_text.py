@@ -27,6 +27,7 @@ from understanding.choice_words import (
 from understanding.wording import NOT_WORDS
 
 MAX_NAME_LENGTH, MAX_ATTRIBUTES = 120, 12
+MAX_CUT, MAX_HEADS = 80, 2  # a longer name, or one with more colons, brackets and dashes, counts as a whole only
 MIN_TYPO_LENGTH, LONG_WORD = 5, 10  # one typing error in a word, two in a long one
 MIN_STEM, STEM_SHARE, MAX_SUFFIX = 5, 0.8, 3  # letters in common, share of the shorter word, letters more
 
@@ -57,6 +58,7 @@ def _numbers() -> dict[str, str]:
 
 NUMBERS = _numbers()
 LONGEST_NUMBER = 5  # words: "one hundred and twenty one"
+STARTS_NUMBER = frozenset(number.partition(" ")[0] for number in NUMBERS if " " in number)
 ORDINAL_WORDS = [word for word, digits in NUMBERS.items() if digits.endswith("th") and " " not in word]
 DIGITS = re.compile(r"(\d{1,15})(st|nd|rd|th)?")
 HAS_DIGIT = re.compile(r"\d")
@@ -124,8 +126,10 @@ def in_digits(words: Sequence[str]) -> list[str]:
     found: list[str] = []
     at = 0
     while at < len(words):
-        phrases = (" ".join(words[at : at + size]) for size in range(LONGEST_NUMBER, 1, -1))
-        text = next((phrase for phrase in phrases if phrase in NUMBERS), words[at])
+        text = words[at]
+        if text in STARTS_NUMBER:
+            phrases = (" ".join(words[at : at + size]) for size in range(LONGEST_NUMBER, 1, -1))
+            text = next((phrase for phrase in phrases if phrase in NUMBERS), text)
         digits = DIGITS.fullmatch(text)
         found.append(f"{int(digits[1])}{'th' if digits[2] else ''}" if digits else NUMBERS.get(text, text))
         at += 1 + text.count(" ")
@@ -268,6 +272,8 @@ def _phrases(number: int, text: str, is_name: bool) -> Iterator[Phrase]:
     places = {word: place for place, word in enumerate(telling or words)}
     lead = words[: words.index(telling[0])] if telling else ()
     yield Phrase(number, places, GRAMMAR.intersection(words), lead, is_name, bare=not telling)
-    if head := HEAD.search(text):
-        parts = (*_phrases(number, text[: head.start()], is_name), *_phrases(number, text[head.end() :], False))
+    heads = list(HEAD.finditer(text))
+    if 0 < len(heads) <= MAX_HEADS and len(text) <= MAX_CUT:
+        start, end = heads[0].span()
+        parts = (*_phrases(number, text[:start], is_name), *_phrases(number, text[end:], False))
         yield from (phrase for phrase in parts if not phrase.bare)

@@ -67,8 +67,7 @@ COURTESY = frozenset(
     """oh ooh um uh umm uhm ah aha hm hmm mm well hey hi haha ha lol please pls plz thanks thank you thx ty cheers so
     then dear sir man bro dude now honestly just very much again for your help asking a lot""".split()
 )
-_ENDS = "oh|um|uh|ah|hmm|hm|well|please|pls|plz|thanks|thx|then|lol|haha|hey"
-AT_THE_ENDS = re.compile(rf"^(?:(?:{_ENDS}) )+|(?: (?:{_ENDS}))+$")
+AT_THE_ENDS = frozenset("oh um uh ah hmm hm well please pls plz thanks thx then lol haha hey".split())
 
 CHANGING = one_of(r"""
     instead|rather|except|switch|replace|fix|rectify|redo|modify|changed? (?:my mind|it|that|this|the|my)
@@ -90,7 +89,7 @@ NOT_SAYING = one_of(r"""
 """)
 AT_A_TIME = one_of(r"""
     (?:only )?(?:when|once|after|before|until|till|as soon as)\
- (?!(?:is|are|was|were|do|does|did|will|would|can|could|should|shall|has|have)\b)\w+.*
+ (?!(?:is|are|was|were|do|does|did|will|would|can|could|should|shall|has|have)\b)\w.*
     (?:(?:on|by|next|this) )?(?:tomorrow|tonight|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|weekend|month|year)
     in (?:an?|\w+) (?:minutes?|hours?|days?|weeks?|months?|years?)
 """)
@@ -230,7 +229,10 @@ def _kinds(reply: str, asked: str) -> Iterator[Kind]:
         first, _, rest = clause.words.partition(" ")
         has_reservation = first in RESERVATIONS
         is_unsaid = has_reservation and not rest and first != "though"
-        words = AT_THE_ENDS.sub("", rest if has_reservation else clause.words).split()
+        words = (rest if has_reservation else clause.words).split()
+        for end in (0, -1):
+            while len(words) > 1 and words[end] in AT_THE_ENDS:
+                words.pop(end)
         is_lead = len(words) > 1 and (words[1] not in ("is", "was", "means") or words[0] == "no")
         lead = _answer(words[0]) if is_lead else None
         if lead and (at == 0 or lead is not Kind.NO):

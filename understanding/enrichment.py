@@ -67,7 +67,7 @@ TIME = re.compile(
     r"(?!\w|')",
     re.IGNORECASE,
 )
-TRAILING = re.compile(r"[ ,]+(?:then|instead|please|too|though)$", re.IGNORECASE)
+TRAILING = re.compile(r"(?<![ ,])[ ,]+(?:then|instead|please|too|though)$", re.IGNORECASE)
 NO_TIME_FITS = re.compile(
     r"\b(?:when|what (?:time|day|date|year)|(?:today|tomorrow|tonight|yesterday)'s)\b", re.IGNORECASE
 )

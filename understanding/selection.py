@@ -17,7 +17,9 @@ from typing import NamedTuple
 import understanding.choice_words as common
 from understanding.choice_text import Index, Option, Phrase, Reply, cardinal, ordinal, plain, read
 
-MAX_LENGTH = 600  # whoever writes more tells something, and does not choose
+MAX_LENGTH, MAX_WORDS = 600, 80  # whoever writes more tells something, and does not choose
+MAX_CORRECTIONS = 3  # the last ones
+MAX_COMPARED = 1_000  # words of a reply with names that have them: where it is more, the names tell nothing apart
 CORRECTION = re.compile(
     r"\b(?:(?:(?<=no )|(?<=[,.;!?] ))wait|wait(?=[,:])|scratch that|i meant?|sorry|or rather|actually|make that)\b[,:]?"
 )
@@ -60,19 +62,24 @@ def choose(reply: str, options: Sequence[Option]) -> int | None:
     """The 0-based index of the option that a reply chooses, or None: never a guess.
 
     After a correction ("the first, no wait, the second") the rest counts alone, if it chooses. A reply of more than 600
-    characters chooses nothing.
+    characters or 80 words chooses nothing.
     """
     if len(reply) > MAX_LENGTH or not options:
         return None
     text, index = plain(reply), Index(options)
-    starts = [0, *(correction.end() for correction in CORRECTION.finditer(text))]
+    starts = [0, *[correction.end() for correction in CORRECTION.finditer(text)][-MAX_CORRECTIONS:]]
     found = (_chosen(text[start:], index) for start in reversed(starts))
     return next((chosen for chosen in found if chosen is not None), None)
 
 
 def _chosen(text: str, index: Index) -> int | None:
     """What a text chooses: "the second one" is no "March 2nd", but "on the 5th" of two dates is no place."""
-    reply = index.spelled(read(text))
+    read_reply = read(text)
+    if len(read_reply.words) > MAX_WORDS:
+        return None
+    reply = index.spelled(read_reply)
+    if sum(len(index.phrases_with.get(word, ())) for word in reply.words) > MAX_COMPARED:
+        return None
     names = list(_names_in(reply.words, index))
     places = list(_places_in(reply.words, names, index.count))
     clauses = reply.clauses

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.phrases import labelled
 from understanding.choice_text import Option, in_digits
-from understanding.selection import MAX_LENGTH, choose
+from understanding.selection import MAX_LENGTH, MAX_WORDS, choose
 
 FILMS: list[Option] = ["Paprika", "Kagemusha", "Iron Lantern: Winter Road"]
 THIRTY: list[Option] = [f"Parcel {number}" for number in range(100, 130)]
@@ -44,6 +44,7 @@ def test_no_options_are_never_chosen_from() -> None:
 def test_a_reply_that_is_too_long_to_be_an_answer_chooses_nothing() -> None:
     assert choose("Kagemusha" + " " * (MAX_LENGTH - 9), FILMS) == 1
     assert choose("Kagemusha" + " " * MAX_LENGTH, FILMS) is None
+    assert choose("Kagemusha" + " a" * MAX_WORDS, FILMS) is None
 
 
 def test_a_number_of_any_length_is_read() -> None:

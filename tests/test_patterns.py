@@ -1,0 +1,270 @@
+"""Every regular expression of the product takes hostile text in linear time, as it is called there.
+
+The texts are made from the pattern itself: what it begins with, and what it repeats, again and again up to the length
+of a message, and then something that does not fit.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from re import _constants as op  # type: ignore[attr-defined]
+from re import _parser  # type: ignore[attr-defined]
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+from agents.picking import _shapes
+from miniapps.trip_commands import plain
+from tests.test_layers import FILES, module
+from understanding.name_calls import _read_name
+from understanding.selection import MAX_LENGTH as MAX_CHOICE
+from understanding.selection import choose
+from understanding.stopping import MAX_LENGTH as MAX_STOP
+
+pytestmark = pytest.mark.slow
+
+LENGTH = 4_000  # characters of the longest message
+TRIED = 500  # characters at which the worst texts of a pattern are found
+MOST_SECONDS = 0.005
+MOST_GROWTH = 3.0  # from half the length to all of it: 2 is linear, 4 quadratic
+FEW = 8  # times that something is repeated cost little
+LEAST_SECONDS = 0.0005  # what is faster need not be compared
+METHODS = ("search", "match", "fullmatch", "sub", "subn", "finditer", "findall", "split")
+START = "understanding.name_calls, the start"
+# Neither is in the bot that is in service.
+APART = ("bench", "evals", "playground")
+# What every text goes through before these see it, and how they are called where no name of theirs tells.
+PREPARED: dict[str, Callable[[str], str]] = {
+    "miniapps.trip_commands.PATTERNS": plain,
+    "understanding.stopping.ANY_STOP": lambda text: text[:MAX_STOP],
+    "understanding.shared_context.SENTENCE_START": lambda text: text[-20:],
+}
+CALLED: dict[str, str] = {
+    "miniapps.trip_commands.PATTERNS": "fullmatch",
+    "state.resolution.METADATA_PATTERNS": "match",
+    START: "match",
+}
+# One of each class of characters that patterns tell apart.
+CHARACTERS = " a1A.,!-_'\n\"/:é<@`あ"
+PAIRS = ("a ", "1 ", ". ", "a.", "a,", "a-", " \n", "a1", "aing ", "a\n", "<@", "1.", "a:")
+
+
+class Use(NamedTuple):
+    """A pattern of the product, and one way in which it is called."""
+
+    name: str
+    pattern: re.Pattern[Any]
+    method: str
+
+    def __call__(self, text: str) -> None:
+        given = text if isinstance(self.pattern.pattern, str) else text.encode()
+        call = getattr(self.pattern, self.method)
+        found = call("", given) if self.method in ("sub", "subn") and isinstance(given, str) else call(given)
+        if self.method == "finditer":
+            list(found)
+
+    def prepared(self, text: str) -> str:
+        return PREPARED.get(self.name.partition("[")[0], str)(text)
+
+
+def patterns_in(name: str, value: object) -> Iterator[tuple[str, re.Pattern[Any]]]:
+    """The patterns that a value is or holds."""
+    match value:
+        case re.Pattern():
+            yield name, value
+        case dict():
+            for key, item in value.items():
+                yield from patterns_in(f"{name}[{str(key)[:20]!r}]", item)
+        case list() | tuple() | set() | frozenset():
+            for number, item in enumerate(value):
+                yield from patterns_in(f"{name}[{number}]", item)
+
+
+def patterns_of(loaded: ModuleType) -> Iterator[tuple[str, re.Pattern[Any]]]:
+    for name, value in vars(loaded).items():
+        if isinstance(value, type) and value.__module__ == loaded.__name__:
+            for inner, held in vars(value).items():
+                yield from patterns_in(f"{loaded.__name__}.{name}.{inner}", held)
+        elif not name.startswith("__"):
+            yield from patterns_in(f"{loaded.__name__}.{name}", value)
+
+
+def uses() -> list[Use]:
+    methods: dict[str, set[str]] = {}
+    found: dict[tuple[object, int], tuple[str, re.Pattern[Any]]] = {}
+    inline: list[Use] = []
+    for path in FILES:
+        if (here := module(path)).split(".")[0] in APART:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Attribute) and node.attr in METHODS):
+                continue
+            owner = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+            methods.setdefault(owner, set()).add(node.attr)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(ast.Attribute(ast.Name("re"), method), [ast.Constant(str() as text), *_]):
+                    if method in METHODS:
+                        inline.append(Use(f"{here}, line {node.lineno}", re.compile(text), method))
+        for name, pattern in patterns_of(importlib.import_module(here)):
+            found.setdefault((pattern.pattern, pattern.flags), (name, pattern))
+    called = _read_name("parley bot")
+    assert called
+    made = [(START, called.start), ("understanding.name_calls, the end", called.end)]
+    made += patterns_in("picking._shapes", _shapes(frozenset({"docs", "sql", "it", "house rules"})))
+    named = [*found.values(), *made]
+    ways = {name: methods.get(name.partition("[")[0].rpartition(".")[2], {"search"}) for name, _ in named}
+    ways |= {name: {CALLED[base]} for name, _ in named if (base := name.partition("[")[0]) in CALLED}
+    return inline + [Use(name, pattern, method) for name, pattern in named for method in sorted(ways[name])]
+
+
+class Sampler:
+    """A text that a pattern fits, and what of it is repeated: (what comes before, what is repeated).
+
+    turn: which of the alternatives are taken.
+    """
+
+    def __init__(self, pattern: re.Pattern[Any], turn: int) -> None:
+        self._turn = turn
+        self._groups: dict[int | None, str] = {}
+        self.repeated: set[tuple[str, str]] = set()
+        source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode()
+        self.text = self._all(_parser.parse(source, pattern.flags & ~re.ASCII), "")
+
+    def _all(self, items: Iterable[tuple[Any, Any]], before: str) -> str:
+        text = ""
+        for kind, given in items:
+            text += self._one(kind, given, before + text)
+        return text
+
+    def _one(self, kind: Any, given: Any, before: str) -> str:
+        text = ""  # what looks ahead or behind takes nothing
+        match kind:
+            case op.LITERAL:
+                text = chr(given)
+            case op.NOT_LITERAL | op.ANY | op.IN:
+                fit = fitting([(op.NEGATE, None), (op.LITERAL, given)] if kind is op.NOT_LITERAL else given or [])
+                text = fit[self._turn % len(fit)]
+            case op.BRANCH:
+                ways = [self._all(way, before) for way in given[1]]
+                text = ways[self._turn % len(ways)]
+            case op.SUBPATTERN:
+                text = self._groups[given[0]] = self._all(given[3], before)
+            case op.ATOMIC_GROUP:
+                text = self._all(given, before)
+            case op.MAX_REPEAT | op.MIN_REPEAT | op.POSSESSIVE_REPEAT:
+                text = self._repeat(given, before)
+            case op.GROUPREF:
+                text = self._groups.get(given, "")
+        return text
+
+    def _repeat(self, given: tuple[int, int, Any], before: str) -> str:
+        least, most, item = given
+        text = self._all(item, before)
+        if text and most > FEW:
+            self.repeated.add((before, text))
+        return text * max(least, 1 - self._turn % 2)
+
+
+def fitting(members: list[tuple[Any, Any]]) -> list[str]:
+    """Characters that fit a set: of the usual ones all, else its own."""
+    classes = {op.CATEGORY_WORD: r"\w", op.CATEGORY_SPACE: r"\s", op.CATEGORY_DIGIT: r"\d"}
+    classes |= {op.CATEGORY_NOT_WORD: r"\W", op.CATEGORY_NOT_SPACE: r"\S", op.CATEGORY_NOT_DIGIT: r"\D"}
+    is_negated = not members or members[0][0] is op.NEGATE  # without members: any character
+
+    def has(character: str) -> bool:
+        return any(
+            (kind is op.LITERAL and given == ord(character))
+            or (kind is op.RANGE and given[0] <= ord(character) <= given[1])
+            or (kind is op.CATEGORY and re.match(classes[given], character) is not None)
+            for kind, given in members
+        )
+
+    own = [chr(given if kind is op.LITERAL else given[0]) for kind, given in members if kind in (op.LITERAL, op.RANGE)]
+    return [c for c in CHARACTERS if has(c) is not is_negated] + ([] if is_negated else own) or ["a"]
+
+
+def hostile(pattern: re.Pattern[Any]) -> set[tuple[str, str]]:
+    """Texts in two parts: a beginning, and what is repeated behind it."""
+    texts = {(before, part) for before in ("", " ", "a") for part in (*CHARACTERS, *PAIRS)}
+    for turn in range(4):
+        sampler = Sampler(pattern, turn)
+        for before, part in sampler.repeated:
+            texts |= {(before, part), ("", part), ("", before + part), ("", before + part * 3), (before, part + " ")}
+        whole = sampler.text
+        for end in {*range(1, min(len(whole), 12) + 1), len(whole) // 2, len(whole) - 1, len(whole)} - {0, -1}:
+            texts |= {("", whole[:end]), ("", whole[:end] + " ")}
+    return texts
+
+
+def written(text: tuple[str, str], length: int) -> str:
+    beginning, part = text
+    return (beginning + part * (length // len(part) + 1))[:length] + "\0!"
+
+
+@contextmanager
+def bounded(seconds: float) -> Iterator[None]:
+    """Ends what takes more of the processor's time than that with TimeoutError."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def cost(use: Use, text: str, runs: int = 1) -> float:
+    """The processor's seconds for a text, the least of some runs; those of 100 ms where it takes more."""
+    text, least = use.prepared(text), 0.1
+    for _ in range(runs):
+        start = time.thread_time()
+        try:
+            with bounded(0.1):
+                use(text)
+        except TimeoutError:
+            return 0.1
+        least = min(least, time.thread_time() - start)
+    return least
+
+
+def fault(use: Use) -> str:
+    """What is wrong with a pattern, in words; empty: nothing."""
+    tried = {text: cost(use, written(text, TRIED)) for text in hostile(use.pattern)}
+    for text in sorted(tried, key=tried.__getitem__, reverse=True)[:3]:
+        whole = cost(use, written(text, LENGTH), runs=5)
+        half = cost(use, written(text, LENGTH // 2), runs=5)
+        if whole > MOST_SECONDS or (whole > LEAST_SECONDS and whole > MOST_GROWTH * half):
+            return f"{use.name}.{use.method}: {1000 * whole:.2f} ms, {whole / half:.1f} times the half, of {text!r}"
+    return ""
+
+
+def test_no_pattern_takes_hostile_text_ill() -> None:
+    every = uses()
+    assert len(every) > 200
+    assert [words for use in every if (words := fault(use))] == []
+
+
+@pytest.mark.parametrize("part", ["1-2 (", "1 2 ", "a: "])
+@pytest.mark.parametrize("option", ["1-2 (1-2 (", "1-2 (" * 24])
+def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
+    """Whose names are alike in all their parts."""
+    options, reply = [option] * 25, (part * MAX_CHOICE)[:MAX_CHOICE]
+
+    def seconds() -> float:
+        start = time.thread_time()
+        choose(reply, options)
+        return time.thread_time() - start
+
+    assert min(seconds() for _ in range(5)) < MOST_SECONDS
