@@ -242,6 +242,8 @@ class ResponseDecider:
             return UNWELCOME[conversation.unwelcome]
         if message.images or message.wording.count > MAX_WORDS:
             return None
+        if message.wording.has_link and not message.wording.count and not engagement.is_answer_due(message):
+            return NOTHING  # a link alone is shown around: it asks the bot nothing
         acknowledgement = bare_acknowledgement(message.text, engagement.bot_name)
         if acknowledgement in (Acknowledgement.CONSENT, Acknowledgement.EMOJI) and engagement.is_answer_due(message):
             # Where the bot asked the author something, an ok or an emoji answers it.

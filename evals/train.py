@@ -57,7 +57,7 @@ Mask = npt.NDArray[np.bool_]
 FOLDS = 5
 SEED = 0
 NOTHING_ABOVE = 1e30
-ROOM_WEIGHT = {Question.SAID: 1.0, Question.WANTS: 6.0}  # a message of a room, beside one of IRC
+ROOM_WEIGHT = {Question.SAID: 0.5, Question.WANTS: 6.0}  # a message of a room, beside one of IRC
 COMMON = {
     "loss_function": "Logloss",
     "depth": LEVELS,
