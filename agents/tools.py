@@ -158,7 +158,8 @@ class _Own:
         url = f"https://discord.com/channels/{asked.guild_id}/{asked.channel_id}/{message_id}"
         if not ctx.tool_call_approved:
             found = await self.actions.read(asked, asked.channel_id, message_id)
-            shown, words_of = "this message", []
+            shown = "this message"
+            words_of: list[Source] = []
             if not isinstance(found, str):
                 words = clipped(_one_line(found.text), MAX_SHOWN)
                 shown = f"what {escaped(found.author)} said" + (f", “{escaped(words)}”" if words else "")

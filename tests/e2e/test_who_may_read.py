@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,8 @@ async def test_a_link_that_somebody_else_planted_is_not_followed_for_whoever_ask
         scene.bot.conversations.end(planted.channel_id)
         scene.stub.replies.append(call("search_history", words="read"))
     scene.stub.replies.extend([call("read_message", link=link(scene, secret)), Reply("It is sunny.")])
-    how = {"replied to": {"reply_to": planted.id}, "forwarded": {"snapshot": words}}.get(way, {})
+    ways: dict[str, dict[str, Any]] = {"replied to": {"reply_to": planted.id}, "forwarded": {"snapshot": words}}
+    how = ways.get(way, {})
     await scene.ask("Ada", "what is the weather?", **how)
     assert tool_results(scene.stub.requests[-1])[-1] == NOT_GIVEN
     assert "bluebell" not in scene.told()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import discord
@@ -162,7 +163,11 @@ def _mention_from_the_list(address: str, profile: Path) -> None:
         assert browser.execute_script("return document.documentElement.scrollWidth") == 390
         chloe = browser.find_element(By.CSS_SELECTOR, "#members [aria-label='Mention Chloe']")
         assert not chloe.is_displayed()
-        for close in (lambda: browser.switch_to.active_element.send_keys(Keys.ESCAPE), chloe.click):
+        ways: tuple[Callable[[], object], ...] = (
+            lambda: browser.switch_to.active_element.send_keys(Keys.ESCAPE),
+            chloe.click,
+        )
+        for close in ways:
             browser.find_element(By.ID, "people").click()
             when(browser, "document.querySelector('#people').ariaExpanded === 'true'")
             assert chloe.is_displayed()
