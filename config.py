@@ -17,6 +17,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 QuietHours = tuple[time, time, ZoneInfo]
 """From when until when, by which clock; over midnight where the second is the earlier one."""
+# How the text of an mcp.json, or a table of agents, begins.
+INLINE = re.compile(r"^\s*(?:\{|\[\[|agent\s*=)", re.MULTILINE)
 HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*-\s*(\d{1,2})(?::(\d{2}))?(?:\s+(\S+))?")
 
 
@@ -152,10 +154,10 @@ class Settings(BaseSettings):
         example="https://nominatim.openstreetmap.org",
     )
 
-    agents: Path | None = setting(
+    agents: Path | SecretStr | None = setting(
         None,
-        "A file with agents beside the general one.",
-        "the path of a TOML file with [[agent]] tables, or leave it out",
+        "A file with agents beside the general one, or its text.",
+        "the path of a TOML file with [[agent]] tables, or the tables themselves, or leave it out",
         example="agents.toml",
     )
     agent_state_seconds: float = setting(
@@ -164,10 +166,10 @@ class Settings(BaseSettings):
         ge=0,
         le=2_592_000,
     )
-    mcp_config: Path | None = setting(
+    mcp_config: Path | SecretStr | None = setting(
         None,
-        "A file with MCP servers that lend the agent tools.",
-        "the path of an mcp.json, or leave it out",
+        "A file with MCP servers that lend the agent tools, or its text.",
+        "the path of an mcp.json, or what would stand in one, or leave it out",
         example="mcp.json",
     )
     gpa_keep_turns: int = setting(
@@ -263,6 +265,14 @@ class Settings(BaseSettings):
     @classmethod
     def _split(cls, value: Any) -> Any:
         return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
+
+    @field_validator("agents", "mcp_config", mode="before")
+    @classmethod
+    def _path_or_text(cls, value: Any) -> Any:
+        """A text may have a secret in it, as a file may."""
+        if not isinstance(value, str):
+            return value
+        return SecretStr(value) if INLINE.search(value) else Path(value)
 
     @field_validator("offer_quiet_hours", mode="before")
     @classmethod

@@ -13,6 +13,7 @@ from typing import TypeVar
 import discord
 import structlog
 from discord import app_commands
+from pydantic import SecretStr
 
 from agents.coordinator import Candidate, Picker
 from agents.general import OWN_TOOLS, GeneralAgent
@@ -411,10 +412,13 @@ def build_followup(settings: Settings) -> FollowupTier:
         return FollowupRules(settings.followup_window_seconds)
 
 
-def _loaded(load: Callable[[Path, Mapping[str, str]], tuple[T, ...]], path: Path | None) -> tuple[T, ...]:
+def _loaded(
+    load: Callable[[Path | str, Mapping[str, str]], tuple[T, ...]], setting: Path | SecretStr | None
+) -> tuple[T, ...]:
     """The remote agents, or the servers that lend the general agent tools. Raises SettingError."""
+    source = setting.get_secret_value() if isinstance(setting, SecretStr) else setting
     try:
-        return load(path, os.environ) if path else ()
+        return load(source, os.environ) if source else ()
     except (RosterError, McpError) as error:
         raise SettingError(str(error)) from None
 

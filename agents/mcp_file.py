@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 from yarl import URL
 
-from agents.owners_files import VARIABLE, EntryError, header_value, is_loopback, parsed, shown
+from agents.owners_files import VARIABLE, EntryError, header_value, is_loopback, named, parsed, sentence, shown
 
 MAX_SERVERS = 50
 MAX_NAME = 40
@@ -60,17 +60,19 @@ class McpServer:
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
-def load_mcp(path: Path, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
-    """The servers in the file's order. environ: where `${NAME}` is looked up, and what processes inherit from. Raises
-    McpError, for a missing package too."""
+def load_mcp(source: Path | str, environ: Mapping[str, str]) -> tuple[McpServer, ...]:
+    """The servers in their order. source: the file, or its text, of which paths are relative to the working directory.
+    environ: where `${NAME}` is looked up, and what processes inherit from. Raises McpError, for a missing package too.
+    """
+    where, folder = named(source, "MCP", "MCP_CONFIG"), Path() if isinstance(source, str) else source.parent
     servers: list[McpServer] = []
-    for name, fields in _entries(path).items():
+    for name, fields in _entries(source, where).items():
         try:
-            servers.append(_server(name, fields, path.parent, environ))
+            servers.append(_server(name, fields, folder, environ))
         except EntryError as error:
-            raise McpError(f"In the MCP file {path}, server {shown(name)}: {error}.") from None
+            raise McpError(f"In {where}, server {shown(name)}: {error}.") from None
     if servers and find_spec("fastmcp") is None:
-        raise McpError(f"The MCP file {path} needs a package that is not installed: run {INSTALL}.")
+        raise McpError(sentence(f"{where} needs a package that is not installed: run {INSTALL}."))
     return tuple(servers)
 
 
@@ -131,16 +133,16 @@ class _Http(BaseModel):
     type: Literal["http", "streamable-http"] = Field("http", description='"http", or leave it out')
 
 
-def _entries(path: Path) -> dict[str, Any]:
+def _entries(source: Path | str, where: str) -> dict[str, Any]:
     try:
-        content = parsed(path, "MCP", "JSON", partial(json.loads, object_pairs_hook=_unique), McpError)
+        content = parsed(source, where, "JSON", partial(json.loads, object_pairs_hook=_unique), McpError)
     except EntryError as error:
-        raise McpError(f"In the MCP file {path}, {error}.") from None
+        raise McpError(f"In {where}, {error}.") from None
     entries = content.get("mcpServers") if isinstance(content, dict) and len(content) == 1 else None
     if not isinstance(entries, dict):
-        raise McpError(f'The MCP file {path} has another form: use {{"mcpServers": {{"name": {{...}}}}}}.')
+        raise McpError(sentence(f'{where} has another form: use {{"mcpServers": {{"name": {{...}}}}}}.'))
     if len(entries) > MAX_SERVERS:
-        raise McpError(f"The MCP file {path} names {len(entries)} servers: keep {MAX_SERVERS} at most.")
+        raise McpError(sentence(f"{where} names {len(entries)} servers: keep {MAX_SERVERS} at most."))
     return entries
 
 

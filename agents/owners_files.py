@@ -1,4 +1,4 @@
-"""What the readers of the files that the bot's owner writes have in common."""
+"""What the readers of what the bot's owner writes have in common: of a file (a Path), or of its text (a str)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,25 @@ class EntryError(Exception):
     """What is wrong with one entry, and what would be right."""
 
 
-def parsed(path: Path, name: str, form: str, parse: Callable[[str], Any], fault: type[Exception]) -> Any:
-    """What parse makes of the file. name: what the file is; form: what is parsed. Raises fault with a sentence."""
+def named(source: Path | str, name: str, variable: str) -> str:
+    """How a sentence names it: the file, or the variable, whose text is not shown."""
+    return variable if isinstance(source, str) else f"the {name} file {source}"
+
+
+def parsed(source: Path | str, where: str, form: str, parse: Callable[[str], Any], fault: type[Exception]) -> Any:
+    """What parse makes of it. where: as named() gives it; form: what is parsed. Raises fault with a sentence."""
     try:
-        return parse(path.read_text(encoding="utf-8-sig"))
+        return parse(source if isinstance(source, str) else source.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise fault(f"The {name} file {path} cannot be read ({error.strerror}): name one that can.") from None
+        raise fault(sentence(f"{where} cannot be read ({error.strerror}): name one that can.")) from None
     except UnicodeDecodeError:
-        raise fault(f"The {name} file {path} is not UTF-8: save it as such.") from None
+        raise fault(sentence(f"{where} is not UTF-8: save it as such.")) from None
     except (ValueError, RecursionError) as error:  # the parser's own, or int()'s for too many digits
-        raise fault(f"The {name} file {path} is no {form} ({error}): correct it there.") from None
+        raise fault(sentence(f"{where} is no {form} ({error}): correct it there.")) from None
+
+
+def sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def check_header(name: str) -> None:

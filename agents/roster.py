@@ -24,7 +24,17 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from yarl import URL
 
-from agents.owners_files import VARIABLE, EntryError, check_header, header_value, is_loopback, parsed, shown
+from agents.owners_files import (
+    VARIABLE,
+    EntryError,
+    check_header,
+    header_value,
+    is_loopback,
+    named,
+    parsed,
+    sentence,
+    shown,
+)
 from agents.picking import YOURSELF, spoken
 from state.agent_state import GENERAL
 
@@ -49,10 +59,13 @@ class AgentEntry:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def load_roster(path: Path, environ: Mapping[str, str]) -> tuple[AgentEntry, ...]:
-    """The agents in the file's order. environ: where `${NAME}` in a header is looked up. Raises RosterError."""
+def load_roster(source: Path | str, environ: Mapping[str, str]) -> tuple[AgentEntry, ...]:
+    """The agents in their order. source: the file, or its text. environ: where `${NAME}` in a header is looked up.
+    Raises RosterError.
+    """
+    where = named(source, "agents", "AGENTS")
     entries: dict[str, AgentEntry] = {}
-    for number, fields in enumerate(_tables(path), 1):
+    for number, fields in enumerate(_tables(source, where), 1):
         try:
             entry = _entry(fields, environ)
             if other := entries.get(spoken(entry.name)):
@@ -60,7 +73,7 @@ def load_roster(path: Path, environ: Mapping[str, str]) -> tuple[AgentEntry, ...
         except EntryError as error:
             name = fields.get("name")
             which = f"agent {number} ({shown(name)})" if isinstance(name, str) else f"agent {number}"
-            raise RosterError(f"In the agents file {path}, {which}: {error}.") from None
+            raise RosterError(f"In {where}, {which}: {error}.") from None
         entries[spoken(entry.name)] = entry
     return tuple(entries.values())
 
@@ -109,15 +122,15 @@ class _Table(BaseModel):
     headers: dict[str, str] = Field({}, description='a table such as { Authorization = "Bearer ${NAME}" }')
 
 
-def _tables(path: Path) -> list[Any]:
-    content = parsed(path, "agents", "TOML", tomllib.loads, RosterError)
+def _tables(source: Path | str, where: str) -> list[Any]:
+    content = parsed(source, where, "TOML", tomllib.loads, RosterError)
     tables: Any = content.pop("agent", [])
     if content:
-        raise RosterError(f"In the agents file {path}, {shown(next(iter(content)))} is unknown: use [[agent]] only.")
+        raise RosterError(f"In {where}, {shown(next(iter(content)))} is unknown: use [[agent]] only.")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise RosterError(f"In the agents file {path}, agent is no list of tables: begin each with [[agent]].")
+        raise RosterError(f"In {where}, agent is no list of tables: begin each with [[agent]].")
     if len(tables) > MAX_AGENTS:
-        raise RosterError(f"The agents file {path} names {len(tables)} agents: keep {MAX_AGENTS} at most.")
+        raise RosterError(sentence(f"{where} names {len(tables)} agents: keep {MAX_AGENTS} at most."))
     return list(tables)
 
 

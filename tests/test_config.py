@@ -182,3 +182,20 @@ def test_each_state_key_is_a_secret_by_itself_and_none_shows_in_the_settings() -
         assert {written, "first-key", "second-key"} <= secrets_of(settings)
         assert "first-key" not in repr(settings)
         assert TOKEN not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("MCP_CONFIG", '\n{"mcpServers": {"a": {"url": "https://a.example//mcp"}}}'),
+        ("AGENTS", '# ours\n[[agent]]\nname = "docs"'),
+        ("AGENTS", 'agent = [{name = "docs"}]'),
+    ],
+)
+def test_a_path_or_what_would_stand_in_that_file_can_be_given(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    monkeypatch.setenv(name, text)
+    assert getattr(load_settings(), name.lower()) == SecretStr(text)
+    monkeypatch.setenv(name, "/etc/parley/agents.toml")
+    assert getattr(load_settings(), name.lower()) == Path("/etc/parley/agents.toml")

@@ -71,6 +71,14 @@ def test_all_servers_are_read_in_order(write: Write, tmp_path: Path) -> None:
     )
 
 
+def test_the_text_is_read_as_the_file_is_and_sentences_name_the_variable() -> None:
+    (server,) = load_mcp(json.dumps(one({"command": "x", "cwd": "servers"})), {})
+    assert server.folder == Path("servers")
+    for text, told in ((json.dumps(one({})), "In MCP_CONFIG, server 'wiki': "), ("{", "MCP_CONFIG is no JSON ")):
+        with pytest.raises(McpError, match=told):
+            load_mcp(text, {})
+
+
 def test_a_process_runs_in_the_folder_of_the_file_or_one_beside_it(write: Write, tmp_path: Path) -> None:
     (server,) = load_mcp(write(one({"command": "x", "type": "stdio", "cwd": "servers"})), {})
     assert server.folder == tmp_path / "servers"

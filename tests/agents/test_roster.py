@@ -63,6 +63,16 @@ def test_all_agents_are_read_in_order(write: Write) -> None:
     )
 
 
+def test_the_text_is_read_as_the_file_is_and_sentences_name_the_variable() -> None:
+    assert [entry.name for entry in load_roster(table(), {})] == ["docs"]
+    for text, told in (
+        (table(kind=None), "In AGENTS, agent 1 ('docs'): kind is missing"),
+        ("[[agent", "AGENTS is no TOML"),
+    ):
+        with pytest.raises(RosterError, match=re.escape(told)):
+            load_roster(text, {})
+
+
 @pytest.mark.parametrize("content", ["", "# nobody yet\n", "agent = []"])
 def test_a_file_without_agents_names_none(write: Write, content: str) -> None:
     assert load_roster(write(content), {}) == ()

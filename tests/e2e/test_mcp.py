@@ -31,13 +31,14 @@ server.run()
 """
 
 
+BOOKS = json.dumps({"mcpServers": {"books": {"command": sys.executable, "args": [str(SERVER), "books"]}}})
+
+
 @pytest.fixture
 async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
     """A bot with an MCP server, whose tools are there."""
     config = tmp_path / "mcp.json"
-    config.write_text(
-        json.dumps({"mcpServers": {"books": {"command": sys.executable, "args": [str(SERVER), "books"]}}})
-    )
+    config.write_text(BOOKS)
     async with open_stage(stub, tmp_path / "state") as stage, life(stage, mcp_config=config):
         await stage.bot.parts.mcp.tried()
         yield stage
@@ -53,6 +54,16 @@ async def ask(scene: Scene, tool: str, arguments: str) -> str:
 @pytest.mark.slow
 async def test_a_tool_of_a_servers_is_called(scene: Scene) -> None:
     assert await ask(scene, "echo", '{"text": "hello"}') == "hello"
+
+
+@pytest.mark.slow
+async def test_the_setting_can_be_what_would_stand_in_the_file(
+    stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_CONFIG", BOOKS)
+    async with open_stage(stub, tmp_path / "state") as stage, life(stage):
+        await stage.bot.parts.mcp.tried()
+        assert await ask(stage, "echo", '{"text": "hello"}') == "hello"
 
 
 @pytest.mark.slow
