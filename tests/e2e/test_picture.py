@@ -74,6 +74,8 @@ def _draw(address: str, profile: Path, picture: Path) -> list[str]:
     """Draws the page, with the whole conversation in view: how each message of a person was decided."""
     with open_browser(profile) as browser:
         browser.set_window_size(WIDTH, HEIGHT)
+        dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
         browser.get(address)
         when(browser, f"document.querySelector('#bot-state.online') && {FIRST_TOP} > 0")
         assert browser.save_screenshot(str(picture))
