@@ -367,11 +367,12 @@ class StreamedReply:
 
     async def _send(self, index: int, content: _Content) -> None:
         """Posts one part, or takes what its nonce gave: ours from an earlier try, or from before our process died."""
-        is_again = index in self._first_sent
+        # Whoever resumes it may have been unable to look, or looked before it arrived.
+        is_again = index in self._first_sent or (self._resumes and index == 0)
         sent = self._sent[index]
         sent.add(content.text)
-        message = await self._find(index) if is_again else None
         self._first_sent.setdefault(index, self._now())
+        message = await self._find(index) if is_again else None
         if message is None:
             nonce, reply_to = self._nonce(index), self._replied_to(index)
             message = await self._wire.send(content.text, nonce=nonce, reply_to=reply_to, card=content.card)

@@ -171,7 +171,7 @@ def resumed(bench: Bench, *texts: str, posted: tuple[str, ...] = (), ready: Read
 async def test_a_turn_that_was_begun_is_made_anew(bench: Bench) -> None:
     (question,) = resumed(bench, "what?")
     await bench.idle()
-    (call,) = bench.wire.calls
+    (call,) = bench.wire.done("send")
     assert (call.kind, call.text, call.reply_to) == ("send", "the answer", question.message.message_id)
     assert bench.pending.of(CHANNEL) == NOTHING
 

@@ -56,7 +56,16 @@ async def test_what_is_missing_is_sent_with_its_own_nonce() -> None:
 async def test_where_nothing_stands_yet_the_whole_answer_is_sent_as_a_reply() -> None:
     posting = await resumed()
     await posting.post.finish(words(600))
-    assert [(call.nonce, call.reply_to) for call in posting.wire.calls] == [("500-0", 500), ("500-1", None)]
+    assert [(call.nonce, call.reply_to) for call in posting.wire.done("send")] == [("500-0", 500), ("500-1", None)]
+
+
+async def test_what_could_not_be_found_at_the_start_is_looked_for_before_anything_is_sent() -> None:
+    wire = FakeWire()
+    await wire.send(BEGUN, nonce="500-0", reply_to=500)
+    wire.forgets_nonces = True
+    posting = Posting(wire, adopted=[])
+    await posting.post.finish(WHOLE)
+    assert wire.texts == [WHOLE]
 
 
 async def test_what_stands_too_much_is_taken_back() -> None:
@@ -106,7 +115,7 @@ async def test_what_a_nonce_gives_is_ours_from_before_and_is_edited() -> None:
     assert [record.content for record in again.recorded] == [BEGUN]
     assert await again.post.finish(WHOLE, CARD) == posting.last_id
     assert (posting.wire.texts, list(posting.wire.cards.values())) == ([WHOLE], [CARD])
-    assert [call.kind for call in posting.wire.calls] == ["send", "edit"]
+    assert [call.kind for call in posting.wire.calls] == ["find", "send", "edit"]
 
 
 async def test_a_card_sent_before_is_replaced_though_the_text_is_the_same() -> None:
