@@ -60,3 +60,16 @@ async def test_a_forgotten_question_is_not_resumed_with_its_words(scene: Scene) 
     await scene.ask("Ben", "what did Ada want?")
     assert "drink, please" not in scene.told()
     assert "mate" not in scene.told()
+
+
+async def test_a_typed_choice_that_is_edited_before_it_is_answered_counts_as_it_stands(scene: Scene) -> None:
+    scene.stub.replies.append(Reply(calls=(DRINK,)))
+    await scene.ask("Ada", "something to drink, please")
+    scene.held("Mate it is.")
+    scene.stub.replies.append(Reply("Tea it is."))
+    reply = scene.say("Ada", "the last one")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    await scene.edit(reply, "the first one")
+    assert (await scene.answer_to(reply)).content == "Tea it is."
+    assert "the first one" in scene.told()
+    assert "the last one" not in scene.told()
