@@ -93,7 +93,9 @@ class Clicks:
             await whisper(interaction, NOT_YOURS)
         elif click.action is Press.OPEN_FORM and prompt.ask.awaiting_type in FORM_TITLES:
             self._states.extend(prompt, FORM_SECONDS)
-            await show_form(interaction, prompt.id, FORM_TITLES[prompt.ask.awaiting_type], form_question(prompt))
+            # The card's own text where it is clicked before the record knows how it was posted: a form needs one.
+            question = form_question(prompt) or (interaction.message.content if interaction.message else "")
+            await show_form(interaction, prompt.id, FORM_TITLES[prompt.ask.awaiting_type], question)
         elif (resolution := resolution_of(click, prompt.ask)) is None:
             await whisper(interaction, DOES_NOT_FIT)
         elif refusal := self._edge.refusal(interaction, costs_tokens=prompt.miniapp_id is None):
