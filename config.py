@@ -54,7 +54,8 @@ class Settings(BaseSettings):
     )
     discord_api_base: str | None = setting(
         None,
-        "Another server that speaks Discord's protocol; set with DISCORD_GATEWAY_URL, or not at all; unset: Discord.",
+        "Another server that speaks Discord's protocol, to which links lead too; set with DISCORD_GATEWAY_URL, "
+        "or not at all; unset: Discord.",
         "an https:// (or loopback http://) address ending in /api/v10, such as https://host/api/v10",
         example="https://host.example/api/v10",
     )
@@ -313,6 +314,11 @@ class Settings(BaseSettings):
         if not re.search(r"/api/v\d+$", value):
             raise ValueError("no API version")
         return _refuse_eavesdropping(value, secure="https", loopback="http")
+
+    @property
+    def site(self) -> str:
+        """Where the server's own client is, to which links to messages lead."""
+        return self.discord_api_base.split("/api/")[0] if self.discord_api_base else "https://discord.com"
 
     @field_validator("discord_gateway_url")
     @classmethod

@@ -193,6 +193,7 @@ class Parts:
             self.offer_channels,
             self.wires,
             stands=partial(record_offer, self.conversations, self.snapshots, self.decisions, self.wires),
+            site=settings.site,
         )
         self.proactive_offers = ProactiveOffers(
             self.offer_channels,
@@ -219,7 +220,8 @@ class Parts:
             spend=budget.spend,
         )
         actions = DiscordActions(self._client, self.consent, self._clock)
-        own = [*own_tools(actions, self._clock), search_tool(self.snapshots.search.find, actions.can_read)]
+        searching = search_tool(self.snapshots.search.find, actions.can_read, settings.site)
+        own = [*own_tools(actions, self._clock, settings.site), searching]
         self.mcp = McpTools(_loaded(load_mcp, settings.mcp_config), taken={tool.name for tool in (*OWN_TOOLS, *own)})
         general = GeneralAgent(
             self._model,
@@ -354,6 +356,7 @@ class Parts:
             self.privacy,
             offers=self.proactive_offers,
             retention_days=self._settings.retention_days,
+            site=self._settings.site,
         )
 
     # What some are asked by others

@@ -19,6 +19,7 @@ from conversation import MessageRecord
 from discord_io.split import clipped
 from llm_history import indented
 from state.message import sources_of_reading
+from understanding.links import DISCORD, message_link
 
 MOST_FOUND = 8
 MAX_EXCERPT = 500  # characters of a message
@@ -45,7 +46,9 @@ class Find(Protocol):
         ...
 
 
-def search_tool(find: Find, can_read: CanRead) -> Tool[Asked]:
+def search_tool(find: Find, can_read: CanRead, site: str = DISCORD) -> Tool[Asked]:
+    """site: where links to messages lead."""
+
     async def search_history(ctx: RunContext[Asked], words: str, from_person: str = "") -> ToolReturn | str:
         """Search what was said in this channel in earlier conversations, and get the messages that fit best.
 
@@ -66,7 +69,7 @@ def search_tool(find: Find, can_read: CanRead) -> Tool[Asked]:
         lines, sources = [HEADING], []
         for message in found:
             author = " ".join(message.author.split()) + (" (you)" if message.is_bot else "")
-            link = f"https://discord.com/channels/{asked.guild_id}/{asked.channel_id}/{message.message_id}"
+            link = message_link(site, asked.guild_id, asked.channel_id, message.message_id)
             excerpt = indented(_excerpt(message.text, words))
             lines.append(f"{message.timestamp:%Y-%m-%d %H:%M} {author}: {excerpt} ({link})")
             sources += sources_of_reading(message, asked.channel_id)

@@ -31,6 +31,7 @@ from commands.tour import add_tour
 from commands.why import NOTHING_KNOWN, add_why
 from decider import RecentDecisions
 from discord_io.channel_history import FAILURES
+from understanding.links import DISCORD
 
 __all__ = [
     "CHANNEL_FORGOTTEN",
@@ -68,9 +69,10 @@ def add_commands(
     *,
     offers: Offers,
     retention_days: int,
+    site: str = DISCORD,
 ) -> None:
-    """Adds the commands to the tree."""
-    add_why(tree, decisions)
+    """Adds the commands to the tree. site: where links to messages lead."""
+    add_why(tree, decisions, site)
     add_privacy(tree, privacy)
     add_offers(tree, offers)
     add_tour(tree, offers, retention_days=retention_days)

@@ -8,6 +8,7 @@ from discord import app_commands
 from commands.answers import tell
 from decider import RecentDecisions
 from discord_io.split import MAX_LENGTH, clipped
+from understanding.links import DISCORD, message_link
 
 SHOWN = 5
 MAX_LINE = MAX_LENGTH // SHOWN - len("\n")
@@ -17,13 +18,15 @@ NOTHING_KNOWN = (
 )
 
 
-def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions) -> None:
+def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, site: str = DISCORD) -> None:
+    """site: where links to messages lead."""
+
     @tree.command(description="Why did I answer, or not answer, the last messages in this channel?")
     @app_commands.guild_only()
     async def why(interaction: discord.Interaction) -> None:
         latest = decisions.latest(interaction.channel_id or 0, SHOWN)
-        channel = f"https://discord.com/channels/{interaction.guild_id}/{interaction.channel_id}"
-        lines = [clipped(f"- {channel}/{e.message_id} {e.decision.in_words()}", MAX_LINE) for e in latest]
+        links = [message_link(site, interaction.guild_id, interaction.channel_id, e.message_id) for e in latest]
+        lines = [clipped(f"- {link} {e.decision.in_words()}", MAX_LINE) for link, e in zip(links, latest, strict=True)]
         await tell(interaction, "\n".join(lines) or NOTHING_KNOWN)
 
     @tree.context_menu(name="Why?")

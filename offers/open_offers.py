@@ -19,6 +19,7 @@ from offers.questions import called
 from offers.recent_messages import as_kept
 from state.message import without_call
 from state.proactive import ConversationEventType
+from understanding.links import DISCORD, message_link
 
 log = structlog.get_logger()
 
@@ -53,12 +54,23 @@ class Wires(Protocol):
 
 
 class OpenOffers:
-    """The open offers, one in a channel at most. stands: told of an offer that was posted, with its channel."""
+    """The open offers, one in a channel at most. stands: told of an offer that was posted, with its channel.
 
-    def __init__(self, channels: OfferChannels, wires: Wires, *, stands: Callable[[int, Offer, Posted], None]) -> None:
+    site: where links to messages lead.
+    """
+
+    def __init__(
+        self,
+        channels: OfferChannels,
+        wires: Wires,
+        *,
+        stands: Callable[[int, Offer, Posted], None],
+        site: str = DISCORD,
+    ) -> None:
         self._channels = channels
         self._wires = wires
         self._stands = stands
+        self._site = site
         self._work: set[asyncio.Task[None]] = set()
 
     def tick(self, channel: OfferChannel) -> None:
@@ -77,7 +89,7 @@ class OpenOffers:
         if not channel.machine.transition_to_proactive(opportunity.trigger):
             return
         about = opportunity.subject.message_id if opportunity.subject else 0
-        link = f"https://discord.com/channels/{channel.guild_id}/{channel.channel_id}/{about}"
+        link = message_link(self._site, channel.guild_id, channel.channel_id, about)
         now = self._channels.clock()
         offer = Offer(uuid4().hex, opportunity, now, channel.guild_id, opportunity.line.replace(LINK, link))
         channel.made_one(offer, now)

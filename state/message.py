@@ -16,7 +16,7 @@ CALL_FIRST = re.compile(r"@?([^,:\n]{1,40})[,:]")
 MAX_GRAMS = 400
 NOBODY: frozenset[int] = frozenset()  # one for all: each empty set takes 216 bytes
 NO_CALLS: frozenset[str] = frozenset()
-LINK = re.compile(r"<?https://(?:\w+\.)?discord(?:app)?\.com/channels/(\d{1,20})/(\d{1,20})/(\d{1,20})/?>?")
+LINK = re.compile(r"<?(https?://[^\s/<>]{1,253})/channels/(\d{1,20})/(\d{1,20})/(\d{1,20})/?>?")
 END_MARKS = " \t\n.?!"
 
 Link = tuple[int, int, int]
@@ -108,7 +108,7 @@ class MessageRecord:
     @property
     def links(self) -> Sequence[Link]:
         """The messages that its author gives a link to; what they forward or reply to are not their words."""
-        return [(int(guild), int(channel), int(message)) for guild, channel, message in LINK.findall(self.content)]
+        return [(int(guild), int(channel), int(message)) for _, guild, channel, message in LINK.findall(self.content)]
 
     @property
     def text(self) -> str:

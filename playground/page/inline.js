@@ -50,7 +50,7 @@ const RULES = [
   [/\|\|((?:\\[\s\S]|[^\\])+?)\|\|/y, ([, inner], nest) => spoiler(nest(inner))],
   [/\[([^\]\n]+)\]\(<?((?:[^\s()<>]|\([^\s()<>]*\))+)>?\)/y, ([, label, url], nest) => masked(label, url, nest)],
   [/<(https?:\/\/[^\s<>]+)>/y, ([, url]) => link(url, url)],
-  [/https:\/\/discord\.com\/channels\/\d+\/(\d+)\/\d+/y, ([url, id], _, names) => jump(url, names.channel(id))],
+  [/(https?:\/\/[^\s\/<>]+)\/channels\/\d+\/(\d+)\/\d+/y, ([url, site, id], _, names) => jump(url, site, names.channel(id))],
   [/https?:\/\/[^\s<]*[^\s<.,:;"'\])!?]/y, ([url]) => link(url, url)],
   [/<@!?(\d+)>/y, ([raw, id], _, names) => mention(raw, "@", names.user(id))],
   [/<@&(\d+)>/y, ([raw, id], _, names) => mention(raw, "@", names.role(id))],
@@ -65,8 +65,12 @@ const mention = (raw, sign, name) => h("span", { class: "pill", title: raw }, na
 
 const LINK = { target: "_blank", rel: "noopener noreferrer" };
 
+/** Whether links to messages of this server may begin so. */
+export const isOurs = (site) => site === "https://discord.com" || site === location.origin;
+
 /** A link to a message, in the words of Discord's client; null where its channel is not one of the guild's. */
-const jump = (url, name) => name && h("a", { class: "pill", href: url, title: url, ...LINK }, `#${name} › 💬`);
+const jump = (url, site, name) =>
+  isOurs(site) && name ? h("a", { class: "pill", href: url, title: url, ...LINK }, `#${name} › 💬`) : null;
 
 /** A link, or null where the address is not one of the web's (javascript:, data:, nonsense). */
 export function link(url, label) {

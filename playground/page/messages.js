@@ -1,6 +1,7 @@
 // The list of messages: what stands in it (days, groups of one author), and keeping it at the bottom.
 
 import { byId, h, part, syncList } from "./dom.js";
+import { isOurs } from "./inline.js";
 import { createRow, isSilent, updateRow } from "./message.js";
 import { attachToolbar, refreshToolbar } from "./toolbar.js";
 
@@ -8,7 +9,7 @@ const GROUP_MS = 7 * 60_000; // Discord groups an author's messages within seven
 const NEAR_PX = 40;
 const FLASH_MS = 1500;
 const FORWARD = 1; // message reference type
-const MESSAGE_LINK = /^https:\/\/discord\.com\/channels\/(\d+)\/(\d+)\/(\d+)$/;
+const MESSAGE_LINK = /^(https?:\/\/[^\/]+)\/channels\/(\d+)\/(\d+)\/(\d+)$/;
 
 export class MessageList {
   constructor(page) {
@@ -73,8 +74,8 @@ export class MessageList {
   followLinks() {
     this.list.addEventListener("click", (event) => {
       const { guild, channels } = this.page.store;
-      const [, guildId, channelId, messageId] = MESSAGE_LINK.exec(event.target.closest("a")?.href) ?? [];
-      if (guildId !== guild.id || !channels.some((channel) => channel.id === channelId)) return;
+      const [, site, guildId, channelId, messageId] = MESSAGE_LINK.exec(event.target.closest("a")?.href) ?? [];
+      if (!isOurs(site) || guildId !== guild.id || !channels.some((channel) => channel.id === channelId)) return;
       event.preventDefault();
       this.show(messageId, channelId);
     });

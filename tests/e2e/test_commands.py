@@ -21,7 +21,7 @@ async def test_why_lists_the_last_decisions_newest_first(scene: Scene) -> None:
     await scene.decision(silent)
     answer = await scene.use("Ben", "why")
     first, second = answer.content.splitlines()
-    link = f"https://discord.com/channels/{scene.pg.guild_id}/{answered.channel_id}"
+    link = f"{scene.pg.url}/channels/{scene.pg.guild_id}/{answered.channel_id}"
     assert first == f"- {link}/{silent.id} silent: it was addressed to somebody else"
     assert second == f"- {link}/{answered.id} answered: you mentioned me or replied to me"
 

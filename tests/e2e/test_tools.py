@@ -33,7 +33,7 @@ POLL = call("create_poll", question="Lunch?", options=["noon", "one"], hours=2)
 
 
 def link(message: Message, scene: Scene) -> str:
-    return f"https://discord.com/channels/{scene.pg.guild_id}/{message.channel_id}/{message.id}"
+    return f"{scene.pg.url}/channels/{scene.pg.guild_id}/{message.channel_id}/{message.id}"
 
 
 async def asked_to_pin(scene: Scene) -> tuple[Message, Message]:

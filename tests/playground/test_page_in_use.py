@@ -192,7 +192,8 @@ async def test_silent_messages_are_marked_and_links_to_messages_lead_there(
     assert isinstance(general, discord.TextChannel)
     link = f"https://discord.com/channels/{pg.guild_id}/{asked.channel_id}/{asked.id}"
     await general.send("Loud.")
-    await general.send(f"About [that question]({link}) of <@{ada}>, {link}", silent=True, view=Offer())
+    here = link.replace("https://discord.com", pg.url)
+    await general.send(f"About [that question]({link}) of <@{ada}>, {here}", silent=True, view=Offer())
     await general.send("And silent again.", silent=True)
     await asyncio.to_thread(_follow_the_links, pg.url, tmp_path, asked.id)
 
