@@ -111,8 +111,10 @@ class Parley(discord.Client):
         log.info("stopped", ignored_messages=self.decisions.ignored_count)
 
     async def close(self) -> None:
-        for task in self._background:
+        background = [*self._background]
+        for task in background:
             task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)  # no request of theirs outlives the session
         self.bursts.drop()
         try:
             await super().close()
