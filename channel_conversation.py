@@ -99,7 +99,7 @@ class StoredConversation:
     """What its messages do not tell of a conversation.
 
     since: no message that belongs to it has a lower id; those put in front of it have. own: ids of what the model said.
-    remote, states, told_before, unwelcome, declines: as of ChannelConversation.
+    remote, states, told_before, unwelcome, declines, looked_up: as of ChannelConversation.
     """
 
     started_at: AwareDatetime
@@ -113,6 +113,7 @@ class StoredConversation:
     told_before: Told = field(default_factory=dict)
     unwelcome: Unwelcome | None = None
     declines: Declines = NO_DECLINES
+    looked_up: frozenset[int] = frozenset()
 
     def to_json(self) -> bytes:
         head = STORED.dump_python(self, mode="json", exclude={"llm_history"})
@@ -140,7 +141,8 @@ class ChannelConversation:
     what they were told in earlier conversations of the channel, as of LeftStates. names: of those
     who spoke; called: whom which word calls; named: by a message's id, to whom it is by mention, reply or name. waits:
     whether a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn
-    began.
+    began; tainted: those of them whose words its answer may have all the same. looked_up: whose words tools gave.
+    unsaid: of which questions the answers went since then, and sources: from which messages on all answers did.
     told_off: who told the bot to keep out in messages that are trimmed.
     unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
     """
@@ -160,6 +162,9 @@ class ChannelConversation:
     own: set[int] = field(default_factory=set)
     revisions: Changes = field(default_factory=dict)
     unsaid: set[int] = field(default_factory=set)
+    sources: set[int] = field(default_factory=set)
+    looked_up: set[int] = field(default_factory=set)
+    tainted: set[int] = field(default_factory=set)
     taken_back: OrderedDict[Source, None] = field(default_factory=OrderedDict)
     size: int = 0
     since: int = 0
@@ -181,6 +186,8 @@ class ChannelConversation:
 
         by_model: of the bot's own, whether the model said it, and so need not be told it.
         """
+        if message.is_bot:
+            message = replace(message, drew_on=frozenset(self.people_told_of() | self.tainted))
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)
             return
@@ -271,6 +278,19 @@ class ChannelConversation:
         newest = self.messages[-1].message_id if self.messages else 0
         return max((next((m.message_id for m in own if m.author_id == who), newest) for who in people), default=0)
 
+    def people_told_of(self) -> set[int]:
+        """Whose words an answer that is given now may quote: theirs, and those that earlier answers may quote."""
+        people = self.looked_up | {m.author_id for m in self.messages if not m.is_bot}
+        people.update(*(m.drew_on for m in self.messages if m.is_bot))
+        quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text}
+        tags = tags_in(self.llm_history)
+        told = {who for tag in tags for who in (tag["author_id"], tag["reply_to_author_id"])}
+        return people | {who for who in quoted | told if who is not None}
+
+    def answers_out_of(self, author_id: int) -> dict[int, MessageRecord]:
+        """What the bot said after it was told this person's words, by its ids."""
+        return {m.message_id: m for m in self.messages if m.is_bot and author_id in m.drew_on}
+
     def revise(self, message: MessageRecord) -> None:
         """Follows an edit: in the record, in replies that quote it, and in what the model is told."""
         before = self.find(message.message_id)
@@ -296,19 +316,25 @@ class ChannelConversation:
             self._replay(self.messages)
 
     def forget(self, author_id: int) -> None:
-        """Drops all that one person said, what others' replies quote of it, and what was answered to them."""
+        """Drops all that one person said, others' quotes of it, and the answers to them or that may quote them."""
+        if author_id in self.people_told_of():
+            self.tainted.add(author_id)
         told_of = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["author_id"] == author_id}
         quoting = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["reply_to_author_id"] == author_id}
         changes: Changes = dict.fromkeys(quoting)
         changes |= {i: None for i, m in self.revisions.items() if m and m.author_id == author_id}
         quoted = (m for m in self.messages if m.reply_to_author_id == author_id)
         changes |= {m.message_id: replace(m, reply_to_text="") for m in quoted}
+        answers = self.answers_out_of(author_id)
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
+        theirs |= answers.keys()
         others = {m.message_id for m in self.messages} - theirs
         # Of a message that was trimmed it is not known whose it was.
         self._leave(agent for i, agent in self.remote.items() if i not in others)
         self._leave(agent for agent, who in self.told_before.values() if who in (author_id, UNKNOWN))
-        self._unsay(theirs | told_of)
+        self.sources |= {m.message_id for m in self.messages if m.author_id == author_id} | told_of | quoting
+        self.looked_up -= {author_id}
+        self._unsay(theirs | told_of | {m.reply_to_id for m in answers.values() if m.reply_to_id is not None})
         self._change(changes | dict.fromkeys(theirs | told_of))
         self.take_back([("person", author_id)])
         self.declines = self.declines.forget(author_id)
@@ -334,7 +360,7 @@ class ChannelConversation:
             self.left.add(agent)
 
     def _unsay(self, questions: set[int]) -> None:
-        self.llm_history = unsaid(self.llm_history, questions)
+        self.llm_history = unsaid(self.llm_history, questions, self.sources)
         self.unsaid |= questions
 
     def _change(self, changes: Changes) -> None:
@@ -356,6 +382,7 @@ class ChannelConversation:
     def begin_turn(self) -> None:
         """From now on it counts what is taken back: what was before, the turn is not told."""
         self.taken_back = OrderedDict()
+        self.tainted, self.sources = set(), set()
 
     def take_back(self, sources: Iterable[Source]) -> bool:
         """The agent keeps nothing of these, nor does it when the turn that runs has ended. Returns whether it did."""
@@ -388,12 +415,12 @@ class ChannelConversation:
 
     def current(self, llm_history: History) -> History:
         """What the model was told and said in the turn that runs, less what was deleted or edited while it spoke."""
-        return without_words(reworded(unsaid(llm_history, self.unsaid), self.revisions), self.taken_back)
+        return without_words(reworded(unsaid(llm_history, self.unsaid, self.sources), self.revisions), self.taken_back)
 
     def answered(self, llm_history: list[ModelMessage]) -> None:
         """Takes over what the model was told and said, as it is now."""
         self.llm_history = trim_history(self.current(llm_history), HISTORY_TOKENS)
-        self.unsaid = set()
+        self.unsaid, self.sources = set(), set()
         self.waits = any(map(waits_for, self.llm_history))
         self.told_through = max([self.told_through, *(tag["message_id"] for tag in tags_in(llm_history))])
 
@@ -418,6 +445,7 @@ class ChannelConversation:
             told_before=dict(self.told_before),
             unwelcome=self.unwelcome,
             declines=self.declines,
+            looked_up=frozenset(self.looked_up),
         )
 
     def _keep(self, messages: list[MessageRecord]) -> None:

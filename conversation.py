@@ -145,6 +145,13 @@ class ConversationManager:
             conversation.last_activity = self._clock()
             self._on_change(channel_id)
 
+    def record_looked_up(self, channel_id: int, sources: Iterable[Source]) -> None:
+        """Tools gave the agent words of these."""
+        people = {one for kind, one in sources if kind == "person"}
+        if (conversation := self.get(channel_id)) and not people <= conversation.looked_up:
+            conversation.looked_up |= people
+            self._on_change(channel_id)
+
     def follow(self, channel_id: int, unwelcome: Unwelcome | None = None) -> None:
         """Follows the channel's conversation again; unwelcome: no longer, since an unprompted answer was that."""
         conversation = self._conversations.get(channel_id)
@@ -258,6 +265,7 @@ class ConversationManager:
             told_before=dict(stored.told_before),
             unwelcome=stored.unwelcome,
             declines=stored.declines,
+            looked_up=set(stored.looked_up),
             waits=any(map(waits_for, stored.llm_history)),
         )
         if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):

@@ -184,13 +184,20 @@ def tags_in(history: Sequence[ModelMessage]) -> list[Tag]:
     return [tag for part in prompts for tag, _ in _pieces(part) if tag]
 
 
-def unsaid(history: Sequence[ModelMessage], questions: Collection[int]) -> list[ModelMessage]:
-    """The history without the answers to prompts in which one of these messages was told."""
+def unsaid(
+    history: Sequence[ModelMessage], questions: Collection[int], sources: Collection[int] = ()
+) -> list[ModelMessage]:
+    """The history without the answers to prompts in which one of these messages was told.
+
+    sources: those of which later answers go as well, since they may quote them.
+    """
     kept: list[ModelMessage] = []
-    is_meant = False
+    is_meant = is_told = False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
-            is_meant = not _told_in(message).isdisjoint(questions)
+            told = _told_in(message)
+            is_told = is_told or not told.isdisjoint(sources)
+            is_meant = is_told or not told.isdisjoint(questions)
         if is_meant and isinstance(message, ModelResponse):
             message = replace(message, parts=[TextPart(FORGOTTEN)], metadata=None)  # noqa: PLW2901
         kept.append(message)

@@ -219,7 +219,7 @@ class Parts:
             has_budget=budget.may_judge,
             spend=budget.spend,
         )
-        actions = DiscordActions(self._client, self.consent, self._clock)
+        actions = DiscordActions(self._client, self.consent, self.snapshots, self._clock)
         searching = search_tool(self.snapshots.search.find, actions.can_read, settings.site)
         own = [*own_tools(actions, self._clock, settings.site), searching]
         self.mcp = McpTools(_loaded(load_mcp, settings.mcp_config), taken={tool.name for tool in (*OWN_TOOLS, *own)})
@@ -249,7 +249,10 @@ class Parts:
             self.proactive_offers,
         )
         preparing = Preparing(
-            ChannelHistory(self._client, self.reader, self.consent), self.states, self.budget, self._rewriter
+            ChannelHistory(self._client, self.reader, self.consent, self.snapshots),
+            self.states,
+            self.budget,
+            self._rewriter,
         )
         self.turns = TurnQueue(
             conversations=self.conversations,
@@ -316,7 +319,7 @@ class Parts:
         holders.register(MessageHolder(self.inbox, snapshots))
         holders.register(self.catch_up, of_process=ALIVE)
         holders.register(TurnHolder(self.turns, self.pending), of_channels=UNFINISHED)
-        holders.register(PromptHolder(self.prompts, self.states), of_channels=PROMPTS)
+        holders.register(PromptHolder(self.prompts, self.states, self.conversations), of_channels=PROMPTS)
         holders.register(MiniAppHolder(self.miniapps, snapshots), of_channels=MINIAPPS)
         holders.register(OfferHolder(self.proactive_offers, self.offer_channels, snapshots), of_channels=OFFERS)
         holders.register(conversations, of_channels=CONVERSATION)

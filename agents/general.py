@@ -247,6 +247,7 @@ class GeneralAgent:
         if stage := next((STAGES.get(c.tool_name, f"using {c.tool_name}") for c in calls if c.tool_name in known), ""):
             request.tell_stage(stage)
         deferred = await self._use_tools(run)
+        request.looked_up([*run.words_of, *words_in(run.made)])
         if deferred is None:
             return None
         suspended = Suspended.of(run.made, deferred, run.words_of, run.asked)

@@ -7,6 +7,7 @@ that say what exactly will be done: see asking.py.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -14,7 +14,7 @@ import discord
 import structlog
 
 from conversation import MessageRecord
-from discord_io.channel_history import FAILURES
+from discord_io.channel_history import FAILURES, Transcripts, kept_of
 from discord_io.incoming_messages import to_record
 from discord_io.who_may_read import Channel, is_read_by_all_of, may_read
 from state.consent import Consent
@@ -122,11 +122,17 @@ def _in_words(do: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[
 
 
 class DiscordActions:
-    """The Actions of agents/tools.py. client: connected. consent: how far a message may be told."""
+    """The Actions of agents/tools.py. client: connected. consent: how far a message may be told.
 
-    def __init__(self, client: discord.Client, consent: Consent, clock: Callable[[], datetime]) -> None:
+    transcripts: what is kept of the bot's own words, of which no others are read.
+    """
+
+    def __init__(
+        self, client: discord.Client, consent: Consent, transcripts: Transcripts, clock: Callable[[], datetime]
+    ) -> None:
         self._client = client
         self._consent = consent
+        self._transcripts = transcripts
         self._clock = clock
 
     async def can_read(self, asked: Asked) -> bool:
@@ -141,7 +147,10 @@ class DiscordActions:
         if not (isinstance(here, Channel) and (here == place.channel or is_read_by_all_of(place.channel, here))):
             return READ_BY_FEWER
         message = await place.channel.fetch_message(message_id)
-        return self._consent.tellable(channel_id, to_record(message, place.channel.guild.me.id)) or NOT_TOLD
+        record: MessageRecord | None = to_record(message, place.channel.guild.me.id)
+        if message.author == place.channel.guild.me:
+            record = (await kept_of(self._transcripts, channel_id, [message_id])).get(message_id)
+        return (record and self._consent.tellable(channel_id, record)) or NOT_TOLD
 
     @_in_words
     async def react(self, asked: Asked, message_id: int, emoji: str) -> str | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import timedelta
+from typing import Protocol
 
 import aiohttp
 import discord
@@ -21,13 +23,28 @@ HISTORY_AGE = timedelta(hours=1)
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError, *UNREADABLE)
 
 
-class ChannelHistory:
-    """What was said in a channel shortly before a message, from the cache or, where that is thin, from Discord."""
+class Transcripts(Protocol):
+    """What is kept of what was said."""
 
-    def __init__(self, client: discord.Client, reader: MessageReader, consent: Consent) -> None:
+    async def kept(self, channel_id: int, message_ids: Collection[int]) -> Mapping[int, MessageRecord]:
+        """Those of these messages that are kept, by their ids. Raises OSError where that cannot be found out."""
+        ...
+
+
+class ChannelHistory:
+    """What was said in a channel shortly before a message, from the cache or, where that is thin, from Discord.
+
+    Of the bot's own that is what it keeps of it: from Discord it would not know whose words it may quote, who may want
+    to be forgotten by now.
+    """
+
+    def __init__(
+        self, client: discord.Client, reader: MessageReader, consent: Consent, transcripts: Transcripts
+    ) -> None:
         self._client = client
         self._reader = reader
         self._consent = consent
+        self._transcripts = transcripts
 
     async def before(self, guild_id: int, channel_id: int, asked: MessageRecord) -> list[MessageRecord]:
         """The messages of people and of the bot, oldest first, as far as they may be told."""
@@ -40,10 +57,18 @@ class ChannelHistory:
                 earlier = await read_messages(channel, limit=HISTORY_MESSAGES, before=before)
             except FAILURES as error:  # what the cache has is told all the same
                 log.info("history_failed", channel=channel_id, detail=str(error))
-        records = [
-            self._consent.tellable(channel_id, self._reader.record(m))
-            for m in earlier
-            if asked.timestamp - m.created_at < HISTORY_AGE
-            if (m.author.id == me and m.type in SAID_BY_PEOPLE) or is_persons(m)
-        ]
+        earlier = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE]
+        own = [m.id for m in earlier if m.author.id == me and m.type in SAID_BY_PEOPLE]
+        kept = await kept_of(self._transcripts, channel_id, own)
+        said = (self._reader.record(m) if is_persons(m) else kept.get(m.id) for m in earlier)
+        records = [self._consent.tellable(channel_id, record) for record in said if record]
         return [record for record in records if record]
+
+
+async def kept_of(transcripts: Transcripts, channel_id: int, own: Collection[int]) -> Mapping[int, MessageRecord]:
+    """Of these messages of the bot's own those that it keeps, by their ids; none where that cannot be found out."""
+    try:
+        return await transcripts.kept(channel_id, own) if own else {}
+    except OSError as error:
+        log.info("transcript_unread", channel=channel_id, detail=str(error))
+        return {}

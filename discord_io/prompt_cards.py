@@ -125,6 +125,12 @@ class PromptCards:
             if {prompt.source_id, prompt.message_id} & set(message_ids) and self._states.clear_prompt(prompt):
                 self.settle([prompt] if prompt.message_id not in message_ids else [], WITHDRAWN)
 
+    def withdraw(self, channel_id: int, card_ids: Collection[int]) -> None:
+        """Ends the agent's prompts that these cards show."""
+        for prompt in self._states.prompts(channel_id):
+            if prompt.miniapp_id is None and prompt.message_id in card_ids and self._states.clear_prompt(prompt):
+                self.settle([prompt], WITHDRAWN)
+
     def forget(self, channel_id: int, user_id: int | None) -> None:
         """Drops a person's prompt in a channel, or with None all of the channel's."""
         self.settle(self._states.forget(channel_id, user_id), WITHDRAWN)

@@ -223,16 +223,21 @@ class TurnHolder(Holder):
 
 
 class PromptHolder(Holder):
-    """Prompts and soft context."""
+    """Prompts and soft context. conversations: say whose words a prompt of the agent's may quote."""
 
-    def __init__(self, prompts: PromptCards, states: ConversationStateManager) -> None:
+    def __init__(
+        self, prompts: PromptCards, states: ConversationStateManager, conversations: ConversationManager
+    ) -> None:
         self._prompts = prompts
         self._states = states
+        self._conversations = conversations
 
     def forget(self, what: Forget) -> None:
         for channel_id in what.channel_ids:
             if what.message_ids is None:
                 self._prompts.forget(channel_id, what.author_id)
+                if what.author_id is not None and (conversation := self._conversations.get(channel_id)):
+                    self._prompts.withdraw(channel_id, conversation.answers_out_of(what.author_id).keys())
             else:
                 self._prompts.messages_gone(channel_id, what.message_ids)
 

@@ -119,6 +119,10 @@ class Snapshots:
         """What the channel's transcript holds from this message on."""
         return await self._writer.run(partial(self._transcript.recent, channel_id, since))
 
+    async def kept(self, channel_id: int, message_ids: Collection[int]) -> dict[int, MessageRecord]:
+        """Those of these messages that the channel's transcript holds, by their ids. Raises OSError."""
+        return await self._writer.run(partial(self._transcript.find, channel_id, message_ids))
+
     # What happens
 
     def touch(self, kind: str, channel_id: int) -> None:

@@ -59,8 +59,9 @@ def to_message(record: MessageRecord) -> Message:
     for name in OPTIONAL:
         if value := getattr(record, name):
             fields[name] = value
-    if record.addressees:
-        fields["addressees"] = list(record.addressees)
+    for name in ("addressees", "drew_on"):
+        if people := getattr(record, name):
+            fields[name] = list(people)
     images = [{"type": "image_url", "image_url": {"url": url}} for url in record.images]
     return Message(
         role="assistant" if record.is_bot else "user",
@@ -110,6 +111,11 @@ class Transcript:
     def recent(self, channel_id: int, since: int) -> list[MessageRecord]:
         """The messages from this id on, in the order of their ids."""
         return list(_records(self._writer.read(MESSAGE, channel_id, since=max(since, 1))))
+
+    def find(self, channel_id: int, message_ids: Collection[int]) -> dict[int, MessageRecord]:
+        """Those of these messages that there are, by their ids."""
+        rows = (self._writer.read(MESSAGE, channel_id, since=i, before=i + 1) for i in message_ids)
+        return {record.message_id: record for found in rows for record in _records(found)}
 
     def newest(self, channel_id: int, before: int, count: int) -> list[MessageRecord]:
         """The newest messages up to, and without, this id, so many at most, the newest first."""
@@ -175,10 +181,11 @@ class Transcript:
 
 
 def forget_person(author_id: int) -> Change:
-    """Drops what a person said, what was answered to them, and what others' replies quote of it."""
+    """Drops what a person said, what was answered to them or may quote them, and what others' replies quote of it."""
 
     def change(message: Message) -> Message | None:
-        if author_id == message.metadata.get("author_id") or author_id in message.metadata.get("addressees", ()):
+        fields = message.metadata
+        if author_id in (fields.get("author_id"), *fields.get("addressees", ()), *fields.get("drew_on", ())):
             return None
         return _quoting(message, "") if message.metadata.get("reply_to_author_id") == author_id else message
 

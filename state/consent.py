@@ -24,13 +24,13 @@ class Forgotten:
         self._marks[channel_id, author_id] = at
 
     def covers(self, channel_id: int, record: MessageRecord) -> bool:
-        """Whether its author, whom it answers, or the whole channel was forgotten since.
+        """Whether its author, whom it answers or may quote, or the whole channel was forgotten since.
 
         Our answer to a click replies to our own card: whom it answers is not known, so any who was forgotten counts.
         """
         if not self._marks:
             return False
-        who = {None, record.author_id, *record.addressees}
+        who = {None, record.author_id, *record.addressees, *record.drew_on}
         answers_ourselves = record.is_bot and record.addressees <= {record.author_id}
         marks = (
             at

@@ -31,7 +31,8 @@ class MessageRecord:
 
     content: as posted, mentions in their raw form `<@id>`; readable: what the model is shown instead (names resolved,
     embeds and attachments in words), empty: the content. mentioned: whom Discord says it mentions, None: those in
-    the content. addressees: of the bot's own messages, whom they answer; unasked: an offer, which nobody had asked for.
+    the content. addressees: of the bot's own messages, whom they answer; drew_on: whose
+    words the model had been told, which it may quote; unasked: an offer, which nobody had asked for.
     tells_off: it ended an answer of the bot's, and tells it to keep out. calls_bot: the name by which it calls the bot,
     empty where it does not. timestamp: aware.
     """
@@ -51,6 +52,7 @@ class MessageRecord:
     readable: str = ""
     images: tuple[str, ...] = ()
     addressees: frozenset[int] = frozenset()
+    drew_on: frozenset[int] = frozenset()
     unasked: bool = False
     tells_off: bool = False
     calls_bot: str = ""
@@ -123,7 +125,8 @@ class MessageRecord:
 
 def sources_of(message: MessageRecord) -> list[Source]:
     """Where the words of a message come from."""
-    return [("message", message.message_id), *(("person", one) for one in (message.author_id, *message.addressees))]
+    people = dict.fromkeys((message.author_id, *message.addressees, *message.drew_on))
+    return [("message", message.message_id), *(("person", one) for one in people)]
 
 
 def sources_of_reading(message: MessageRecord, channel_id: int) -> list[Source]:

@@ -123,7 +123,7 @@ def test_trimming_deletes_nothing_from_the_history_of_a_turn_that_runs(manager: 
     assert "first" in model_reads(conversation.llm_history)
 
 
-def test_forgetting_a_person_drops_what_was_answered_to_them_so_far(
+def test_forgetting_a_person_drops_what_was_answered_to_them_or_out_of_their_words_so_far(
     manager: ConversationManager, conversation: ChannelConversation
 ) -> None:
     manager.record_message(CHANNEL, asked := said(BEN, "next"))
@@ -131,10 +131,10 @@ def test_forgetting_a_person_drops_what_was_answered_to_them_so_far(
     being_made = [*conversation.llm_history, *turn(asked, answer="to Ben")]
     manager.forget_author(CHANNEL, ANNA)
     manager.record_bot_response(CHANNEL, being_made)
-    assert (answers(conversation), conversation.messages) == ([FORGOTTEN, "to Ben"], [asked])
+    assert (answers(conversation), conversation.messages) == ([FORGOTTEN, FORGOTTEN], [asked])
     manager.record_message(CHANNEL, later := said(ANNA, "and now?"))
     manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(later, answer="later")])
-    assert answers(conversation) == [FORGOTTEN, "to Ben", "later"]
+    assert answers(conversation) == [FORGOTTEN, FORGOTTEN, "later"]
 
 
 @pytest.mark.parametrize(("by_model", "left"), [(True, [FORGOTTEN]), (False, ["yes"])])

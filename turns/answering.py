@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -136,6 +137,8 @@ class Answering:
     async def answer(self, turn: Turn) -> Outcome | Cancel:
         """The turn's outcome; the turn is shown the whole text so far, each time it grows."""
         newest, conversation = turn.questions[-1], turn.conversation
+        if conversation:
+            conversation.begin_turn()
         if newest.by_miniapp:
             return await self._flow(newest)
         if conversation is None:
@@ -193,7 +196,6 @@ class Answering:
             trimmed = [q for q in questions if conversation.find(q.message_id) is None]
             asked = {q.message_id: q for q in questions}
             told = [asked.get(m.message_id, m) for m in conversation.messages if m.message_id in to_tell]
-            conversation.begin_turn()
             turn.request = replace(
                 request,
                 history=conversation.llm_history,
@@ -201,6 +203,7 @@ class Answering:
                 notes=notes,
                 reply=_reply(pending[-1], conversation),
                 tell_stage=turn.tell_stage,
+                looked_up=partial(self._records.looked_up, conversation.channel_id),
                 is_private=turn.is_private,
                 since=conversation.seen_since(turn.newcomers),
             )

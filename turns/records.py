@@ -22,6 +22,7 @@ from offers.proactive_offers import ProactiveOffers
 from state.agent_state import GENERAL
 from state.consent import Consent
 from state.limits import Limits
+from state.message import Source
 from turns.turn import Question, Stopped
 
 log = structlog.get_logger()
@@ -121,8 +122,20 @@ class Records:
             self.said(question, current)
 
     def said(self, question: Question, record: MessageRecord) -> None:
-        """Appends a message to the transcript of the question's channel."""
+        """Appends a message to the transcript of the question's channel.
+
+        But not an answer that may quote somebody who was forgotten while it was made: that is kept nowhere.
+        """
+        conversation = self._conversations.get(question.channel_id)
+        record = (conversation and conversation.find(record.message_id)) or record
+        if conversation and not conversation.tainted.isdisjoint(record.drew_on):
+            self._conversations.forget_messages(question.channel_id, [record.message_id])
+            return
         self._transcripts.append(question.channel_id, question.guild_id, record)
+
+    def looked_up(self, channel_id: int, sources: Iterable[Source]) -> None:
+        """Tools gave the agent words of these for an answer."""
+        self._conversations.record_looked_up(channel_id, sources)
 
     async def stored(self) -> None:
         """Waits until all that is unfinished would survive a kill."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -31,6 +31,7 @@ from playground.server import Playground
 from state.consent import Consent, Forgotten
 from state.optout import OptOut
 from tests.playground.support import Bot
+from tests.support.people import BOT, said
 
 OWN = "1573787725184630791"  # an emoji of the guild's
 POLL = Poll("Which day?", ("Monday", "Friday"), 3, False)
@@ -69,11 +70,15 @@ class Scene:
         self.question = pg.post(self.channel, self.ben, "which key?")
         self.asked = Asked(pg.guild_id, self.channel, self.ben, self.question.id)
         self.now = discord.utils.utcnow()
+        self.own: dict[int, MessageRecord] = {}  # what is kept of the bot's
         self.opted_out, self.forgotten = OptOut(), Forgotten()
-        self.actions = DiscordActions(bot, Consent(self.opted_out, self.forgotten), lambda: self.now)
+        self.actions = DiscordActions(bot, Consent(self.opted_out, self.forgotten), self, lambda: self.now)
         pg.allow(self.channel, "pin_messages")
         pg.allow(self.channel, "manage_messages", member=self.ben)
         self.changes = 2
+
+    async def kept(self, _channel_id: int, message_ids: Collection[int]) -> dict[int, MessageRecord]:
+        return {one: self.own[one] for one in message_ids if one in self.own}
 
     async def settled(self) -> None:
         """Once the bot has heard of each change of a channel so far."""
@@ -122,6 +127,15 @@ async def test_what_may_be_told_of_a_message_is_for_its_author_to_say(scene: Sce
     assert found.content == ""
     scene.forgotten.mark(scene.channel, scene.ben, scene.question.id)
     assert await DOINGS["read"](scene.actions, scene.asked, scene.question.id) == NOT_TOLD
+
+
+async def test_of_the_bots_own_words_those_are_read_that_it_keeps(scene: Scene) -> None:
+    quoting = scene.pg.post(scene.channel, scene.pg.bot_id, "Ada says: under the mat", bot=True)
+    assert await scene.actions.read(scene.asked, scene.channel, quoting.id) == NOT_TOLD
+    scene.own[quoting.id] = said(BOT, quoting.content, message_id=quoting.id, drew_on=frozenset({7}))
+    assert await scene.actions.read(scene.asked, scene.channel, quoting.id) == scene.own[quoting.id]
+    scene.forgotten.mark(None, 7, quoting.id)
+    assert await scene.actions.read(scene.asked, scene.channel, quoting.id) == NOT_TOLD
 
 
 @pytest.mark.parametrize("emoji", ["👍", " 🎉 ", "1️⃣", "🏳️‍🌈"])

@@ -21,6 +21,7 @@ from offers.offer import Reply
 from offers.open_offers import OpenOffers
 from state.awaiting import ConversationStateManager
 from state.limits import Budget
+from state.message import Source
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import FakeAgent, Script
 from tests.support.fake_wire import FakeWire
@@ -182,6 +183,9 @@ class Around:
 
     def picked(self, questions: Sequence[Question], choice: Choice) -> None:
         self._bench.picked.append((len(questions), choice))
+
+    def looked_up(self, channel_id: int, sources: Sequence[Source]) -> None:
+        """No tool gives the agent anything."""
 
     def follow_up(self, question: Question, follow_up: FollowUp, now: datetime) -> None:
         """Nobody comes back to anything."""

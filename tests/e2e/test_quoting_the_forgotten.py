@@ -1,0 +1,109 @@
+"""What the bot answered to others out of somebody's words goes with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from discord_io.actions import NOT_TOLD
+from playground.model import Message
+from tests.e2e.test_asking import tool_results
+from tests.e2e.test_who_may_read import call, link
+from tests.support.lives import life, on_disk
+from tests.support.scene import Scene
+from tests.support.stub_model import Reply
+
+SECRET = "bluebell"
+QUOTING = f"Chloe's code is {SECRET}."
+
+
+async def quoted(scene: Scene) -> Message:
+    """Ben is told what Chloe said, and again, when the model is told nothing new of hers. Returns the second answer."""
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    scene.stub.replies.extend([Reply(QUOTING), Reply(QUOTING)])
+    await scene.ask("Ben", "what did Chloe say?")
+    return await scene.ask("Ben", "say that again")
+
+
+async def forgotten(scene: Scene) -> None:
+    await scene.use("Chloe", "forget")
+    assert not on_disk(scene.folder, SECRET)
+
+
+@pytest.mark.parametrize("when", ["in the conversation", "in the next one", "after a restart"])
+async def test_answers_that_quote_the_forgotten_are_neither_kept_nor_told(stage: Scene, when: str) -> None:
+    async with life(stage):
+        answer = await quoted(stage)
+        await stage.bot.snapshots.settled()
+        assert on_disk(stage.folder, QUOTING)
+        if when != "after a restart":
+            await forgotten(stage)
+        if when == "in the next one":
+            stage.bot.conversations.end(answer.channel_id)
+        if when != "after a restart":
+            await stage.ask("Ben", "and now?")
+            assert SECRET not in stage.told()
+            assert "say that again" in stage.told()
+            await stage.ask("Ben", "and then?")
+            assert "I see." in stage.told()  # what it answered since stays
+            return
+    async with life(stage):
+        await forgotten(stage)
+        await stage.ask("Ben", "and now?")
+        assert SECRET not in stage.told()
+
+
+@pytest.mark.parametrize("tool", ["read_message", "search_history"])
+async def test_answers_that_quote_the_forgotten_are_not_looked_up(scene: Scene, tool: str) -> None:
+    answer = await quoted(scene)
+    before = call("search_history", words="code") if tool == "search_history" else call(tool, link=link(scene, answer))
+    scene.stub.replies.append(before)
+    await scene.ask("Ben", f"look at {link(scene, answer)}")
+    assert SECRET in tool_results(scene.stub.requests[-1])[-1]
+    await forgotten(scene)
+    scene.stub.replies.append(before)
+    await scene.ask("Ben", f"look again at {link(scene, answer)}")
+    found = tool_results(scene.stub.requests[-1])[-1]
+    assert SECRET not in found
+    assert found == NOT_TOLD or tool == "search_history"
+
+
+async def test_an_answer_in_the_making_that_may_quote_the_forgotten_is_not_kept(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    gate = scene.held(QUOTING)
+    asked = scene.mention("Ben", "what did Chloe say?")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    await scene.use("Chloe", "forget")
+    gate.set()
+    assert (await scene.answer_to(asked)).content == QUOTING
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, SECRET)
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
+
+
+async def test_a_question_that_quotes_the_forgotten_is_withdrawn(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    scene.stub.replies.append(call("ask_confirmation", question=f"Shall I tell you that it is {SECRET}?"))
+    await scene.ask("Ben", "what did Chloe say?")
+    card = await scene.card("Shall I")
+    await scene.bot.snapshots.settled()
+    assert on_disk(scene.folder, SECRET)
+    await forgotten(scene)
+    await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
+
+
+async def test_an_answer_out_of_what_was_read_elsewhere_goes_with_its_author(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    said = scene.say("Chloe", f"my code is {SECRET}", channel="random")
+    scene.stub.replies.extend([call("read_message", link=link(scene, said)), Reply(QUOTING)])
+    await scene.ask("Ben", f"what does {link(scene, said)} say?")
+    await scene.bot.snapshots.settled()
+    assert on_disk(scene.folder, QUOTING)
+    await forgotten(scene)
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
