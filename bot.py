@@ -29,6 +29,7 @@ from discord_io.incoming_messages import is_said_by_people, replied_to_id
 from persistence.holders import Forget
 from persistence.lock import InUseError, in_use
 from persistence.open_store import check_stores
+from persistence.sessions_command import sessions_command
 from service import INTENTS, RefusedError, playground, serve, shown_in
 from storage.store import StoreError, WrongKeyError
 from web.health import Health
@@ -247,6 +248,7 @@ def main() -> int:
     """Runs the bot until it is told to stop. Returns the exit code: 0, 2 for what the owner must mend, 1 otherwise."""
     for number in (signal.SIGTERM, signal.SIGINT):  # until the bot is in service, which takes them over
         signal.signal(number, lambda *_: sys.exit(0))
+    arguments = sys.argv[1:]
     try:
         settings = load_settings()
         if settings.discord_token is None:
@@ -255,6 +257,8 @@ def main() -> int:
                 update={"state_dir": settings.state_dir / "playground", "redis_url": None, "state_key": None}
             )
         configure_logging(settings.log_level, secrets_of(settings))
+        if arguments[:1] == ["sessions"]:
+            return sessions_command(arguments[1:], *where(settings))
         if settings.model == DEMO:
             log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
         state_dir, redis_url, key = where(settings)

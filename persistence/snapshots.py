@@ -251,6 +251,7 @@ class Snapshots:
             )
             if until_unchanged and not count:
                 break
+        await self._writer.run(partial(self._transcript.drop_if_empty, channel_id))
 
     def guild_of(self, channel_id: int) -> int:
         """The guild of a channel that has a transcript; 0 where it cannot be said."""

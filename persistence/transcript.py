@@ -142,6 +142,7 @@ class Transcript:
             self._writer.write(Key(MESSAGE, channel_id, message_id), None)
         for message_id in message_ids:
             self._change_naming(message_id, channel_id, unquoted)
+        self.drop_if_empty(channel_id)
 
     def _change_naming(self, message_id: int, channel_id: int, change: Change) -> None:
         since: int | None = message_id
@@ -159,7 +160,7 @@ class Transcript:
         mark, count = b"" if naming is None else b"%d" % naming, 0
         for row in rows:
             if row.value is not None and mark in row.value:
-                message = _message(row)
+                message = stored_message(row)
                 new = message and change(message)
                 if new != message:
                     self._put(channel_id, row.id, new)
@@ -173,6 +174,14 @@ class Transcript:
         """Deletes all that is kept of the channel."""
         for row in self._writer.read(MESSAGE, channel_id):
             self._put(channel_id, row.id, None)
+        self._drop_guild(channel_id)
+
+    def drop_if_empty(self, channel_id: int) -> None:
+        """Of a channel of which no message is left nothing is kept."""
+        if channel_id in self._guilds and not self._writer.read(MESSAGE, channel_id, limit=1):
+            self._drop_guild(channel_id)
+
+    def _drop_guild(self, channel_id: int) -> None:
         self._writer.write(Key(GUILD, channel_id), None)
         self._guilds.pop(channel_id, None)
 
@@ -202,7 +211,8 @@ def expire(before: datetime) -> Change:
     return change
 
 
-def _message(row: Row) -> Message | None:
+def stored_message(row: Row) -> Message | None:
+    """What a row holds; None for what cannot be read, which is logged."""
     try:
         return None if row.value is None else Message.from_dict(orjson.loads(row.value))
     except ValueError as error:
@@ -214,7 +224,7 @@ def _records(rows: Iterable[Row]) -> Iterator[MessageRecord]:
     """What was said; what cannot be read is left out."""
     for row in rows:
         try:
-            if message := _message(row):
+            if message := stored_message(row):
                 yield to_record(message)
         except (ValueError, TypeError, KeyError) as error:
             detail = " ".join(str(error).split())[:200]
