@@ -7,6 +7,7 @@ import gc
 gc.disable()  # until all is imported, which takes a seventh less time so
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable, Collection, Coroutine
@@ -21,7 +22,7 @@ import yarl
 
 from agents.models import DEMO, UnusableModelError
 from commands import answer_when_open, sync
-from config import SettingError, Settings, load_settings, secrets_of
+from config import SettingError, Settings, check_token, load_settings, misspelt, secrets_of
 from conversation import Unwelcome
 from decider import FollowupTier, LoggedDecision
 from discord_io.discord_wire import request_timeouts
@@ -57,6 +58,7 @@ class Parley(discord.Client):
         listener: Callable[[LoggedDecision], None] | None = None,
         followup: FollowupTier | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        is_playground: bool = False,
         **client_options: Any,
     ) -> None:
         ours = {
@@ -70,6 +72,7 @@ class Parley(discord.Client):
         }
         super().__init__(**{**ours, **client_options})
         self._now = clock
+        self._is_playground = is_playground
         self._background: set[asyncio.Task[None]] = set()
         self._models = AsyncExitStack()
         self.health = health or Health()
@@ -152,7 +155,7 @@ class Parley(discord.Client):
         self._spawn(self.parts.other_process.connected())
 
     async def on_ready(self) -> None:
-        log.info("ready", bot=str(self.user), guilds=len(self.guilds))
+        log.info("playground ready" if self._is_playground else "ready", bot=str(self.user), guilds=len(self.guilds))
         self._spawn(self.lifecycle.catch_up({guild.id for guild in self.guilds}))
 
     async def on_resumed(self) -> None:
@@ -251,12 +254,15 @@ def main() -> int:
     arguments = sys.argv[1:]
     try:
         settings = load_settings()
+        check_token(settings, os.environ)
         if settings.discord_token is None:
             # What it keeps is of a server that lasts as long as the process, and apart from a real bot's.
             settings = settings.model_copy(
                 update={"state_dir": settings.state_dir / "playground", "redis_url": None, "state_key": None}
             )
         configure_logging(settings.log_level, secrets_of(settings))
+        for name, meant in misspelt(os.environ).items():
+            log.warning("unknown_setting", variable=name, likely_meaning=meant)
         if arguments[:1] == ["sessions"]:
             return sessions_command(arguments[1:], *where(settings))
         if settings.model == DEMO:
@@ -285,7 +291,8 @@ async def run(settings: Settings) -> int:
     async with playground(settings.playground_host, settings.playground_port) as loopback:
         here = {"discord_api_base": loopback.api_base, "discord_gateway_url": loopback.gateway_url}
         there = settings.model_copy(update=here)
-        return await serve(partial(make_bot, there, listener=shown_in(loopback)), loopback.token, settings.port)
+        make_bot = partial(make_bot, there, listener=shown_in(loopback), is_playground=True)
+        return await serve(make_bot, loopback.token, settings.port)
 
 
 if __name__ == "__main__":

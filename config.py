@@ -5,7 +5,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+from collections.abc import Iterable, Mapping
 from datetime import time
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
@@ -19,6 +21,7 @@ QuietHours = tuple[time, time, ZoneInfo]
 """From when until when, by which clock; over midnight where the second is the earlier one."""
 # How the text of an mcp.json, or a table of agents, begins.
 INLINE = re.compile(r"^\s*(?:\{|\[\[|agent\s*=)", re.MULTILINE)
+ALIKE = 0.85  # of 1: the least likeness of a misspelt variable; "DISCORD_TOKN" has 0.96
 HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*-\s*(\d{1,2})(?::(\d{2}))?(?:\s+(\S+))?")
 
 
@@ -372,6 +375,23 @@ def load_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         raise SettingError(_sentence(error)) from None
+
+
+def misspelt(variables: Iterable[str]) -> dict[str, str]:
+    """Those of these variables that are no settings but look like one, each with the setting that is meant."""
+    known = {name.upper() for name in Settings.model_fields} | {"DISCORD_BOT_TOKEN"}
+    unknown = [name for name in variables if name.upper() not in known]
+    alike = {name: get_close_matches(name.upper(), known, n=1, cutoff=ALIKE) for name in unknown}
+    return {name: found[0] for name, found in alike.items() if found}
+
+
+def check_token(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Raises SettingError where a host runs it as a service without a token: nobody reaches the playground there."""
+    if settings.discord_token or settings.port is None or not any(name.startswith("RAILWAY_") for name in environ):
+        return
+    meant = [name for name, setting in misspelt(environ).items() if setting in ("DISCORD_TOKEN", "DISCORD_BOT_TOKEN")]
+    hint = f" ({meant[0]} is no setting; was it meant?)" if meant else ""
+    raise SettingError(f"DISCORD_TOKEN is not set{hint}: set it to the bot's token in the service's variables.")
 
 
 def what_works(name: str) -> str:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from config import SettingError, Settings, load_settings, secrets_of
+from config import SettingError, Settings, check_token, load_settings, misspelt, secrets_of
 from tests.support.phrases import labelled
 
 TOKEN = "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs"
@@ -152,6 +152,34 @@ def test_a_secret_never_stands_in_the_sentence(monkeypatch: pytest.MonkeyPatch) 
     assert text.startswith("REDIS_URL cannot be used: use a redis://")
     assert "hunter2" not in text
     assert TOKEN not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("DISCORD_TOKN", "DISCORD_TOKEN"),
+        ("discord_bot_tokens", "DISCORD_BOT_TOKEN"),
+        ("CHANNEL", "CHANNELS"),
+        ("discord_token", None),
+        ("PATH", None),
+        ("HOSTNAME", None),
+        ("OPENAI_API_KEY", None),
+        ("RAILWAY_PUBLIC_DOMAIN", None),
+    ],
+)
+def test_a_variable_that_looks_like_a_setting_is_told_from_others(name: str, meant: str | None) -> None:
+    assert misspelt([name]).get(name) == meant
+
+
+def test_only_a_host_that_asks_for_a_service_needs_a_token() -> None:
+    for settings, environ in (
+        (Settings(port=8080), {}),
+        (Settings(), {"RAILWAY_SERVICE_ID": "1"}),
+        (Settings(port=8080, discord_token=SecretStr(TOKEN)), {"RAILWAY_SERVICE_ID": "1"}),
+    ):
+        check_token(settings, environ)
+    with pytest.raises(SettingError, match="DISCORD_TOKEN is not set: set it"):
+        check_token(Settings(port=8080), {"RAILWAY_SERVICE_ID": "1"})
 
 
 def test_dotenv_is_loaded_for_the_providers_too_and_the_environment_wins(

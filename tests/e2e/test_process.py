@@ -84,7 +84,7 @@ async def test_without_a_token_it_opens_the_playground(tmp_path: Path) -> None:
         address = (await running.printed()).split()[1]
         assert address.startswith("http://127.0.0.1:")
         await running.logged("demo_model", level="warning")
-        await running.logged("ready")
+        await running.logged("playground ready")
         assert await _health(running) == (200, "ok")
         async with aiohttp.ClientSession() as session, session.get(address) as page:
             assert (page.status, page.content_type) == (200, "text/html")
@@ -92,6 +92,22 @@ async def test_without_a_token_it_opens_the_playground(tmp_path: Path) -> None:
         assert await running.ended() == 0
     assert not running.other
     assert len(running.out) == 1
+
+
+async def test_a_misspelt_token_is_named_and_is_no_service(tmp_path: Path) -> None:
+    misspelt = {"DISCORD_TOKN": SECRET, "PLAYGROUND_PORT": "0", "PORT": "0"}
+    async with program(tmp_path, **misspelt) as running:
+        await running.logged(
+            "unknown_setting", level="warning", variable="DISCORD_TOKN", likely_meaning="DISCORD_TOKEN"
+        )
+        running.terminate()
+        assert await running.ended() == 0
+    code, ended = await finished(tmp_path, **misspelt, RAILWAY_ENVIRONMENT_NAME="production")
+    assert code == 2
+    (sentence,) = ended.other
+    assert all(word in sentence for word in ("DISCORD_TOKEN is not set", "DISCORD_TOKN "))
+    assert not ended.out
+    assert SECRET not in f"{sentence}{ended.log}{running.log}"
 
 
 async def test_any_free_port_is_one_port_for_all_addresses() -> None:
