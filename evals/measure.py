@@ -18,6 +18,7 @@ import orjson
 from sklearn.calibration import calibration_curve
 
 from decider import looks_like_followup
+from evals import WHERE_TO_GET
 from evals.decisions import predict
 from evals.examples import Example, ExampleError, read_examples
 from followup.model import Eagerness, ModelFileError
@@ -104,7 +105,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="holds dev.jsonl and score.py")
     folder = parser.parse_args().folder
     if not (folder / "dev.jsonl").exists():
-        print(f"There are no examples in {folder}: nothing was measured.")
+        print(f"There are no examples in {folder}: nothing was measured. {WHERE_TO_GET}")
         return 0
     try:
         return 1 if report(folder) else 0

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from rapidfuzz import fuzz, process, utils
 
+from evals import WHERE_TO_GET
 from evals.examples import ExampleError
 from evals.resolutions import (
     TASKS,
@@ -265,7 +266,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="holds score.py and a file of rows for each task")
     folder = parser.parse_args().folder
     if not (folder / "score.py").exists():
-        print(f"There are no rows in {folder}: nothing was measured.")
+        print(f"There are no rows in {folder}: nothing was measured. {WHERE_TO_GET}")
         return 0
     try:
         return 1 if report(folder) else 0

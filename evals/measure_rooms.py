@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 
 from decider import ResponseDecider, TrainedFollowup
+from evals import WHERE_TO_GET
 from evals.declining_rooms import Declining, declining
 from evals.examples import BOT, ExampleError
 from evals.free_run import Counts, add, counted
@@ -195,7 +196,7 @@ def main() -> int:
     parser.add_argument("models", type=Path, help="the folder that evals.train --left-out has written")
     arguments = parser.parse_args()
     if not any(arguments.folder.glob("*.jsonl")):
-        print(f"There are no rooms in {arguments.folder}: nothing was measured.")
+        print(f"There are no rooms in {arguments.folder}: nothing was measured. {WHERE_TO_GET}")
         return 0
     try:
         return 1 if report(arguments.folder, arguments.models) else 0

@@ -308,7 +308,7 @@ def test_where_there_are_no_rows_it_says_so_and_where_a_file_is_missing_it_ends_
 ) -> None:
     ended = run_main("evals.measure_resolutions", tmp_path / "nowhere")
     assert (ended.returncode, ended.stderr) == (0, b"")
-    assert b"nothing was measured" in ended.stdout
+    assert b"nothing was measured. Where to get the data: docs/measurements.md" in ended.stdout
     (folder_of(tmp_path) / "cancel.jsonl").unlink()
     ended = run_main("evals.measure_resolutions", tmp_path)
     assert ended.returncode == 2
