@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import ceil, floor
 from typing import NamedTuple, Self
 
 from channel_conversation import Unwelcome
@@ -101,6 +102,11 @@ class Decision:
         told = (self.evidence, self.contrary) if respond is self.respond else (self.contrary, self.evidence)
         return replace(self, respond=respond, reason=reason, evidence=told[0], contrary=told[1])
 
+    def _sureness(self) -> str:
+        """The score in per cent, rounded away from the point at which it answers, so that no figure stands for both."""
+        share = ceil(100 * self.score) if self.respond else floor(100 * self.score)
+        return f"{'' if self.respond else 'only '}{min(max(share, 1), 99)} % sure"
+
     def in_words(self) -> str:
         """One line for people."""
         outcome = "offered" if self.reason is Reason.OFFERED else "answered" if self.respond else "silent"
@@ -111,7 +117,7 @@ class Decision:
         if self.partner is not None:
             told = told.replace(WITH_SOMEBODY, f"you were talking with <@{self.partner}>, I think")
         is_guess = self.reason in (Reason.FOLLOWUP, Reason.NO_TRIGGER) and (self.evidence or self.contrary)
-        known = [part for part in (told, f"{self.score:.2f}" if is_guess else "") if part]
+        known = [part for part in (told, self._sureness() if is_guess else "") if part]
         evidence = f" ({': '.join(known)})" if known else ""
         undeclined = ", and my model did not decline" if self.respond and self.may_decline else ""
         agent = f"; {self.agent}" if self.agent else ""

@@ -10,7 +10,7 @@ from decider import RecentDecisions
 from discord_io.split import MAX_LENGTH, clipped
 from understanding.links import DISCORD, message_link
 
-SHOWN = 5
+SHOWN, MAX_WORDS = 5, 60  # decisions; characters of a message
 MAX_LINE = MAX_LENGTH // SHOWN - len("\n")
 NOTHING_KNOWN = (
     "I remember no decision about that. I keep the last ones only, and none of messages from before I was started, "
@@ -25,8 +25,14 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, site: st
     @app_commands.guild_only()
     async def why(interaction: discord.Interaction) -> None:
         latest = decisions.latest(interaction.channel_id or 0, SHOWN)
-        links = [message_link(site, interaction.guild_id, interaction.channel_id, e.message_id) for e in latest]
-        lines = [clipped(f"- {link} {e.decision.in_words()}", MAX_LINE) for link, e in zip(links, latest, strict=True)]
+        known = {message.id: message.content for message in interaction.client.cached_messages}
+        may_read = interaction.permissions.read_message_history
+        lines = []
+        for entry in latest:
+            words = _first_words(known.get(entry.message_id, "")) if may_read else ""
+            outcome, _, reason = entry.decision.in_words().partition(": ")
+            link = message_link(site, interaction.guild_id, interaction.channel_id, entry.message_id)
+            lines.append(clipped(f"- <@{entry.author_id}>{words}: [{outcome}]({link}), {reason}", MAX_LINE))
         await tell(interaction, "\n".join(lines) or NOTHING_KNOWN)
 
     @tree.context_menu(name="Why?")
@@ -38,3 +44,9 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, site: st
         entry = decisions.find(message.id) or decisions.find(question_id or 0)
         words = entry.decision.in_words() if entry else NOTHING_KNOWN
         await tell(interaction, words[:1].upper() + words[1:])
+
+
+def _first_words(content: str) -> str:
+    """What a message begins with, on one line and without formatting; empty where it has no text."""
+    words = clipped(discord.utils.escape_markdown(" ".join(content[: 4 * MAX_WORDS].split())), MAX_WORDS)
+    return f" “{words}”" if words else ""

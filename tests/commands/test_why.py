@@ -23,9 +23,10 @@ async def test_it_says_why_and_which_agent_and_the_longest_lines_fit_into_one_me
     decisions.assigned(named, "by docs, which you named")
     newest, *lines = (await answer(pg, "why")).content.splitlines()
     assert newest.endswith(
-        f"/{pg.channel('general')}/{named} answered: you mentioned me or replied to me; by docs, which you named"
+        f"/{pg.channel('general')}/{named}), you mentioned me or replied to me; by docs, which you named"
     )
     assert len(lines) == 4
     for message_id, line in zip(reversed(ids[2:]), lines, strict=True):
-        assert f"/{message_id} answered: the judge" in line
+        assert line.startswith(f"- <@{ANNA}>: [answered](")
+        assert f"/{message_id}), the judge" in line
         assert line.endswith("…")

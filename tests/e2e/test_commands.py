@@ -22,8 +22,21 @@ async def test_why_lists_the_last_decisions_newest_first(scene: Scene) -> None:
     answer = await scene.use("Ben", "why")
     first, second = answer.content.splitlines()
     link = f"{scene.pg.url}/channels/{scene.pg.guild_id}/{answered.channel_id}"
-    assert first == f"- {link}/{silent.id} silent: it was addressed to somebody else"
-    assert second == f"- {link}/{answered.id} answered: you mentioned me or replied to me"
+    ada, ben, chloe = map(scene.pg.person, ("Ada", "Ben", "Chloe"))
+    assert first == f"- <@{ben}> “<@{chloe}> lunch?”: [silent]({link}/{silent.id}), it was addressed to somebody else"
+    told, _, reason = second.partition(": ")
+    assert (told.startswith(f"- <@{ada}> “"), "hello”" in told) == (True, True)
+    assert reason == f"[answered]({link}/{answered.id}), you mentioned me or replied to me"
+
+
+async def test_why_quotes_nobody_to_those_who_may_not_read_the_history(scene: Scene) -> None:
+    asked = scene.mention("Ada", "the word is **swordfish**")
+    await scene.answer_to(asked)
+    assert "swordfish" in (await scene.use("Ben", "why")).content
+    scene.pg.deny(asked.channel_id, "read_message_history", member=scene.pg.person("Ben"))
+    told = (await scene.use("Ben", "why")).content
+    assert str(asked.id) in told
+    assert "swordfish" not in told
 
 
 async def test_why_of_a_message(scene: Scene) -> None:
