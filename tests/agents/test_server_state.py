@@ -158,10 +158,10 @@ async def test_what_is_gone_here_is_gone_for_the_model(talk: Talk, change: Chang
     change(talk)
     await talk.say("and?", Reply("Well."), author=BEN)
     assert "bluebell" not in talk.remembered
-    assert "Hello." in talk.remembered
+    assert "Ben: hello" in talk.remembered
     await talk.say("really?", Reply("Yes."), author=BEN)
     assert "bluebell" not in talk.remembered
-    assert "Hello." not in str(talk.sent["input"]), "it goes on with the new one"
+    assert "Ben: hello" not in str(talk.sent["input"]), "it goes on with the new one"
 
 
 async def test_what_is_trimmed_is_not_remembered_for_ever(talk: Talk) -> None:
