@@ -92,6 +92,7 @@ from turns.offer_turns import OfferReplies, record_offer
 from turns.pending_turns import PendingTurns
 from turns.records import Records
 from turns.turn_queue import TurnQueue
+from turns.turn_slots import TurnSlots
 from web.health import Health
 
 log = structlog.get_logger()
@@ -254,9 +255,12 @@ class Parts:
             self.budget,
             self._rewriter,
         )
+        self.slots = TurnSlots(self._settings.turns_at_once)
         self.turns = TurnQueue(
             conversations=self.conversations,
-            answering=Answering(self.team, self.miniapps, self.states, preparing, self.records, clock=self._clock),
+            answering=Answering(
+                self.team, self.miniapps, self.states, preparing, self.records, self.slots, clock=self._clock
+            ),
             prompts=self.prompts,
             discord=self.wires,
             budget=self.budget,

@@ -147,7 +147,7 @@ class StreamedReply:
     to, asked for when it is posted. addressees: ids of those
     who are answered. record: told of each part as it is posted or edited. adopted: None for a new answer; for one that
     is finished after our process died, what stands of it, the first part first: it is edited in place, not sent again.
-    types: whether the bot is shown to be typing until something stands.
+    types: whether the bot is shown to be typing from the beginning until something stands.
 
     Where another process with our token answers the same question, the one that has said more goes on, and the other
     leaves what stands as it is: its post is broken by Problem.ELSEWHERE. broken: done early when posting failed, and
@@ -188,13 +188,20 @@ class StreamedReply:
         for index, message in enumerate(adopted or ()):
             self._take(index, message, _Content(message.content, None), self._now(), found=True)
         self.shown = self._text_standing()
-        self._typing: asyncio.Task[None] | None = asyncio.create_task(self._type()) if types else None
+        self._typing: asyncio.Task[None] | None = None
+        if types:
+            self.begin_typing()
         self.broken = asyncio.create_task(self._publish())
 
     @property
     def standing(self) -> list[MessageRecord]:
         """The messages of this answer, as they stand in the channel."""
         return [self._record_of(part.message, part.content.text) for part in self._parts]
+
+    def begin_typing(self) -> None:
+        """Shows the bot typing until something stands."""
+        if self._typing is None:
+            self._typing = asyncio.create_task(self._type())
 
     def show(self, text: str) -> None:
         """The whole text so far."""

@@ -23,6 +23,7 @@ from state.limits import Budget
 from state.prompts import ResolutionType
 from turns.records import Records
 from turns.turn import Cancel, Question, Turn, said_before
+from turns.turn_slots import TurnSlots
 from understanding.enrichment import enrich
 
 log = structlog.get_logger()
@@ -110,7 +111,7 @@ class Preparing:
 
 
 class Answering:
-    """Has turns answered, by a mini-app or by one of the team's agents."""
+    """Has turns answered, by a mini-app or by one of the team's agents. slots: how many by agents at once."""
 
     def __init__(
         self,
@@ -119,6 +120,7 @@ class Answering:
         states: ConversationStateManager,
         preparing: Preparing,
         records: Records,
+        slots: TurnSlots,
         *,
         clock: Callable[[], datetime],
     ) -> None:
@@ -127,6 +129,7 @@ class Answering:
         self._states = states
         self._preparing = preparing
         self._records = records
+        self._slots = slots
         self._clock = clock
 
     @property
@@ -136,11 +139,17 @@ class Answering:
 
     async def answer(self, turn: Turn) -> Outcome | Cancel:
         """The turn's outcome; the turn is shown the whole text so far, each time it grows."""
+        if turn.conversation:
+            turn.conversation.begin_turn()
+        if turn.by_miniapp:
+            turn.begin_typing()
+            return await self._flow(turn.questions[-1])
+        async with self._slots.taken(turn):
+            turn.begin_typing()
+            return await self._by_agent(turn)
+
+    async def _by_agent(self, turn: Turn) -> Outcome | Cancel:
         newest, conversation = turn.questions[-1], turn.conversation
-        if conversation:
-            conversation.begin_turn()
-        if newest.by_miniapp:
-            return await self._flow(newest)
         if conversation is None:
             return Cancel.WITHDRAWN
         # What answers a question of the general agent's is for that one. So is what nobody is to keep, as a remote

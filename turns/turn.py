@@ -224,6 +224,11 @@ class Turn:
         is_unheard = not (self.text.strip() or self.adopted)
         return is_unheard and (self.cancel is None or all(question.is_unprompted for question in self.questions))
 
+    def begin_typing(self) -> None:
+        """Shows the bot typing until something stands, unless it may decline."""
+        if self.post and not self.may_decline:
+            self.post.begin_typing()
+
     def show(self, text: str) -> None:
         """The whole answer so far."""
         self.text, self.stage = text, ""

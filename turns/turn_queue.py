@@ -288,7 +288,7 @@ class TurnQueue:
             addressees=frozenset(who for q in questions for who in q.addressees),
             record=record,
             adopted=turn.adopted if turn else None,
-            types=turn is None or not turn.may_decline,
+            types=turn is None,
             edit_interval_seconds=self._edit_interval,
         )
 

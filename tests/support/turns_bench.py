@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import cast
 
@@ -33,12 +34,13 @@ from turns.pending_turns import PendingTurns, Unfinished
 from turns.records import Records
 from turns.turn import Question
 from turns.turn_queue import TurnQueue
+from turns.turn_slots import TurnSlots
 
 
 class Bench:
     """Turns with all around them faked."""
 
-    def __init__(self, *miniapps: MiniApp, has_docs: bool = False) -> None:
+    def __init__(self, *miniapps: MiniApp, has_docs: bool = False, at_once: int = 64) -> None:
         self.clock = FakeClock()
         self.conversations = ConversationManager(60, clock=self.clock)
         self.agent = FakeAgent()
@@ -64,7 +66,10 @@ class Bench:
         budget, records = cast(Budget, self.around), cast(Records, self.around)
         self.preparing = Preparing(self.around, self.states, budget, None)
         team = Team(self.agent, others, picker, bot_id=lambda: BOT)
-        self.answering = Answering(team, self.miniapps, self.states, self.preparing, records, clock=self.clock)
+        self.slots = TurnSlots(at_once)
+        self.answering = Answering(
+            team, self.miniapps, self.states, self.preparing, records, self.slots, clock=self.clock
+        )
         self.turns = TurnQueue(
             conversations=self.conversations,
             answering=self.answering,
@@ -94,11 +99,17 @@ class Bench:
         return self.wires.setdefault(channel, FakeWire(IDS))
 
     def ask(
-        self, author: int = ANNA, text: str = "what?", *, channel: int = CHANNEL, starts: bool = False
+        self,
+        author: int = ANNA,
+        text: str = "what?",
+        *,
+        channel: int = CHANNEL,
+        starts: bool = False,
+        guild: int = GUILD,
     ) -> MessageRecord:
         """A message that wants an answer, recorded and submitted as the bot does."""
         message = self.say(author, text, channel=channel)
-        self.turns.submit(self.question(message, channel, starts=starts))
+        self.turns.submit(replace(self.question(message, channel, starts=starts), guild_id=guild))
         return message
 
     async def answered(

@@ -1,0 +1,126 @@
+"""turns/turn_slots.py: so many turns at once, the others in fairness. Time is the event loop's, and skips."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from miniapps.router import UNKNOWN
+from state.awaiting import Meaning, RouteTarget
+from tests.support.fake_agent import Script
+from tests.support.people import ANNA, CHANNEL, said
+from tests.support.turns_bench import Bench, asked
+from tests.support.virtual_time import settle, until
+from turns.turn import Cancel
+from turns.turn_slots import LATE_SECONDS, TOLD_SECONDS
+
+pytestmark = pytest.mark.virtual_time
+
+OTHER_GUILD = 77
+
+
+async def crowd(at_once: int) -> tuple[Bench, Callable[[], None]]:
+    """Turns of which each waits at the agent; and what lets the one that has waited there longest end."""
+    bench = Bench(at_once=at_once)
+    gates = [asyncio.Event() for _ in range(20)]
+    bench.script(*(Script(gate=gate) for gate in gates))
+    left = iter(gates)
+    return bench, lambda: next(left).set()
+
+
+async def test_no_more_turns_run_at_once_than_are_allowed_and_all_are_answered_the_oldest_first() -> None:
+    bench, end_one = await crowd(2)
+    for number in range(5):
+        bench.ask(ANNA, str(number), channel=number)
+    for running in (2, 3, 4, 5):
+        await settle()
+        assert asked(bench) == [[str(number)] for number in range(running)]
+        end_one()
+    end_one()
+    await bench.idle()
+    assert all(bench.wires[number].texts == ["the answer"] for number in range(5))
+
+
+async def test_a_guild_that_asks_much_leaves_the_next_slot_to_one_that_asks_little() -> None:
+    bench, end_one = await crowd(2)
+    for number in range(5):
+        bench.ask(ANNA, f"many {number}", channel=number)
+    await settle()
+    bench.ask(ANNA, "few", channel=10, guild=OTHER_GUILD)
+    await settle()
+    end_one()
+    await settle()
+    assert asked(bench)[2:] == [["few"]]
+    end_one()
+    await settle()
+    assert asked(bench)[3:] == [["many 2"]]
+
+
+async def test_a_channel_that_was_answered_stands_behind_the_others_of_its_guild() -> None:
+    bench, end_one = await crowd(1)
+    bench.ask(ANNA, "first here", channel=1)
+    await settle()
+    bench.ask(ANNA, "second here", channel=1)
+    bench.ask(ANNA, "there", channel=2)
+    await settle()
+    end_one()
+    await until(lambda: len(asked(bench)) == 2)
+    assert asked(bench)[-1] == ["there"]
+
+
+async def test_whoever_waits_is_told_their_place_after_10_seconds_and_after_two_minutes_that_it_takes_long() -> None:
+    bench, end_one = await crowd(1)
+    for number in range(3):
+        bench.ask(ANNA, str(number), channel=number)
+    await asyncio.sleep(TOLD_SECONDS - 1)
+    assert bench.wires[0].typed
+    assert not bench.wires[1].typed
+    await asyncio.sleep(2)
+    assert "number 2 in the queue" in bench.wires[2].texts[0]
+    await asyncio.sleep(LATE_SECONDS - TOLD_SECONDS)
+    assert "waited for two minutes" in bench.wires[2].texts[0]
+    for _ in range(3):
+        await settle()
+        end_one()
+    await bench.idle()
+    assert [wire.texts for wire in bench.wires.values()] == [["the answer"]] * 3
+
+
+async def test_whoever_says_stop_while_they_wait_leaves_the_queue() -> None:
+    bench, end_one = await crowd(1)
+    for number in range(3):
+        bench.ask(ANNA, str(number), channel=number)
+    await settle()
+    assert bench.turns.stop(said(ANNA, "stop"), 1)
+    end_one()
+    await settle()
+    assert asked(bench) == [["0"], ["2"]]
+    assert bench.wires[1].texts == ["Stopped."]
+
+
+async def test_a_turn_that_ends_at_the_moment_of_its_slot_leaves_that_to_the_next() -> None:
+    bench, end_one = await crowd(1)
+    for number in range(3):
+        bench.ask(ANNA, str(number), channel=number)
+    await settle()
+    end_one()
+    turn = bench.turns._queues[1].turn
+    assert turn
+    await until(lambda: len(bench.slots) == 1)  # it has been given its slot, and has not taken it yet
+    assert len(asked(bench)) == 1
+    turn.end(Cancel.STOPPED)
+    await settle()
+    assert asked(bench) == [["0"], ["2"]]
+
+
+async def test_a_mini_app_which_asks_no_model_waits_for_nobody() -> None:
+    bench, _ = await crowd(1)
+    bench.ask(ANNA, "what?", channel=1)
+    await settle()
+    question = bench.question(bench.say(ANNA, "my trips"))
+    bench.turns.submit(replace(question, meaning=Meaning(RouteTarget.MINIAPP, miniapp_id="none")))
+    await settle()
+    assert bench.wires[CHANNEL].texts == [UNKNOWN]

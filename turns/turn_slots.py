@@ -1,0 +1,103 @@
+"""So many turns are answered at once in the whole process; the others wait their turn, and are told so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import NamedTuple
+
+from turns.turn import Turn
+
+TOLD_SECONDS = 10.0  # after which whoever waits is told their place in the queue
+TOLD_INTERVAL_SECONDS = 0.025  # Discord takes 50 requests a second of a bot, and the answers are more urgent
+LATE_SECONDS = 120.0  # after which they are told that it takes long
+PLACE = "many ask me at once: yours is number {} in the queue"
+LATE = (
+    "you have waited for two minutes, for which I am sorry: more is asked than I can answer at once; yours is number {}"
+)
+
+
+class _Place(NamedTuple):
+    """A place in the queue, by its number; given: done when its turn has come."""
+
+    number: int
+    given: asyncio.Future[None]
+
+
+class TurnSlots:
+    """Fair between guilds, then channels: the next slot goes to the guild that has the fewest, and in it to whoever
+    waits longest. A channel waits with one turn at a time, so its next one stands behind all that wait by then.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._free = at_once
+        self._taken: Counter[int] = Counter()  # by guild
+        self._waiting: dict[int, deque[_Place]] = {}  # by guild
+        self._numbers = count()
+        self._telling = asyncio.Lock()
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return sum(map(len, self._waiting.values()))
+
+    @asynccontextmanager
+    async def taken(self, turn: Turn) -> AsyncIterator[None]:
+        """Waits for a slot, and has it until the end of the block."""
+        guild_id = turn.newest.guild_id
+        if self._free:
+            self._free -= 1
+            self._taken[guild_id] += 1
+        else:
+            await self._wait(guild_id, turn)
+        try:
+            yield
+        finally:
+            self._give_back(guild_id)
+
+    async def _wait(self, guild_id: int, turn: Turn) -> None:
+        place = _Place(next(self._numbers), asyncio.get_running_loop().create_future())
+        self._waiting.setdefault(guild_id, deque()).append(place)
+        try:
+            for seconds, told in ((TOLD_SECONDS, PLACE), (LATE_SECONDS - TOLD_SECONDS, LATE)):
+                if (await asyncio.wait([place.given], timeout=seconds))[0]:
+                    break
+                async with self._telling:
+                    await asyncio.sleep(TOLD_INTERVAL_SECONDS)
+                if place.given.done():
+                    break
+                turn.tell_stage(told.format(self._position(guild_id, place)))
+            await asyncio.wait([place.given])  # which, unlike the place itself, can be cancelled without it
+            turn.stage = ""
+        except asyncio.CancelledError:
+            if place.given.done():
+                self._give_back(guild_id)
+            else:
+                self._leave(guild_id, place)
+            raise
+
+    def _position(self, guild_id: int, place: _Place) -> int:
+        """About how many are answered by then: of each guild as many as of this one."""
+        before = self._waiting[guild_id].index(place)
+        return 1 + sum(min(len(line), before) for line in self._waiting.values())
+
+    def _give_back(self, guild_id: int) -> None:
+        self._taken[guild_id] -= 1
+        if not self._taken[guild_id]:
+            del self._taken[guild_id]
+        if not self._waiting:
+            self._free += 1
+            return
+        next_guild = min(self._waiting, key=lambda one: (self._taken[one], self._waiting[one][0].number))
+        place = self._waiting[next_guild][0]
+        self._leave(next_guild, place)
+        self._taken[next_guild] += 1
+        place.given.set_result(None)
+
+    def _leave(self, guild_id: int, place: _Place) -> None:
+        line = self._waiting[guild_id]
+        line.remove(place)
+        if not line:
+            del self._waiting[guild_id]
