@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Protocol
@@ -52,6 +53,7 @@ class Inbox:
         self._records = records
         self._handler = handler
         self._seen: OrderedDict[int, None] = OrderedDict()
+        self._in_turn = asyncio.Lock()
 
     async def take(self, message: discord.Message, *, hears_out: bool = False) -> None:
         """Has a person's message handled, once. hears_out: with what else they say in one go.
@@ -60,14 +62,22 @@ class Inbox:
         """
         if not is_said_by_people(message) or message.id in self._seen:  # after a RESUME Discord can send one twice
             return
-        self.skip([message.id])
         channel_id = message.channel.id
-        conversation = self._conversations.get(channel_id)
-        if conversation or self._listener.listens(channel_id) or self._reader.may_concern_us(message):
-            await self._handler.handle(self._reader.incoming(message, conversation), hears_out=hears_out)
-        else:
+        if not (
+            self._conversations.get(channel_id)
+            or self._listener.listens(channel_id)
+            or self._reader.may_concern_us(message)
+        ):
+            self.skip([message.id])
             guild_id = message.guild.id if message.guild else 0
             self._records.ignored(message.id, guild_id, channel_id, message.author.id)
+            return
+        async with self._in_turn:
+            await asyncio.sleep(0)  # one in each round of the loop: many that come at once do not hold it up together
+        if message.id not in self._seen:  # which it is where it came twice, or was deleted meanwhile
+            self.skip([message.id])
+            incoming = self._reader.incoming(message, self._conversations.get(channel_id))
+            await self._handler.handle(incoming, hears_out=hears_out)
 
     def skip(self, message_ids: Iterable[int]) -> None:
         """These are not taken any more."""

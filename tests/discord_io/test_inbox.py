@@ -1,0 +1,63 @@
+"""discord_io/inbox.py: messages that come in at once."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import discord
+import pytest
+
+from discord_io.inbox import Inbox
+from incoming import Incoming
+from tests.support.discord_payloads import a_bot, a_message
+from tests.support.people import ANNA
+
+
+class Handler:
+    """Keeps what it is to handle; in the place of all that an inbox has around it."""
+
+    def __init__(self) -> None:
+        self.handled: list[int] = []
+
+    def listens(self, _channel_id: int) -> bool:
+        return True
+
+    def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
+        """Nothing is, as it listens to all."""
+
+    async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> None:  # noqa: ARG002
+        self.handled.append(incoming.record.message_id)
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> tuple[Inbox, Handler, list[discord.Message]]:
+    """An inbox, who handles what comes in, and five messages."""
+    bot, handler = a_bot(state_dir=tmp_path), Handler()
+    messages = [a_message(bot, author_id=ANNA, content=f"number {number}") for number in range(5)]
+    return Inbox(bot.parts.reader, bot.conversations, handler, handler, handler), handler, messages
+
+
+async def test_of_many_that_come_at_once_one_is_handled_in_each_round_of_the_loop(
+    opened: tuple[Inbox, Handler, list[discord.Message]],
+) -> None:
+    inbox, handler, messages = opened
+    taking = asyncio.gather(*map(inbox.take, messages))
+    counts = []
+    while not taking.done():
+        counts.append(len(handler.handled))
+        await asyncio.sleep(0)
+    assert max(later - earlier for earlier, later in pairwise(counts)) == 1
+    assert handler.handled == [message.id for message in messages]
+
+
+async def test_what_comes_twice_or_is_deleted_while_it_waits_is_not_handled_then(
+    opened: tuple[Inbox, Handler, list[discord.Message]],
+) -> None:
+    inbox, handler, (first, second, *_) = opened
+    taking = asyncio.gather(inbox.take(first), inbox.take(first), inbox.take(second))
+    await asyncio.sleep(0)
+    inbox.skip([second.id])
+    await taking
+    assert handler.handled == [first.id]
