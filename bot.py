@@ -286,6 +286,7 @@ async def run(settings: Settings) -> int:
     """Keeps the bot in service, in the playground where there is no token. Returns the exit code."""
     make_bot = partial(create_bot, followup=build_followup(settings))
     make_bot(settings)  # a model that cannot be built ends the start before anything else begins
+    gc.freeze()  # modules stay, the providers' too: to walk through them held up the event loop for 0.3 s each time
     if settings.discord_token:
         return await serve(partial(make_bot, settings), settings.discord_token.get_secret_value(), settings.port)
     async with playground(settings.playground_host, settings.playground_port) as loopback:
@@ -296,5 +297,4 @@ async def run(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    gc.freeze()  # modules stay: the collector need not walk through them
     sys.exit(main())
