@@ -215,12 +215,15 @@ class Settings(BaseSettings):
         ge=1,
         le=10_000,
     )
-    daily_tokens: int | None = setting(
-        None,
-        "Tokens of all model calls per day (UTC), the judge's too.",
-        "a whole number from 1, or leave it empty for no cap",
-        ge=1,
+    turn_tokens: int = setting(
+        100_000,
+        "Tokens of one answer; 0: no cap.",
+        "a whole number from 30000, or 0 for no cap",
+        ge=0,
     )
+    person_tokens: int = setting(500_000, "Tokens per day (UTC) of what one person asks; 0: no cap.", ge=0)
+    guild_tokens: int = setting(1_500_000, "Tokens per day (UTC) of one server; 0: no cap.", ge=0)
+    daily_tokens: int = setting(3_000_000, "Tokens of all model calls per day (UTC), the judge's too; 0: no cap.", ge=0)
 
     state_dir: Path = setting(
         Path(".parley"),
@@ -301,6 +304,14 @@ class Settings(BaseSettings):
             return start, end, ZoneInfo(found[5] or "UTC")
         except (ZoneInfoNotFoundError, OSError):
             raise ValueError("no such zone") from None
+
+    @field_validator("turn_tokens")
+    @classmethod
+    def _a_request_at_least(cls, value: int) -> int:
+        """Raises ValueError for what no answer could be made of."""
+        if 0 < value < 30_000:
+            raise ValueError("too few for a single request")
+        return value
 
     @field_validator("decision_log", "followup_eagerness", "log_level", "openai_state", mode="before")
     @classmethod

@@ -148,7 +148,14 @@ class Parts:
         self.gate = Gate()
         self.decisions = RecentDecisions(listener=listener)
         self.learning = Learning(self.decision_log.add, keeps_content=settings.decision_log == "content")
-        self.limits = Limits(turns_per_user_minute=settings.turns_per_user_minute, daily_tokens=settings.daily_tokens)
+        self.limits = Limits(
+            turns_per_user_minute=settings.turns_per_user_minute,
+            daily_tokens=settings.daily_tokens or None,
+            # The demo model costs nothing.
+            guild_tokens=(settings.model != DEMO and settings.guild_tokens) or None,
+            person_tokens=(settings.model != DEMO and settings.person_tokens) or None,
+            turn_tokens=settings.turn_tokens or None,
+        )
         self.budget = Budget(self.limits, self._clock, partial(snapshots.touch_process, LIMITS))
         self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
         # Stored together with the answer, so that a turn that is made anew does not do the same again.
@@ -187,8 +194,8 @@ class Parts:
         settings, budget = self._settings, self.budget
         self._model = build_model("MODEL", settings.model)
         self._judge_model = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else self._model
-        judge = ModelJudge(self._judge_model, bot_name=self._bot_name, spend=budget.spend)
-        answerable = ModelAnswerable(self._judge_model, bot_name=self._bot_name, spend=budget.spend)
+        judge = ModelJudge(self._judge_model, bot_name=self._bot_name, purse=budget)
+        answerable = ModelAnswerable(self._judge_model, bot_name=self._bot_name, purse=budget)
         self._judge = ChannelJudge(judge, budget) if settings.use_llm_judge else None
         self.offers = OpenOffers(
             self.offer_channels,
@@ -211,14 +218,14 @@ class Parts:
         coordinator, rewriter = settings.coordinator_model, settings.rewrite_model
         coordinator_model = build_model("COORDINATOR_MODEL", coordinator) if coordinator else self._judge_model
         rewrite_model = build_model("REWRITE_MODEL", rewriter) if rewriter else None
-        self._rewriter = ModelRewriter(rewrite_model, spend=budget.spend) if rewrite_model else None
+        self._rewriter = ModelRewriter(rewrite_model, purse=budget) if rewrite_model else None
         roster = _loaded(load_roster, settings.agents)
         remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
         picker = Picker(
             [Candidate(entry.name, entry.about) for entry in roster],
             model=coordinator_model,
             has_budget=budget.may_judge,
-            spend=budget.spend,
+            purse=budget,
         )
         actions = DiscordActions(self._client, self.consent, self.snapshots, self._clock)
         searching = search_tool(self.snapshots.search.find, actions.can_read, settings.site)
@@ -231,7 +238,6 @@ class Parts:
             lent=self.mcp,
             keep_turns=settings.gpa_keep_turns,
             server_state=server_state(settings.openai_state, self._model),
-            has_budget=budget.has_budget,
         )
         others = {agent.name: agent for agent in remotes}
         self.team = Team(general, others, picker, bot_id=lambda: self.wires.bot()[1], shares=settings.shared_context)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
-from agents.fast import ruled_by, shown
+from agents.fast import Purse, ruled_by, shown
 from agents.models import SETTINGS
 from agents.picking import called
 from conversation import MessageRecord
@@ -96,7 +96,7 @@ class Picker:
     """Picks the agent for a turn, with at most one model call.
 
     candidates: the agents beside the general one. model: what chooses, None to do without. has_budget: whether it may
-    be asked; spend: told how many tokens the call used.
+    be asked.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Picker:
         *,
         model: Model | None,
         has_budget: Callable[[], bool],
-        spend: Callable[[int], None],
+        purse: Purse,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> None:
         self._names = (*(candidate.name for candidate in candidates), GENERAL)
@@ -117,7 +117,7 @@ class Picker:
             # One request is one request: whoever waits for the answer waits for no second try.
             self._model = Agent(model, output_type=form, retries=0, model_settings={**SETTINGS, "max_retries": 0})
         self._has_budget = has_budget
-        self._spend = spend
+        self._purse = purse
         self._deadline = deadline_seconds
 
     async def pick(
@@ -152,7 +152,7 @@ class Picker:
         instructions = INSTRUCTIONS.format(bot_name=bot_name, agents=self._agents)
         try:
             async with asyncio.timeout(self._deadline):
-                pick = await ruled_by(self._model, question, instructions, self._spend)
+                pick = await ruled_by(self._model, question, instructions, self._purse)
         except TimeoutError:
             return Choice(GENERAL, Why.LATE)
         except JudgeError:

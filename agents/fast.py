@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from pydantic_ai import Agent, RunUsage, UsageLimits
 from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup
@@ -14,6 +14,14 @@ from decider import JudgeError
 from llm_history import CHARACTERS_PER_TOKEN, told
 
 T = TypeVar("T")
+OUTPUT_TOKENS = 1_000  # what such an answer may take, about
+
+
+class Purse(Protocol):
+    """What calls draw on."""
+
+    def call(self, tokens: int) -> Callable[[int], object] | None:
+        """Reserves so many tokens for one call; None where they are not to be had. Returned is told what it used."""
 
 
 def shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str, count: int) -> str:
@@ -27,14 +35,16 @@ def shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str, c
     return f"{''.join(lines)}{name}:\n{last}"
 
 
-async def ruled_by(agent: Agent[None, T], question: str, instructions: str, spend: Callable[[int], None]) -> T:
+async def ruled_by(agent: Agent[None, T], question: str, instructions: str, purse: Purse) -> T:
     """What the agent's model says, in one request. Raises JudgeError where it says nothing that can be used.
 
-    spend: told the tokens that it used, estimated where the provider does not say, and where the call was cancelled:
-    too late for us, not for the bill.
+    The tokens that it used are estimated where the provider does not say, and where the call was cancelled: too late
+    for us, not for the bill.
     """
     usage = RunUsage()
     estimated = (len(question) + len(instructions)) // CHARACTERS_PER_TOKEN
+    if (settle := purse.call(estimated + OUTPUT_TOKENS)) is None:
+        raise JudgeError("The day's tokens are used up, or about to be.")
     try:
         result = await agent.run(
             question, instructions=instructions, usage_limits=UsageLimits(request_limit=1), usage=usage
@@ -43,8 +53,7 @@ async def ruled_by(agent: Agent[None, T], question: str, instructions: str, spen
         estimated = 0
         raise JudgeError(str(error)) from error
     finally:
-        if tokens := usage.total_tokens or estimated:
-            spend(tokens)
+        settle(usage.total_tokens or estimated)
     if result.response.finish_reason in ("length", "content_filter"):
         raise JudgeError(f"the model's words were cut off: {result.response.finish_reason}")
     return result.output

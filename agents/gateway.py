@@ -14,6 +14,7 @@ from conversation import MessageRecord
 from llm_history import seen_since
 from miniapps.base import FollowUp
 from state.agent_state import AgentState
+from state.limits import Allowance
 from state.message import Link, Source
 from state.prompts import Ask, ResolutionType
 
@@ -85,6 +86,7 @@ class AgentRequest:
     understanding/shared_context.py; like the notes it is for this turn only. is_private: somebody who asks does not
     want to be kept. since: the first message that all who ask may read: of what was said before, the model is told
     nothing, though the history keeps it. may_decline: nobody called the bot, so that the agent may keep silent.
+    allowance: what its model's calls are reserved from and counted in; None: they are not.
     """
 
     history: Sequence[ModelMessage]
@@ -102,6 +104,7 @@ class AgentRequest:
     is_private: bool = False
     since: int = 0
     may_decline: bool = False
+    allowance: Allowance | None = None
 
     @property
     def is_apart(self) -> bool:
@@ -132,6 +135,7 @@ class FailureKind(StrEnum):
     OUT_OF_ROOM = "out_of_room"
     WITHHELD = "withheld"
     OVER_BUDGET = "over_budget"
+    TURN_CAP = "turn_cap"
     INTERNAL = "internal"
     MINIAPP = "miniapp"
 

@@ -42,11 +42,13 @@ from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome, Place
 from agents.mcp_servers import McpTools
 from agents.models import SETTINGS
-from agents.run import Run, sound
+from agents.run import Run, at_most, size_of, sound
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, pruned, tool_use
-from agents.turn_input import as_text, flat, followed, kept, sent, turn_content
+from agents.turn_input import as_text, flat, followed, kept, sent, turn_content, without_pictures
 from discord_io.split import is_blank
+from llm_history import CHARACTERS_PER_TOKEN
+from state.limits import Cap
 from state.message import Source, sources_of
 from state.prompts import Ask
 
@@ -112,7 +114,7 @@ class GeneralAgent:
     tools: with fixed definitions; one that requires approval asks the person who is answered before it runs. lent:
     those of others, which come and go. What a tool raises ends the run, and is logged. keep_turns: of so many turns it
     is given back what its tools were asked and answered. server_state: what the provider remembers itself, None:
-    everything is sent each time. has_budget: whether another request may be made, after so many tokens that it took.
+    everything is sent each time.
     """
 
     def __init__(
@@ -124,17 +126,16 @@ class GeneralAgent:
         lent: McpTools | None = None,
         keep_turns: int = KEEP_TURNS,
         server_state: ServerState | None = None,
-        has_budget: Callable[[int], bool] = lambda _used: True,
         stall_seconds: float = STALL_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self._model = model
         self._keep_turns = keep_turns
         self._server_state = server_state
-        self._has_budget = has_budget
         self._instructions = instructions
         own = [*OWN_TOOLS, *tools]
         self._own = [tool.tool_def for tool in own]
+        self._own_size = sum(map(size_of, self._own))
         self._lent = lent
         self._toolbox = Agent(
             model,
@@ -223,14 +224,38 @@ class GeneralAgent:
                 deadline.reschedule(min(end, clock() + self._stall))
 
             while run.requests < MAX_REQUESTS:
+                deadline.reschedule(end)  # to wait for what others have reserved is no stall of the model's
+                if over := await self._reserve(request, run):
+                    return over
+                go_on()
                 if run.results is None and not await self._say(request, run, go_on):
                     return self._answer(request, run)
                 if asking := await self._act(request, run):
                     return asking
-                if run.tokens and not self._has_budget(run.tokens):
-                    detail = f"The day's tokens were used up after {run.tokens} of this answer's."
-                    return Failure(FailureKind.OVER_BUDGET, detail, run.text, run.tokens)
         raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
+
+    async def _reserve(self, request: AgentRequest, run: Run) -> Failure | None:
+        """Reserves what the next request may take at most; waits while others have that. Returns why it is not made."""
+        if request.allowance is None:
+            return None
+        lent = map(size_of, self._lent.definitions()) if self._lent else ()
+        told = self._own_size + sum(lent) + len(self._rules(request.place).encode())
+        remembered = sent(request.history) if run.goes_on else ()
+        tokens = (
+            at_most((*remembered, *run.messages), told) + (MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
+        )
+        match await request.allowance.reserve(tokens):
+            case None:
+                return None
+            case Cap.TURN:
+                kind = FailureKind.TURN_CAP if run.requests else FailureKind.TOO_LONG
+                detail = (
+                    f"The next request can take {tokens} tokens, {run.tokens} are used: more than TURN_TOKENS allows."
+                )
+            case _:
+                kind = FailureKind.OVER_BUDGET
+                detail = f"The day's tokens were used up after {run.tokens} of this answer's."
+        return Failure(kind, detail, run.text, run.tokens)
 
     async def _act(self, request: AgentRequest, run: Run) -> Answer | Declined | None:
         """Has the tools run that were called. Returns the question, where one of them waits for somebody.
@@ -289,12 +314,14 @@ class GeneralAgent:
             run.tokens = run.tokens + used if used else run.used
             run.is_asking = False
             response = sound(stream.get())
+        if request.allowance:
+            request.allowance.count(run.tokens)
         if run.held:
             run.open()
         run.finish = response.finish_reason
         if run.finish in BROKEN_OFF:  # and so may be what it calls tools with
             response = replace(response, parts=[p for p in response.parts if not isinstance(p, ToolCallPart)])
-        run.messages.append(response)
+        run.messages = [*map(without_pictures, run.messages), response]
         run.called += len(response.tool_calls)
         return bool(response.tool_calls) and not run.is_silent
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
-from agents.fast import ruled_by, shown
+from agents.fast import Purse, ruled_by, shown
 from agents.models import SETTINGS
 from conversation import ChannelConversation, MessageRecord
 from decider import Verdict
@@ -44,19 +44,19 @@ class Ability(BaseModel):
 
 
 class _Service(Generic[T]):
-    """Asks a model in one request. spend: told how many tokens each used. bot_name: the bot's."""
+    """Asks a model in one request. bot_name: the bot's."""
 
     form: type[T]
     instructions: str
 
-    def __init__(self, model: Model, *, bot_name: Callable[[], str], spend: Callable[[int], None]) -> None:
+    def __init__(self, model: Model, *, bot_name: Callable[[], str], purse: Purse) -> None:
         self._agent = Agent(model, output_type=self.form, retries=0, model_settings=SETTINGS)
         self._bot_name = bot_name
-        self._spend = spend
+        self._purse = purse
 
     async def _ruling(self, messages: Sequence[MessageRecord], judged: MessageRecord, name: str) -> T:
         instructions = self.instructions.format(bot_name=self._bot_name())
-        return await ruled_by(self._agent, shown(messages, judged, name, MESSAGES_SHOWN), instructions, self._spend)
+        return await ruled_by(self._agent, shown(messages, judged, name, MESSAGES_SHOWN), instructions, self._purse)
 
 
 class ModelJudge(_Service[Ruling]):

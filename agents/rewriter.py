@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
-from agents.fast import ruled_by, shown
+from agents.fast import Purse, ruled_by, shown
 from agents.models import SETTINGS
 from conversation import MessageRecord
 from decider import JudgeError
@@ -21,11 +21,11 @@ MAX_CHARACTERS = 500
 
 
 class ModelRewriter:
-    """Asks a model. spend: told how many tokens each call used."""
+    """Asks a model."""
 
-    def __init__(self, model: Model, *, spend: Callable[[int], None]) -> None:
+    def __init__(self, model: Model, *, purse: Purse) -> None:
         self._agent = Agent(model, retries=0, model_settings=SETTINGS)
-        self._spend = spend
+        self._purse = purse
 
     async def __call__(self, message: MessageRecord, recent: Sequence[MessageRecord]) -> str | None:
         """The message completed from what was said before it, oldest first; None where that is not to be had.
@@ -35,7 +35,7 @@ class ModelRewriter:
         question = shown(recent, message, "The newest message", MESSAGES_SHOWN)
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
-                text = (await ruled_by(self._agent, question, INSTRUCTIONS, self._spend)).strip()
+                text = (await ruled_by(self._agent, question, INSTRUCTIONS, self._purse)).strip()
         except (TimeoutError, JudgeError):
             return None
         is_one_line = len(text) <= MAX_CHARACTERS and len(text.splitlines()) == 1

@@ -8,14 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
-from pydantic_ai import DeferredToolResults
+from pydantic_ai import DeferredToolResults, ToolDefinition
 from pydantic_ai.messages import (
+    ImageUrl,
     ModelMessage,
     ModelResponse,
     ModelResponsePart,
     ModelResponseStreamEvent,
     PartDeltaEvent,
     PartStartEvent,
+    TextContent,
     TextPart,
     TextPartDelta,
     ThinkingPart,
@@ -31,13 +33,14 @@ from agents.gateway import NOBODY, Asked
 from agents.models import SETTINGS
 from agents.tool_use import is_tool_use
 from agents.turn_input import flattened, has_images
-from llm_history import CHARACTERS_PER_TOKEN
+from llm_history import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from state.message import Source
 
 # Six messages of Discord's: what is longer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
 MAX_NAME_CHARACTERS = 64  # of a tool; no provider takes more
 SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider takes
+BYTES_PER_TOKEN = 3  # at least: English has more than 4, other scripts about 3
 RULES_CHARACTERS = 900  # about what our instructions have
 
 
@@ -158,6 +161,22 @@ class Run:
         refuses_tools = self.may_use_tools and "tool" in complaint.lower()
         self.may_use_tools = self.may_use_tools and not refuses_tools
         return refuses_tools
+
+
+def size_of(tool: ToolDefinition) -> int:
+    """About how many bytes a tool takes to describe."""
+    return len(f"{tool.name}{tool.description}{tool.parameters_json_schema}".encode())
+
+
+def at_most(messages: Sequence[ModelMessage], told: int) -> int:
+    """The tokens of these messages, and of so many bytes of rules and tools, at most."""
+    images = 0
+    for part in (part for message in messages for part in message.parts):
+        content = getattr(part, "content", None) or getattr(part, "args", "")
+        for item in content if isinstance(content, list) else [content]:
+            images += isinstance(item, ImageUrl)
+            told += len(str(item.content if isinstance(item, TextContent) else item).encode(errors="replace"))
+    return told // BYTES_PER_TOKEN + images * IMAGE_TOKENS
 
 
 def sound(response: ModelResponse) -> ModelResponse:

@@ -34,6 +34,7 @@ from understanding.shared_context import in_words
 MAX_TRANSCRIPT_MESSAGES = 60
 MAX_TRANSCRIPT_CHARACTERS = 16_000
 MAX_PROMPT_IMAGES = 4
+SEEN = "(Here was a picture, which you have seen.)\n"
 MAY_DECLINE = (
     "You were not mentioned. If this was not said to you, or wants no answer from you, say nothing, by calling "
     f"{STAY_SILENT.name} before you write anything (if you have no tools, by writing only {TOKEN}). Otherwise"
@@ -126,6 +127,19 @@ def followed(messages: Sequence[ModelMessage], request: ModelRequest) -> list[Mo
     if isinstance(last, ModelRequest):
         return [*before, replace(last, parts=[*last.parts, *request.parts])]
     return [*messages, request]
+
+
+def without_pictures(message: ModelMessage) -> ModelMessage:
+    """As it is sent again in the same run: that pictures were there is said instead of them."""
+    if not (isinstance(message, ModelRequest) and has_images(message)):
+        return message
+    parts = [
+        replace(part, content=[SEEN if isinstance(item, ImageUrl) else item for item in part.content])
+        if isinstance(part, UserPromptPart) and not isinstance(part.content, str)
+        else part
+        for part in message.parts
+    ]
+    return flattened(replace(message, parts=parts))
 
 
 def has_images(message: ModelMessage) -> bool:

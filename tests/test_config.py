@@ -35,7 +35,7 @@ def test_without_any_setting_it_is_the_demo_in_the_playground(monkeypatch: pytes
     monkeypatch.delenv("STATE_DIR")
     settings = load_settings()
     assert (settings.discord_token, settings.model, settings.redis_url) == (None, "demo", None)
-    assert (settings.channels, settings.port, settings.daily_tokens) == (frozenset(), None, None)
+    assert (settings.channels, settings.port, settings.daily_tokens) == (frozenset(), None, 3_000_000)
     assert (settings.state_dir, settings.playground_host) == (Path(".parley"), "127.0.0.1")
     with pytest.raises(ValidationError):  # it is frozen
         settings.model = "openai:gpt-5"  # type: ignore[misc]

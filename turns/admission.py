@@ -38,6 +38,7 @@ class Admission:
             incoming.channel_id,
             explicit=decision.reason in CALLED,
             now=incoming.now,
+            guild_id=incoming.guild_id,
             costs_tokens=not question.by_miniapp,
             tells=not decision.may_decline,
         )
@@ -58,7 +59,12 @@ class Admission:
         if self._gate.is_shutting_down or self._gate.is_closed(clicked.channel_id):
             return RESTARTING
         refusal = self._limits.admit(
-            clicked.record.author_id, clicked.channel_id, explicit=True, now=clicked.now, costs_tokens=costs_tokens
+            clicked.record.author_id,
+            clicked.channel_id,
+            explicit=True,
+            now=clicked.now,
+            guild_id=clicked.guild_id,
+            costs_tokens=costs_tokens,
         )
         return refusal_line(refusal) if refusal else None
 
@@ -67,4 +73,5 @@ def refusal_line(refusal: Refusal) -> str:
     again = f"<t:{int(refusal.resets_at.timestamp())}:R>"
     if refusal.cap is Cap.USER:
         return f"That was a lot at once. I answer you only sparingly for a moment; ask me again {again}."
-    return f"My budget for today is nearly spent. I answer mentions only, as long as it lasts; it is renewed {again}."
+    whose = {Cap.GUILD: "My budget for this server", Cap.PERSON: "My budget for you"}.get(refusal.cap, "My budget")
+    return f"{whose} for today is nearly spent. I answer mentions only, as long as it lasts; it is renewed {again}."

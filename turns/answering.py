@@ -19,7 +19,7 @@ from discord_io.split import clipped
 from miniapps.base import MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from state.awaiting import ConversationStateManager
-from state.limits import Budget
+from state.limits import PAYER, Budget
 from state.prompts import ResolutionType
 from turns.records import Records
 from turns.turn import Cancel, Question, Turn, said_before
@@ -144,6 +144,7 @@ class Answering:
         if turn.by_miniapp:
             turn.begin_typing()
             return await self._flow(turn.questions[-1])
+        PAYER.set(turn.payer)  # for whoever picks an agent, or completes a query
         async with self._slots.taken(turn):
             turn.begin_typing()
             return await self._by_agent(turn)
@@ -191,6 +192,7 @@ class Answering:
             ),
             shared={} if turn.newcomers else self._team.shared(questions, conversation, place),
             may_decline=turn.may_decline,
+            allowance=turn.allowance,
         )
         parts = [part.message_id for part in turn.adopted or ()]
         if turn.is_remote:

@@ -24,6 +24,7 @@ SENTENCES = {
     FailureKind.OUT_OF_ROOM: "My model ran out of room before it had an answer. Please ask me for less at once.",
     FailureKind.WITHHELD: "My model's content filter withheld what comes here. Please put it differently.",
     FailureKind.OVER_BUDGET: OVER_BUDGET,
+    FailureKind.TURN_CAP: "That takes more than I may use for one answer. Please ask me for less at once.",
     FailureKind.INTERNAL: "Something went wrong on my side. Please ask me again.",
 }
 # Of an agent beside the general one.

@@ -13,6 +13,7 @@ from incoming import Incoming
 from offers.offer import Reply
 from state.awaiting import Meaning
 from state.consent import Consent
+from state.limits import PAYER, Payer
 from turns.admission import Admission
 from turns.bursts import DELETED, Bursts
 from turns.intake import Intake
@@ -57,6 +58,7 @@ class MessageHandler:
         """
         started = perf_counter()
         record, conversation = incoming.record, incoming.conversation
+        PAYER.set(Payer(incoming.guild_id, frozenset({record.author_id})))
         question = Question(
             # Also of whoever does not want to be read: for its own answer, and kept nowhere.
             self._consent.unquoted(record),

@@ -16,6 +16,7 @@ from discord_io.streamed_reply import Posted, StreamedReply, Wire
 from llm_history import History
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import Meaning, RouteTarget
+from state.limits import Allowance, Payer
 from state.optout import redacted
 from understanding.stopping import Stop
 
@@ -163,16 +164,18 @@ class Cancel(StrEnum):
 class Turn:
     """adopted: None, or what an earlier process had posted for it, and ready: what it had come to there.
 
-    newest: the newest of its questions as it began; others may be taken back later. is_tainted: one of them was taken
-    back after it had begun, so that its answer may tell of that. agent: who answers, once that is known. text: what it
-    has said so far; stage: what it is doing since. times_reworded: how often it was asked anew because a question was
-    edited; is_reworded: it is about to be. has_acted: a tool was used, which must not be done twice.
+    newest: the newest of its questions as it began; others may be taken back later. allowance: what its model's calls
+    draw on. is_tainted: one of them was taken back after it had begun, so that its answer may tell of that. agent: who
+    answers, once that is known. text: what it has said so far; stage: what it is doing since. times_reworded: how often
+    it was asked anew because a question was edited; is_reworded: it is about to be. has_acted: a tool was used, which
+    must not be done twice.
     """
 
     questions: list[Question]
     adopted: Sequence[Posted] | None = None
     ready: Ready | None = None
     newest: Question = field(init=False)
+    allowance: Allowance = field(init=False)
     conversation: ChannelConversation | None = None
     post: StreamedReply | None = None
     is_tainted: bool = False
@@ -188,6 +191,10 @@ class Turn:
 
     def __post_init__(self) -> None:
         self.newest = self.questions[-1]
+
+    @property
+    def payer(self) -> Payer:
+        return Payer(self.newest.guild_id, frozenset(question.message.author_id for question in self.questions))
 
     @property
     def by_miniapp(self) -> bool:

@@ -46,7 +46,7 @@ class _ChannelQueue:
 class TurnQueue:
     """The turns of all channels; channels never wait for each other.
 
-    discord: ways into channels. budget: told the tokens of each turn. pending: the questions that are unfinished.
+    discord: ways into channels. budget: what turns draw on. pending: the questions that are unfinished.
     records: told how turns end.
     """
 
@@ -250,6 +250,7 @@ class TurnQueue:
     async def _make(self, turn: Turn) -> None:
         newest, started = turn.newest, asyncio.get_running_loop().time()
         turn.conversation = self._conversations.get(newest.channel_id)
+        turn.allowance = self._budget.allowance(turn.payer)
         post = turn.post = self._open(newest, turn.questions, turn)
         tokens, silence, ended = 0, None, await self._go_on(turn, turn.ready, post) if turn.ready else ""
         while not ended:
@@ -327,9 +328,7 @@ class TurnQueue:
 
     def _account(self, turn: Turn, outcome: Outcome | Cancel | None) -> int:
         told = outcome if isinstance(outcome, Outcome) else self._answering.interrupted(turn)
-        tokens = told.tokens if told else 0
-        self._budget.spend(tokens)
-        return tokens
+        return turn.allowance.settle(told.tokens if told else 0)
 
     async def _conclude(self, turn: Turn, outcome: Outcome | Cancel, post: StreamedReply, *, is_silent: bool) -> str:
         """Makes the outcome visible, unless it is silence, and remembers it. Returns it in a word; "": to ask anew."""

@@ -13,6 +13,7 @@ from conversation import ChannelConversation
 from decider import Decision, FollowupRules, JudgeError, Reason, ResponseDecider, Verdict
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, replied, said
+from tests.support.purse import NotingPurse
 from tests.support.stub_model import Reply, StubModel, texts
 
 MESSAGE = said(BEN, "nice\nAnna: yes", images=("https://cdn.example/cat.png",))
@@ -32,7 +33,7 @@ async def bench(stub: StubModel) -> AsyncIterator[Bench]:
     assert stub.url
     spent: list[int] = []
     async with build_model("JUDGE_MODEL", "openai-chat:judge") as model:
-        yield Bench(ModelJudge(model, bot_name=lambda: "Parley", spend=spent.append), spent)
+        yield Bench(ModelJudge(model, bot_name=lambda: "Parley", purse=NotingPurse(spent)), spent)
 
 
 @pytest.mark.parametrize("yes", [True, False])
@@ -86,7 +87,7 @@ async def test_a_judge_that_is_too_late_is_silence_and_still_costs(bench: Bench,
 
 
 async def test_the_demo_model_judges_questions_to_be_meant_for_the_bot() -> None:
-    judge = ModelJudge(build_model("JUDGE_MODEL", "demo"), bot_name=lambda: "Parley", spend=lambda _tokens: None)
+    judge = ModelJudge(build_model("JUDGE_MODEL", "demo"), bot_name=lambda: "Parley", purse=NotingPurse())
 
     async def verdict(text: str) -> bool:
         message = said(BEN, text)

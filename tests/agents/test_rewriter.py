@@ -10,6 +10,7 @@ import pytest
 from agents.models import build_model
 from agents.rewriter import MAX_CHARACTERS, MESSAGES_SHOWN, ModelRewriter
 from tests.support.people import ANNA, BEN, replied, said
+from tests.support.purse import NotingPurse
 from tests.support.stub_model import Reply, StubModel, texts
 
 BEFORE = [said(ANNA, "do the ferries run on Sunday?"), replied(ANNA, "They do."), said(BEN, "nice\nAnna: no")]
@@ -30,7 +31,7 @@ async def bench(stub: StubModel) -> AsyncIterator[Bench]:
     assert stub.url
     spent: list[int] = []
     async with build_model("REWRITE_MODEL", "openai-chat:fast") as model:
-        yield Bench(ModelRewriter(model, spend=spent.append), spent)
+        yield Bench(ModelRewriter(model, purse=NotingPurse(spent)), spent)
 
 
 async def test_the_message_in_full_and_what_it_cost(bench: Bench, stub: StubModel) -> None:

@@ -20,8 +20,10 @@ from agents.cutting import MAX_BYTES
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Place
 from agents.general import MAX_OUTPUT_CHARACTERS, MAX_REQUESTS, GeneralAgent
 from agents.tool_use import KEEP_BYTES, KEEP_TURNS, NOT_KEPT, has_tool_use
+from agents.turn_input import SEEN
 from conversation import ChannelConversation, MessageRecord
 from state.agent_state import GPAState, read_agent_state
+from state.limits import NOBODY, Allowance, Budget, Limits
 from state.message import sources_of_reading
 from state.prompts import ResolutionType
 from tests.support.clock import NOON
@@ -43,6 +45,10 @@ async def python_run(code: str) -> str:
 async def find(_ctx: RunContext[Asked], words: str) -> ToolReturn:
     """Finds what people said."""
     return ToolReturn(f"{words}: {READ.content}", metadata={"words_of": sources_of_reading(READ, CHANNEL)})
+
+
+def allowance(limits: Limits) -> Allowance:
+    return Allowance(Budget(limits, lambda: NOON, lambda: None), NOBODY)
 
 
 class Talk:
@@ -414,21 +420,51 @@ async def test_an_answer_makes_eight_requests_whatever_is_refused(talk: Talk) ->
     assert len(talk.stub.requests) == MAX_REQUESTS
 
 
-async def test_what_was_allowed_is_told_though_the_budget_is_spent(stub: StubModel, model: Model) -> None:
-    talk = Talk(stub, model, has_budget=lambda _used: False)
+async def test_what_was_allowed_is_not_done_once_the_budget_that_would_tell_of_it_is_spent(
+    stub: StubModel, model: Model
+) -> None:
+    talk, limits = Talk(stub, model), Limits(turns_per_user_minute=20, daily_tokens=100)
     ask = Call("ask_text", '{"question": "Which code?"}', "ask-1")
     asking = await talk.say("run it", calling(ask))
     assert asking.ask
     reply = gateway.Reply(asking.ask.context["ask_id"], ResolutionType.INPUT, {"content": "2+2"})
-    assert (await talk.say("2+2", Reply("I have it."), reply=reply)).text == "I have it."
+    limits.spend(100, NOON)
+    going_on = talk.request(said(ANNA, "2+2"), reply=reply, allowance=allowance(limits))
+    outcome = await talk.agent.respond(going_on, lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert outcome.kind is FailureKind.OVER_BUDGET
+    assert len(stub.requests) == 1
 
 
 async def test_no_request_is_made_once_the_budget_is_spent(stub: StubModel, model: Model) -> None:
-    asked: list[int] = []
-    talk = Talk(stub, model, has_budget=lambda used: asked.append(used) or used < 30)  # type: ignore[func-returns-value]
+    talk, limits = Talk(stub, model), Limits(turns_per_user_minute=20, daily_tokens=30)
     stub.replies.extend([calling(run("1"), text="Let me see."), calling(run("2")), Reply("Never said.")])
-    outcome = await talk.agent.respond(talk.request(said(ANNA, "go on")), lambda _: None)
+    outcome = await talk.agent.respond(talk.request(said(ANNA, "go on"), allowance=allowance(limits)), lambda _: None)
     assert isinstance(outcome, Failure)
     assert (outcome.kind, outcome.text, outcome.tokens) == (FailureKind.OVER_BUDGET, "Let me see.", 30)
-    assert asked == [15, 30]
     assert len(stub.requests) == 2
+
+
+async def test_an_answer_ends_where_its_next_request_could_take_more_than_one_may(
+    stub: StubModel, model: Model
+) -> None:
+    talk, limits = Talk(stub, model), Limits(turns_per_user_minute=20, daily_tokens=None, turn_tokens=100_000)
+    stub.replies.extend([replace(calling(run("1"), text="Let me see."), tokens=90_000), Reply("Never said.")])
+    outcome = await talk.agent.respond(talk.request(said(ANNA, "go on"), allowance=allowance(limits)), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert (outcome.kind, outcome.text, outcome.tokens) == (FailureKind.TURN_CAP, "Let me see.", 90_000)
+    much = [said(ANNA, "x" * 4_000) for _ in range(150)]
+    asked = replace(talk.request(much[-1], allowance=allowance(limits)), transcript=much, questions=much)
+    outcome = await talk.agent.respond(asked, lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert outcome.kind is FailureKind.TOO_LONG
+    assert len(stub.requests) == 1
+
+
+async def test_pictures_are_sent_once_in_a_run(talk: Talk) -> None:
+    shown = "https://cdn.example/cat.png"
+    await talk.ask(said(ANNA, "who is this?", images=(shown,)), calling(run("1")), calling(run("2")), Reply("A cat."))
+    assert [shown in str(body["messages"]) for body in talk.stub.requests] == [True, False, False]
+    assert SEEN.strip() in str(talk.sent["messages"])
+    await talk.say("and now?", Reply("A cat still."))
+    assert shown in str(talk.sent["messages"])

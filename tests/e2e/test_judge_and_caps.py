@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from decider import Reason
+from state.limits import Cap
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
+from turns.ending_texts import OVER_BUDGET
 
 JUDGE_TOKENS, ANSWER_TOKENS = 7, 15
 DOUBTFUL = "I would rather take the train"
@@ -33,9 +35,14 @@ async def test_the_judge_lets_it_answer(judged: Scene) -> None:
 
 
 async def test_the_judge_keeps_it_silent(judged: Scene) -> None:
+    limits, guild, ben = judged.bot.parts.limits, judged.pg.guild_id, judged.pg.person("Ben")
     decision = await judged.decision(judged.say("Ben", DOUBTFUL))
     assert (decision.respond, decision.reason) == (False, Reason.LLM_JUDGE)
     assert len(judged.stub.judged) == 1
+    assert (limits._used[Cap.PERSON, ben], limits._used[Cap.GUILD, guild]) == (
+        JUDGE_TOKENS,
+        ANSWER_TOKENS + JUDGE_TOKENS,
+    )
     assert judged.bot.parts.limits.tokens_today == ANSWER_TOKENS + JUDGE_TOKENS
     assert len(judged.said()) == 1
 
@@ -87,3 +94,20 @@ async def test_the_judge_is_not_asked_when_the_days_tokens_run_low(stub: StubMod
         await scene.ask("Ada", "how do I get to Tokyo?")
         assert (await scene.decision(scene.say("Ben", DOUBTFUL))).reason is Reason.JUDGE_FAILED
         assert not stub.judged
+
+
+async def test_what_is_asked_at_once_in_many_channels_does_not_pass_the_cap_together(stub: StubModel) -> None:
+    cap, each = 40_000, 9_000
+    stub.default = lambda _: Reply("Here you are.", tokens=each)
+    async with open_scene(stub, daily_tokens=cap) as scene:
+        rooms = [scene.pg.add_channel(f"room-{number}") for number in range(10)]
+        people = [scene.pg.add_person(f"Person {number}") for number in range(10)]
+        mentions = [
+            scene.pg.post(room, person, f"<@{scene.pg.bot_id}> what?")
+            for room, person in zip(rooms, people, strict=True)
+        ]
+        answers = [await scene.answer_to(mention) for mention in mentions]
+        used = scene.bot.parts.limits.tokens_today
+    assert cap <= used < cap + each
+    assert len(stub.requests) == used // each
+    assert {answer.content for answer in answers} == {"Here you are.", OVER_BUDGET}

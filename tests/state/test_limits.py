@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import timedelta
 
 import pytest
 from pydantic import JsonValue
 
-from state.limits import Cap, Limits, Refusal
+from state.limits import Budget, Cap, Limits, Payer, Refusal
 from tests.support.clock import NOON, FakeClock
-from tests.support.people import ANNA, BEN, CHANNEL
+from tests.support.people import ANNA, BEN, CHANNEL, CLEO
 
 MIDNIGHT = NOON.replace(hour=0) + timedelta(days=1)
 
@@ -118,12 +119,82 @@ def test_a_clock_that_is_set_back_keeps_nobody_waiting_and_renews_no_budget() ->
     assert fresh.admit(ANNA, CHANNEL, explicit=True, now=NOON - timedelta(hours=1)) is None
 
 
+# For a guild, a person, a turn
+
+
+def test_the_tokens_of_a_guild_and_of_a_person_end_for_these_alone(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=99, daily_tokens=10_000, guild_tokens=200, person_tokens=100)
+    limits.spend(200, clock.now, Payer(1, frozenset({ANNA, BEN})))
+
+    def refused(author: int, guild: int) -> Cap | None:
+        refusal = limits.admit(author, CHANNEL, explicit=True, now=clock.now, guild_id=guild)
+        return refusal.cap if refusal else None
+
+    assert [refused(ANNA, 1), refused(CLEO, 1)] == [Cap.GUILD, Cap.GUILD]
+    assert [refused(ANNA, 2), refused(CLEO, 2)] == [Cap.PERSON, None]
+    later = restarted(limits, daily_tokens=10_000, guild_tokens=200, person_tokens=100)
+    assert later.reached(clock.now, Payer(1)) is Cap.GUILD
+    assert later.reached(clock.now, Payer(0, frozenset({BEN}))) is Cap.PERSON
+    clock.now = MIDNIGHT
+    assert [refused(ANNA, 1), refused(ANNA, 2)] == [None, None]
+
+
+def test_whoever_has_used_up_their_tokens_is_told_once_a_day(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=99, daily_tokens=None, person_tokens=100)
+    limits.spend(100, clock.now, Payer(1, frozenset({ANNA})))
+    refusals = [limits.admit(ANNA, channel, explicit=True, now=clock.now) for channel in (1, 2)]
+    assert [refusal and (refusal.announce, refusal.resets_at) for refusal in refusals] == [
+        (True, MIDNIGHT),
+        (False, MIDNIGHT),
+    ]
+
+
+ACCOUNTS = [Payer(), Payer(1), Payer(0, frozenset({ANNA}))]
+
+
+@pytest.mark.parametrize("payer", ACCOUNTS, ids=("all", "guild", "person"))
+@pytest.mark.virtual_time
+async def test_calls_that_run_at_once_do_not_pass_a_cap_together(clock: FakeClock, payer: Payer) -> None:
+    limits = Limits(turns_per_user_minute=99, daily_tokens=100, guild_tokens=100, person_tokens=100)
+    budget = Budget(limits, clock, lambda: None)
+    running, most, caps = 0, 0, list[Cap | None]()
+
+    async def turn() -> None:
+        nonlocal running, most
+        allowance = budget.allowance(payer)
+        caps.append(await allowance.reserve(40))
+        if caps[-1] is None:
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(1)
+            running -= 1
+            allowance.settle(30)
+
+    await asyncio.gather(*(turn() for _ in range(10)))
+    assert most == 2
+    # Three calls, and one more that nothing ran beside as 10 were left.
+    assert limits.tokens_today == 120
+    assert caps.count(None) == 4
+    assert not limits._reserved
+
+
+def test_a_call_beside_a_turn_takes_nothing_that_others_have_reserved(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=99, daily_tokens=100)
+    budget = Budget(limits, clock, lambda: None)
+    first = budget.call(60)
+    assert first
+    assert budget.call(60) is None
+    first(20)
+    assert limits.tokens_today == 20
+    assert budget.call(60)
+
+
 # After a restart
 
 
-def restarted(limits: Limits) -> Limits:
+def restarted(limits: Limits, **caps: int) -> Limits:
     """The next process's limits, which know what was stored of these."""
-    later = Limits(turns_per_user_minute=20, daily_tokens=100)
+    later = Limits(**{"turns_per_user_minute": 20, "daily_tokens": 100, **caps})
     later.restore(json.loads(json.dumps(limits.stored())))
     return later
 
@@ -165,6 +236,7 @@ def test_what_is_no_stored_limit_is_refused_and_changes_nothing(clock: FakeClock
         {"tokens": -1},
         {"tokens": "many"},
         {"told_channels": ["general"]},
+        {"people": {"Ada": 1}},
     ]
     nonsense: list[JsonValue] = [None, [], {}, "2026-03-02", *({**sound, **each} for each in wrong)]
     for stored in nonsense:

@@ -21,12 +21,13 @@ from miniapps.router import MiniAppRouter
 from offers.offer import Reply
 from offers.open_offers import OpenOffers
 from state.awaiting import ConversationStateManager
-from state.limits import Budget
+from state.limits import Budget, Payer
 from state.message import Source
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import FakeAgent, Script
 from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BOT, CHANNEL, GUILD, IDS, said
+from tests.support.purse import NotingPurse
 from tests.support.virtual_time import until
 from turns.answering import Answering, Preparing
 from turns.intake import Intake
@@ -60,7 +61,7 @@ class Bench:
         self.ended: list[tuple[int, Decision | None]] = []
         others = {"docs": self.docs} if has_docs else {}
         candidates = [Candidate(name, "Knows the handbook.") for name in others]
-        picker = Picker(candidates, model=None, has_budget=lambda: False, spend=self.spent.append)
+        picker = Picker(candidates, model=None, has_budget=lambda: False, purse=NotingPurse(self.spent))
         self.around = Around(self)
         self.picked: list[tuple[int, Choice]] = []
         budget, records = cast(Budget, self.around), cast(Records, self.around)
@@ -160,6 +161,17 @@ class FakeOffers:
         return self.reply
 
 
+class FakeAllowance:
+    """Notes what is spent."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def settle(self, tokens: int) -> int:
+        self._bench.spent.append(tokens)
+        return tokens
+
+
 class Around:
     """All that turns ask of others, and tell them, noted at the bench."""
 
@@ -172,8 +184,8 @@ class Around:
     def open(self, guild_id: int, channel_id: int) -> FakeWire:
         return self._bench._open_wire(guild_id, channel_id)
 
-    def spend(self, tokens: int) -> None:
-        self._bench.spent.append(tokens)
+    def allowance(self, _payer: Payer) -> FakeAllowance:
+        return FakeAllowance(self._bench)
 
     def has_budget(self) -> bool:
         return self._bench.has_budget
