@@ -75,6 +75,9 @@ async def kill(scene: Scene) -> None:
     shutil.copytree(scene.folder, left)
     scene.folder = left
     scene.bot.http.request = _dead  # type: ignore[method-assign]
+    for queue in scene.bot.turns._queues.values():
+        if queue.task:
+            queue.task.cancel()  # which would try to reach Discord for as long as a farewell may take
     await scene.bot.close()
 
 
