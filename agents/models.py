@@ -9,6 +9,7 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.settings import ModelSettings
 
+from agents.bounded_client import bound
 from agents.demo import demo_model
 from agents.plain_client import send_as_is
 
@@ -59,5 +60,7 @@ def _build_one(variable: str, name: str) -> Model:
             f"{variable} {name!r} cannot be used: its provider's package is not installed; "
             "use an openai:, openai-chat: or anthropic: model, or install pydantic-ai-slim with that provider."
         ) from None
-    send_as_is(getattr(model, "client", None))
+    client = getattr(model, "client", None)
+    send_as_is(client)
+    bound(client)
     return model

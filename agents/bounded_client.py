@@ -1,0 +1,68 @@
+"""Bounds what a model's address may answer with, before anything is made of it: neither packed, nor large at once.
+
+Providers' clients unpack, collect and parse whatever comes: a packed response of 600 KB becomes 600 MB, and an event is
+parsed in one go, in which nothing else runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import structlog
+
+log = structlog.get_logger()
+
+MAX_EVENT_BYTES = 512 * 1024  # of a stream; the last of OpenAI's Responses API has all that was said once more
+MAX_BODY_BYTES = 64 * 1024  # that is no stream: of a judge, or an error
+MAX_RESPONSE_BYTES = 32 * 1024 * 1024
+BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")  # ends an event
+
+
+def bound(client: Any) -> None:
+    """Bounds the responses to a provider's client, where that uses an HTTP client as OpenAI's and Anthropic's do."""
+    http = getattr(client, "_client", None)
+    if isinstance(http, httpx2.AsyncClient):
+        http.headers["Accept-Encoding"] = "identity"
+        http.event_hooks["response"].append(_bound)
+
+
+async def _bound(response: httpx2.Response) -> None:
+    packed = response.headers.get("content-encoding", "identity")
+    if packed.strip().lower() != "identity":
+        raise _refused(f"it is packed as {packed[:40]}, for which it was not asked")
+    is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Bounded(response.stream, MAX_EVENT_BYTES if is_stream else MAX_BODY_BYTES, is_stream)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A response's bytes as they come; max_bytes: of one event, or of all where it is no stream of events."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, max_bytes: int, is_stream: bool) -> None:
+        self._stream = stream
+        self._max = max_bytes
+        self._is_stream = is_stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        total = event = 0
+        tail = b""
+        async for chunk in self._stream:
+            seen = tail + chunk
+            begun, *others = BLANK_LINE.split(seen) if self._is_stream else [seen]
+            begun_size = event - len(tail) + len(begun)
+            event, tail = len(others[-1]) if others else begun_size, seen[-3:]
+            total += len(chunk)
+            if max(begun_size, *map(len, others), 0) > self._max or total > MAX_RESPONSE_BYTES:
+                raise _refused(f"more than {self._max:,} bytes at once, or {MAX_RESPONSE_BYTES:,} in all")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _refused(why: str) -> httpx2.RemoteProtocolError:
+    log.warning("model_response_refused", detail=why)
+    return httpx2.RemoteProtocolError(f"The response was refused: {why}.")

@@ -1,0 +1,120 @@
+"""agents/bounded_client.py: what a model's address answers with is refused before it is unpacked or parsed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from agents.bounded_client import MAX_BODY_BYTES, MAX_EVENT_BYTES
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome, Place
+from agents.general import GeneralAgent
+from agents.judge import ModelJudge
+from agents.models import build_model
+from conversation import ChannelConversation
+from decider import JudgeError
+from tests.support.clock import NOON
+from tests.support.people import ANNA, CHANNEL, said
+
+STREAM = "text/event-stream"
+Serve = Callable[[web.Response], None]
+
+
+def event(delta: dict[str, Any], finish: str | None = None, end: bytes = b"\n\n") -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    body = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return b"data: " + json.dumps(body).encode() + end
+
+
+@pytest.fixture
+async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Serve]:
+    """The model's address, which answers every request so; it was asked for nothing packed."""
+    given: list[web.Response] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        assert request.headers["Accept-Encoding"] == "identity"
+        once_more = {**given[-1].headers, "retry-after-ms": "1"}
+        return web.Response(body=given[-1].body, status=given[-1].status, headers=once_more)
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{runner.addresses[0][1]}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-stub")
+    yield given.append
+    await runner.cleanup()
+
+
+async def asked() -> Outcome:
+    question = said(ANNA, "what?")
+    request = AgentRequest((), [question], [question], Place("Parley", "The Guild", "general"), NOON)
+    async with build_model("MODEL", "openai-chat:m") as model:
+        return await GeneralAgent(model).respond(request, lambda _text: None)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("content_type", [STREAM, "application/json"])
+async def test_a_packed_response_is_not_unpacked(serve: Serve, status: int, content_type: str) -> None:
+    packed = gzip.compress(event({"content": "It is so."}) + event({}, "stop"))
+    headers = {"Content-Type": content_type, "Content-Encoding": "gzip"}
+    serve(web.Response(body=packed, status=status, headers=headers))
+    with capture_logs() as logs:
+        outcome = await asked()
+    assert isinstance(outcome, Failure)
+    assert outcome.kind is FailureKind.UNAVAILABLE
+    assert "packed as gzip" in next(e["detail"] for e in logs if e["event"] == "model_response_refused")
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        event({"content": "x" * MAX_EVENT_BYTES}),
+        b"data: \n" * (MAX_EVENT_BYTES // 7 + 1),
+        event({"tool_calls": [{"index": n, "id": f"c{n}", "function": {"name": "t"}} for n in range(9_000)]}),
+    ],
+    ids=["a delta", "lines of one event", "calls of tools"],
+)
+async def test_an_event_that_is_too_large_ends_the_answer_with_what_came_before(serve: Serve, large: bytes) -> None:
+    body = event({"content": "First words"}) + large + event({}, "stop")
+    serve(web.Response(body=body, headers={"Content-Type": STREAM}))
+    outcome = await asked()
+    assert isinstance(outcome, Failure)
+    assert (outcome.kind, outcome.text) == (FailureKind.UNAVAILABLE, "First words")
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+async def test_a_long_answer_in_small_events_is_taken(serve: Serve, end: bytes) -> None:
+    events = [event({"content": "word "}, end=end) for _ in range(2_000)]
+    events += [b": ping" + end] * (MAX_EVENT_BYTES // 6)
+    serve(web.Response(body=b"".join(events) + event({}, "stop"), headers={"Content-Type": STREAM}))
+    outcome = await asked()
+    assert isinstance(outcome, Answer)
+    assert outcome.text == "word " * 2_000
+
+
+@pytest.mark.parametrize("count", [1, 1_000])
+async def test_a_judge_that_calls_tools_a_thousand_times_is_not_heard(serve: Serve, count: int) -> None:
+    function = {"name": "final_result", "arguments": '{"evidence": "so", "meant_for_bot": true}'}
+    calls = [{"id": f"c{n}", "type": "function", "function": function} for n in range(count)]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    serve(web.json_response(body))
+    judge = ModelJudge(
+        build_model("JUDGE_MODEL", "openai-chat:m"), bot_name=lambda: "Parley", spend=lambda _tokens: None
+    )
+    question = said(ANNA, "what?")
+    conversation = ChannelConversation(CHANNEL, NOON, NOON, [question])
+    if count == 1:
+        assert (await judge(question, conversation)).respond
+        return
+    assert len(json.dumps(body)) > MAX_BODY_BYTES
+    with pytest.raises(JudgeError):
+        await judge(question, conversation)
