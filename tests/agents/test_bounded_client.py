@@ -20,6 +20,7 @@ from conversation import ChannelConversation
 from decider import JudgeError
 from tests.support.clock import NOON
 from tests.support.people import ANNA, CHANNEL, said
+from tests.support.purse import NotingPurse
 
 STREAM = "text/event-stream"
 Serve = Callable[[web.Response], None]
@@ -107,14 +108,13 @@ async def test_a_judge_that_calls_tools_a_thousand_times_is_not_heard(serve: Ser
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     body = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     serve(web.json_response(body))
-    judge = ModelJudge(
-        build_model("JUDGE_MODEL", "openai-chat:m"), bot_name=lambda: "Parley", spend=lambda _tokens: None
-    )
     question = said(ANNA, "what?")
     conversation = ChannelConversation(CHANNEL, NOON, NOON, [question])
-    if count == 1:
-        assert (await judge(question, conversation)).respond
-        return
-    assert len(json.dumps(body)) > MAX_BODY_BYTES
-    with pytest.raises(JudgeError):
-        await judge(question, conversation)
+    async with build_model("JUDGE_MODEL", "openai-chat:m") as model:
+        judge = ModelJudge(model, bot_name=lambda: "Parley", purse=NotingPurse())
+        if count == 1:
+            assert (await judge(question, conversation)).respond
+            return
+        assert len(json.dumps(body)) > MAX_BODY_BYTES
+        with pytest.raises(JudgeError):
+            await judge(question, conversation)

@@ -233,6 +233,7 @@ async def test_a_deleted_message_takes_its_row_with_it(scene: Scene, folder: Pat
 
 async def test_what_is_deleted_in_bulk_goes_too(scene: Scene, folder: Path) -> None:
     messages = [scene.mention(who, "hello") for who in ("Ada", "Ben", "Chloe")]
+    await scene.decision(messages[-1])
     await scene.at_rest()
     heard = scene.bot.wait_for("raw_bulk_message_delete", timeout=10)
     scene.pg.world.delete_bulk(messages[0].channel_id, [message.id for message in messages[:2]])
