@@ -22,11 +22,12 @@ import yarl
 
 from agents.models import DEMO, UnusableModelError
 from commands import answer_when_open, sync
-from config import SettingError, Settings, check_token, load_settings, misspelt, secrets_of
+from config import SettingError, Settings, load_settings
 from conversation import Unwelcome
 from decider import FollowupTier, LoggedDecision
 from discord_io.discord_wire import request_timeouts
 from discord_io.incoming_messages import is_said_by_people, replied_to_id
+from environment import check_token, misspelt, secrets_of
 from persistence.holders import Forget
 from persistence.lock import InUseError, in_use
 from persistence.open_store import check_stores

@@ -9,18 +9,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
-from typing import Annotated, Any
 
-import orjson
-from pydantic import AwareDatetime, BeforeValidator, TypeAdapter
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+from pydantic_ai.messages import ModelMessage
 
 from llm_history import (
     Changes,
     History,
-    fits,
-    readable,
     reworded,
     tags_in,
     trim_history,
@@ -28,107 +22,19 @@ from llm_history import (
     waits_for,
     without_words,
 )
-from state.agent_state import GENERAL, AgentState, read_agent_state
+from state.agent_state import GENERAL, AgentState
 from state.declines import Declines
 from state.engagement import Engagement, Standing
 from state.message import NOBODY, MessageRecord, Source
+from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Told, Unwelcome
 from understanding.names import add_to, called_by_name, index_of
 
 HISTORY_TOKENS = 12_000
 MAX_REMOTE = 2_000  # messages of which it is known that they are another agent's business
-UNKNOWN = 0  # whose words they are
 MAX_JOINED = 100  # what was said before hardly matters to a decision, and takes 7 us a message to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
 MAX_TAKEN_BACK = 20_000  # the same of all channels, by their ids alone
 WORDED = 13  # newest messages that keep how they are worded, 6 kB each; a decision looks at 12 and a few of before
-NO_DECLINES = Declines()
-
-Told = dict[int, tuple[str, int]]
-
-
-def _known_states(states: Any) -> Any:
-    """Without those that cannot be read: the others, and the conversation, are of use yet."""
-    if not isinstance(states, dict):
-        return {}
-    return {name: state for name, state in states.items() if fits(read_agent_state, state)}
-
-
-class Unwelcome(StrEnum):
-    """What somebody did to an answer that nobody had asked for."""
-
-    TOLD_OFF = "told_off"
-    DELETED = "deleted"
-    DISLIKED = "disliked"
-
-
-@dataclass(frozen=True, slots=True)
-class LeftStates:
-    """What remote agents need back in the channel's next conversation.
-
-    told: by the ids of the messages that one of them was told which one, and whose words they are, 0 where that is not
-    known. at: when the conversation before was last heard of.
-    """
-
-    states: Annotated[dict[str, AgentState], BeforeValidator(_known_states)]
-    told: Told
-    at: AwareDatetime
-
-    def without(self, is_gone: Callable[[int, int], bool]) -> LeftStates:
-        """Without those that were told what goes, which they cannot be made to forget.
-
-        is_gone: (message id, whose words) -> whether it goes.
-        """
-        gone = {agent for message_id, (agent, author_id) in self.told.items() if is_gone(message_id, author_id)}
-        states = {agent: state for agent, state in self.states.items() if agent not in gone}
-        return replace(self, states=states) if gone else self
-
-    def to_json(self) -> bytes:
-        return LEFT.dump_json(self)
-
-    @staticmethod
-    def from_json(text: bytes) -> LeftStates:
-        """Raises ValueError for what cannot be read."""
-        return LEFT.validate_json(text)
-
-
-LEFT = TypeAdapter(LeftStates)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredConversation:
-    """What its messages do not tell of a conversation.
-
-    since: no message that belongs to it has a lower id; those put in front of it have. own: ids of what the model said.
-    remote, states, told_before, unwelcome, declines, looked_up: as of ChannelConversation.
-    """
-
-    started_at: AwareDatetime
-    last_activity: AwareDatetime
-    since: int
-    told_through: int
-    own: frozenset[int]
-    llm_history: History
-    remote: dict[int, str] = field(default_factory=dict)
-    states: Annotated[dict[str, AgentState], BeforeValidator(_known_states)] = field(default_factory=dict)
-    told_before: Told = field(default_factory=dict)
-    unwelcome: Unwelcome | None = None
-    declines: Declines = NO_DECLINES
-    looked_up: frozenset[int] = frozenset()
-
-    def to_json(self) -> bytes:
-        head = STORED.dump_python(self, mode="json", exclude={"llm_history"})
-        # Its own adapter knows what to do with bytes, wherever they are.
-        history = ModelMessagesTypeAdapter.dump_json(self.llm_history)
-        return orjson.dumps({**head, "llm_history": orjson.Fragment(history)})
-
-    @staticmethod
-    def from_json(text: bytes) -> StoredConversation:
-        """Raises ValueError for what cannot be read."""
-        stored = STORED.validate_json(text)
-        return replace(stored, llm_history=[readable(message) for message in stored.llm_history])
-
-
-STORED = TypeAdapter(StoredConversation)
 
 
 @dataclass(slots=True)

@@ -10,17 +10,11 @@ from functools import partial
 
 from pydantic_ai.messages import ModelMessage
 
-from channel_conversation import (
-    NO_DECLINES,
-    UNKNOWN,
-    ChannelConversation,
-    LeftStates,
-    StoredConversation,
-    Unwelcome,
-)
+from channel_conversation import ChannelConversation
 from llm_history import History, waits_for
 from state.agent_state import AgentState
 from state.message import MessageRecord, Source
+from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Unwelcome
 
 __all__ = [
     "ChannelConversation",

@@ -9,7 +9,7 @@ from enum import StrEnum
 from math import ceil, floor
 from typing import NamedTuple, Self
 
-from channel_conversation import Unwelcome
+from stored_conversation import Unwelcome
 
 WITH_SOMEBODY = "you were talking with somebody else"
 """What the evidence says of whoever was talking with a person; who that was is told where it is shown."""

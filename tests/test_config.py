@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from config import SettingError, Settings, check_token, load_settings, misspelt, secrets_of
+from config import SettingError, Settings, load_settings
+from environment import check_token, misspelt, secrets_of
 from tests.support.phrases import labelled
 
 TOKEN = "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs"

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("bench",),
     ("bot", "evals"),
-    ("wiring",),
+    ("wiring", "environment"),
     ("service", "commands"),
     ("persistence",),
     ("turns",),
@@ -27,6 +27,7 @@ FLOORS = (
     ("decision",),
     ("conversation",),
     ("channel_conversation",),
+    ("stored_conversation",),
     ("llm_history",),
     ("state",),
     ("understanding", "storage", "web", "playground"),
@@ -34,9 +35,9 @@ FLOORS = (
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.
 ROOMS = {
-    "config": ("bot", "wiring", "evals", "bench"),
+    "config": ("bot", "environment", "wiring", "evals", "bench"),
     "discord": ("bot", "wiring", "bench", "service", "commands", "discord_io"),
-    "pydantic_ai": ("agents", "conversation", "channel_conversation", "llm_history"),
+    "pydantic_ai": ("agents", "conversation", "channel_conversation", "stored_conversation", "llm_history"),
 }
 FILES = sorted(
     path for name in (*FLOOR, "config") for path in (*ROOT.glob(f"{name}.py"), *ROOT.glob(f"{name}/**/*.py"))

@@ -39,7 +39,7 @@ class FakeWire:
     """
 
     def __init__(self, ids: Iterator[int] | None = None) -> None:
-        self._ids = ids or count(9_000)
+        self._ids = ids or count(9_000_000)  # behind all that people say
         self.calls: list[Call] = []
         self.standing: dict[int, str] = {}
         self.cards: dict[int, Card] = {}

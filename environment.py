@@ -1,0 +1,37 @@
+"""What the environment says beside the settings: misspelt ones, a host without a token, what must never be shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+from config import SettingError, Settings
+
+ALIKE = 0.85  # of 1: the least likeness of a misspelt variable; "DISCORD_TOKN" has 0.96
+
+
+def misspelt(variables: Iterable[str]) -> dict[str, str]:
+    """Those of these variables that are no settings but look like one, each with the setting that is meant."""
+    known = {name.upper() for name in Settings.model_fields} | {"DISCORD_BOT_TOKEN"}
+    unknown = [name for name in variables if name.upper() not in known]
+    alike = {name: get_close_matches(name.upper(), known, n=1, cutoff=ALIKE) for name in unknown}
+    return {name: found[0] for name, found in alike.items() if found}
+
+
+def check_token(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Raises SettingError where a host runs it as a service without a token: nobody reaches the playground there."""
+    if settings.discord_token or settings.port is None or not any(name.startswith("RAILWAY_") for name in environ):
+        return
+    meant = [name for name, setting in misspelt(environ).items() if setting in ("DISCORD_TOKEN", "DISCORD_BOT_TOKEN")]
+    hint = f" ({meant[0]} is no setting; was it meant?)" if meant else ""
+    raise SettingError(f"DISCORD_TOKEN is not set{hint}: set it to the bot's token in the service's variables.")
+
+
+def secrets_of(settings: Settings) -> frozenset[str]:
+    """The values that must never be shown: the token, and every key in the environment by the providers' custom."""
+    keys = {value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD"))}
+    secrets = (settings.discord_token, settings.redis_url, settings.state_key)
+    fields = {field.get_secret_value() for field in secrets if field}
+    state_keys = settings.state_key.get_secret_value().split(",") if settings.state_key else []
+    return frozenset(value for value in keys | fields | {key.strip() for key in state_keys} if len(value) >= 8)
