@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 QuietHours = tuple[time, time, ZoneInfo]
 """From when until when, by which clock; over midnight where the second is the earlier one."""
 # How the text of an mcp.json, or a table of agents, begins.
-INLINE = re.compile(r"^\s*(?:\{|\[\[|agent\s*=)", re.MULTILINE)
+INLINE = re.compile(r"^[ \t]*(?:\{|\[\[|agent[ \t]*=)", re.MULTILINE)
 HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*-\s*(\d{1,2})(?::(\d{2}))?(?:\s+(\S+))?")
 
 

@@ -82,7 +82,9 @@ async def main_life(scene: Scene, **settings: Any) -> AsyncIterator[None]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """All files but the lock, in which each process writes its own id."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != "lock")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 # Keys
