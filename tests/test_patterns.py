@@ -257,9 +257,9 @@ def test_no_pattern_takes_hostile_text_ill() -> None:
 
 
 @pytest.mark.parametrize("part", ["1-2 (", "1 2 ", "a: "])
-@pytest.mark.parametrize("option", ["1-2 (1-2 (", "1-2 (" * 24])
+@pytest.mark.parametrize("option", ["1-2 (1-2 (", "1-2 (" * 20])
 def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
-    """Whose names are alike in all their parts."""
+    """Whose names are alike in all their parts, and as long as Discord lets a label be."""
     options, reply = [option] * 25, (part * MAX_CHOICE)[:MAX_CHOICE]
 
     def seconds() -> float:
@@ -267,4 +267,4 @@ def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
         choose(reply, options)
         return time.thread_time() - start
 
-    assert min(seconds() for _ in range(5)) < MOST_SECONDS
+    assert min(seconds() for _ in range(20)) < MOST_SECONDS
