@@ -28,7 +28,11 @@ def test_it_says_what_it_installs_once_and_then_runs_the_bot(tmp_path: Path) -> 
     stub.chmod(0o700)
     said = [
         subprocess.run(
-            ["make", "run", f"PYTHON={stub}"], cwd=tmp_path, capture_output=True, text=True, check=True
+            ["make", "--no-print-directory", "run", f"PYTHON={stub}"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.splitlines()
         for _ in range(2)
     ]
