@@ -273,6 +273,7 @@ def _have_it_and_die(folder: Path) -> None:
         os._exit(9)
 
 
+@pytest.mark.slow
 def test_it_is_free_again_when_its_process_dies(folder: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=_have_it_and_die, args=(folder,))
     process.start()

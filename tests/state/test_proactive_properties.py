@@ -231,6 +231,7 @@ def is_free_again_after_both_periods(session: SessionState) -> None:
     assert session.can_deliver_proactive() == (True, "ok")
 
 
+@pytest.mark.slow
 def test_the_rules_hold_through_10_000_random_sequences() -> None:
     """Seeded, and in favour of what moves a session, so that every transition is seen thousands of times."""
     chance = random.Random(2)

@@ -91,6 +91,7 @@ def test_sealing_lets_other_threads_go_on_after_each_part(monkeypatch: pytest.Mo
     assert pauses == [0] * 5
 
 
+@pytest.mark.slow
 def test_before_anything_is_stored_and_without_redis_neither_library_is_loaded() -> None:
     program = "import sys, persistence.open_store; sys.exit(bool({'cryptography', 'redis'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2], timeout=60)
