@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 
+import pytest
+
 from state import AgentStateV2, ConversationEventType, ConversationLink, InvalidTransitionError, SessionState
 from tests.support.session_states import COOLDOWN, HOUR, MOMENT, TIMEOUT, EpochClock
 
