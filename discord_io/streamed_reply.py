@@ -241,13 +241,14 @@ class StreamedReply:
         if self._gives_way.is_set():
             raise PostError(Problem.ELSEWHERE, "another process answers this")
 
-    def take_back(self, *, is_finished: bool) -> bool:
+    def take_back(self, *, is_finished: bool, place: str = "") -> bool:
         """What was to be posted is not the answer any more. Returns False where something of it stands already.
 
-        is_finished: finish() has been called, or is about to be. It raises Problem.TAKEN_BACK, and is to be called once
-        more with another answer. What Discord is being sent at this moment becomes that by an edit.
+        place: what may stand, and is nothing of it. is_finished: finish() has been called, or is about to be. It raises
+        Problem.TAKEN_BACK, and is to be called once more with another answer. What Discord is being sent at this moment
+        becomes that by an edit.
         """
-        if self._parts or self.broken.done():
+        if any(part.content.text != place for part in self._parts) or self.broken.done():
             return False
         self._final, self._card = False, None
         self.show("")

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from conversation import MessageRecord
 from miniapps.router import UNKNOWN
 from state.awaiting import Meaning, RouteTarget
 from tests.support.fake_agent import Script
 from tests.support.people import ANNA, CHANNEL, said
-from tests.support.turns_bench import Bench, asked
+from tests.support.turns_bench import Bench, answers, asked
 from tests.support.virtual_time import settle, until
 from turns.turn import Cancel
 from turns.turn_slots import LATE_SECONDS, TOLD_SECONDS
@@ -99,6 +100,39 @@ async def test_whoever_says_stop_while_they_wait_leaves_the_queue() -> None:
     await settle()
     assert asked(bench) == [["0"], ["2"]]
     assert bench.wires[1].texts == ["Stopped."]
+
+
+async def told_their_place() -> tuple[Bench, MessageRecord, Callable[[], None]]:
+    """A question that has just been given its slot, where its place in the queue still stands; and what answers it."""
+    bench, end_one = await crowd(1)
+    bench.ask(ANNA, "before", channel=0)
+    question = bench.ask(ANNA, "waits")
+    await asyncio.sleep(TOLD_SECONDS + 2)
+    end_one()
+    await until(lambda: len(asked(bench)) == 2)
+    assert "in the queue" in bench.wire.texts[0]
+    return bench, question, end_one
+
+
+async def test_a_place_in_the_queue_is_no_part_of_an_answer_that_is_stopped() -> None:
+    bench, _, _ = await told_their_place()
+    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    await bench.idle()
+    assert bench.wire.texts == ["Stopped."]
+    assert answers(bench.history()) == []
+
+
+async def test_a_question_that_is_edited_while_its_place_in_the_queue_stands_is_asked_anew() -> None:
+    bench, question, end_one = await told_their_place()
+    edited = replace(question, content="waits no more")
+    bench.turns.reworded(CHANNEL, edited)
+    bench.conversations.revise(CHANNEL, edited)
+    await until(lambda: len(asked(bench)) == 3)
+    end_one()
+    end_one()
+    await bench.idle()
+    assert asked(bench)[-1] == ["waits no more"]
+    assert bench.wire.texts == ["the answer"]
 
 
 async def test_a_turn_that_ends_at_the_moment_of_its_slot_leaves_that_to_the_next() -> None:

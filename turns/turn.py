@@ -168,7 +168,7 @@ class Turn:
     draw on. is_tainted: one of them was taken back after it had begun, so that its answer may tell of that. agent: who
     answers, once that is known. text: what it has said so far; stage: what it is doing since. times_reworded: how often
     it was asked anew because a question was edited; is_reworded: it is about to be. has_acted: a tool was used, which
-    must not be done twice.
+    must not be done twice. place: what is shown of its place in the queue, which is nothing of the answer.
     """
 
     questions: list[Question]
@@ -187,6 +187,7 @@ class Turn:
     times_reworded: int = 0
     is_reworded: bool = False
     has_acted: bool = False
+    place: str = ""
     work: asyncio.Task[Outcome | Cancel] | None = None
 
     def __post_init__(self) -> None:
@@ -248,6 +249,13 @@ class Turn:
         if self.post and (self.text.strip() or not self.may_decline):
             self.post.show(with_note(self.text, f"{stage} …") if self.text.strip() else f"-# {stage} …")
 
+    def tell_place(self, place: str) -> None:
+        """Its place in the queue, until there is something to say."""
+        self.stage = place
+        if self.post and not self.may_decline:
+            self.place = f"-# {place} …"
+            self.post.show(self.place)
+
     def stop(self, unwanted: Collection[Question]) -> bool:
         """Ends it if it answers these alone; others that were asked with them are still answered."""
         if not unwanted or (self.work and self.work.done()):
@@ -264,7 +272,9 @@ class Turn:
         is_same = all(q.is_private and q.message.content == message.content for q in asked)
         if is_same or self.adopted or self.has_acted or self.cancel or self.times_reworded == MAX_REWORDED:
             return
-        if self.request and self.work and self.post and self.post.take_back(is_finished=self.work.done()):
+        if not (self.request and self.work and self.post):
+            return
+        if self.post.take_back(is_finished=self.work.done(), place=self.place):
             self.is_reworded, self.text = True, ""
             self.times_reworded += 1
             self.work.cancel()

@@ -68,9 +68,8 @@ class TurnSlots:
                     await asyncio.sleep(TOLD_INTERVAL_SECONDS)
                 if place.given.done():
                     break
-                turn.tell_stage(told.format(self._position(guild_id, place)))
+                turn.tell_place(told.format(self._position(guild_id, place)))
             await asyncio.wait([place.given])  # which, unlike the place itself, can be cancelled without it
-            turn.stage = ""
         except asyncio.CancelledError:
             if place.given.done():
                 self._give_back(guild_id)
