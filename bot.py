@@ -157,6 +157,13 @@ class Parley(discord.Client):
 
     async def on_ready(self) -> None:
         log.info("playground ready" if self._is_playground else "ready", bot=str(self.user), guilds=len(self.guilds))
+        self._catch_up()
+
+    async def on_guild_available(self, _guild: discord.Guild) -> None:
+        if self.catch_up.available():
+            self._catch_up()
+
+    def _catch_up(self) -> None:
         self._spawn(self.lifecycle.catch_up({guild.id for guild in self.guilds}))
 
     async def on_resumed(self) -> None:

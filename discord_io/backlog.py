@@ -47,6 +47,11 @@ class Backlog:
     def to_record(self, message: discord.Message) -> MessageRecord:
         return self._consent.unquoted(self._reader.record(message))
 
+    @property
+    def knows_all(self) -> bool:
+        """Whether Discord has told of all servers by now: until then nothing is known of their channels."""
+        return not any(guild.unavailable for guild in self._client.guilds)
+
     def news(self, after: int) -> list[News]:
         """The channels whose last message is newer than this id, as GUILD_CREATE told us.
 

@@ -84,6 +84,7 @@ class CatchUp(Holder):
         self._has_run = False
         self._running = asyncio.Lock()
         self._is_due = True
+        self._lacks_servers = False  # which were not known yet when this ran last
         self.alive_at: datetime | None = None
         self._began_at: datetime | None = None  # since when this process, or those before it, have been catching up
         self._first_at = clock()  # when this process began, for the next one, should this be the very first
@@ -92,8 +93,13 @@ class CatchUp(Holder):
 
     def expect(self) -> None:
         """There may be something to take up: until run() knows, nothing that is new is taken."""
-        self._is_due = True
+        self._is_due, self._lacks_servers = True, False
         self._gate.close()
+
+    def available(self) -> bool:
+        """A server is known from now on. Returns whether there may be something to take up there, by run()."""
+        was_lacking, self._lacks_servers = self._lacks_servers, False
+        return was_lacking
 
     async def found(self, channel_id: int, stored: StoredConversation | None) -> None:
         """What is kept of a channel has been restored but for its conversation: that goes on unless it has expired."""
@@ -144,7 +150,7 @@ class CatchUp(Holder):
         async with self._running:
             began_at = self._clock()
             self._began_at = self._began_at or began_at
-            self._is_due = False
+            self._is_due = self._lacks_servers = not self._backlog.knows_all
             try:
                 await self._run((MARGIN_CONNECTED if self._has_run else MARGIN) + self._burst)
                 self._is_due |= self._gate.is_shutting_down

@@ -13,6 +13,7 @@ import pytest
 from decider import Reason
 from discord_io.backlog import LIMIT
 from persistence.lifecycle import ALIVE
+from playground.gateway import Session
 from playground.model import Message
 from tests.e2e.test_trip import ADDED, asked_which, whisper
 from tests.support.lives import caught_up, kill, life, on_disk, open_stage, waking
@@ -129,6 +130,26 @@ async def test_a_session_that_is_lost_costs_no_question(scene: Scene) -> None:
         assert len(scene.said()) == 2
         assert len(scene.said("help")) == 1
         assert len(scene.stub.requests) == 3
+
+
+async def test_a_line_that_drops_before_the_servers_are_told_costs_no_question(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await left(scene)
+    question = scene.mention("Ada", "hello")
+    push = Session.push
+
+    def drops(session: Session, name: str, body: bytes) -> None:
+        if name == "GUILD_CREATE" and session.connection:
+            line, session.connection = session.connection, None
+            asyncio.get_running_loop().call_later(0.1, line.cut)  # on_ready has come by then
+        push(session, name, body)
+
+    monkeypatch.setattr(Session, "push", drops)
+    async with waking(scene):
+        await scene.until(lambda: scene.journal.find("resumed"))
+        await scene.answer_to(question)
+        await scene.until(scene.bot.catch_up.beat)
 
 
 # A busy server

@@ -56,6 +56,7 @@ class FakeBacklog:
         self.broken: set[int] = set()
         self.unreachable: set[int] = set()
         self.gate: asyncio.Event | None = None
+        self.knows_all = True
         self.asked: list[int] = []
         self.read: list[int] = []
         self.reading = self.most_reading = 0
@@ -167,6 +168,17 @@ async def test_what_is_asked_for_begins_shortly_before_it_was_last_alive_or_so_l
     stage.catch_up.expect()
     await stage.run(alive=200, now=210)  # of a connection it is known late that it was dead
     assert stage.backlog.asked[1:] == [id_at(NOON + timedelta(seconds=200) - MARGIN_CONNECTED)]
+
+
+async def test_a_server_that_is_not_known_yet_leaves_all_due_until_it_is(stage: Stage) -> None:
+    stage.backlog.knows_all = False
+    await stage.run()
+    assert not stage.catch_up.beat()
+    stage.backlog.knows_all = True
+    assert [stage.catch_up.available() for _ in range(2)] == [True, False]  # one run is enough
+    await stage.catch_up.run()
+    assert stage.catch_up.beat()
+    assert not stage.catch_up.available()
 
 
 def cuts(logs: Sequence[Any]) -> list[tuple[int, int, int]]:
