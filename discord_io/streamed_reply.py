@@ -177,6 +177,7 @@ class StreamedReply:
         self._parts: list[_Part] = []
         self._sent: defaultdict[int, SentTexts] = defaultdict(SentTexts)
         self._first_sent: dict[int, float] = {}  # when each part was sent, arrived or not
+        self._carded: set[int] = set()  # the parts that were sent a card, arrived or not
         self._resumes = adopted is not None
         self._text = ""
         self._card: Card | None = None
@@ -365,7 +366,11 @@ class StreamedReply:
             return None if part.content == content else wait
         stood, part.found = part.content, False
         self._sent[index].add(content.text)
-        await self._wire.edit(part.message.message_id, content.text, content.card)
+        if content.card is None and index in self._carded:  # of what was taken back
+            await self._wire.settle(part.message.message_id, content.text)
+        else:
+            self._note_card(index, content)
+            await self._wire.edit(part.message.message_id, content.text, content.card)
         self._stop_typing()
         part.next_edit = self._now() + self._interval
         if part.content is stood:  # else it was contested meanwhile, before this edit or behind it
@@ -382,6 +387,7 @@ class StreamedReply:
         self._first_sent.setdefault(index, self._now())
         message = await self._find(index) if is_again else None
         if message is None:
+            self._note_card(index, content)
             nonce, reply_to = self._nonce(index), self._replied_to(index)
             message = await self._wire.send(content.text, nonce=nonce, reply_to=reply_to, card=content.card)
         is_ours = message.content in sent
@@ -392,6 +398,10 @@ class StreamedReply:
         # An earlier try may have had no card, and one of another process another prompt's.
         stands = _Content(text, None if is_again or self._resumes else content.card)
         self._take(index, message, stands, self._now() + self._interval, found=not is_ours)
+
+    def _note_card(self, index: int, content: _Content) -> None:
+        if content.card:
+            self._carded.add(index)
 
     async def _find(self, index: int) -> Posted | None:
         """What stands of a part that was sent before: it may have arrived after all."""

@@ -188,3 +188,18 @@ async def test_the_events_of_its_own_doings_never_stop_an_answer(
     await one.event("raw_message_edit", 4)
     assert [m.content for m in answers(pg, question)] == ["Sorry."]
     assert not post.broken.exception()
+
+
+async def test_what_is_taken_back_leaves_no_buttons_of_its_own(pg: Playground, question: Message, one: Process) -> None:
+    arrived = asyncio.Event()
+    pg.faults.add("POST", SENDS, delay_event=arrived, after_effect=True)
+    post = one.begin()
+    asking = asyncio.create_task(post.finish("Which one?", CARD))
+    await pg.wait_for(lambda: answers(pg, question))
+    assert post.take_back(is_finished=True)
+    with pytest.raises(PostError):
+        await asking
+    arrived.set()
+    await post.finish(WHOLE)
+    [answer] = answers(pg, question)
+    assert (answer.content, answer.components) == (WHOLE, ())
