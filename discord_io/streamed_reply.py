@@ -41,7 +41,7 @@ class Problem(StrEnum):
     ELSEWHERE = "elsewhere"
     """Another process with our token answers it."""
     TAKEN_BACK = "taken_back"
-    """Its question was edited before anything of it stood."""
+    """Its question was edited before anything of it stood, or called off before all did."""
 
 
 class PostError(Exception):
@@ -184,6 +184,7 @@ class StreamedReply:
         self._changed = asyncio.Event()
         self._gives_way = asyncio.Event()
         self._final = False
+        self.is_refused = False  # Discord took nothing of it when it was tried last
         self._taken_back = asyncio.get_running_loop().create_future()
         self._now = asyncio.get_running_loop().time
         for index, message in enumerate(adopted or ()):
@@ -242,14 +243,15 @@ class StreamedReply:
         if self._gives_way.is_set():
             raise PostError(Problem.ELSEWHERE, "another process answers this")
 
-    def take_back(self, *, is_finished: bool, place: str = "") -> bool:
+    def take_back(self, *, is_finished: bool, place: str = "", is_begun: bool = False) -> bool:
         """What was to be posted is not the answer any more. Returns False where something of it stands already.
 
-        place: what may stand, and is nothing of it. is_finished: finish() has been called, or is about to be. It raises
-        Problem.TAKEN_BACK, and is to be called once more with another answer. What Discord is being sent at this moment
-        becomes that by an edit.
+        place: what may stand, and is nothing of it; is_begun: anything may. is_finished: finish() has been called, or
+        is about to be. It raises Problem.TAKEN_BACK, and is to be called once more with another answer. What Discord is
+        being sent at this moment becomes that by an edit.
         """
-        if any(part.content.text != place for part in self._parts) or self.broken.done():
+        stands = not is_begun and any(part.content.text != place for part in self._parts)
+        if stands or self.broken.done():
             return False
         self._final, self._card = False, None
         self.show("")
@@ -270,7 +272,7 @@ class StreamedReply:
             await asyncio.wait({self.broken, self._taken_back}, return_when=asyncio.FIRST_COMPLETED)
         if self._taken_back.done():
             self._taken_back = asyncio.get_running_loop().create_future()
-            raise PostError(Problem.TAKEN_BACK, "its question was edited")
+            raise PostError(Problem.TAKEN_BACK, "its question was edited or called off")
         try:
             await self.broken
         finally:
@@ -313,7 +315,7 @@ class StreamedReply:
                 wait = min(filter(None, waits), default=None)
                 if is_final and wait is None:
                     await self._cut(len(wanted))
-                failures, give_up_at = 0, None
+                failures, give_up_at, self.is_refused = 0, None, False
             except PostError as error:
                 if error.problem is not Problem.UNREACHABLE:
                     raise
@@ -322,7 +324,7 @@ class StreamedReply:
                 left = DELIVERY_SECONDS if give_up_at is None else give_up_at - self._now()
                 if left <= 0:
                     raise
-                failures += 1
+                failures, self.is_refused = failures + 1, True
                 wait = min(self._patience(error, failures, left), left)
             if wait is not None:
                 with suppress(TimeoutError):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from conversation import ConversationManager, MessageRecord
+from discord_io.streamed_reply import Problem
 from state.prompts import Ask
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
@@ -67,6 +68,19 @@ async def test_stop_while_the_answer_is_being_posted_loses_no_question_that_wait
     await bench.idle()
     await until(lambda: len(bench.wire.texts) == 2)
     assert sorted(bench.wire.texts) == [STOPPED, "the answer"]
+
+
+@pytest.mark.parametrize("first", ["", "It is"])
+async def test_stop_ends_an_answer_that_waits_for_discord_to_take_it(bench: Bench, first: str) -> None:
+    gate = await running(bench, first=first)
+    bench.wire.problems["edit" if first else "send"].extend([Problem.UNREACHABLE] * 6)
+    gate.set()
+    await asyncio.sleep(5)
+    assert is_being_posted(bench)
+    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    await bench.idle()
+    assert bench.wire.texts == [f"{first}\n\n-# {STOPPED}".strip() if first else STOPPED]
+    assert bench.history() == []
 
 
 async def test_an_answer_whose_question_is_deleted_while_it_is_posted_is_taken_back(bench: Bench) -> None:
@@ -168,6 +182,37 @@ async def test_a_question_edited_before_anything_is_shown_is_asked_anew(bench: B
     assert asked(bench) == [["waht?"], ["what?"]]
     assert bench.wire.texts == ["the answer"]
     assert bench.spent == [INTERRUPTED_TOKENS, 10]
+
+
+async def taken_back(bench: Bench) -> tuple[MessageRecord, asyncio.Event]:
+    """A question that was edited while its answer was on its way; what lets it be asked anew, and posted."""
+    going_on = bench.wire.gate = asyncio.Event()
+    question = bench.ask(ANNA, "one")
+    await until(lambda: is_being_posted(bench))
+    await settle()
+    bench.around.stored = going_on.wait  # type: ignore[assignment, method-assign]
+    reword(bench, question, "two")
+    await settle()
+    return question, going_on
+
+
+async def test_a_second_edit_before_it_is_asked_anew_costs_no_further_answer(bench: Bench) -> None:
+    question, going_on = await taken_back(bench)
+    reword(bench, question, "three")
+    await settle()
+    going_on.set()
+    await bench.idle()
+    assert asked(bench) == [["one"], ["three"]]
+    assert bench.wire.texts == ["the answer"]
+
+
+async def test_stop_before_it_is_asked_anew_ends_it(bench: Bench) -> None:
+    _, going_on = await taken_back(bench)
+    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    going_on.set()
+    await bench.idle()
+    assert asked(bench) == [["one"]]
+    assert bench.wire.texts == [STOPPED]
 
 
 async def test_an_edit_behind_the_first_words_changes_nothing(bench: Bench) -> None:

@@ -258,13 +258,19 @@ class Turn:
 
     def stop(self, unwanted: Collection[Question]) -> bool:
         """Ends it if it answers these alone; others that were asked with them are still answered."""
-        if not unwanted or (self.work and self.work.done()):
+        others = [q for q in self.questions if q not in unwanted]
+        is_whole = self.work and self.work.done() and not self.is_reworded
+        if not unwanted or (is_whole and (others or not self._call_back())):
             return False
-        if others := [q for q in self.questions if q not in unwanted]:
+        if others:
             self.questions[:] = others
         else:
             self.end(Cancel.STOPPED)
         return True
+
+    def _call_back(self) -> bool:
+        """Takes back an answer that is whole, and which Discord has not taken. Returns whether that was so."""
+        return bool(self.post and self.post.is_refused and self.post.take_back(is_finished=True, is_begun=True))
 
     def ask_anew(self, message: MessageRecord) -> None:
         """Asks anew if this message, which was edited, is one of its questions and nothing of it stands yet."""

@@ -18,7 +18,7 @@ from decider import addresses_others, is_explicit_trigger, names_others
 from discord_io.prompt_cards import PromptCards, card_of
 from discord_io.split import closed, split
 from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, PostError, Problem, StreamedReply
-from state.agent_state import AgentState
+from state.agent_state import GENERAL, AgentState
 from state.awaiting import Prompt
 from state.limits import Budget
 from turns.answering import Answering
@@ -294,8 +294,9 @@ class TurnQueue:
         )
 
     async def _outcome(self, turn: Turn, post: StreamedReply) -> Outcome | Cancel:
+        # What is edited, or stopped, from here on is seen below: an answer that was taken back is over.
+        turn.request, turn.work, turn.is_reworded, turn.agent = None, None, False, GENERAL
         await self._records.stored()
-        turn.request, turn.is_reworded = None, False
         if turn.cancel:  # before it had begun
             return turn.cancel
         if self._cut_off or turn.conversation is None:
