@@ -103,6 +103,8 @@ class PromptCards:
         if message_id is None:
             if prompt.message_id is None:
                 self._states.clear_prompt(prompt)
+            elif current and current.misses:
+                self._states.not_shown(current)
         elif current is None:
             self._close(replace(prompt, message_id=message_id, question=question), ending or LET_GO)
         else:

@@ -305,6 +305,10 @@ class ConversationStateManager:
         """Notes which message of ours shows a prompt, with which text."""
         self._replace(prompt, message_id=message_id, question=question)
 
+    def not_shown(self, prompt: Prompt) -> None:
+        """One that was to be put once more could not be: it is still to be."""
+        self._replace(prompt, misses=prompt.misses - 1)
+
     def typing(self, chat_guid: ChatGuid, user_id: int) -> None:
         """What this user may answer stays open for as long as it takes to type."""
         for prompt in self._open(chat_guid, user_id):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,7 +21,7 @@ from state.prompts import Ask, AwaitingType, ResolutionType
 from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD
 from tests.support.turns_bench import Bench, running
-from tests.support.virtual_time import until
+from tests.support.virtual_time import settle, until
 from turns.ending_texts import UNPOSTABLE
 from turns.turn import Question
 
@@ -372,6 +373,23 @@ async def test_misses_count_as_they_are_answered(stage: Stage) -> None:
     assert len(stage.states.prompts(CHANNEL)) == 1
     await stage.taken_in("now it eats")
     assert not stage.states.prompts(CHANNEL)
+
+
+async def test_a_prompt_that_was_to_be_put_again_by_an_answer_that_is_taken_back_stays_open(stage: Stage) -> None:
+    await stage.prompt()
+    await stage.taken_in("hello")
+    gate = stage.wire.gate = asyncio.Event()
+    asked = stage.take_in("how are you").message
+    await until(lambda: len(stage.agent.requests) == 2)
+    await settle()
+    edited = replace(asked, content="and how are you?")
+    stage.conversations.revise(CHANNEL, edited)
+    stage.turns.reworded(CHANNEL, edited)
+    await until(lambda: len(stage.agent.requests) == 3)
+    gate.set()
+    await stage.idle()
+    assert len(stage.states.prompts(CHANNEL)) == 1
+    assert stage.wire.texts[-1].endswith("Which colour?")
 
 
 async def test_a_prompt_that_opens_while_it_is_decided_is_resolved_all_the_same(stage: Stage) -> None:
