@@ -19,7 +19,8 @@ def configure_logging(level: str, secrets: Collection[str], stream: TextIO = sys
     """Sets up structlog, and the libraries' standard logging behind it. level: debug, info, warning or error."""
     threshold = logging.getLevelNamesMapping()[level.upper()]
     rendering: list[Processor] = (
-        [structlog.dev.ConsoleRenderer()]
+        # By itself it shows the variables of each frame, where "rich" is installed: what people said, and secrets.
+        [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if stream.isatty()
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_json)]
     )

@@ -116,6 +116,19 @@ def test_an_error_of_ours_keeps_its_traceback() -> None:
     assert "ZeroDivisionError" in line["exception"]
 
 
+def test_a_traceback_on_a_terminal_shows_no_variables() -> None:
+    stream = configured(stream=Terminal())
+    words, headers = "bluebell", {"Authorization": f"Bearer {SECRET}" * 3}
+    try:
+        _ = len(words) / 0 if headers else 0
+    except ZeroDivisionError:
+        structlog.get_logger().exception("turn_broken")
+    text = stream.getvalue()
+    assert "ZeroDivisionError" in text
+    assert "locals" not in text
+    assert text.count("bluebell") == text.count("Bearer") == 0
+
+
 @pytest.mark.parametrize(("level", "seen"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
 def test_the_level_is_a_threshold(level: str, seen: int) -> None:
     stream = configured(level)
