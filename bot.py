@@ -200,8 +200,8 @@ class Parley(discord.Client):
         elif not message.author.bot:
             read = self.parts.reader.record(message)
             if self.parts.consent.is_opted_out(read.author_id):  # also of theirs the question is answered as it stands
-                self.turns.reworded(channel_id, self.parts.consent.unquoted(read))
-            record = self.parts.consent.readable(read)
+                self.turns.reworded(channel_id, self.parts.consent.unquoted(channel_id, read))
+            record = self.parts.consent.readable(channel_id, read)
             is_by_author = message.edited_at is not None
             self.parts.holders.revised(channel_id, payload.guild_id or 0, record, is_by_author=is_by_author)
 

@@ -229,7 +229,12 @@ class ChannelConversation:
         quoting = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["reply_to_author_id"] == author_id}
         changes: Changes = dict.fromkeys(quoting)
         changes |= {i: None for i, m in self.revisions.items() if m and m.author_id == author_id}
-        quoted = (m for m in self.messages if m.reply_to_author_id == author_id)
+        # What is quoted from before the conversation may be an answer of ours out of what was looked up for it.
+        known, is_looked_up = {m.message_id for m in self.messages}, author_id in self.looked_up
+        replies = (m for m in self.messages if m.reply_to_text)
+        quoted = (
+            m for m in replies if m.reply_to_author_id == author_id or (is_looked_up and m.reply_to_id not in known)
+        )
         changes |= {m.message_id: replace(m, reply_to_text="") for m in quoted}
         answers = self.answers_out_of(author_id)
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}

@@ -255,8 +255,9 @@ class Parts:
             self.consent,
             self.proactive_offers,
         )
+        self.history = ChannelHistory(self._client, self.reader, self.consent, self.snapshots)
         preparing = Preparing(
-            ChannelHistory(self._client, self.reader, self.consent, self.snapshots),
+            self.history,
             self.states,
             self.budget,
             self._rewriter,
@@ -306,7 +307,9 @@ class Parts:
             turns=self.turns,
             offers=OfferReplies(self.proactive_offers, self.offers, intake, self.decisions),
         )
-        self.inbox = Inbox(self.reader, self.conversations, self.proactive_offers, self.records, self.handler)
+        self.inbox = Inbox(
+            self.reader, self.conversations, self.proactive_offers, self.records, self.handler, self.history
+        )
 
     def _build_keeping(self) -> None:
         """Who keeps something of channels and people; and what reaches all of them."""

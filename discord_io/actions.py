@@ -14,8 +14,8 @@ import discord
 import structlog
 
 from conversation import MessageRecord
-from discord_io.channel_history import FAILURES, Transcripts, kept_of
-from discord_io.incoming_messages import to_record
+from discord_io.channel_history import FAILURES, Transcripts, kept_of, without_lost_quote
+from discord_io.incoming_messages import replied_to_id, to_record
 from discord_io.who_may_read import Channel, is_read_by_all_of, may_read
 from state.consent import Consent
 
@@ -147,9 +147,11 @@ class DiscordActions:
         if not (isinstance(here, Channel) and (here == place.channel or is_read_by_all_of(place.channel, here))):
             return READ_BY_FEWER
         message = await place.channel.fetch_message(message_id)
-        record: MessageRecord | None = to_record(message, place.channel.guild.me.id)
-        if message.author == place.channel.guild.me:
-            record = (await kept_of(self._transcripts, channel_id, [message_id])).get(message_id)
+        me = place.channel.guild.me.id
+        kept = await kept_of(self._transcripts, channel_id, [message_id, replied_to_id(message) or 0])
+        record = (
+            kept.get(message_id) if message.author.id == me else without_lost_quote(to_record(message, me), me, kept)
+        )
         return (record and self._consent.tellable(channel_id, record)) or NOT_TOLD
 
     @_in_words

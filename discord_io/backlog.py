@@ -45,7 +45,7 @@ class Backlog:
         self._consent = consent
 
     def to_record(self, message: discord.Message) -> MessageRecord:
-        return self._consent.unquoted(self._reader.record(message))
+        return self._consent.unquoted(message.channel.id, self._reader.record(message))
 
     @property
     def knows_all(self) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
@@ -19,6 +21,7 @@ log = structlog.get_logger()
 
 HISTORY_MESSAGES = 20
 HISTORY_AGE = timedelta(hours=1)
+QUOTED_SECONDS = 1.0
 # discord.py lets a RuntimeError through where it is being closed.
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError, *UNREADABLE)
 
@@ -58,11 +61,28 @@ class ChannelHistory:
             except FAILURES as error:  # what the cache has is told all the same
                 log.info("history_failed", channel=channel_id, detail=str(error))
         earlier = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE]
-        own = [m.id for m in earlier if m.author.id == me and m.type in SAID_BY_PEOPLE]
+        read = {m.id: self._reader.record(m) for m in earlier if is_persons(m)}
+        own = {m.id for m in earlier if m.author.id == me and m.type in SAID_BY_PEOPLE}
+        own |= {r.reply_to_id for r in read.values() if r.reply_to_id is not None and r.reply_to_author_id == me}
         kept = await kept_of(self._transcripts, channel_id, own)
-        said = (self._reader.record(m) if is_persons(m) else kept.get(m.id) for m in earlier)
+        said = (without_lost_quote(read[m.id], me, kept) if m.id in read else kept.get(m.id) for m in earlier)
         records = [self._consent.tellable(channel_id, record) for record in said if record]
         return [record for record in records if record]
+
+    async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None:
+        """A message of the bot's own that somebody replies to, as far as it may be told."""
+        try:
+            async with asyncio.timeout(QUOTED_SECONDS):
+                kept = (await kept_of(self._transcripts, channel_id, [message_id])).get(message_id)
+        except TimeoutError:
+            return None
+        return kept and self._consent.tellable(channel_id, kept)
+
+
+def without_lost_quote(record: MessageRecord, me: int, kept: Collection[int]) -> MessageRecord:
+    """Without a quote of the bot's own words, unless it keeps them."""
+    is_lost = record.reply_to_author_id == me and record.reply_to_id not in kept
+    return replace(record, reply_to_text="") if is_lost else record
 
 
 async def kept_of(transcripts: Transcripts, channel_id: int, own: Collection[int]) -> Mapping[int, MessageRecord]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Protocol
 
 import discord
 
-from conversation import ConversationManager
+from conversation import ConversationManager, MessageRecord
 from discord_io.incoming_messages import MessageReader, is_said_by_people
 from incoming import Incoming
+from state.message import sources_of
 
 SEEN_IDS = 4_000
 
@@ -36,6 +38,12 @@ class Handler(Protocol):
     async def handle(self, incoming: Incoming, *, hears_out: bool = False) -> None: ...
 
 
+class History(Protocol):
+    """What is kept of the bot's own words."""
+
+    async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None: ...
+
+
 class Inbox:
     """Turns messages into Incomings for the handler."""
 
@@ -46,12 +54,14 @@ class Inbox:
         listener: Listener,
         records: Records,
         handler: Handler,
+        history: History,
     ) -> None:
         self._reader = reader
         self._conversations = conversations
         self._listener = listener
         self._records = records
         self._handler = handler
+        self._history = history
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._in_turn = asyncio.Lock()
 
@@ -74,10 +84,18 @@ class Inbox:
             return
         async with self._in_turn:
             await asyncio.sleep(0)  # one in each round of the loop: many that come at once do not hold it up together
+            # Of its own words, which may be somebody's who was forgotten, only what is kept is read from Discord.
+            conversation, own = self._conversations.get(channel_id), self._reader.own_quoted(message)
+            is_known = own is None or (conversation and conversation.find(own))
+            quoted = None if is_known or own is None else await self._history.quoted(channel_id, own)
         if message.id not in self._seen:  # which it is where it came twice, or was deleted meanwhile
             self.skip([message.id])
             incoming = self._reader.incoming(message, self._conversations.get(channel_id))
+            if not (is_known or quoted):
+                incoming = replace(incoming, record=replace(incoming.record, reply_to_text=""))
             await self._handler.handle(incoming, hears_out=hears_out)
+            if quoted:
+                self._conversations.record_looked_up(channel_id, sources_of(quoted))
 
     def skip(self, message_ids: Iterable[int]) -> None:
         """These are not taken any more."""

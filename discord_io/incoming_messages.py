@@ -51,6 +51,12 @@ class MessageReader:
         replied_to = message.reference.resolved
         return not isinstance(replied_to, discord.Message) or replied_to.author == self._client.user
 
+    def own_quoted(self, message: discord.Message) -> int | None:
+        """The id of the message of the bot's own that it replies to."""
+        replied_to = message.reference.resolved if message.reference else None
+        is_own = isinstance(replied_to, discord.Message) and replied_to.author == self._client.user
+        return replied_to_id(message) if is_own else None
+
     def record(self, message: discord.Message) -> MessageRecord:
         return to_record(message, bot_of(self._client)[1], self._names(message.guild))
 

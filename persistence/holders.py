@@ -69,6 +69,11 @@ class Forget:
             return message.message_id in self.message_ids
         return self.author_id in (None, message.author_id)
 
+    def covers_quote(self, message: MessageRecord) -> bool:
+        if self.message_ids is not None:
+            return message.reply_to_id in self.message_ids
+        return self.author_id in (None, message.reply_to_author_id)
+
     @property
     def sources(self) -> list[Source]:
         """What agents keep nothing of, which they may have looked up from another channel."""
@@ -119,6 +124,8 @@ class Holders:
         """Has all follow an edit."""
         conversation = self._conversations.get(channel_id)
         before = conversation.find(message.message_id) if conversation else None
+        # What it quotes is no news, and what was dropped of that stays so.
+        message = replace(message, reply_to_text=before.reply_to_text if before else "")
         if before and before.tells_off:
             # It goes on telling the bot to keep out where it still says so.
             stop = read_stop(message.content, message.calls_bot or self._wires.bot()[0])
@@ -214,6 +221,7 @@ class TurnHolder(Holder):
     def forget(self, what: Forget) -> None:
         for channel_id in what.channel_ids:
             self._turns.withdraw(channel_id, what.covers)
+            self._pending.unquoted(channel_id, what.covers_quote)
 
     def snapshot(self, channel_id: int) -> Encode | None:
         return self._pending.taken(channel_id)

@@ -215,7 +215,7 @@ class Snapshots:
         """Their words go from all transcripts."""
         async with self._removing():
             for channel_id in await self._writer.run(self._transcript.channels):
-                await self._change_all(channel_id, forget_person(user_id), naming=user_id)
+                await self._change_all(channel_id, forget_person(user_id), naming=user_id, replies=True)
 
     async def forget_where(self, is_gone: Callable[[int, int], bool]) -> None:
         """The transcripts of channels go. is_gone: asked with the ids of channel and guild."""

@@ -25,6 +25,7 @@ log = structlog.get_logger()
 
 RECORD = TypeAdapter(MessageRecord)
 MESSAGE, GUILD = "message", "guild"
+REPLY = b'"reply_to_id"'
 PAGE = 500  # messages that are gone through before whatever else waits for the thread
 OPTIONAL = (
     "mentions_group",
@@ -150,16 +151,24 @@ class Transcript:
             since, _ = self.change(channel_id, change, since=since, naming=message_id)
 
     def change(
-        self, channel_id: int, change: Change, *, since: int = 0, naming: int | None = None, limit: int = PAGE
+        self,
+        channel_id: int,
+        change: Change,
+        *,
+        since: int = 0,
+        naming: int | None = None,
+        replies: bool = False,
+        limit: int = PAGE,
     ) -> tuple[int | None, int]:
         """Changes some messages. naming: only those in which this id occurs; what cannot be read goes where None.
+        replies: and those that reply to any message.
 
         Returns the id to go on from, None behind the last message, and how many were changed.
         """
         rows = self._writer.read(MESSAGE, channel_id, since=since, limit=limit)
         mark, count = b"" if naming is None else b"%d" % naming, 0
         for row in rows:
-            if row.value is not None and mark in row.value:
+            if row.value is not None and (mark in row.value or (replies and REPLY in row.value)):
                 message = stored_message(row)
                 new = message and change(message)
                 if new != message:
@@ -190,13 +199,19 @@ class Transcript:
 
 
 def forget_person(author_id: int) -> Change:
-    """Drops what a person said, what was answered to them or may quote them, and what others' replies quote of it."""
+    """Drops what a person said, what was answered to them or may quote them, and what others' replies quote of it.
+
+    For the messages of one channel, the oldest first.
+    """
+    gone: set[object] = set()
 
     def change(message: Message) -> Message | None:
         fields = message.metadata
         if author_id in (fields.get("author_id"), *fields.get("addressees", ()), *fields.get("drew_on", ())):
+            gone.add(fields.get("message_id"))
             return None
-        return _quoting(message, "") if message.metadata.get("reply_to_author_id") == author_id else message
+        is_quoting = fields.get("reply_to_author_id") == author_id or fields.get("reply_to_id") in gone
+        return _quoting(message, "") if is_quoting else message
 
     return change
 

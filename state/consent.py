@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -39,6 +40,12 @@ class Forgotten:
         )
         return any(record.message_id <= at for at in marks)
 
+    def covers_quote(self, channel_id: int, record: MessageRecord) -> bool:
+        """Whether it replies to a message that was forgotten since."""
+        whose = (None, record.reply_to_author_id)
+        marks = (at for (channel, who), at in self._marks.items() if channel in (None, channel_id) and who in whose)
+        return record.reply_to_id is not None and any(record.reply_to_id <= at for at in marks)
+
     def sweep(self, oldest: int) -> bool:
         """Drops the marks up to this id: what is older is not read any more. Returns whether there were any."""
         left = {whose: at for whose, at in self._marks.items() if at > oldest}
@@ -66,15 +73,17 @@ class Consent:
     def is_forgotten(self, channel_id: int, record: MessageRecord) -> bool:
         return self._forgotten.covers(channel_id, record)
 
-    def readable(self, record: MessageRecord) -> MessageRecord:
+    def readable(self, channel_id: int, record: MessageRecord) -> MessageRecord:
         """The message as far as it may be kept and told."""
-        return redacted(record) if record.author_id in self._opted_out else self.unquoted(record)
+        return redacted(record) if record.author_id in self._opted_out else self.unquoted(channel_id, record)
 
-    def unquoted(self, record: MessageRecord) -> MessageRecord:
-        """The message without what it quotes of somebody who does not want to be read."""
+    def unquoted(self, channel_id: int, record: MessageRecord) -> MessageRecord:
+        """The message without what it quotes of somebody who does not want to be read, or of what was forgotten."""
         to = record.reply_to_author_id
-        return without_quote(record) if to is not None and to in self._opted_out else record
+        if to is not None and to in self._opted_out:
+            return without_quote(record)
+        return replace(record, reply_to_text="") if self._forgotten.covers_quote(channel_id, record) else record
 
     def tellable(self, channel_id: int, record: MessageRecord) -> MessageRecord | None:
         """The message as the model may be told it; None: not at all."""
-        return None if self.is_forgotten(channel_id, record) else self.readable(record)
+        return None if self.is_forgotten(channel_id, record) else self.readable(channel_id, record)

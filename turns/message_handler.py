@@ -61,7 +61,7 @@ class MessageHandler:
         PAYER.set(Payer(incoming.guild_id, frozenset({record.author_id})))
         question = Question(
             # Also of whoever does not want to be read: for its own answer, and kept nowhere.
-            self._consent.unquoted(record),
+            self._consent.unquoted(incoming.channel_id, record),
             incoming.guild_id,
             incoming.channel_id,
             Place(incoming.bot_name, incoming.guild_name, incoming.channel_name),
@@ -178,7 +178,7 @@ class MessageHandler:
         self._records.said(question, question.message)
 
     def _clicked(self, clicked: Incoming) -> Question:
-        record = self._consent.readable(clicked.record)
+        record = self._consent.readable(clicked.channel_id, clicked.record)
         place = Place(clicked.bot_name, clicked.guild_name, clicked.channel_name)
         return Question(
             record,

@@ -128,6 +128,12 @@ class PendingTurns:
         if not self.of(channel_id).begun:
             self.done(channel_id)
 
+    def unquoted(self, channel_id: int, quotes: Callable[[MessageRecord], bool]) -> None:
+        """What some questions quote is gone."""
+        for question in self.of(channel_id).questions:
+            if question.message.reply_to_text and quotes(question.message):
+                self.revised(replace(question, message=replace(question.message, reply_to_text="")))
+
     def done(self, channel_id: int) -> None:
         """The channel's turn has ended, and its questions with it."""
         self._set(channel_id, Unfinished(tuple(self.of(channel_id).waiting)))

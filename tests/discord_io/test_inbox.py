@@ -36,7 +36,7 @@ async def opened(tmp_path: Path) -> tuple[Inbox, Handler, list[discord.Message]]
     """An inbox, who handles what comes in, and five messages."""
     bot, handler = a_bot(state_dir=tmp_path), Handler()
     messages = [a_message(bot, author_id=ANNA, content=f"number {number}") for number in range(5)]
-    return Inbox(bot.parts.reader, bot.conversations, handler, handler, handler), handler, messages
+    return Inbox(bot.parts.reader, bot.conversations, handler, handler, handler, bot.parts.history), handler, messages
 
 
 async def test_of_many_that_come_at_once_one_is_handled_in_each_round_of_the_loop(

@@ -8,7 +8,7 @@ from discord_io.actions import NOT_TOLD
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
 from tests.e2e.test_who_may_read import call, link
-from tests.support.lives import life, on_disk
+from tests.support.lives import in_snapshots, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply
 
@@ -107,3 +107,83 @@ async def test_an_answer_out_of_what_was_read_elsewhere_goes_with_its_author(sce
     await forgotten(scene)
     await scene.ask("Ben", "and now?")
     assert SECRET not in scene.told()
+
+
+# Replies, with which Discord sends what they reply to
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_reply_keeps_nothing_of_an_answer_that_is_forgotten(scene: Scene, *, ended: bool) -> None:
+    answer = await quoted(scene)
+    reply = scene.mention("Ben", "thanks, noted", reply_to=answer.id)
+    await scene.answer_to(reply)
+    await scene.bot.snapshots.settled()
+    if ended:
+        scene.bot.conversations.end(answer.channel_id)
+    await forgotten(scene)
+    await scene.edit(reply, "thanks, and noted")
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, SECRET)
+    await scene.ask("Ben", "and now?")
+    assert "noted" in scene.told()
+    assert SECRET not in scene.told()
+
+
+async def test_a_reply_to_what_is_forgotten_is_read_without_it(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    said = scene.say("Chloe", f"my code is {SECRET}")
+    scene.say("Ben", "really?", reply_to=said.id)
+    await scene.use("Chloe", "forget")
+    await scene.ask("Ben", "and now?")
+    assert "really" in scene.told()
+    assert SECRET not in scene.told()
+
+
+@pytest.mark.parametrize("way", ["asked", "said before", "linked"])
+async def test_a_new_reply_to_an_answer_that_is_forgotten_does_not_tell_it(scene: Scene, way: str) -> None:
+    answer = await quoted(scene)
+    await forgotten(scene)
+    scene.bot.conversations.end(answer.channel_id)
+    if way == "asked":
+        await scene.ask("Ben", "and this one?", reply_to=answer.id)
+    else:
+        said = scene.say("Ben", "this one", reply_to=answer.id, channel="general")
+        scene.bot.conversations.end(answer.channel_id)
+        if way == "linked":
+            scene.stub.replies.append(call("read_message", link=link(scene, said)))
+        await scene.ask("Ben", f"what is {link(scene, said)}")
+    assert "this one" in scene.told()
+    assert SECRET not in scene.told()
+
+
+async def test_an_answer_out_of_a_quoted_answer_goes_with_those_whose_words_that_had(scene: Scene) -> None:
+    answer = await quoted(scene)
+    scene.bot.conversations.end(answer.channel_id)
+    for number in range(25):  # so that of what was said before nothing else tells of her
+        scene.say("Ben", f"by the way, number {number}")
+    scene.stub.replies.append(Reply(QUOTING))
+    await scene.ask("Ben", "what was that?", reply_to=answer.id)
+    assert SECRET in scene.told()
+    await forgotten(scene)
+    await scene.ask("Ben", "and now?")
+    assert SECRET not in scene.told()
+
+
+@pytest.mark.parametrize("by", ["forgetting", "deleting"])
+async def test_a_question_that_waits_keeps_nothing_of_what_it_replied_to(scene: Scene, by: str) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    said = scene.mention("Chloe", f"my code is {SECRET}")
+    await scene.answer_to(said)
+    gate = scene.held("It is sunny.")
+    asked = [scene.mention("Ben", words, reply_to=said.id) for words in ("what is it?", "and why?")]
+    await scene.until(lambda: len(scene.bot.turns.pending.of(said.channel_id).questions) == len(asked))
+    if by == "forgetting":
+        await scene.use("Chloe", "forget")
+    else:
+        await scene.delete(said)
+    await scene.bot.snapshots.settled()
+    try:
+        assert not in_snapshots(scene.folder, SECRET)
+    finally:
+        gate.set()
+    await scene.answer_to(asked[-1])

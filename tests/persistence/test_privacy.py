@@ -196,12 +196,12 @@ async def test_a_disk_that_fails_is_told_and_memory_is_cleared_all_the_same(
 
 async def test_who_opted_out_is_not_read_and_not_quoted(life: Lifecycle) -> None:
     await life.privacy.opt_out(ANNA, 1)
-    theirs = life.bot.parts.consent.readable(said(ANNA, SECRET))
+    theirs = life.bot.parts.consent.readable(CHANNEL, said(ANNA, SECRET))
     assert (theirs.author, theirs.content, theirs.text) == (SOMEBODY, "", UNREAD)
     quote = said(BEN, "really?", NOON, reply_to_author="Anna", reply_to_author_id=ANNA, reply_to_text=SECRET)
     for reading in (life.bot.parts.consent.readable, life.bot.parts.consent.unquoted):
-        reply = reading(quote)
+        reply = reading(CHANNEL, quote)
         assert (reply.content, reply.reply_to_author, reply.reply_to_text) == ("really?", "", "")
-    assert life.bot.parts.consent.unquoted(said(ANNA, SECRET)).content == SECRET
+    assert life.bot.parts.consent.unquoted(CHANNEL, said(ANNA, SECRET)).content == SECRET
     other = said(CLEO, "hm", reply_to_author="Ben", reply_to_author_id=BEN, reply_to_text="a word")
-    assert life.bot.parts.consent.readable(other) == other
+    assert life.bot.parts.consent.readable(CHANNEL, other) == other
