@@ -17,8 +17,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 QuietHours = tuple[time, time, ZoneInfo]
 """From when until when, by which clock; over midnight where the second is the earlier one."""
-# How the text of an mcp.json, or a table of agents, begins.
-INLINE = re.compile(r"^[ \t]*(?:\{|\[\[|agent[ \t]*=)", re.MULTILINE)
+# What an mcp.json or a table of agents has, also one that is wrong, and hardly any path: a sentence shows that whole.
+INLINE = re.compile(r"[{\"\n]|^\[\[|^agent\s*=")
 HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*-\s*(\d{1,2})(?::(\d{2}))?(?:\s+(\S+))?")
 
 
@@ -283,7 +283,7 @@ class Settings(BaseSettings):
         """A text may have a secret in it, as a file may."""
         if not isinstance(value, str):
             return value
-        return SecretStr(value) if INLINE.search(value) else Path(value)
+        return SecretStr(value) if INLINE.search(value.strip()) else Path(value)
 
     @field_validator("offer_quiet_hours", mode="before")
     @classmethod

@@ -228,3 +228,19 @@ def test_a_path_or_what_would_stand_in_that_file_can_be_given(
     assert getattr(load_settings(), name.lower()) == SecretStr(text)
     monkeypatch.setenv(name, "/etc/parley/agents.toml")
     assert getattr(load_settings(), name.lower()) == Path("/etc/parley/agents.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("AGENTS", '[agent]\nheaders = { Authorization = "Bearer hidden-key" }'),
+        ("AGENTS", "headers.Authorization = 'Bearer hidden-key'\nname = 'docs'"),
+        ("MCP_CONFIG", '[{"command": "x", "env": {"API_KEY": "hidden-key"}}]'),
+        ("MCP_CONFIG", '"mcpServers": {"a": {"command": "x", "env": {"API_KEY": "hidden-key"}}}'),
+    ],
+)
+def test_a_text_in_a_wrong_form_is_no_path_which_would_be_shown(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    monkeypatch.setenv(name, text)
+    assert getattr(load_settings(), name.lower()) == SecretStr(text)
