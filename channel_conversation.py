@@ -93,7 +93,10 @@ class ChannelConversation:
         by_model: of the bot's own, whether the model said it, and so need not be told it.
         """
         if message.is_bot:
-            message = replace(message, drew_on=frozenset(self.people_told_of() | self.tainted))
+            # A remote agent knows still what it was told in earlier conversations.
+            agent = self.remote.get(message.message_id)
+            before = {who for whose, who in self.told_before.values() if whose == agent and who != UNKNOWN}
+            message = replace(message, drew_on=frozenset(self.people_told_of() | before | self.tainted))
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)
             return
@@ -223,7 +226,7 @@ class ChannelConversation:
 
     def forget(self, author_id: int) -> None:
         """Drops all that one person said, others' quotes of it, and the answers to them or that may quote them."""
-        if author_id in self.people_told_of():
+        if author_id in self.people_told_of() | {who for _, who in self.told_before.values()}:
             self.tainted.add(author_id)
         told_of = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["author_id"] == author_id}
         quoting = {tag["message_id"] for tag in tags_in(self.llm_history) if tag["reply_to_author_id"] == author_id}

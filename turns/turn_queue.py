@@ -277,9 +277,9 @@ class TurnQueue:
             if turn:
                 self.pending.posted(question.channel_id, message.message_id)
             by_model = not (question.by_miniapp or (turn and turn.is_remote))
-            self._conversations.record_message(question.channel_id, message, by_model=by_model)
             if turn and turn.is_remote and (conversation := self._conversations.get(question.channel_id)):
                 conversation.asked(turn.agent, [message.message_id])
+            self._conversations.record_message(question.channel_id, message, by_model=by_model)
 
         return StreamedReply(
             self._discord.open(question.guild_id, question.channel_id),

@@ -162,6 +162,21 @@ async def test_what_goes_after_the_conversation_is_not_gone_on_with(
         assert docs.paths[-1].split("/")[-2] == ("conv-1" if how == "by another" else "conv-2")
 
 
+async def test_what_an_agent_answers_out_of_an_earlier_conversation_goes_with_whose_words_that_was(
+    stub: StubModel, docs: RemoteAgent, roster: dict[str, Path], tmp_path: Path
+) -> None:
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage, **roster):
+        await stage.ask("Ada", "docs: my code is bluebell, is it?")
+        clock.advance(HOUR)
+        docs.answers.append(whole("Her code is bluebell."))
+        await stage.ask("Ben", "docs: what did she say?")
+        await stage.bot.snapshots.settled()
+        assert on_disk(stage.folder, "bluebell")
+        await stage.use("Ada", "forget")
+        assert not on_disk(stage.folder, "bluebell")
+
+
 async def test_whom_nobody_named_the_model_chooses_once(scene: Scene, docs: RemoteAgent) -> None:
     scene.stub.picks = "docs"
     question = scene.mention("Ada", "how many days of holiday do I have?")
