@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 HISTORY_MESSAGES = 20
 HISTORY_AGE = timedelta(hours=1)
-QUOTED_SECONDS = 1.0
+QUOTED_SECONDS = 0.25  # other messages wait behind it
 # discord.py lets a RuntimeError through where it is being closed.
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError, *UNREADABLE)
 

@@ -220,6 +220,8 @@ class TurnHolder(Holder):
 
     def forget(self, what: Forget) -> None:
         for channel_id in what.channel_ids:
+            if what.author_id is not None:  # it may quote them: who goes on after a kill has it answered anew
+                self._pending.ready(channel_id, None)
             self._turns.withdraw(channel_id, what.covers)
             self._pending.unquoted(channel_id, what.covers_quote)
 

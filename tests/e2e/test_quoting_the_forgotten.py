@@ -8,7 +8,7 @@ from discord_io.actions import NOT_TOLD
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
 from tests.e2e.test_who_may_read import call, link
-from tests.support.lives import in_snapshots, life, on_disk
+from tests.support.lives import in_snapshots, kill, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply
 
@@ -81,6 +81,32 @@ async def test_an_answer_in_the_making_that_may_quote_the_forgotten_is_not_kept(
     assert not on_disk(scene.folder, SECRET)
     await scene.ask("Ben", "and now?")
     assert SECRET not in scene.told()
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_an_answer_that_waits_for_discord_is_not_kept(stage: Scene, *, is_killed: bool) -> None:
+    async with life(stage):
+        stage.stub.default = lambda _: Reply("I see.")
+        await stage.ask("Chloe", f"my code is {SECRET}")
+        gate = stage.halted(f"First words, and {QUOTING}")
+        question = stage.mention("Ben", "what did Chloe say?")
+        await stage.shows("First words")
+        stage.pg.faults.add("PATCH", r"/messages/\d+$", status=500, times=10_000)
+        gate.set()
+        pending = stage.bot.turns.pending
+        await stage.until(lambda: (turn := pending.of(question.channel_id).turn) and turn.ready)
+        await forgotten(stage)
+        if is_killed:
+            await kill(stage)
+        stage.pg.faults.clear()
+        if not is_killed:
+            await stage.answer_to(question)
+            await stage.bot.snapshots.settled()
+            assert not on_disk(stage.folder, SECRET)
+            return
+    async with life(stage):
+        assert (await stage.answer_to(question)).content == "I see."
 
 
 async def test_a_question_that_quotes_the_forgotten_is_withdrawn(scene: Scene) -> None:
