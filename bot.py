@@ -260,6 +260,9 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):  # until the bot is in service, which takes them over
         signal.signal(number, lambda *_: sys.exit(0))
     arguments = sys.argv[1:]
+    if arguments and arguments[0] != "sessions":
+        sys.stderr.write(f"{arguments[0]!r} is no command: use none to start the bot, or sessions.\n")
+        return 2
     try:
         settings = load_settings()
         check_token(settings, os.environ)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,6 +21,7 @@ from followup.model import MODEL_FILE, Eagerness, load_model
 from tests.support.discord_payloads import a_bot
 from tests.support.followups import after, talk
 from tests.support.people import ANNA, BOT, replied, said
+from tests.support.process import PROGRAM
 
 
 def nothing(_path: Path) -> None:
@@ -92,3 +95,11 @@ async def test_background_work_that_breaks_is_one_line() -> None:
         await asyncio.gather(*parley._background, return_exceptions=True)
     (broken,) = [entry for entry in logs if entry["event"] == "background_work_broken"]
     assert isinstance(broken["exc_info"], KeyError)
+
+
+@pytest.mark.parametrize("argument", ["--help", "session"])
+def test_what_is_no_command_starts_nothing(argument: str) -> None:
+    command = [sys.executable, str(PROGRAM), argument]
+    ended = subprocess.run(command, env={"PORT": "none"}, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"'{argument}' is no command")
