@@ -54,7 +54,8 @@ def _locked(state_dir: Path, seconds: float) -> Iterator[None]:
         except Timeout:
             owner = _owner_here(path)
             seconds = min(seconds, HERE_SECONDS) if owner else seconds
-            log.warning("waiting_for_other_process", lock=lock.lock_file, seconds=seconds, pid=owner)
+            if seconds:
+                log.warning("waiting_for_other_process", lock=lock.lock_file, seconds=seconds, pid=owner)
             lock.acquire(timeout=seconds)
         if not isinstance(lock, SoftFileLock):  # which has its own words in it
             path.write_text(f"{os.getpid()} {platform.node()}\n")

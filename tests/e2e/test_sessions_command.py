@@ -55,7 +55,9 @@ async def test_the_owner_lists_shows_exports_and_deletes(stage: Scene) -> None:
         await stage.ask("Ben", "my horse is called Bluebell", channel="help")
         await stage.at_rest()
         await stage.bot.snapshots.settled()
-        code, listed, _ = await sessions(stage, "list")  # beside the bot
+        with in_use(stage.folder):
+            code, listed, said = await sessions(stage, "list")  # beside the bot
+        assert not said
         rows = [line.split()[:3] for line in listed.splitlines()[1:]]
         assert (code, rows) == (0, [[one, str(stage.pg.guild_id), "2"] for one in (help_, general)])
     code, shown, _ = await sessions(stage, "show", general)
