@@ -155,6 +155,8 @@ async def flood_cost(peer: Peer, client: discord.Client, count: int, channels: i
     last = int((await peer.tell("flood", count=count, channels=channels))["last"])
     while not client.cached_messages or client.cached_messages[-1].id < last:
         await asyncio.sleep(0.02)
+    if unhandled := [task for task in asyncio.all_tasks() if task.get_name() == "discord.py: on_message"]:
+        await asyncio.wait(unhandled)
     return (process_time() - before) / count * 1e6
 
 
