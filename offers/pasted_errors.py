@@ -79,7 +79,7 @@ LIKELY: Mapping[str, re.Pattern[str]] = {
         r"^(?:-?\w*sh: (?:line )?(?:\d+: )?)?[\w./+-]+: (?:command )?not found$",
         r"\b\w*sh: (?:line )?(?:\d+: )?\S+: (?:command )?not found\b",
         r"\bcommand not found: \S",
-        r"\bversion `[^'\n]+' not found\b",
+        r"\bversion `[^'\n]{1,80}' not found\b",
     ),
     "no such file or directory": _lines(r"(?:: |\(2:? )No such file or directory\b"),
     "permission denied": _lines(r"\S: [Pp]ermission denied\b"),
