@@ -13,19 +13,11 @@ from pydantic_ai.messages import ModelMessage
 from conversation import MessageRecord
 from llm_history import seen_since
 from miniapps.base import FollowUp
+from place import Place
 from state.agent_state import AgentState
 from state.limits import Allowance
 from state.message import Link, Source
 from state.prompts import Ask, ResolutionType
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the bot is, and as whom."""
-
-    bot_name: str
-    guild: str
-    channel: str
 
 
 @dataclass(frozen=True, slots=True)

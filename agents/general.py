@@ -39,7 +39,7 @@ from pydantic_ai.settings import ModelSettings
 
 from agents.asking import ASKING, SOURCE, Suspended, find, words_in
 from agents.declining import STAY_SILENT, only_declines, reason_in
-from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome, Place
+from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
 from agents.mcp_servers import McpTools
 from agents.models import SETTINGS
 from agents.run import Run, at_most, size_of, sound
@@ -48,6 +48,7 @@ from agents.tool_use import KEEP_TURNS, pruned, tool_use
 from agents.turn_input import as_text, flat, followed, kept, sent, turn_content, without_pictures
 from discord_io.split import is_blank
 from llm_history import CHARACTERS_PER_TOKEN
+from place import Place
 from state.limits import Cap
 from state.message import Source, sources_of
 from state.prompts import Ask

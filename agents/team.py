@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from agents.coordinator import Choice, Picker
-from agents.gateway import AgentGateway, Place
+from agents.gateway import AgentGateway
 from conversation import ChannelConversation, MessageRecord
+from place import Place
 from state.agent_state import GENERAL
 from state.message import as_one
 from understanding.shared_context import shared_context

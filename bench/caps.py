@@ -6,9 +6,10 @@ import asyncio
 from datetime import UTC, datetime
 from time import process_time
 
-from agents.gateway import AgentRequest, Failure, Place
+from agents.gateway import AgentRequest, Failure
 from agents.general import MAX_CALLS, GeneralAgent
 from conversation import MessageRecord
+from place import Place
 from tests.support.calling_model import calling_model
 
 ROUNDS = 7
@@ -27,7 +28,7 @@ def refused(calls: int) -> float:
 
 
 async def refuse_once(agent: GeneralAgent) -> float:
-    request = AgentRequest([], [ASKED], [ASKED], Place("Parley", "", ""), NOW)
+    request = AgentRequest([], [ASKED], [ASKED], Place(bot_name="Parley"), NOW)
     began = process_time()
     assert isinstance(await agent.respond(request, lambda _text: None), Failure)
     return 1000 * (process_time() - began)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 import discord
@@ -12,6 +13,7 @@ from conversation import ChannelConversation, MessageRecord
 from discord_io.who_may_read import Channel, is_read_by_all_of, may_read
 from incoming import Incoming
 from llm_history import REPLY_EXCERPT
+from place import Place, PlaceKind
 from state.message import NOBODY
 from understanding.name_calls import called_as, may_call
 
@@ -22,6 +24,14 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_EXTRA_CHARACTERS = 1_500
 MAX_NAME_CHARACTERS = 40
 MARKS = re.compile(r"[:()]")
+KINDS: dict[object, PlaceKind] = {
+    discord.ChannelType.voice: PlaceKind.VOICE,
+    discord.ChannelType.stage_voice: PlaceKind.STAGE,
+    discord.ChannelType.public_thread: PlaceKind.THREAD,
+    discord.ChannelType.news_thread: PlaceKind.THREAD,
+    discord.ChannelType.private_thread: PlaceKind.PRIVATE_THREAD,
+    discord.ChannelType.private: PlaceKind.DIRECT,
+}
 
 
 def bot_of(client: discord.Client) -> tuple[str, int]:
@@ -71,13 +81,9 @@ class MessageReader:
         return Incoming(
             to_record(message, bot_id, self._names(guild)),
             conversation,
-            guild.id if guild else 0,
-            channel.id,
-            name,
+            place_of(channel, guild, author.id, name, bot_id),
             bot_id,
             self._clock(),
-            guild_name=guild.name if guild else "",
-            channel_name=getattr(channel, "name", ""),
             may_send=allowed.send_messages,
             may_react=allowed.add_reactions,
             manages=manages,
@@ -89,7 +95,6 @@ class MessageReader:
     ) -> Incoming:
         """What somebody clicked, as if they had said it in reply to the card."""
         name, bot_id = bot_of(self._client)
-        guild = interaction.guild
         card = interaction.message
         record = MessageRecord(
             author=_name(interaction.user),
@@ -107,13 +112,9 @@ class MessageReader:
         return Incoming(
             record,
             conversation,
-            interaction.guild_id or 0,
-            interaction.channel_id or 0,
-            name,
+            place_of(interaction.channel, interaction.guild, interaction.user.id, name, bot_id),
             bot_id,
             self._clock(),
-            guild_name=guild.name if guild else "",
-            channel_name=getattr(interaction.channel, "name", ""),
             reads_history=_reads_history(interaction.channel, interaction.user),
         )
 
@@ -124,6 +125,39 @@ class MessageReader:
             return ()
         me = guild.me if guild else None
         return (me.display_name, user.name) if me else (user.name,)
+
+
+def place_of(
+    channel: discord.abc.MessageableChannel | discord.interactions.InteractionChannel | None,
+    guild: discord.Guild | None,
+    author_id: int,
+    bot_name: str,
+    bot_id: int,
+) -> Place:
+    """Where somebody says something, as far as the cache knows it."""
+    kind = KINDS.get(getattr(channel, "type", None), PlaceKind.TEXT)
+    place = Place(
+        guild.id if guild else 0,
+        channel.id if channel else 0,
+        kind,
+        bot_name,
+        guild=guild.name if guild else "",
+        channel=getattr(channel, "name", None) or "",
+    )
+    if not isinstance(channel, discord.Thread):
+        return place
+    parent, people = channel.parent, None
+    if channel.me or channel.owner_id == bot_id:
+        # Discord told of how many there are when the bot came; whoever speaks, and who opened it, is there by now.
+        people = max(channel.member_count - 1, len({author_id, channel.owner_id} - {bot_id}))
+    return replace(
+        place,
+        kind=PlaceKind.POST if isinstance(parent, discord.ForumChannel) else kind,
+        parent_id=channel.parent_id,
+        parent=parent.name if parent else "",
+        people=people,
+        is_opener=channel.owner_id == author_id,
+    )
 
 
 def _reads_history(channel: object, author: discord.abc.User) -> bool:

@@ -25,10 +25,11 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
-from agents.gateway import AgentRequest, Answer, Place, Reply
+from agents.gateway import AgentRequest, Answer, Reply
 from agents.general import GeneralAgent
 from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation, Unwelcome
 from llm_history import FORGOTTEN, History
+from place import Place
 from state.agent_state import UMSState
 from state.prompts import ResolutionType
 from tests.support.clock import NOON, FakeClock
@@ -313,7 +314,7 @@ def test_what_goes_goes_from_what_was_told_before_the_restart(
 # A run that waits for somebody
 
 WHICH = json.dumps({"question": "Which tea?", "options": ["green", "black"]})
-PLACE = Place("Parley", "The Guild", "general")
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 
 
 async def makes_tea(messages: list[ModelMessage], _info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:

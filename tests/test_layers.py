@@ -29,7 +29,7 @@ FLOORS = (
     ("channel_conversation",),
     ("stored_conversation",),
     ("llm_history",),
-    ("state",),
+    ("state", "place"),
     ("understanding", "storage", "web", "playground"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}

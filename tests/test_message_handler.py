@@ -17,6 +17,7 @@ from incoming import Incoming
 from offers.offer import Reply
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers
+from place import Place
 from state.consent import Consent, Forgotten
 from state.limits import Limits
 from state.optout import OptOut
@@ -101,7 +102,7 @@ class Stage(Bench):
         """Has a message handled, and gives the decision on it."""
         record = said(author, text)
         incoming = Incoming(
-            record, self.conversations.get(CHANNEL), GUILD, CHANNEL, "Parley", BOT, self.clock(), "The Guild", "general"
+            record, self.conversations.get(CHANNEL), Place(GUILD, CHANNEL, bot_name="Parley"), BOT, self.clock()
         )
         await self.handler.handle(replace(incoming, **there))
         noted = self.decisions.find(record.message_id)

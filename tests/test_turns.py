@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from agents.gateway import Place
 from conversation import MessageRecord
 from decider import Decision, Reason
 from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
@@ -46,7 +45,7 @@ async def test_the_agent_is_given_history_transcript_place_and_time(bench: Bench
     assert (one.history, one.transcript, one.questions) == ([], [overheard, first], [first])
     assert answers(list(two.history)) == ["the answer"]
     assert (two.transcript, two.questions, two.now) == ([second], [second], bench.clock.now)
-    assert two.place == Place("Parley", "The Guild", "general")
+    assert (two.place.bot_name, two.place.guild, two.place.channel) == ("Parley", "The Guild", "general")
 
 
 async def test_the_answer_streams_into_the_channel(bench: Bench) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agents.gateway import Place
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import Decision, FollowupTier, Judge, JudgeError, Reason, ResponseDecider, Verdict
+from place import Place
 from tests.support.clock import FakeClock
 from tests.support.followups import FixedTier
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, replied, said
@@ -45,7 +45,7 @@ class Room:
         return message
 
     def question(self, message: MessageRecord) -> Question:
-        return Question(message, GUILD, CHANNEL, Place("Parley", "The Guild", "general"))
+        return Question(message, Place(GUILD, CHANNEL, bot_name="Parley", guild="The Guild", channel="general"))
 
     async def _hear(self, message: MessageRecord) -> None:
         question = self.question(message)

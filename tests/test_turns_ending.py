@@ -7,8 +7,9 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from agents.gateway import FailureKind, Place
+from agents.gateway import FailureKind
 from discord_io.streamed_reply import Problem
+from place import Place
 from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench, answers, asked, running
@@ -130,7 +131,7 @@ async def test_each_turn_is_logged_once_with_its_outcome_and_tokens(bench: Bench
 
 async def test_a_notice_is_one_reply_without_a_turn(bench: Bench) -> None:
     message = bench.say(ANNA, "again")
-    bench.turns.announce(Question(message, GUILD, CHANNEL, Place("", "", "")), "Enough.")
+    bench.turns.announce(Question(message, Place(GUILD, CHANNEL)), "Enough.")
     await until(lambda: bench.wire.texts == ["Enough."])
     assert bench.wire.calls[0].reply_to == message.message_id
     assert bench.agent.requests == []
@@ -139,7 +140,7 @@ async def test_a_notice_is_one_reply_without_a_turn(bench: Bench) -> None:
 async def test_a_notice_that_cannot_be_posted_is_logged(bench: Bench) -> None:
     bench.wire.problems["send"].append(Problem.FORBIDDEN)
     with capture_logs() as logs:
-        bench.turns.announce(Question(said(ANNA), GUILD, CHANNEL, Place("", "", "")), "Enough.")
+        bench.turns.announce(Question(said(ANNA), Place(GUILD, CHANNEL)), "Enough.")
         await until(lambda: logs)
     assert [entry["event"] for entry in logs] == ["notice_failed"]
 
@@ -167,6 +168,6 @@ async def test_who_is_cut_off_or_still_waits_at_the_end_is_told(bench: Bench) ->
 
 async def test_draining_waits_for_notices_too(bench: Bench) -> None:
     bench.wire.seconds_per_call = 2
-    bench.turns.announce(Question(said(ANNA), GUILD, CHANNEL, Place("", "", "")), "Enough.")
+    bench.turns.announce(Question(said(ANNA), Place(GUILD, CHANNEL)), "Enough.")
     await bench.turns.drain(25)
     assert bench.wire.texts == ["Enough."]

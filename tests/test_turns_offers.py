@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from agents.gateway import Place
 from conversation import MessageRecord
 from decider import Reason, RecentDecisions
 from discord_io.streamed_reply import Posted
 from offers.offer import Note, Offer
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers
+from place import Place
 from state.awaiting import ProcessingResult, RouteTarget
 from tests.support.clock import NOON
 from tests.support.offers import note_at, opportunity
@@ -22,7 +22,7 @@ from tests.support.turns_bench import Bench
 from turns.offer_turns import OfferReplies, record_offer
 from turns.turn import Question
 
-PLACE = Place("Parley", "The Guild", "general")
+PLACE = Place(GUILD, CHANNEL, bot_name="Parley", guild="The Guild", channel="general")
 
 
 class Fixture:
@@ -66,7 +66,7 @@ class Fixture:
         return [message.message_id for message in self.bench.conversation.messages]
 
     def yes(self, card_id: int | None = None) -> Question:
-        return Question(said(ANNA, "yes please"), GUILD, CHANNEL, PLACE, card_id=card_id)
+        return Question(said(ANNA, "yes please"), PLACE, card_id=card_id)
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from llm_history import History
 from state.optout import UNREAD
 from tests.support.clock import NOON
 from tests.support.fake_agent import Script
-from tests.support.people import ANNA, BEN, CHANNEL, replied, said
+from tests.support.people import ANNA, BEN, CHANNEL, GUILD, replied, said
 from tests.support.turns_bench import Bench, answers, asked, running
 from tests.support.virtual_time import until
-from turns.pending_turns import NOTHING, TAKEN_BACK, Begun, PendingTurns, Unfinished, read_unfinished
+from turns.pending_turns import NOTHING, TAKEN_BACK, UNFINISHED, Begun, PendingTurns, Unfinished, read_unfinished
 from turns.turn import Question, Ready, Turn
 
 pytestmark = pytest.mark.virtual_time
@@ -71,6 +71,19 @@ async def test_all_of_it_comes_back_as_it_was(bench: Bench) -> None:
     assert [q.message.content for q in stored(bench.pending).waiting] == ["two"]
     gate.set()
     await bench.idle()
+
+
+async def test_a_question_of_before_places_were_one_value_comes_back(bench: Bench) -> None:
+    """Then the ids stood beside the names."""
+    question = bench.question(said(ANNA))
+    kept = UNFINISHED.dump_python(Unfinished((question,)), mode="json")
+    (of_before,) = kept["questions"]
+    of_before |= {
+        "guild_id": GUILD,
+        "channel_id": CHANNEL,
+        "place": {"bot_name": "Parley", "guild": "The Guild", "channel": "general"},
+    }
+    assert read_unfinished(kept).questions == (question,)
 
 
 @pytest.mark.parametrize("now", [None, [ModelResponse(parts=[TextPart("(gone)")])]])

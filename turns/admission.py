@@ -35,10 +35,10 @@ class Admission:
             return replace(decision, respond=False, reason=Reason.SHUTTING_DOWN)
         refusal = self._limits.admit(
             question.message.author_id,
-            incoming.channel_id,
+            question.channel_id,
             explicit=decision.reason in CALLED,
             now=incoming.now,
-            guild_id=incoming.guild_id,
+            guild_id=question.guild_id,
             costs_tokens=not question.by_miniapp,
             tells=not decision.may_decline,
         )
@@ -49,21 +49,21 @@ class Admission:
         if refusal is None:
             return decision
         if refusal.announce:
-            log.warning("cap_reached", cap=refusal.cap.value, guild=incoming.guild_id, channel=incoming.channel_id)
+            log.warning("cap_reached", cap=refusal.cap.value, guild=question.guild_id, channel=question.channel_id)
             self._turns.announce(question, refusal_line(refusal))
         reason = Reason.USER_CAP if refusal.cap is Cap.USER else Reason.DAILY_CAP
         return replace(decision, respond=False, reason=reason)
 
     def refuses_click(self, clicked: Incoming, *, costs_tokens: bool) -> str | None:
         """Why a click cannot be taken now, in a sentence."""
-        if self._gate.is_shutting_down or self._gate.is_closed(clicked.channel_id):
+        if self._gate.is_shutting_down or self._gate.is_closed(clicked.place.channel_id):
             return RESTARTING
         refusal = self._limits.admit(
             clicked.record.author_id,
-            clicked.channel_id,
+            clicked.place.channel_id,
             explicit=True,
             now=clicked.now,
-            guild_id=clicked.guild_id,
+            guild_id=clicked.place.guild_id,
             costs_tokens=costs_tokens,
         )
         return refusal_line(refusal) if refusal else None

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 
-from agents.gateway import Place
 from conversation import ChannelConversation
 from decider import AWAITED, OFFER_ACCEPTED, OFFER_DECLINED, Decision, Reason, is_explicit_trigger
 from incoming import Incoming
@@ -57,14 +56,12 @@ class MessageHandler:
         hears_out: what else its author says in one go is waited for, and answered with it.
         """
         started = perf_counter()
-        record, conversation = incoming.record, incoming.conversation
-        PAYER.set(Payer(incoming.guild_id, frozenset({record.author_id})))
+        record, conversation, place = incoming.record, incoming.conversation, incoming.place
+        PAYER.set(Payer(place.guild_id, frozenset({record.author_id})))
         question = Question(
             # Also of whoever does not want to be read: for its own answer, and kept nowhere.
-            self._consent.unquoted(incoming.channel_id, record),
-            incoming.guild_id,
-            incoming.channel_id,
-            Place(incoming.bot_name, incoming.guild_name, incoming.channel_name),
+            self._consent.unquoted(place.channel_id, record),
+            place,
             # One that an earlier process had begun with this message, and heard out, begins with it still.
             starts_conversation=conversation is None or record.message_id <= conversation.since,
             is_private=self._consent.is_opted_out(record.author_id),
@@ -73,7 +70,7 @@ class MessageHandler:
         if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
             return  # it is taken up after a restart, and was said before somebody had it forgotten
         self._offers.heard(question.channel_id, question.as_kept.message)
-        if self._channels and incoming.channel_id not in self._channels:
+        if not place.is_among(self._channels):
             decided: Decided | None = (question, NOT_LISTED)
         elif conversation is None:
             decided = self._begin(incoming, question)
@@ -111,7 +108,7 @@ class MessageHandler:
             return question, NOT_READ
         question = self._intake.read(question, conversation)
         if question.meaning.offer and question.meaning.offer != Reply.YES:
-            if told := self._offers.decline(incoming.channel_id, Reply(question.meaning.offer)):
+            if told := self._offers.decline(question.channel_id, Reply(question.meaning.offer)):
                 self._turns.announce(question, told)
             return question, OFFER_DECLINED
         decision: Decision | None
@@ -130,9 +127,9 @@ class MessageHandler:
     def _stop(self, incoming: Incoming, question: Question, conversation: ChannelConversation) -> Decision | None:
         """Ends the answers that a message calls off, and records it; None where it ends none, and nothing happened."""
         self._bursts.call_off(question, conversation)
-        heard_out = self._bursts.heard_out(incoming.channel_id)
+        heard_out = self._bursts.heard_out(question.channel_id)
         # Whoever does not want to be read may call an answer off all the same: no word of that is kept.
-        stopped = self._turns.stop(question.message, incoming.channel_id, manages=incoming.manages, heard_out=heard_out)
+        stopped = self._turns.stop(question.message, question.channel_id, manages=incoming.manages, heard_out=heard_out)
         if stopped is None:
             return None
         self._bursts.stop(stopped.questions)
@@ -178,13 +175,5 @@ class MessageHandler:
         self._records.said(question, question.message)
 
     def _clicked(self, clicked: Incoming) -> Question:
-        record = self._consent.readable(clicked.channel_id, clicked.record)
-        place = Place(clicked.bot_name, clicked.guild_name, clicked.channel_name)
-        return Question(
-            record,
-            clicked.guild_id,
-            clicked.channel_id,
-            place,
-            card_id=record.reply_to_id,
-            reads_history=clicked.reads_history,
-        )
+        record = self._consent.readable(clicked.place.channel_id, clicked.record)
+        return Question(record, clicked.place, card_id=record.reply_to_id, reads_history=clicked.reads_history)

@@ -160,11 +160,25 @@ class PendingTurns:
 
 def read_unfinished(stored: Any) -> Unfinished:
     """What an earlier process had not finished. Raises ValueError for what is none."""
-    read = UNFINISHED.validate_python(stored, strict=False)
+    read = UNFINISHED.validate_python(_with_places(stored), strict=False)
     if not (read.turn and read.turn.ready and read.turn.ready.history):
         return read
     ready = replace(read.turn.ready, history=[readable(message) for message in read.turn.ready.history])
     return replace(read, turn=replace(read.turn, ready=ready))
+
+
+def _with_places(stored: Any) -> Any:
+    """With each question's place as one value; until 2026-11 its ids stood beside it."""
+    if not (isinstance(stored, dict) and isinstance(stored.get("questions"), list)):
+        return stored
+    ids = ("guild_id", "channel_id")
+    questions = [
+        {**q, "place": {**q["place"], **{name: q[name] for name in ids}}}
+        if isinstance(q, dict) and {*ids, "place"} <= q.keys()
+        else q
+        for q in stored["questions"]
+    ]
+    return {**stored, "questions": questions}
 
 
 def _without_words(unfinished: Unfinished) -> Unfinished:

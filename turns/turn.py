@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
-from agents.gateway import AgentRequest, Outcome, Place
+from agents.gateway import AgentRequest, Outcome
 from conversation import ChannelConversation, MessageRecord
 from decider import EXPLICIT, Decision
 from discord_io.split import closed
 from discord_io.streamed_reply import Posted, StreamedReply, Wire
 from llm_history import History
+from place import Place
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import Meaning, RouteTarget
 from state.limits import Allowance, Payer
@@ -46,8 +47,6 @@ class Question:
     """
 
     message: MessageRecord
-    guild_id: int
-    channel_id: int
     place: Place
     starts_conversation: bool = False
     meaning: Meaning = UNREAD
@@ -57,6 +56,14 @@ class Question:
     burst: int | None = None
     decision: Decision = EXPLICIT
     reads_history: bool = True
+
+    @property
+    def guild_id(self) -> int:
+        return self.place.guild_id
+
+    @property
+    def channel_id(self) -> int:
+        return self.place.channel_id
 
     @property
     def is_unprompted(self) -> bool:

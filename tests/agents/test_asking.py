@@ -26,15 +26,16 @@ from structlog.testing import capture_logs
 
 from agents import gateway
 from agents.asking import CALLED_OFF, MAX_ARGUMENTS, MAX_QUESTIONS, REFUSED, TOO_LONG, TOO_MANY
-from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Place
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind
 from agents.general import MAX_CALLS, GeneralAgent
 from conversation import ChannelConversation, MessageRecord
+from place import Place
 from state.prompts import AwaitingType, ResolutionType
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.stub_model import Body, Call, Reply, StubModel, texts
 
-PLACE = Place("Parley", "The Guild", "general")
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 IMAGE = "https://cdn.example/cat.png"
 WHICH = json.dumps({"question": "Which tea?", "options": ["green", "black"]})
 

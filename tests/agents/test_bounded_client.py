@@ -12,12 +12,13 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from agents.bounded_client import MAX_BODY_BYTES, MAX_EVENT_BYTES
-from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome, Place
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
 from agents.judge import ModelJudge
 from agents.models import build_model
 from conversation import ChannelConversation
 from decider import JudgeError
+from place import Place
 from tests.support.clock import NOON
 from tests.support.people import ANNA, CHANNEL, said
 from tests.support.purse import NotingPurse
@@ -55,7 +56,9 @@ async def serve(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Serve]:
 
 async def asked() -> Outcome:
     question = said(ANNA, "what?")
-    request = AgentRequest((), [question], [question], Place("Parley", "The Guild", "general"), NOON)
+    request = AgentRequest(
+        (), [question], [question], Place(bot_name="Parley", guild="The Guild", channel="general"), NOON
+    )
     async with build_model("MODEL", "openai-chat:m") as model:
         return await GeneralAgent(model).respond(request, lambda _text: None)
 

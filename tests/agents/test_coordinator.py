@@ -15,10 +15,10 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from agents.coordinator import IN_WORDS, MAX_EVIDENCE, NOT_SURE, Candidate, Choice, Picker, Why
-from agents.gateway import Place
 from agents.models import build_model
 from agents.team import Team
 from conversation import ChannelConversation, MessageRecord
+from place import Place
 from state.agent_state import GENERAL
 from tests.support.clock import NOON
 from tests.support.fake_agent import FakeAgent
@@ -244,7 +244,7 @@ def test_several_agents_are_told_in_common_what_people_mentioned_if_it_is_switch
         bot_id=lambda: BOT,
         shares=shares,
     )
-    place = Place("Parley", "The Guild", "general")
+    place = Place(bot_name="Parley", guild="The Guild", channel="general")
     assert team.shared([question], conversation, place).get("last_mentioned_user") == user
     assert team.shared([later, question], conversation, place).get("last_mentioned_user") == ("Cleo" if user else None)
     conversation.remove([question.message_id, later.message_id])

@@ -9,13 +9,14 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from agents.declining import REFUSED
-from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome, Place
+from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
 from agents.turn_input import MAY_DECLINE, sent
+from place import Place
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
 
-PLACE = Place("Parley", "The Guild", "general")
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 SILENT = {0: DeltaToolCall("stay_silent", '{"why": "they talk to Ben"}', tool_call_id="call-1")}
 
 Piece = str | DeltaToolCalls

@@ -10,15 +10,16 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 
 from agents.demo import LABEL, MAX_QUOTE, demo_model
-from agents.gateway import AgentRequest, Answer, Place, Reply
+from agents.gateway import AgentRequest, Answer, Reply
 from agents.general import GeneralAgent
 from conversation import MessageRecord
 from discord_io.split import split
+from place import Place
 from state.prompts import AwaitingType, ResolutionType
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, replied, said
 
-PLACE = Place("Parley", "Guild", "general")
+PLACE = Place(bot_name="Parley", guild="Guild", channel="general")
 
 pytestmark = pytest.mark.virtual_time
 

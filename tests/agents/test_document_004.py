@@ -18,13 +18,14 @@ from pydantic_ai import Tool
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from agents.coordinator import Candidate, Picker
-from agents.gateway import AgentRequest, Answer, Place
+from agents.gateway import AgentRequest, Answer
 from agents.general import GeneralAgent
 from agents.models import build_model
 from agents.team import Team
 from agents.ums import UMSAgent
 from conversation import ChannelConversation
 from llm_history import History, told
+from place import Place
 from state.agent_state import GENERAL, GPAState, UMSState, read_agent_state
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BOT, CHANNEL, said
@@ -32,7 +33,7 @@ from tests.support.purse import NotingPurse
 from tests.support.remote_agent import RemoteAgent, whole
 from tests.support.stub_model import Call, Reply, StubModel, texts
 
-PLACE = Place("Parley", "The Guild", "general")
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 
 
 class Role(StrEnum):

@@ -12,18 +12,19 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome, Place
+from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
 from agents.models import build_model
 from agents.run import MAX_ANSWER_CHARACTERS
 from agents.turn_input import MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES
 from conversation import MessageRecord
+from place import Place
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, said
 from tests.support.stub_model import Reply, StubModel, texts
 
 IMAGE = "https://cdn.example/cat.png"
-PLACE = Place("Parley", "The Guild", "general")
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 
 
 def request(*transcript: MessageRecord, history: Sequence[ModelMessage] = ()) -> AgentRequest:
@@ -74,7 +75,7 @@ async def test_the_owners_instructions_come_after_ours(stub: StubModel, model: M
 
 
 async def test_braces_in_names_are_no_placeholders(stub: StubModel, model: Model) -> None:
-    turn = replace(request(said(ANNA, "{bot_name} {0}")), place=Place("{x}", "{guild}", "{}"))
+    turn = replace(request(said(ANNA, "{bot_name} {0}")), place=Place(bot_name="{x}", guild="{guild}", channel="{}"))
     await answer(model, turn)
     assert 'You are "{x}", a member of the Discord server named "{guild}"' in texts(stub.requests[0])[0]
 

@@ -9,16 +9,17 @@ from pydantic_ai import Tool
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
 
-from agents.gateway import AgentRequest, Answer, Failure, Place
+from agents.gateway import AgentRequest, Answer, Failure
 from agents.general import GeneralAgent
 from agents.models import build_model
 from agents.run import MAX_ANSWER_CHARACTERS
+from place import Place
 from tests.support.clock import NOON
 from tests.support.histories import turn
 from tests.support.people import ANNA, said
 from tests.support.stub_model import Reply, StubModel, texts
 
-PLACE = Place("Parley", "The Guild", "general")
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 
 
 def long_history(turns: int) -> list[ModelMessage]:

@@ -17,11 +17,12 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, RetryPromptPart, To
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from structlog.testing import capture_logs
 
-from agents.gateway import AgentRequest, Answer, Place
+from agents.gateway import AgentRequest, Answer
 from agents.general import GeneralAgent
 from agents.mcp_connection import Limits
 from agents.mcp_file import McpServer
 from agents.mcp_servers import MAX_TOOL_BYTES, MAX_TOOLS, MAX_TOTAL_BYTES, McpTools, _names
+from place import Place
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
 
@@ -62,7 +63,8 @@ async def answer(model: FunctionModel, tools: McpTools) -> str:
     agent = GeneralAgent(model, lent=tools)
     question = said(ANNA)
     outcome = await agent.respond(
-        AgentRequest([], [question], [question], Place("Parley", "The Guild", "general"), NOON), lambda _text: None
+        AgentRequest([], [question], [question], Place(bot_name="Parley", guild="The Guild", channel="general"), NOON),
+        lambda _text: None,
     )
     assert isinstance(outcome, Answer), outcome
     return outcome.text

@@ -15,7 +15,7 @@ from pydantic_ai.models.openai import OpenAIResponsesModel
 from structlog.testing import capture_logs
 
 from agents import gateway
-from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Place
+from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind
 from agents.general import GeneralAgent
 from agents.models import UnusableModelError, build_model
 from agents.server_state import Kind, ServerState
@@ -24,6 +24,7 @@ from bot import create_bot
 from channel_conversation import HISTORY_TOKENS
 from config import Settings
 from conversation import ChannelConversation, MessageRecord
+from place import Place
 from state.prompts import ResolutionType
 from tests.agents.test_tool_use import find, python_run, run
 from tests.support.clock import NOON
@@ -31,7 +32,7 @@ from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.stub_model import Body, Call, Reply
 from tests.support.stub_responses import StubResponses
 
-PLACE = Place("Parley", "The Guild", "general")
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 SECRET = "the wifi is bluebell"
 
 

@@ -17,11 +17,12 @@ from structlog.testing import capture_logs
 
 from agents import gateway
 from agents.cutting import MAX_BYTES
-from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Place
+from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind
 from agents.general import MAX_OUTPUT_CHARACTERS, MAX_REQUESTS, GeneralAgent
 from agents.tool_use import KEEP_BYTES, KEEP_TURNS, NOT_KEPT, has_tool_use
 from agents.turn_input import SEEN
 from conversation import ChannelConversation, MessageRecord
+from place import Place
 from state.agent_state import GPAState, read_agent_state
 from state.limits import NOBODY, Allowance, Budget, Limits
 from state.message import sources_of_reading
@@ -30,7 +31,7 @@ from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.stub_model import Body, Call, Reply, StubModel, texts
 
-PLACE = Place("Parley", "The Guild", "general")
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 USED = ["system", "user", "assistant", "tool", "assistant", "user"]
 READ = said(BEN, "the wifi password is bluebell")
 

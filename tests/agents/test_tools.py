@@ -16,7 +16,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from agents import gateway
 from agents.cutting import MAX_BYTES
-from agents.gateway import AgentRequest, Answer, Asked, Place
+from agents.gateway import AgentRequest, Answer, Asked
 from agents.general import GeneralAgent
 from agents.tools import (
     MAX_REACTIONS,
@@ -31,13 +31,14 @@ from agents.tools import (
 )
 from conversation import MessageRecord
 from discord_io.split import MAX_LENGTH, length
+from place import Place
 from state.optout import UNREAD, redacted
 from state.prompts import AwaitingType, ResolutionType
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.stub_model import Call, Reply, StubModel
 
-PLACE = Place("Parley", "The Guild", "general")
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 OTHER = 701  # a channel
 LINK = f"https://discord.com/channels/{GUILD}/{CHANNEL}/900"
 GIVEN = frozenset((ANNA, (GUILD, channel, 900)) for channel in (CHANNEL, OTHER))

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 
-from agents.gateway import AgentRequest, Place
+from agents.gateway import AgentRequest
 from agents.turn_input import flat, kept, turn_content
+from place import Place
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
 
 QUESTION = said(ANNA, "and where is he?")
-TURN = AgentRequest([], [QUESTION], [QUESTION], Place("Parley", "The Guild", "general"), NOON)
+TURN = AgentRequest([], [QUESTION], [QUESTION], Place(bot_name="Parley", guild="The Guild", channel="general"), NOON)
 SHARED = {"last_mentioned_user": "John", "last_mentioned_location": "Paris"}
 
 

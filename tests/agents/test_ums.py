@@ -16,17 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome, Place
+from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome
 from agents.run import MAX_ANSWER_CHARACTERS
 from agents.ums import UMSAgent
 from agents.ums_wire import MAX_BODY_BYTES, event_data
 from conversation import MessageRecord
+from place import Place
 from state.agent_state import MAX_ID, AgentState, GPAMessages, GPAState, UMSState
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CLEO, replied, said
 from tests.support.remote_agent import STREAM, RemoteAgent, RemoteReply, delta_event, streamed, whole
 
-PLACE = Place("Parley", "The Guild", "general")
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
 SECRET = "s3cret-of-the-docs"
 HEADERS = {"Authorization": f"Bearer {SECRET}", "X-Guild": "g"}
 ABOUT = "Knows the handbook."

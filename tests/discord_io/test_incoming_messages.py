@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
+import discord
 import pytest
 
 from bot import Parley
 from conversation import MessageRecord
 from discord_io.incoming_messages import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, is_said_by_people, to_record
 from llm_history import REPLY_EXCERPT
+from place import Place, PlaceKind
 from tests.support.clock import NOON
 from tests.support.discord_payloads import (
     DIRECT,
@@ -22,7 +25,7 @@ from tests.support.discord_payloads import (
     attachment,
     user,
 )
-from tests.support.people import ANNA, BEN, BOT, CHANNEL
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD
 
 REPLY = 19
 
@@ -69,6 +72,39 @@ def test_a_persons_message_and_reply_count(bot: Parley) -> None:
 )
 def test_nothing_else_does(bot: Parley, more: dict[str, Any]) -> None:
     assert not is_said_by_people(a_message(bot, **{"author_id": ANNA, "content": f"<@{BOT}> hi", **more}))
+
+
+# Where they were said
+
+
+def place(bot: Parley, author_id: int = ANNA, **more: Any) -> Place:
+    return bot.parts.reader.incoming(a_message(bot, author_id=author_id, content="hello", **more), None).place
+
+
+def test_the_place_is_the_channel_the_thread_with_its_parent_or_the_direct_message(bot: Parley) -> None:
+    here = Place(GUILD, CHANNEL, bot_name="Parley", guild="The Guild", channel="general")
+    assert place(bot) == here
+    thread = replace(here, channel_id=THREAD, kind=PlaceKind.THREAD, channel="a thread")
+    thread = replace(thread, parent_id=CHANNEL, parent="general")
+    assert place(bot, BEN, channel_id=THREAD) == thread
+    assert place(bot, channel_id=THREAD) == replace(thread, is_opener=True)
+    assert place(bot, channel_id=DIRECT).kind is PlaceKind.DIRECT
+
+
+@pytest.mark.parametrize(("author_id", "people"), [(ANNA, 1), (BEN, 2)])
+def test_of_a_thread_that_the_bot_is_in_it_is_known_how_many_people_there_are(author_id: int, people: int) -> None:
+    """Discord said that when the bot came; whoever opened it, and whoever speaks since, is there."""
+    bot = a_bot()
+    thread = a_message(bot, author_id=ANNA, content="hello", channel_id=THREAD).channel
+    assert isinstance(thread, discord.Thread)
+    thread.me, thread.member_count = cast(Any, object()), 2
+    here = place(bot, author_id, channel_id=THREAD)
+    assert (here.people, here.is_with_one) == (people, people == 1)
+
+
+def test_a_thread_is_among_the_channels_that_name_it_or_its_parent() -> None:
+    thread = Place(GUILD, THREAD, PlaceKind.THREAD, parent_id=CHANNEL)
+    assert [thread.is_among(ids) for ids in ((), (CHANNEL,), (THREAD,), (5,))] == [True, True, True, False]
 
 
 # What they say

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import cast
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 
 from agents.coordinator import Candidate, Choice, Picker
-from agents.gateway import Place
 from agents.team import Team
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import Decision
@@ -20,6 +18,7 @@ from miniapps.base import FollowUp, MiniApp
 from miniapps.router import MiniAppRouter
 from offers.offer import Reply
 from offers.open_offers import OpenOffers
+from place import Place
 from state.awaiting import ConversationStateManager
 from state.limits import Budget, Payer
 from state.message import Source
@@ -110,7 +109,7 @@ class Bench:
     ) -> MessageRecord:
         """A message that wants an answer, recorded and submitted as the bot does."""
         message = self.say(author, text, channel=channel)
-        self.turns.submit(replace(self.question(message, channel, starts=starts), guild_id=guild))
+        self.turns.submit(self.question(message, channel, starts=starts, guild=guild))
         return message
 
     async def answered(
@@ -121,9 +120,11 @@ class Bench:
         await self.idle()
         return message
 
-    def question(self, message: MessageRecord, channel: int = CHANNEL, *, starts: bool = False) -> Question:
-        place = Place("Parley", "The Guild", "general")
-        return Question(message, GUILD, channel, place, starts_conversation=starts)
+    def question(
+        self, message: MessageRecord, channel: int = CHANNEL, *, starts: bool = False, guild: int = GUILD
+    ) -> Question:
+        place = Place(guild, channel, bot_name="Parley", guild="The Guild", channel="general")
+        return Question(message, place, starts_conversation=starts)
 
     def say(self, author: int, text: str, *, channel: int = CHANNEL) -> MessageRecord:
         message = said(author, text)

@@ -1,0 +1,57 @@
+"""Where something is said: a channel of a server, a thread or a post with its parent, or a direct message."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class PlaceKind(StrEnum):
+    """What a place is."""
+
+    TEXT = "text"
+    VOICE = "voice"
+    STAGE = "stage"
+    THREAD = "thread"
+    PRIVATE_THREAD = "private_thread"
+    POST = "post"
+    DIRECT = "direct"
+
+
+THREADS = frozenset({PlaceKind.THREAD, PlaceKind.PRIVATE_THREAD, PlaceKind.POST})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message was said, and as whom the bot is there.
+
+    guild_id: 0 where there is no server. channel_id: the place's own id, by which all that is kept of it is found; a
+    thread is a channel of its own. parent_id: of a thread, the channel whose settings count there, too. guild, channel,
+    parent: their names. people: how many people are in a thread that the bot is in; None: that is not known, or it is
+    none. is_opener: whether the author of the message opened the thread.
+    """
+
+    guild_id: int = 0
+    channel_id: int = 0
+    kind: PlaceKind = PlaceKind.TEXT
+    bot_name: str = ""
+    parent_id: int | None = None
+    guild: str = ""
+    channel: str = ""
+    parent: str = ""
+    people: int | None = None
+    is_opener: bool = False
+
+    @property
+    def is_thread(self) -> bool:
+        return self.kind in THREADS
+
+    @property
+    def is_with_one(self) -> bool:
+        """Whether nobody is there but the bot and whoever speaks."""
+        return self.kind is PlaceKind.DIRECT or self.people == 1
+
+    def is_among(self, channels: Collection[int]) -> bool:
+        """Whether it, or what it is a thread of, is one of these channels; no channels: all."""
+        return not channels or self.channel_id in channels or self.parent_id in channels
