@@ -26,7 +26,7 @@ from config import SettingError, Settings, load_settings
 from conversation import Unwelcome
 from decider import FollowupTier, LoggedDecision
 from discord_io.discord_wire import request_timeouts
-from discord_io.incoming_messages import is_said_by_people, replied_to_id
+from discord_io.incoming_messages import replied_to_id
 from environment import check_token, misspelt, secrets_of
 from persistence.holders import Forget
 from persistence.lock import InUseError, in_use
@@ -175,7 +175,7 @@ class Parley(discord.Client):
         self.parts.other_process.disconnected()
 
     async def on_message(self, message: discord.Message) -> None:
-        if is_said_by_people(message):
+        if self.parts.reader.hears(message):
             if self.parts.gate.is_closed(message.channel.id):
                 await self.parts.gate.wait(message.channel.id)
             await self.parts.inbox.take(message, hears_out=True)

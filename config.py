@@ -67,8 +67,13 @@ class Settings(BaseSettings):
     )
     channels: Annotated[frozenset[PositiveInt], NoDecode] = setting(
         frozenset(),
-        "The ids of the channels it may speak in; empty: all it can see.",
+        "The ids of the channels it may speak in, and in their threads; empty: all it can see.",
         "channel ids separated by commas, or leave it empty for all channels",
+    )
+    threads: Literal["off", "join"] = setting(
+        "join",
+        "Whether it takes part in threads and posts, as it does in their channel.",
+        "off or join",
     )
 
     model: str = setting(
@@ -310,7 +315,7 @@ class Settings(BaseSettings):
             raise ValueError("too few for a single request")
         return value
 
-    @field_validator("decision_log", "followup_eagerness", "log_level", "openai_state", mode="before")
+    @field_validator("decision_log", "followup_eagerness", "log_level", "openai_state", "threads", mode="before")
     @classmethod
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value

@@ -14,7 +14,7 @@ SHOWN, MAX_WORDS = 5, 60  # decisions; characters of a message
 MAX_LINE = MAX_LENGTH // SHOWN - len("\n")
 NOTHING_KNOWN = (
     "I remember no decision about that. I keep the last ones only, and none of messages from before I was started, "
-    "in direct messages, in threads, or by bots."
+    "in direct messages, or by bots."
 )
 
 

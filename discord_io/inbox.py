@@ -11,7 +11,7 @@ from typing import Protocol
 import discord
 
 from conversation import ConversationManager, MessageRecord
-from discord_io.incoming_messages import MessageReader, is_said_by_people
+from discord_io.incoming_messages import MessageReader
 from incoming import Incoming
 from state.message import sources_of
 
@@ -70,7 +70,7 @@ class Inbox:
 
         Nearly every message of every channel ends here: outside any conversation, and not said to the bot.
         """
-        if not is_said_by_people(message) or message.id in self._seen:  # after a RESUME Discord can send one twice
+        if not self._reader.hears(message) or message.id in self._seen:  # after a RESUME Discord can send one twice
             return
         channel_id = message.channel.id
         if not (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeGuard
 
 import discord
 
@@ -40,12 +41,20 @@ def bot_of(client: discord.Client) -> tuple[str, int]:
 
 
 class MessageReader:
-    """Reads messages and clicks. name_calls: whether the bot may be called by its names there."""
+    """Reads messages and clicks. name_calls: whether the bot may be called by its names; threads: whether it takes
+    part in threads."""
 
-    def __init__(self, client: discord.Client, *, name_calls: bool, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, client: discord.Client, *, name_calls: bool, threads: bool, clock: Callable[[], datetime]
+    ) -> None:
         self._client = client
         self._name_calls = name_calls
+        self._heard = (discord.abc.GuildChannel, discord.Thread) if threads else (discord.abc.GuildChannel,)
         self._clock = clock
+
+    def hears(self, message: discord.Message) -> bool:
+        """Whether a person said it where the bot takes part: in a channel or a thread, not in a direct message."""
+        return is_persons(message) and isinstance(message.channel, self._heard)
 
     def may_concern_us(self, message: discord.Message) -> bool:
         """Whether a message may mention the bot, call it by name or reply to it.
@@ -74,7 +83,7 @@ class MessageReader:
         name, bot_id = bot_of(self._client)
         guild, channel, author = message.guild, message.channel, message.author
         allowed, manages = discord.Permissions.all(), False
-        if isinstance(channel, discord.abc.GuildChannel):
+        if _has_permissions(channel):
             if guild and guild.me:  # as far as the cache knows
                 allowed = channel.permissions_for(guild.me)
             manages = isinstance(author, discord.Member) and channel.permissions_for(author).manage_messages
@@ -84,7 +93,7 @@ class MessageReader:
             place_of(channel, guild, author.id, name, bot_id),
             bot_id,
             self._clock(),
-            may_send=allowed.send_messages,
+            may_send=may_send(channel, allowed),
             may_react=allowed.add_reactions,
             manages=manages,
             reads_history=_reads_history(channel, author),
@@ -160,6 +169,17 @@ def place_of(
     )
 
 
+def _has_permissions(channel: object) -> TypeGuard[discord.abc.GuildChannel | discord.Thread]:
+    """Whether it can be said what somebody may do there; not of a thread whose parent is not known."""
+    is_thread = isinstance(channel, discord.Thread) and channel.parent is not None
+    return is_thread or isinstance(channel, discord.abc.GuildChannel)
+
+
+def may_send(channel: object, allowed: discord.Permissions) -> bool:
+    """Whether whoever is allowed so much may write there."""
+    return allowed.send_messages_in_threads if isinstance(channel, discord.Thread) else allowed.send_messages
+
+
 def _reads_history(channel: object, author: discord.abc.User) -> bool:
     if not isinstance(channel, Channel):
         return True
@@ -171,11 +191,6 @@ def _reads_history(channel: object, author: discord.abc.User) -> bool:
 def is_persons(message: discord.Message) -> bool:
     """Whether a person said it: no bot, no webhook, no system message."""
     return not message.author.bot and message.webhook_id is None and message.type in SAID_BY_PEOPLE
-
-
-def is_said_by_people(message: discord.Message) -> bool:
-    """Whether a person said it in a channel of a guild: no direct message, no thread."""
-    return is_persons(message) and isinstance(message.channel, discord.abc.GuildChannel)
 
 
 def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...] = ()) -> MessageRecord:

@@ -11,7 +11,7 @@ import pytest
 
 from bot import Parley
 from conversation import MessageRecord
-from discord_io.incoming_messages import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, is_said_by_people, to_record
+from discord_io.incoming_messages import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, to_record
 from llm_history import REPLY_EXCERPT
 from place import Place, PlaceKind
 from tests.support.clock import NOON
@@ -54,8 +54,8 @@ def reply_to(author_id: int, content: str, message_id: int = 55) -> dict[str, An
 
 
 def test_a_persons_message_and_reply_count(bot: Parley) -> None:
-    for more in ({}, reply_to(BEN, "so?")):
-        assert is_said_by_people(a_message(bot, author_id=ANNA, content="hello", **more))
+    for more in ({}, reply_to(BEN, "so?"), {"channel_id": THREAD}):
+        assert bot.parts.reader.hears(a_message(bot, author_id=ANNA, content="hello", **more))
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,17 @@ def test_a_persons_message_and_reply_count(bot: Parley) -> None:
         {"webhook_id": "9", "application_id": "9"},
         {"type": 7},
         {"type": 6},
-        {"channel_id": THREAD},
         {"channel_id": DIRECT},
     ],
-    ids=["a bot", "a webhook", "somebody joined", "something was pinned", "in a thread", "a direct message"],
+    ids=["a bot", "a webhook", "somebody joined", "something was pinned", "a direct message"],
 )
 def test_nothing_else_does(bot: Parley, more: dict[str, Any]) -> None:
-    assert not is_said_by_people(a_message(bot, **{"author_id": ANNA, "content": f"<@{BOT}> hi", **more}))
+    assert not bot.parts.reader.hears(a_message(bot, **{"author_id": ANNA, "content": f"<@{BOT}> hi", **more}))
+
+
+def test_in_threads_nothing_does_where_they_are_off() -> None:
+    bot = a_bot(threads="off")
+    assert not bot.parts.reader.hears(a_message(bot, author_id=ANNA, content=f"<@{BOT}> hi", channel_id=THREAD))
 
 
 # Where they were said
