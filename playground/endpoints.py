@@ -15,6 +15,7 @@ from playground.model import Channel, Message, Wire, snowflake
 from playground.pins import Pins
 from playground.posting import Posting
 from playground.rest import Call, Route
+from playground.threads import ThreadEndpoints
 from playground.world import World
 
 _MESSAGE = "/channels/{channel}/messages/{message}"
@@ -50,9 +51,10 @@ class Endpoints:
     newest_first: bool = True
 
     def routes(self) -> list[Route]:
+        threads = ThreadEndpoints(self.world, self.posting).routes()
         pins = Pins(self.world, self.posting, self._shown).routes()  # before "pins" could pass for a message's id
         own = [Route(method, path, partial(answer, self), *more) for method, path, answer, more in _ROUTES]
-        return [*pins, Route("GET", "/gateway", lambda _: {"url": self.gateway.url}, public=True), *own]
+        return [*pins, *threads, Route("GET", "/gateway", lambda _: {"url": self.gateway.url}, public=True), *own]
 
     # The bot itself
 
@@ -88,7 +90,7 @@ class Endpoints:
 
     @_answers("POST", "/channels/{channel}/typing")
     def typing(self, call: Call) -> None:
-        channel = self.posting.visible(call.id("channel"), "send_messages")
+        channel = self.posting.writable(call.id("channel"))
         self.world.typing(channel.id, self.world.bot.id)
 
     @_answers("GET", "/guilds/{guild}/members/{user}")

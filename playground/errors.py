@@ -63,6 +63,10 @@ def too_large() -> ApiError:
     return ApiError(413, 40005, "Request entity too large")
 
 
+def tag_required() -> ApiError:
+    return ApiError(400, 40067, "A tag is required to create a forum post in this channel")
+
+
 def already_acknowledged() -> ApiError:
     return ApiError(400, 40060, "Interaction has already been acknowledged.")
 
@@ -79,6 +83,10 @@ def empty_message() -> ApiError:
     return ApiError(400, 50006, "Cannot send an empty message")
 
 
+def not_a_text_channel() -> ApiError:
+    return ApiError(400, 50008, "Cannot send messages in a non-text channel")
+
+
 def missing_permissions() -> ApiError:
     return ApiError(403, 50013, "Missing Permissions")
 
@@ -87,8 +95,20 @@ def system_message() -> ApiError:
     return ApiError(403, 50021, "Cannot execute action on a system message")
 
 
+def wrong_channel_type() -> ApiError:
+    return ApiError(400, 50024, "Cannot execute action on this channel type")
+
+
 def invalid_webhook_token() -> ApiError:
     return ApiError(401, 50027, "Invalid Webhook Token")
+
+
+def wrong_message_type() -> ApiError:
+    return ApiError(400, 50068, "Invalid message type")
+
+
+def thread_archived() -> ApiError:
+    return ApiError(400, 50083, "Thread is archived")
 
 
 def invalid_json() -> ApiError:
@@ -97,6 +117,18 @@ def invalid_json() -> ApiError:
 
 def reply_needs_history() -> ApiError:
     return ApiError(400, 160002, "You cannot reply without permission to read message history")
+
+
+def thread_exists() -> ApiError:
+    return ApiError(400, 160004, "A thread has already been created for this message")
+
+
+def thread_locked() -> ApiError:
+    return ApiError(400, 160005, "Thread is locked")
+
+
+def too_many_threads() -> ApiError:
+    return ApiError(400, 160006, "Maximum number of active threads reached")
 
 
 def poll_stands() -> ApiError:

@@ -39,7 +39,14 @@ _INTENTS = {
     "GUILD_DELETE": (_GUILDS, 0),
     "CHANNEL_CREATE": (_GUILDS, 0),
     "CHANNEL_UPDATE": (_GUILDS, 0),
+    "CHANNEL_DELETE": (_GUILDS, 0),
     "CHANNEL_PINS_UPDATE": (_GUILDS, 1 << 12),
+    "THREAD_CREATE": (_GUILDS, 0),
+    "THREAD_UPDATE": (_GUILDS, 0),
+    "THREAD_DELETE": (_GUILDS, 0),
+    "THREAD_LIST_SYNC": (_GUILDS, 0),
+    "THREAD_MEMBER_UPDATE": (_GUILDS, 0),
+    "THREAD_MEMBERS_UPDATE": (_GUILDS, 0),
     "MESSAGE_CREATE": (1 << 9, 1 << 12),
     "MESSAGE_UPDATE": (1 << 9, 1 << 12),
     "MESSAGE_DELETE": (1 << 9, 1 << 12),
@@ -50,7 +57,7 @@ _INTENTS = {
     "TYPING_START": (1 << 11, 1 << 14),
     "INTERACTION_CREATE": (0, 0),
 }
-_ALWAYS_SEEN = {"CHANNEL_CREATE", "CHANNEL_UPDATE", "INTERACTION_CREATE"}
+_ALWAYS_SEEN = {"CHANNEL_CREATE", "CHANNEL_UPDATE", "CHANNEL_DELETE", "INTERACTION_CREATE"}
 
 
 class ClosingError(Exception):
@@ -188,6 +195,8 @@ class Gateway:
             return False
         if not (direct or self._world.bot_is_member or event.name == "GUILD_DELETE"):
             return False
+        if event.name == "THREAD_MEMBERS_UPDATE":  # of others' coming and going, the members intent tells
+            return self._world.bot.id in event.ids
         if event.name in _ALWAYS_SEEN or channel is None:
             return True
         return self._world.may(channel, self._world.bot.id, "view_channel")

@@ -107,6 +107,8 @@ class Interactions:
             raise errors.missing_access()
         if not self._world.may(channel, user.id, "use_application_commands"):
             raise errors.missing_permissions()
+        if channel.thread is not None and channel.thread.archived:
+            raise errors.thread_archived()
         token, now = secrets.token_urlsafe(32), self._clock()
         made = Interaction(self._world.next_id(), kind, token, channel.id, user.id, data, now, source)
         self._by_token[token] = made

@@ -10,8 +10,14 @@ from playground.permissions import Overwrite
 Wire = dict[str, Any]
 Clock = Callable[[], float]
 
-TEXT, DM = 0, 1  # channel types
-REPLY, PINS_ADD = 19, 6  # message types
+# Channel types
+TEXT, DM, VOICE, ANNOUNCEMENT, STAGE, FORUM, MEDIA = 0, 1, 2, 5, 13, 15, 16
+ANNOUNCEMENT_THREAD, PUBLIC_THREAD, PRIVATE_THREAD = 10, 11, 12
+THREADS_ONLY = (FORUM, MEDIA)  # channels in which nothing but posts, which are threads, stands
+THREAD_KINDS = {TEXT: (PUBLIC_THREAD, PRIVATE_THREAD), ANNOUNCEMENT: (ANNOUNCEMENT_THREAD,)}  # which begin where
+# Message types
+RECIPIENT_ADD, RECIPIENT_REMOVE, NAME_CHANGE, PINS_ADD, THREAD_CREATED, REPLY, THREAD_STARTER = 1, 2, 4, 6, 18, 19, 21
+HAS_THREAD = 1 << 5  # message flag: a thread was begun at it
 SILENT = 1 << 12  # message flag: it notifies nobody (Discord: SUPPRESS_NOTIFICATIONS)
 _MAX_ID_DIGITS = 20  # of 64 bits
 
@@ -43,9 +49,9 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a message points at: a reply (type 0) or a forward (type 1)."""
+    """What a message points at: a reply (type 0) or a forward (type 1); without `message_id` a channel."""
 
-    message_id: int
+    message_id: int | None
     channel_id: int
     type: int = 0
 
@@ -76,6 +82,7 @@ class Draft:
     webhook_id: int | None = None
     interaction: Wire | None = None
     poll: Wire | None = None
+    recipient_id: int | None = None  # who was added or removed, in a message that says so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +116,28 @@ class Message:
     pinned_at: float | None = None
 
 
+@dataclass(slots=True, kw_only=True)
+class Thread:
+    """What only a thread has. `members` are who joined it, and when; `archived_at` changes with `archived`."""
+
+    owner_id: int
+    created: float
+    archived_at: float
+    auto_archive_minutes: int
+    invitable: bool = True
+    archived: bool = False
+    locked: bool = False
+    sent: int = 0  # messages, those deleted since too
+    tags: tuple[str, ...] = ()  # the ids of those of its forum that it has
+    members: dict[int, float] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Channel:
-    """A channel and what stands in it. `recipient_id` is set in a direct-message channel only."""
+    """A channel or thread and what stands in it.
+
+    `recipient_id` is set in a direct-message channel only, `parent_id` and `thread` in a thread, `tags` in a forum.
+    """
 
     id: int
     name: str
@@ -122,6 +148,10 @@ class Channel:
     last_message_id: int | None = None
     messages: dict[int, Message] = field(default_factory=dict)
     overwrites: dict[int, Overwrite] = field(default_factory=dict)
+    parent_id: int | None = None
+    thread: Thread | None = None
+    tags: tuple[Wire, ...] = ()
+    needs_tag: bool = False
 
     @property
     def pinned(self) -> list[Message]:

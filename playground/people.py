@@ -9,7 +9,20 @@ from playground.commands import Commands
 from playground.errors import invalid_form
 from playground.interactions import Interaction, Interactions
 from playground.mentions import ANY
-from playground.model import REPLY, Channel, Draft, File, Message, Reference, User, Wire
+from playground.model import (
+    PRIVATE_THREAD,
+    REPLY,
+    TEXT,
+    THREAD_KINDS,
+    THREADS_ONLY,
+    Channel,
+    Draft,
+    File,
+    Message,
+    Reference,
+    User,
+    Wire,
+)
 from playground.posting import Posting, check_emoji, sticker_objects
 from playground.world import World
 
@@ -41,15 +54,32 @@ class People:
         return self.world.bot_role_id
 
     def channel(self, name: str) -> int:
-        """KeyError for none."""
-        return _named(name, self.world.channels.values())
+        """A channel or thread; KeyError for none."""
+        return _named(name, (*self.world.channels.values(), *self.world.threads.values()))
 
     def person(self, name: str) -> int:
         """KeyError for none."""
         return _named(name, self.world.people)
 
-    def add_channel(self, name: str, topic: str = "") -> int:
-        return self.world.add_channel(name, topic).id
+    def add_channel(
+        self,
+        name: str,
+        topic: str = "",
+        *,
+        type: int = TEXT,  # noqa: A002 - Discord's word
+        tags: Iterable[str] = (),
+        needs_tag: bool = False,
+    ) -> int:
+        """Add a channel; `tags` are the names of those that a forum's posts may have."""
+        made: list[Wire] = [
+            {"id": str(self.world.next_id()), "name": tag, "moderated": False, "emoji_id": None, "emoji_name": None}
+            for tag in tags
+        ]
+        return self.world.add_channel(name, topic, type=type, tags=made, needs_tag=needs_tag).id
+
+    def delete_channel(self, channel_id: int) -> None:
+        """Delete a channel with its threads, or a thread."""
+        self.world.delete_channel(self.world.channel(channel_id))
 
     def add_person(self, name: str) -> int:
         return self.world.add_person(name).id
@@ -69,6 +99,60 @@ class People:
     def messages(self, channel_id: int) -> list[Message]:
         """What stands in the channel now, oldest first."""
         return list(self.world.channel(channel_id).messages.values())
+
+    # Threads
+
+    def open_thread(
+        self,
+        channel_id: int,
+        author_id: int,
+        name: str,
+        *,
+        message: Message | None = None,
+        private: bool = False,
+        members: Iterable[int] = (),
+    ) -> int:
+        """Open a thread, at `message` where that is given; `members` are who is added to it."""
+        channel, author = self.world.channel(channel_id), self.world.user(author_id)
+        kinds = THREAD_KINDS.get(channel.type, ())
+        kind = PRIVATE_THREAD if private else next(iter(kinds), None)
+        if kind not in kinds or kind is None:
+            raise errors.wrong_channel_type()
+        if message is not None and message.id in self.world.threads:
+            raise errors.thread_exists()
+        starter = message and self.world.message(channel.id, message.id)
+        thread = self.world.open_thread(channel, author, name, type=kind, starter=starter)
+        for user_id in members:
+            self.world.join_thread(thread, self.world.user(user_id).id, by=author)
+        return thread.id
+
+    def forum_post(self, forum_id: int, author_id: int, title: str, content: str, *, tags: Iterable[str] = ()) -> int:
+        """Post in a forum, and return the thread that this opens; `tags` are the names of its tags."""
+        forum, author = self.world.channel(forum_id), self.world.user(author_id)
+        if forum.type not in THREADS_ONLY:
+            raise errors.wrong_channel_type()
+        known = {tag["name"]: tag["id"] for tag in forum.tags}
+        applied = [known[tag] for tag in tags]
+        if forum.needs_tag and not applied:
+            raise errors.tag_required()
+        if not _content(content):
+            raise errors.empty_message()
+        return self.world.open_thread(forum, author, title, first=Draft(content=_content(content)), tags=applied).id
+
+    def change_thread(self, thread_id: int, actor_id: int | None = None, **changes: Any) -> None:
+        """Set a thread's `name`, `archived`, `locked` or `tags` (ids), as the owner of the guild or as `actor_id`."""
+        thread, actor = self.world.channel(thread_id), self.world.user(actor_id or self.world.owner_id)
+        self.world.change_thread(thread, actor, changes)
+
+    def add_to_thread(self, thread_id: int, user_id: int, by: int | None = None) -> None:
+        """Somebody joins a thread, or is added by another, which is said in it."""
+        adder = None if by is None else self.world.user(by)
+        self.world.join_thread(self.world.channel(thread_id), self.world.user(user_id).id, by=adder)
+
+    def leave_thread(self, thread_id: int, user_id: int, by: int | None = None) -> None:
+        """Somebody leaves a thread, or is removed."""
+        remover = None if by is None else self.world.user(by)
+        self.world.leave_thread(self.world.channel(thread_id), self.world.user(user_id).id, by=remover)
 
     # Messages
 
@@ -93,6 +177,8 @@ class People:
         `snapshot` is what a forward shows: its content, or Discord's partial message. `type` is Discord's message type.
         """
         channel, author = self.world.channel(channel_id), self.world.user(author_id)
+        if channel.thread is not None or channel.type in THREADS_ONLY:
+            self.posting.check_writable(channel, author.id)
         reference = None
         if snapshot is not None:
             reference = Reference(self.world.next_id(), channel.id, _FORWARD)

@@ -17,7 +17,9 @@ BITS: Mapping[str, int] = {
     "mention_everyone": 1 << 17,
     "use_external_emojis": 1 << 18,
     "use_application_commands": 1 << 31,
+    "manage_threads": 1 << 34,
     "create_public_threads": 1 << 35,
+    "create_private_threads": 1 << 36,
     "send_messages_in_threads": 1 << 38,
     "send_polls": 1 << 49,
     "pin_messages": 1 << 51,  # Discord: split from manage_messages, which grants it no more since 2026-02-23
@@ -34,7 +36,8 @@ def bits(names: Iterable[str]) -> int:
 
 
 # What a new guild grants to everyone, as far as it matters here.
-EVERYONE = bits(set(BITS) - {"administrator", "manage_channels", "manage_guild", "manage_messages", "pin_messages"})
+_FOR_MANAGERS = {"administrator", "pin_messages", *(name for name in BITS if name.startswith("manage_"))}
+EVERYONE = bits(set(BITS) - _FOR_MANAGERS)
 # The invitation README asks for, and what Discord grants beside it.
 INVITED = bits(
     (

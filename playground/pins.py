@@ -45,7 +45,7 @@ class Pins:
         return {"items": older[:limit], "has_more": len(older) > limit}
 
     def _pin(self, call: Call) -> None:
-        channel = self.posting.visible(call.id("channel"), "pin_messages")
+        channel = self.posting.changeable(call.id("channel"), "pin_messages")
         message = self.world.message(channel.id, call.id("message"))
         if message.type not in (0, REPLY):
             raise errors.system_message()
@@ -54,5 +54,5 @@ class Pins:
         self.world.pin(message, self.world.bot)
 
     def _unpin(self, call: Call) -> None:
-        channel = self.posting.visible(call.id("channel"), "pin_messages")
+        channel = self.posting.changeable(call.id("channel"), "pin_messages")
         self.world.unpin(self.world.message(channel.id, call.id("message")))

@@ -9,7 +9,7 @@ from playground import errors
 from playground.body import EPHEMERAL, SUPPRESS_EMBEDS, Body
 from playground.errors import invalid_form
 from playground.limits import Nonces
-from playground.model import DM, REPLY, Channel, Draft, File, Message, Reference, Wire, snowflake
+from playground.model import DM, REPLY, THREADS_ONLY, Channel, Draft, File, Message, Reference, Wire, snowflake
 from playground.world import World
 
 _REPLYABLE = frozenset((0, 19, 20, 23))  # Discord: system messages cannot be replied to
@@ -35,11 +35,35 @@ class Posting:
     def _may(self, channel: Channel, *names: str) -> bool:
         return self._world.may(channel, self._world.bot.id, *names)
 
+    def writable(self, channel_id: int) -> Channel:
+        """The channel; ApiError where the bot may not send messages there."""
+        channel = self.visible(channel_id)
+        self.check_writable(channel, self._world.bot.id)
+        return channel
+
+    def check_writable(self, channel: Channel, user_id: int) -> None:
+        """ApiError where a bot or person may not send messages. Sending unarchives a thread, but not a locked one."""
+        if channel.type in THREADS_ONLY:
+            raise errors.not_a_text_channel()
+        sending = "send_messages" if channel.thread is None else "send_messages_in_threads"
+        if not self._world.may(channel, user_id, sending):
+            raise errors.missing_permissions()
+        thread = channel.thread
+        if thread is not None and thread.locked and not self._world.may(channel, user_id, "manage_threads"):
+            raise errors.thread_archived() if thread.archived else errors.thread_locked()
+
+    def changeable(self, channel_id: int, *needed: str) -> Channel:
+        """The channel as from `visible`; ApiError 50083 for an archived thread, in which nothing but deleting goes."""
+        channel = self.visible(channel_id, *needed)
+        if channel.thread is not None and channel.thread.archived:
+            raise errors.thread_archived()
+        return channel
+
     def send(self, channel_id: int, body: Body) -> Message:
-        channel = self.visible(channel_id, "send_messages")
+        channel = self.writable(channel_id)
         if body.empty:
             raise errors.empty_message()
-        self._check_rich(channel, body)
+        self.check_rich(channel, body)
         if body.enforce_nonce and body.nonce is not None:
             earlier = self._nonces.find(self._world.bot.id, channel.id, body.nonce)
             if earlier is not None:
@@ -52,7 +76,8 @@ class Posting:
             self._nonces.note(self._world.bot.id, channel.id, body.nonce, message.id)
         return message
 
-    def _check_rich(self, channel: Channel, body: Body) -> None:
+    def check_rich(self, channel: Channel, body: Body) -> None:
+        """ApiError 50013 for embeds, files or a poll that the bot may not send there."""
         if body.embeds and not self._may(channel, "embed_links"):
             raise errors.missing_permissions()
         if body.files and not self._may(channel, "attach_files"):
@@ -97,13 +122,13 @@ class Posting:
         return Reference(message_id, channel.id)
 
     def edit(self, channel_id: int, message_id: int, body: Body) -> Message:
-        channel = self.visible(channel_id)
+        channel = self.changeable(channel_id)
         message = self._world.message(channel_id, message_id)
         if message.author.id != self._world.bot.id:
             raise errors.not_your_message()
         if message.poll is not None:
             raise errors.poll_stands()
-        self._check_rich(channel, body)
+        self.check_rich(channel, body)
         return self._world.edit(message, self.changes(message, body), body.allowed)
 
     def changes(self, message: Message, body: Body) -> Wire:
@@ -130,7 +155,7 @@ class Posting:
         self._world.delete(message)
 
     def react(self, channel_id: int, message_id: int, emoji: str) -> None:
-        channel = self.visible(channel_id, "read_message_history")
+        channel = self.changeable(channel_id, "read_message_history")
         message = self._world.message(channel_id, message_id)
         check_emoji(emoji)
         if not any(one.emoji == emoji for one in message.reactions) and not self._may(channel, "add_reactions"):
@@ -139,7 +164,7 @@ class Posting:
 
     def unreact(self, channel_id: int, message_id: int, emoji: str, user_id: int) -> None:
         own = user_id == self._world.bot.id
-        self.visible(channel_id, *(() if own else ("manage_messages",)))
+        self.changeable(channel_id, *(() if own else ("manage_messages",)))
         self._world.react(self._world.message(channel_id, message_id), user_id, check_emoji(emoji), add=False)
 
     def upload(self, channel_id: int, files: Iterable[File]) -> tuple[Wire, ...]:

@@ -4,9 +4,24 @@ Ids are ints in the world and strings here.
 """
 
 import datetime as dt
+from collections.abc import Sequence
 
 from playground import permissions
-from playground.model import DM, PINS_ADD, Channel, Event, Message, Reaction, Reference, User, Wire
+from playground.model import (
+    DM,
+    PINS_ADD,
+    STAGE,
+    THREADS_ONLY,
+    VOICE,
+    Channel,
+    Event,
+    Message,
+    Reaction,
+    Reference,
+    Thread,
+    User,
+    Wire,
+)
 from playground.polls import poll_object
 from playground.world import World
 
@@ -20,7 +35,7 @@ def payload(world: World, event: Event) -> Wire:
     """The `d` of the event's gateway frame."""
     channel, message = event.channel, event.message
     match event.name:
-        case "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "CHANNEL_PINS_UPDATE" if channel:
+        case "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "CHANNEL_DELETE" | "CHANNEL_PINS_UPDATE" if channel:
             pins = {"last_pin_timestamp": next(map(pinned_at, channel.pinned), None)}
             is_pinned = event.name == "CHANNEL_PINS_UPDATE"
             return _placed(world, channel, pins) if is_pinned else channel_object(world, channel)
@@ -36,7 +51,27 @@ def payload(world: World, event: Event) -> Wire:
             return _placed(world, channel, {"message_id": str(message.id)})
         case "TYPING_START" if channel:
             return _with_member(world, event, channel) | {"timestamp": int(event.at)}
+    if channel is not None and event.name.startswith("THREAD_"):
+        return _thread_payload(world, event, channel)
     return _joined_or_left(world, event) if event.name.startswith("GUILD_") else event.data or {}
+
+
+def _thread_payload(world: World, event: Event, channel: Channel) -> Wire:
+    place: Wire = {"id": str(channel.id), "guild_id": str(world.guild_id)}
+    match event.name:
+        case "THREAD_DELETE":
+            return place | {"parent_id": str(channel.parent_id), "type": channel.type}
+        case "THREAD_LIST_SYNC":
+            return {"guild_id": str(world.guild_id), "channel_ids": [str(channel.id)]} | active_threads(world, channel)
+        case "THREAD_MEMBER_UPDATE":
+            return place | (thread_member(channel, event.user_id or 0) or {})
+        case "THREAD_MEMBERS_UPDATE":
+            joined = [(one, thread_member(channel, one)) for one in event.ids]
+            added = [one | {"member": member_object(world, world.user(who))} for who, one in joined if one]
+            removed = [str(who) for who, one in joined if not one]
+            count = channel_object(world, channel)["member_count"]
+            return place | {"member_count": count, "added_members": added, "removed_member_ids": removed}
+    return channel_object(world, channel) | (event.data or {})
 
 
 def _joined_or_left(world: World, event: Event) -> Wire:
@@ -126,19 +161,93 @@ def channel_object(world: World, channel: Channel) -> Wire:
     wire: Wire = {"id": str(channel.id), "type": channel.type, "last_message_id": last}
     if channel.recipient_id is not None:
         return wire | {"recipients": [user_object(world.user(channel.recipient_id))]}
-    return wire | {
-        "guild_id": str(world.guild_id),
-        "name": channel.name,
-        "topic": channel.topic or None,
-        "position": channel.position,
-        "nsfw": False,
-        "parent_id": None,
-        "rate_limit_per_user": 0,
-        "permission_overwrites": [
-            {"id": str(one.id), "type": int(one.member), "allow": str(one.allow), "deny": str(one.deny)}
-            for one in channel.overwrites.values()
-        ],
+    wire |= {"guild_id": str(world.guild_id), "name": channel.name, "rate_limit_per_user": 0}
+    if channel.thread is not None:
+        return wire | _thread_fields(world, channel, channel.thread)
+    return (
+        wire
+        | _KIND_FIELDS.get(channel.type, {})
+        | _forum_fields(channel)
+        | {
+            "topic": channel.topic or None,
+            "position": channel.position,
+            "nsfw": False,
+            "parent_id": None,
+            "permission_overwrites": [
+                {"id": str(one.id), "type": int(one.member), "allow": str(one.allow), "deny": str(one.deny)}
+                for one in channel.overwrites.values()
+            ],
+        }
+    )
+
+
+_MOST_COUNTED = 50  # Discord: members of a thread
+_VOICE_FIELDS: Wire = {"bitrate": 64_000, "user_limit": 0, "rtc_region": None, "video_quality_mode": 1}
+_KIND_FIELDS = {VOICE: _VOICE_FIELDS, STAGE: _VOICE_FIELDS}
+_NEEDS_TAG = 1 << 4  # channel flag
+
+
+def _forum_fields(channel: Channel) -> Wire:
+    if channel.type not in THREADS_ONLY:
+        return {}
+    return {
+        "available_tags": channel.tags,
+        "flags": _NEEDS_TAG if channel.needs_tag else 0,
+        "default_reaction_emoji": None,
+        "default_sort_order": None,
+        "default_forum_layout": 0,
     }
+
+
+def _thread_fields(world: World, channel: Channel, thread: Thread) -> Wire:
+    wire: Wire = {
+        "parent_id": str(channel.parent_id),
+        "owner_id": str(thread.owner_id),
+        "message_count": sum(one.id != channel.id for one in channel.messages.values()),
+        "total_message_sent": thread.sent,
+        "member_count": min(len(thread.members), _MOST_COUNTED),
+        "flags": 0,
+        "thread_metadata": {
+            "archived": thread.archived,
+            "archive_timestamp": iso(thread.archived_at),
+            "auto_archive_duration": thread.auto_archive_minutes,
+            "locked": thread.locked,
+            "invitable": thread.invitable,
+            "create_timestamp": iso(thread.created),
+        },
+    }
+    if thread.tags:
+        wire["applied_tags"] = thread.tags
+    own = thread_member(channel, world.bot.id)
+    return wire | {"member": own} if own else wire
+
+
+def thread_member(channel: Channel, user_id: int) -> Wire | None:
+    """A thread member object; None for somebody who did not join."""
+    joined = channel.thread.members.get(user_id) if channel.thread is not None else None
+    if joined is None:
+        return None
+    return {"id": str(channel.id), "user_id": str(user_id), "join_timestamp": iso(joined), "flags": 0}
+
+
+def active_threads(world: World, parent: Channel | None = None) -> Wire:
+    """The guild's active threads that the bot may see, or those of one channel, and its own memberships."""
+    return thread_list(
+        world,
+        [
+            one
+            for one in world.threads.values()
+            if (parent is None or one.parent_id == parent.id)
+            and not world.thread(one).archived
+            and world.may(one, world.bot.id, "view_channel")
+        ],
+    )
+
+
+def thread_list(world: World, threads: Sequence[Channel]) -> Wire:
+    """Threads, and the bot's own memberships in them."""
+    members = [own for one in threads if (own := thread_member(one, world.bot.id))]
+    return {"threads": [channel_object(world, one) for one in threads], "members": members}
 
 
 def message_object(world: World, message: Message, *, deep: bool = True) -> Wire:
@@ -172,6 +281,9 @@ def _add_rare_fields(world: World, wire: Wire, message: Message) -> None:
         wire["reactions"] = [_count_object(world, reaction) for reaction in message.reactions]
     if message.nonce is not None:
         wire["nonce"] = message.nonce
+    thread = world.threads.get(message.id)
+    if thread is not None and thread.parent_id == message.channel_id:
+        wire["thread"] = channel_object(world, thread)
     if message.stickers:
         wire["sticker_items"] = message.stickers
     if message.snapshots:
@@ -187,10 +299,12 @@ def _add_rare_fields(world: World, wire: Wire, message: Message) -> None:
 def _add_reference(world: World, wire: Wire, reference: Reference, *, deep: bool) -> None:
     wire["message_reference"] = {
         "type": reference.type,
-        "message_id": str(reference.message_id),
         "channel_id": str(reference.channel_id),
         "guild_id": str(world.guild_id),
     }
+    if reference.message_id is None:
+        return
+    wire["message_reference"]["message_id"] = str(reference.message_id)
     if deep and reference.type == 0:
         replied = world.channel(reference.channel_id).messages.get(reference.message_id)
         wire["referenced_message"] = None if replied is None else message_object(world, replied, deep=False)
@@ -256,7 +370,7 @@ _CONTENT_FLAG = 1 << 19  # Discord: GATEWAY_MESSAGE_CONTENT_LIMITED, for applica
 
 def guild_object(world: World) -> Wire:
     """GUILD_CREATE: the guild with its roles and channels; of the members only the bot (no members intent)."""
-    empty = "features emojis stickers threads voice_states presences stage_instances guild_scheduled_events"
+    empty = "features emojis stickers voice_states presences stage_instances guild_scheduled_events"
     zero = "verification_level default_message_notifications explicit_content_filter mfa_level nsfw_level premium_tier"
     wire: Wire = {name: [] for name in empty.split()} | dict.fromkeys(zero.split(), 0)
     return wire | {
@@ -272,6 +386,7 @@ def guild_object(world: World) -> Wire:
         "roles": [_role_object(world, world.guild_id), _role_object(world, world.bot_role_id)],
         "members": [member_object(world, world.bot)],
         "channels": [channel_object(world, channel) for channel in world.channels.values()],
+        "threads": active_threads(world)["threads"],
     }
 
 

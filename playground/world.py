@@ -4,179 +4,137 @@ All of it is synchronous and in memory. Whatever changes goes out once as an `Ev
 page). Every collection has a bound; the oldest goes first.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from playground import errors, permissions
+from playground import errors
 from playground.mentions import ANY, AllowedMentions, named
 from playground.model import (
     DM,
+    HAS_THREAD,
+    NAME_CHANGE,
     PINS_ADD,
+    PRIVATE_THREAD,
+    PUBLIC_THREAD,
+    RECIPIENT_ADD,
+    RECIPIENT_REMOVE,
+    REPLY,
     SILENT,
-    TEXT,
+    THREAD_CREATED,
+    THREAD_STARTER,
     Channel,
-    Clock,
     Draft,
     Event,
-    File,
     Message,
     Reaction,
     Reference,
+    Thread,
     User,
 )
-from playground.permissions import Overwrite
+from playground.places import Places
 
-_EPOCH_MS = 1_420_070_400_000  # Discord's snowflakes count from the first second of 2015.
 _MAX_MESSAGES = 5_000  # per channel
-_MAX_FILES = 100
-_COLORS = ("#e67e22", "#3498db", "#9b59b6", "#1abc9c", "#e91e63", "#f1c40f", "#2ecc71", "#e74c3c")
-_BOT_COLOR = "#5865f2"
+_MAX_THREADS = 2_000  # those that are archived go first
+AUTO_ARCHIVE_MINUTES = 4_320  # of a thread whose maker says nothing else
 
 
-class World:
-    """One guild and the bot in it. Ids are ints here and strings on the wire."""
+class World(Places):
+    """What is said in its places, and every change to it. Ids are ints here and strings on the wire."""
 
-    def __init__(self, channels: Iterable[str], people: Iterable[str], *, bot_name: str, now: Clock) -> None:
-        self._now = now
-        self._last_id = 0
-        self._listeners: list[Callable[[Event], None]] = []
-        self.guild_id = self.next_id()
-        self.guild_name = "Playground"
-        self.bot_role_id = self.next_id()
-        self.bot = User(self.next_id(), bot_name, bot=True, color=_BOT_COLOR)
-        self.bot_is_member = True
-        self.created = now()
-        self.owner_id = self.bot.id  # until there is a person; the first one owns the guild
-        self.users: dict[int, User] = {self.bot.id: self.bot}
-        self.channels: dict[int, Channel] = {}
-        self.dms: dict[int, Channel] = {}
-        self.files: OrderedDict[int, File] = OrderedDict()
-        for name in channels:
-            self.add_channel(name)
-        for name in people:
-            self.add_person(name)
+    # Threads
 
-    # Ids, listeners, look-ups
+    def open_thread(
+        self,
+        parent: Channel,
+        owner: User,
+        name: str,
+        *,
+        type: int = PUBLIC_THREAD,  # noqa: A002 - Discord's word
+        starter: Message | None = None,
+        first: Draft | None = None,
+        tags: Iterable[str] = (),
+        minutes: int = AUTO_ARCHIVE_MINUTES,
+        invitable: bool = True,
+    ) -> Channel:
+        """Open a thread, at `starter` where that is given; `first` is a forum post's message."""
+        now = self._now()
+        state = Thread(
+            owner_id=owner.id,
+            created=now,
+            archived_at=now,
+            auto_archive_minutes=minutes,
+            invitable=invitable,
+            tags=tuple(tags),
+            members={owner.id: now},
+        )
+        thread = Channel(starter.id if starter else self.next_id(), name, type=type, parent_id=parent.id, thread=state)
+        self._keep_thread(thread)
+        self.emit(Event(name="THREAD_CREATE", channel=thread, data={"newly_created": True}))
+        self._members_changed(thread, owner.id)
+        if starter is not None:
+            self.replace_message(replace(starter, flags=starter.flags | HAS_THREAD))
+            self.post(thread, owner, Draft(type=THREAD_STARTER, reference=Reference(starter.id, parent.id)))
+        elif first is not None:
+            parent.last_message_id = thread.id
+            self.post(thread, owner, first, message_id=thread.id)
+        elif type != PRIVATE_THREAD:
+            self.post(parent, owner, Draft(content=name, type=THREAD_CREATED, reference=Reference(None, thread.id)))
+        return thread
 
-    def next_id(self) -> int:
-        """A new snowflake, always above the last one."""
-        milliseconds = int(self._now() * 1000) - _EPOCH_MS
-        self._last_id = max(self._last_id + 1, milliseconds << 22)
-        return self._last_id
+    def _keep_thread(self, thread: Channel) -> None:
+        if len(self.threads) >= _MAX_THREADS:
+            del self.threads[min(self.threads, key=lambda one: not self.thread(self.threads[one]).archived)]
+        self.threads[thread.id] = thread
 
-    def listen(self, listener: Callable[[Event], None]) -> None:
-        self._listeners.append(listener)
+    def thread(self, channel: Channel) -> Thread:
+        """What only a thread has; ApiError 50024 for another channel."""
+        if channel.thread is None:
+            raise errors.wrong_channel_type()
+        return channel.thread
 
-    def emit(self, event: Event) -> None:
-        for listener in self._listeners:
-            listener(event)
+    def change_thread(self, thread: Channel, actor: User, changes: Mapping[str, Any]) -> None:
+        """Set a thread's `name`, or fields of model.Thread."""
+        state, renamed = self.thread(thread), changes.get("name", thread.name) != thread.name
+        if not changes.keys().isdisjoint(("archived", "auto_archive_minutes")):
+            state.archived_at = self._now()
+        for field, value in changes.items():
+            setattr(thread if field == "name" else state, field, value)
+        self.emit(Event(name="THREAD_UPDATE", channel=thread))
+        if renamed and not state.archived:
+            self.post(thread, actor, Draft(content=thread.name, type=NAME_CHANGE))
 
-    def channel(self, channel_id: int) -> Channel:
-        """ApiError 10003 for none."""
-        channel = self.channels.get(channel_id) or self.dms.get(channel_id)
-        if channel is None:
-            raise errors.unknown_channel()
-        return channel
+    def join_thread(self, thread: Channel, user_id: int, by: User | None = None) -> None:
+        """Make somebody a member; by: who adds them, which is said in the thread."""
+        members = self.thread(thread).members
+        if user_id in members:
+            return
+        members[user_id] = self._now()
+        if user_id == self.bot.id:
+            self.emit(Event(name="THREAD_CREATE", channel=thread))
+            self.emit(Event(name="THREAD_MEMBER_UPDATE", channel=thread, user_id=user_id))
+        self._members_changed(thread, user_id)
+        if by is not None:
+            self.post(thread, by, Draft(type=RECIPIENT_ADD, recipient_id=user_id))
 
-    def user(self, user_id: int) -> User:
-        """ApiError 10013 for none."""
-        try:
-            return self.users[user_id]
-        except KeyError:
-            raise errors.unknown_user() from None
+    def leave_thread(self, thread: Channel, user_id: int, by: User | None = None) -> None:
+        """by: as in join_thread."""
+        if self.thread(thread).members.pop(user_id, None) is None:
+            return
+        self._members_changed(thread, user_id)
+        if by is not None:
+            self.post(thread, by, Draft(type=RECIPIENT_REMOVE, recipient_id=user_id))
 
-    def message(self, channel_id: int, message_id: int) -> Message:
-        """ApiError 10003 or 10008 for none."""
-        try:
-            return self.channel(channel_id).messages[message_id]
-        except KeyError:
-            raise errors.unknown_message() from None
-
-    def find_message(self, message_id: int) -> Message:
-        """A message by its id alone; ApiError 10008 for none."""
-        for channel in (*self.channels.values(), *self.dms.values()):
-            if message_id in channel.messages:
-                return channel.messages[message_id]
-        raise errors.unknown_message()
-
-    @property
-    def people(self) -> list[User]:
-        return [user for user in self.users.values() if not user.bot]
-
-    # Growing
-
-    def add_person(self, name: str) -> User:
-        color = _COLORS[(len(self.users) - 1) % len(_COLORS)]
-        user = User(self.next_id(), name, color=color)
-        if len(self.users) == 1:
-            self.owner_id = user.id
-        self.users[user.id] = user
-        return user
-
-    def add_channel(self, name: str, topic: str = "") -> Channel:
-        channel = Channel(self.next_id(), name, topic, position=len(self.channels))
-        self.channels[channel.id] = channel
-        self.emit(Event(name="CHANNEL_CREATE", channel=channel))
-        return channel
-
-    def let_bot_in(self, is_member: bool) -> None:
-        """Has the bot join the guild or leave it. What it said stays."""
-        if is_member != self.bot_is_member:
-            self.bot_is_member = is_member
-            self.emit(Event(name="GUILD_CREATE" if is_member else "GUILD_DELETE"))
-
-    def open_dm(self, user_id: int) -> Channel:
-        """The bot's direct-message channel with a person, made when there is none yet."""
-        user = self.user(user_id)
-        for channel in self.dms.values():
-            if channel.recipient_id == user.id:
-                return channel
-        channel = Channel(self.next_id(), "", type=DM, recipient_id=user.id)
-        self.dms[channel.id] = channel
-        return channel
-
-    def keep_file(self, file: File) -> int:
-        """Keeps an upload (the last 100 of them) and returns its id."""
-        file_id = self.next_id()
-        self.files[file_id] = file
-        while len(self.files) > _MAX_FILES:
-            self.files.popitem(last=False)
-        return file_id
-
-    # Permissions
-
-    def permissions(self, channel: Channel, user_id: int) -> int:
-        """The permission integer of a user in a channel. In direct messages and for the owner, everything."""
-        if channel.type == DM or user_id == self.owner_id:
-            return permissions.ALL
-        if user_id == self.bot.id and not self.bot_is_member:
-            return 0
-        roles = (self.guild_id, self.bot_role_id) if user_id == self.bot.id else (self.guild_id,)
-        base = permissions.EVERYONE | (permissions.INVITED if user_id == self.bot.id else 0)
-        applying = [channel.overwrites[one] for one in (*roles, user_id) if one in channel.overwrites]
-        return permissions.in_channel(base, applying)
-
-    def may(self, channel: Channel, user_id: int, *names: str) -> bool:
-        wanted = permissions.bits(names)
-        return self.permissions(channel, user_id) & wanted == wanted
-
-    def overwrite(self, channel_id: int, target_id: int, *, allow: int = 0, deny: int = 0) -> None:
-        """Add to what a channel allows and denies to a member or role."""
-        channel = self.channel(channel_id)
-        old = channel.overwrites.get(target_id) or Overwrite(target_id, member=target_id in self.users)
-        new = replace(old, allow=old.allow & ~deny | allow, deny=old.deny & ~allow | deny)
-        channel.overwrites[target_id] = new
-        self.emit(Event(name="CHANNEL_UPDATE", channel=channel))
+    def _members_changed(self, thread: Channel, user_id: int) -> None:
+        self.emit(Event(name="THREAD_MEMBERS_UPDATE", channel=thread, ids=(user_id,)))
 
     # Messages
 
-    def compose(self, channel: Channel, author: User, draft: Draft) -> Message:
+    def compose(self, channel: Channel, author: User, draft: Draft, message_id: int | None = None) -> Message:
         """The message that a draft becomes, not yet posted."""
         mentioned = self._mentioned(channel, author, draft)
         return Message(
-            id=self.next_id(),
+            id=message_id or self.next_id(),
             channel_id=channel.id,
             author=author,
             content=draft.content,
@@ -197,14 +155,32 @@ class World:
             **mentioned,
         )
 
-    def post(self, channel: Channel, author: User, draft: Draft) -> Message:
-        message = self.compose(channel, author, draft)
+    def post(self, channel: Channel, author: User, draft: Draft, message_id: int | None = None) -> Message:
+        """Post a message. In a thread, it unarchives it, and makes its author and whom it pings members."""
+        message = self.compose(channel, author, draft, message_id)
+        added = self._enter_thread(channel, message) if channel.thread is not None else []
         channel.messages[message.id] = message
         channel.last_message_id = message.id
         if len(channel.messages) > _MAX_MESSAGES:
             del channel.messages[next(iter(channel.messages))]
         self.emit(Event(name="MESSAGE_CREATE", channel=channel, message=message))
+        for user_id in added:
+            self.post(channel, author, Draft(type=RECIPIENT_ADD, recipient_id=user_id))
         return message
+
+    def _enter_thread(self, channel: Channel, message: Message) -> list[int]:
+        """Unarchives the thread for a new message, and returns whom else than its author that makes members."""
+        thread, parent = self.thread(channel), self.channels[channel.parent_id or 0]
+        thread.sent += 1
+        if thread.archived:
+            self.change_thread(channel, message.author, {"archived": False})
+        if message.webhook_id is None:
+            self.join_thread(channel, message.author.id)
+        named = message.mentions if message.type in (0, REPLY) else ()
+        added = [one for one in named if one not in thread.members and self.may(parent, one, "view_channel")]
+        for user_id in added:
+            self.join_thread(channel, user_id)
+        return added
 
     def revise(self, message: Message, changes: Mapping[str, Any], allowed: AllowedMentions = ANY) -> Message:
         """The message with other fields, marked as edited. An edit pings nobody anew."""
@@ -280,6 +256,8 @@ class World:
     # Mentions
 
     def _mentioned(self, channel: Channel, author: User, draft: Draft) -> dict[str, Any]:
+        if draft.recipient_id is not None:
+            return {"mentions": (draft.recipient_id,), "mention_roles": (), "mention_everyone": False}
         names, allowed = named(draft.content), draft.allowed
         users = {one for one in names.users if one in self.users and allowed.lets_user(one)}
         replied = self._replied_author(draft.reference)
@@ -291,7 +269,7 @@ class World:
         return {"mentions": tuple(ordered), "mention_roles": roles, "mention_everyone": everyone}
 
     def _replied_author(self, reference: Reference | None) -> int | None:
-        if reference is None or reference.type != 0:
+        if reference is None or reference.type != 0 or reference.message_id is None:
             return None
         try:
             author_id = self.message(reference.channel_id, reference.message_id).author.id
@@ -302,7 +280,7 @@ class World:
     def _pinged(self, channel: Channel, author: User, mentioned: Mapping[str, Any]) -> frozenset[int]:
         pinged = set(mentioned["mentions"])
         if mentioned["mention_everyone"]:
-            pinged |= set(self.users) if channel.type == TEXT else {self.bot.id, channel.recipient_id}
+            pinged |= {self.bot.id, channel.recipient_id} if channel.type == DM else set(self.users)
         if self.bot_role_id in mentioned["mention_roles"]:
             pinged.add(self.bot.id)
         return frozenset(pinged - {author.id})

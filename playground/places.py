@@ -1,0 +1,192 @@
+"""Where and who: the playground's guild with its channels, people, uploads and permissions."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from playground import errors, permissions
+from playground.model import (
+    DM,
+    PRIVATE_THREAD,
+    TEXT,
+    Channel,
+    Clock,
+    Event,
+    File,
+    Message,
+    User,
+    Wire,
+)
+from playground.permissions import Overwrite
+
+_EPOCH_MS = 1_420_070_400_000  # Discord's snowflakes count from the first second of 2015.
+_MAX_FILES = 100
+_COLORS = ("#e67e22", "#3498db", "#9b59b6", "#1abc9c", "#e91e63", "#f1c40f", "#2ecc71", "#e74c3c")
+_BOT_COLOR = "#5865f2"
+
+
+class Places:
+    """One guild, the bot and the people in it, its channels and their permissions."""
+
+    def __init__(self, channels: Iterable[str], people: Iterable[str], *, bot_name: str, now: Clock) -> None:
+        self._now = now
+        self._last_id = 0
+        self._listeners: list[Callable[[Event], None]] = []
+        self.guild_id = self.next_id()
+        self.guild_name = "Playground"
+        self.bot_role_id = self.next_id()
+        self.bot = User(self.next_id(), bot_name, bot=True, color=_BOT_COLOR)
+        self.bot_is_member = True
+        self.created = now()
+        self.owner_id = self.bot.id  # until there is a person; the first one owns the guild
+        self.users: dict[int, User] = {self.bot.id: self.bot}
+        self.channels: dict[int, Channel] = {}
+        self.threads: dict[int, Channel] = {}
+        self.dms: dict[int, Channel] = {}
+        self.files: OrderedDict[int, File] = OrderedDict()
+        for name in channels:
+            self.add_channel(name)
+        for name in people:
+            self.add_person(name)
+
+    # Ids, listeners, look-ups
+
+    def next_id(self) -> int:
+        """A new snowflake, always above the last one."""
+        milliseconds = int(self._now() * 1000) - _EPOCH_MS
+        self._last_id = max(self._last_id + 1, milliseconds << 22)
+        return self._last_id
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        self._listeners.append(listener)
+
+    def emit(self, event: Event) -> None:
+        for listener in self._listeners:
+            listener(event)
+
+    def channel(self, channel_id: int) -> Channel:
+        """ApiError 10003 for none."""
+        channel = self.channels.get(channel_id) or self.threads.get(channel_id) or self.dms.get(channel_id)
+        if channel is None:
+            raise errors.unknown_channel()
+        return channel
+
+    def user(self, user_id: int) -> User:
+        """ApiError 10013 for none."""
+        try:
+            return self.users[user_id]
+        except KeyError:
+            raise errors.unknown_user() from None
+
+    def message(self, channel_id: int, message_id: int) -> Message:
+        """ApiError 10003 or 10008 for none."""
+        try:
+            return self.channel(channel_id).messages[message_id]
+        except KeyError:
+            raise errors.unknown_message() from None
+
+    def find_message(self, message_id: int) -> Message:
+        """A message by its id alone; ApiError 10008 for none."""
+        for channel in (*self.channels.values(), *self.threads.values(), *self.dms.values()):
+            if message_id in channel.messages:
+                return channel.messages[message_id]
+        raise errors.unknown_message()
+
+    def threads_of(self, parent: Channel) -> list[Channel]:
+        """Oldest first."""
+        return [one for one in self.threads.values() if one.parent_id == parent.id]
+
+    @property
+    def people(self) -> list[User]:
+        return [user for user in self.users.values() if not user.bot]
+
+    # Growing
+
+    def add_person(self, name: str) -> User:
+        color = _COLORS[(len(self.users) - 1) % len(_COLORS)]
+        user = User(self.next_id(), name, color=color)
+        if len(self.users) == 1:
+            self.owner_id = user.id
+        self.users[user.id] = user
+        return user
+
+    def add_channel(
+        self,
+        name: str,
+        topic: str = "",
+        *,
+        type: int = TEXT,  # noqa: A002 - Discord's word
+        tags: Iterable[Wire] = (),
+        needs_tag: bool = False,
+    ) -> Channel:
+        channel = Channel(self.next_id(), name, topic, type, len(self.channels), tags=tuple(tags), needs_tag=needs_tag)
+        self.channels[channel.id] = channel
+        self.emit(Event(name="CHANNEL_CREATE", channel=channel))
+        return channel
+
+    def delete_channel(self, channel: Channel) -> None:
+        """Delete a channel with its threads, or a thread. Of the threads of a deleted channel Discord says nothing."""
+        self.channels.pop(channel.id, None)
+        for thread in self.threads_of(channel):
+            del self.threads[thread.id]
+        is_thread = self.threads.pop(channel.id, None) is not None
+        self.emit(Event(name="THREAD_DELETE" if is_thread else "CHANNEL_DELETE", channel=channel))
+
+    def let_bot_in(self, is_member: bool) -> None:
+        """Has the bot join the guild or leave it. What it said stays."""
+        if is_member != self.bot_is_member:
+            self.bot_is_member = is_member
+            self.emit(Event(name="GUILD_CREATE" if is_member else "GUILD_DELETE"))
+
+    def open_dm(self, user_id: int) -> Channel:
+        """The bot's direct-message channel with a person, made when there is none yet."""
+        user = self.user(user_id)
+        for channel in self.dms.values():
+            if channel.recipient_id == user.id:
+                return channel
+        channel = Channel(self.next_id(), "", type=DM, recipient_id=user.id)
+        self.dms[channel.id] = channel
+        return channel
+
+    def keep_file(self, file: File) -> int:
+        """Keeps an upload (the last 100 of them) and returns its id."""
+        file_id = self.next_id()
+        self.files[file_id] = file
+        while len(self.files) > _MAX_FILES:
+            self.files.popitem(last=False)
+        return file_id
+
+    # Permissions
+
+    def permissions(self, channel: Channel, user_id: int) -> int:
+        """The permission integer of a user in a channel. In direct messages and for the owner, everything.
+
+        A thread has those of its parent; a private one is there for its members and those who manage threads only.
+        """
+        if channel.thread is not None:
+            own = self.permissions(self.channels[channel.parent_id or 0], user_id)
+            hidden = channel.type == PRIVATE_THREAD and user_id not in channel.thread.members
+            return 0 if hidden and not own & permissions.BITS["manage_threads"] else own
+        if channel.type == DM or user_id == self.owner_id:
+            return permissions.ALL
+        if user_id == self.bot.id and not self.bot_is_member:
+            return 0
+        roles = (self.guild_id, self.bot_role_id) if user_id == self.bot.id else (self.guild_id,)
+        base = permissions.EVERYONE | (permissions.INVITED if user_id == self.bot.id else 0)
+        applying = [channel.overwrites[one] for one in (*roles, user_id) if one in channel.overwrites]
+        return permissions.in_channel(base, applying)
+
+    def may(self, channel: Channel, user_id: int, *names: str) -> bool:
+        wanted = permissions.bits(names)
+        return self.permissions(channel, user_id) & wanted == wanted
+
+    def overwrite(self, channel_id: int, target_id: int, *, allow: int = 0, deny: int = 0) -> None:
+        """Add to what a channel allows and denies to a member or role."""
+        channel = self.channel(channel_id)
+        was_seen = self.may(channel, self.bot.id, "view_channel")
+        old = channel.overwrites.get(target_id) or Overwrite(target_id, member=target_id in self.users)
+        new = replace(old, allow=old.allow & ~deny | allow, deny=old.deny & ~allow | deny)
+        channel.overwrites[target_id] = new
+        self.emit(Event(name="CHANNEL_UPDATE", channel=channel))
+        if not was_seen and self.may(channel, self.bot.id, "view_channel"):
+            self.emit(Event(name="THREAD_LIST_SYNC", channel=channel))
