@@ -51,6 +51,7 @@ class ChannelConversation:
     unsaid: of which questions the answers went since then, and sources: from which messages on all answers did.
     told_off: who told the bot to keep out in messages that are trimmed.
     unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
+    has_answered: whether the turn that runs, or has run last, has brought its answer to the history.
     """
 
     channel_id: int
@@ -82,6 +83,7 @@ class ChannelConversation:
     told_off: frozenset[int] = frozenset()
     unwelcome: Unwelcome | None = None
     declines: Declines = NO_DECLINES
+    has_answered: bool = False
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
@@ -295,7 +297,7 @@ class ChannelConversation:
 
     def begin_turn(self) -> None:
         """From now on it counts what is taken back: what was before, the turn is not told."""
-        self.taken_back = OrderedDict()
+        self.taken_back, self.has_answered = OrderedDict(), False
         self.tainted, self.sources = set(), set()
 
     def take_back(self, sources: Iterable[Source]) -> bool:
@@ -334,7 +336,7 @@ class ChannelConversation:
     def answered(self, llm_history: list[ModelMessage]) -> None:
         """Takes over what the model was told and said, as it is now."""
         self.llm_history = trim_history(self.current(llm_history), HISTORY_TOKENS)
-        self.unsaid, self.sources = set(), set()
+        self.unsaid, self.sources, self.has_answered = set(), set(), bool(self.llm_history)
         self.waits = any(map(waits_for, self.llm_history))
         self.told_through = max([self.told_through, *(tag["message_id"] for tag in tags_in(llm_history))])
 

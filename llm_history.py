@@ -261,6 +261,18 @@ def _told_in(prompt: ModelRequest) -> set[int]:
     return {tag["message_id"] for tag in tags_in([prompt])} if told is None else set(told)
 
 
+def first_told(history: Sequence[ModelMessage]) -> int:
+    """The lowest id of a message that the model was told; 0 where there is none."""
+    return min(
+        (one for message in history if isinstance(message, ModelRequest) for one in _told_in(message)), default=0
+    )
+
+
+def tokens_said(answer: ModelMessage) -> int:
+    """The tokens of an answer as the provider counted them; 0 where that is not known."""
+    return answer.usage.output_tokens if isinstance(answer, ModelResponse) else 0
+
+
 def _kept_beside(message: ModelMessage) -> Mapping[str, Any]:
     """What the agent keeps for itself beside an answer: how a run goes on that waits, or what its tools were asked."""
     return (message.metadata or {}) if isinstance(message, ModelResponse) else {}

@@ -138,7 +138,7 @@ class Answer:
 
     ask: what is awaited once the text is posted; its context's ask_id comes back in the Reply. soft_context: what the
     conversation is about from then on, and follow_up: what is to be come back to, as a mini-app says. state: what the
-    agent is to be given back next turn.
+    agent is to be given back next turn. instructions: by which it was made.
     """
 
     text: str
@@ -149,6 +149,7 @@ class Answer:
     soft_context: Mapping[str, Any] = field(default_factory=dict)
     follow_up: FollowUp | None = None
     state: AgentState | None = None
+    instructions: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RequestUsage
 
 from agents.asking import ASKING, SOURCE, Suspended, find, words_in
 from agents.declining import STAY_SILENT, only_declines, reason_in
@@ -316,6 +317,8 @@ class GeneralAgent:
             run.tokens = run.tokens + used if used else run.used
             run.is_asking = False
             response = sound(stream.get())
+            if any(isinstance(part, TextPart) for part in response.parts):
+                run.said += stream.usage.output_tokens - stream.usage.details.get("reasoning_tokens", 0)
         if request.allowance:
             request.allowance.count(run.tokens)
         if run.held:
@@ -353,21 +356,23 @@ class GeneralAgent:
             return Failure(FailureKind.EMPTY, detail, tokens=run.tokens)
         state = tool_use(run.made)
         metadata = state.model_dump() if state.gpa_messages.tool_calls else None
-        whole = kept(request, ModelResponse(parts=[TextPart(run.text)], metadata=metadata))
+        usage = RequestUsage(output_tokens=max(0, run.said))
+        whole = kept(request, ModelResponse(parts=[TextPart(run.text)], usage=usage, metadata=metadata))
         history = pruned(whole, self._keep_turns)
         told_more = request.is_apart or request.notes or request.shared
         # Only where what the provider was told in this run is what the history has of it, and no more.
         if self._server_state and history == whole and not (told_more or run.was_cut or words_in(run.made)):
             history = self._server_state.remembered(history, run.messages[-1], run.settings)
         ask = Ask.to_go_on(run.text.rstrip()[-MAX_ENDS_WITH:], SOURCE) if run.was_cut else None
-        return Answer(run.text, history, run.tokens, run.was_cut, ask, state=state)
+        rules = self._rules(request.place)
+        return Answer(run.text, history, run.tokens, run.was_cut, ask, state=state, instructions=rules)
 
     def _asking(self, request: AgentRequest, suspended: Suspended, run: Run) -> Answer:
         """The answer that ends in a question, of which the history keeps how to go on."""
         run.begin_paragraph()
         run.add(suspended.open[0].text)
         history = kept(request, suspended.response(run.text))
-        return Answer(run.text, history, run.tokens, ask=suspended.ask)
+        return Answer(run.text, history, run.tokens, ask=suspended.ask, instructions=self._rules(request.place))
 
     async def _resume(
         self, request: AgentRequest, show: Callable[[str], None], position: int, suspended: Suspended

@@ -51,9 +51,9 @@ class Run:
     messages: what the model is sent, of which it made those from `began` on; prompt and results: what a run that waited
     goes on with, by words_of. asked: for whom tools run. settings: of each request; goes_on: with what the provider
     remembers. ends_at: by the loop's clock. requests: how many were made; tokens: what those took that have ended;
-    is_asking: whether one has not. called: how many tools were; output: characters of the model's. may_decline: whether
-    it may say that it stays silent; is_silent: whether it has; held: what it began with, until that is known.
-    finish: how the last response ended, as pydantic-ai names it.
+    is_asking: whether one has not. called: how many tools were; output: characters of the model's; said: the tokens
+    of its text, as the provider counted. may_decline: whether it may say that it stays silent; is_silent: whether it
+    has; held: what it began with, until that is known. finish: how the last response ended, as pydantic-ai names it.
     """
 
     show: Callable[[str], None]
@@ -73,6 +73,7 @@ class Run:
     ends_at: float | None = None
     called: int = 0
     output: int = 0
+    said: int = 0
     gap: str = ""
     may_decline: bool = False
     is_silent: bool = False

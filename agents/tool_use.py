@@ -9,10 +9,10 @@ everybody may read it. Of a call that looked it up the call itself is kept, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
-from typing import Self
+from typing import Any, Self
 
 import orjson
 import structlog
@@ -27,6 +27,7 @@ from pydantic_ai.messages import (
 )
 
 from agents.asking import ASKING, words_in
+from state import Message, MessageCategory
 from state.agent_state import GPAMessages, GPAState
 
 log = structlog.get_logger()
@@ -103,6 +104,32 @@ def tool_use(messages: Sequence[ModelMessage]) -> GPAState:
 
 def given_back(answer: ModelMessage) -> list[ModelMessage]:
     """The messages by which the tools were used before this answer; none where it has no state that can be read."""
+    messages: list[ModelMessage] = []
+    for now in _rounds(answer):
+        calls = [ToolCallPart(call.tool_name, call.args, call.tool_call_id) for call, _ in now]
+        returns = [ToolReturnPart(call.tool_name, response.content, call.tool_call_id) for call, response in now]
+        messages += [ModelResponse(parts=calls), ModelRequest(parts=returns)]
+    return messages
+
+
+def as_outputs(answer: ModelMessage, answer_id: int, at: str, metadata: Mapping[str, Any]) -> list[Message]:
+    """The same as the messages of a session, of an answer with this id and time. metadata: what each has."""
+    messages: list[Message] = []
+
+    def add(role: str, content: Any, **fields: str) -> None:
+        id_ = f"msg_{answer_id}_tools_{len(messages)}"
+        messages.append(Message(role, content, MessageCategory.SYSTEM_OUTPUT, id_, at, {**metadata, **fields}))
+
+    for now in _rounds(answer):
+        functions = [(call.tool_call_id, {"name": call.tool_name, "arguments": call.args}) for call, _ in now]
+        add("assistant", {"tool_calls": [{"id": i, "type": "function", "function": each} for i, each in functions]})
+        for call, response in now:
+            add("tool", response.content, tool_call_id=call.tool_call_id, tool_name=call.tool_name)
+    return messages
+
+
+def _rounds(answer: ModelMessage) -> list[list[tuple[ToolCall, ToolResponse]]]:
+    """The calls that were made at once, each with what it gave; none where there is no state that can be read."""
     if not has_tool_use(answer):
         return []
     try:
@@ -110,14 +137,8 @@ def given_back(answer: ModelMessage) -> list[ModelMessage]:
     except ValidationError as error:
         log.warning("agent_state_refused", detail=error.errors()[0]["msg"])
         return []
-    messages: list[ModelMessage] = []
     pairs = iter(zip(read.tool_calls, read.tool_responses, strict=True))
-    for each in read.messages:
-        now = list(islice(pairs, each.calls))
-        calls = [ToolCallPart(call.tool_name, call.args, call.tool_call_id) for call, _ in now]
-        returns = [ToolReturnPart(call.tool_name, response.content, call.tool_call_id) for call, response in now]
-        messages += [ModelResponse(parts=calls), ModelRequest(parts=returns)]
-    return messages
+    return [list(islice(pairs, each.calls)) for each in read.messages]
 
 
 def has_tool_use(message: ModelMessage) -> bool:

@@ -49,6 +49,11 @@ class Edit:
     def is_reworded(self) -> bool:
         return self.before is not None and self.before.content != self.message.content
 
+    @property
+    def may_be_reworded(self) -> bool:
+        """Whether its author changed its words: of words that are not here it is not known whether they differ."""
+        return self.is_by_author and (self.before is None or self.is_reworded)
+
 
 @dataclass(frozen=True, slots=True)
 class Forget:
@@ -196,7 +201,7 @@ class MessageHolder(Holder):
         self._snapshots = snapshots
 
     def revised(self, edit: Edit) -> bool:
-        self._snapshots.revised(edit.channel_id, edit.message)
+        self._snapshots.revised(edit.channel_id, edit.message, is_reworded=edit.may_be_reworded)
         return False
 
     def forget(self, what: Forget) -> None:
@@ -334,8 +339,7 @@ class ConversationHolder(Holder):
 
     def revised(self, edit: Edit) -> bool:
         has_changed = self._conversations.revise(edit.channel_id, edit.message)
-        # Of words that are not here it is not known whether they differ.
-        if edit.is_by_author and (edit.before is None or edit.is_reworded):
+        if edit.may_be_reworded:
             self._take_back(("message", edit.message.message_id))
         return has_changed and edit.before is None
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -17,8 +18,8 @@ from followup.decision_log import FILE_NAME, DecisionFile
 from followup.learning import Removal
 from persistence.lock import InUseError, in_use
 from persistence.open_store import find_seal, open_stores
-from persistence.transcript import GUILD, MESSAGE, stored_message
-from state import Session
+from persistence.transcript import GUILD, MESSAGE, OUTPUT, SYSTEM, stored_message, stored_messages
+from state import Message, Session
 from storage.store import Key, Store
 
 
@@ -66,7 +67,7 @@ def sessions_command(arguments: Sequence[str], state_dir: Path, redis_url: str |
 
 def read_session(store: Store, channel_id: int) -> Session | None:
     """None where nothing is stored of what was said there. What cannot be read is left out, which is logged."""
-    messages = [message for row in store.read(MESSAGE, channel_id) if (message := stored_message(row))]
+    messages = _messages(store, channel_id)
     if not messages:
         return None
     guild = next((orjson.loads(row.value)["guild_id"] for row in store.read(GUILD, channel_id) if row.value), 0)
@@ -74,12 +75,28 @@ def read_session(store: Store, channel_id: int) -> Session | None:
     return Session(str(channel_id), messages, messages[0].timestamp, messages[-1].timestamp, metadata)
 
 
+def _messages(store: Store, channel_id: int) -> list[Message]:
+    """All of a channel, in order: what was to be followed before what followed it."""
+    dialog = [((row.id, 2), message) for row in store.read(MESSAGE, channel_id) if (message := stored_message(row))]
+    if not dialog:
+        return []
+    beside = [
+        # What tools gave stands before the answer that was made of it.
+        ((message.metadata.get("message_id", row.id), place), message)
+        for place, kind in enumerate((SYSTEM, OUTPUT))
+        for row in store.read(kind, channel_id)
+        for message in stored_messages(row)
+    ]
+    return [message for _, message in sorted([*dialog, *beside], key=lambda each: each[0])]
+
+
 def _table(store: Store) -> str:
-    rows: list[tuple[str, ...]] = [("id", "server", "messages", "begun", "last active")]
+    rows: list[tuple[str, ...]] = [("id", "server", "messages", "tokens", "begun", "last active")]
     for channel_id in reversed(store.channels(MESSAGE)):
         if session := read_session(store, channel_id):
             times = [moment[:16].replace("T", " ") for moment in (session.created_at, session.last_active)]
-            rows.append((session.id, str(session.metadata["guild_id"]), str(len(session.messages)), *times))
+            counts = (str(len(session.messages)), str(session.tokens))
+            rows.append((session.id, str(session.metadata["guild_id"]), *counts, *times))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "".join("  ".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in rows)
 
@@ -87,13 +104,21 @@ def _table(store: Store) -> str:
 def _shown(session: Session) -> bytes:
     lines = []
     for message in session.messages:
-        parts = message.content if isinstance(message.content, list) else [{"type": "text", "text": message.content}]
-        text = " ".join(part["text"] if part["type"] == "text" else "(picture)" for part in parts)
-        who = message.metadata.get("author", message.role)
+        who = message.metadata.get("author") or message.metadata.get("tool_name") or message.role
         # What people wrote must not steer the terminal.
-        printable = "".join(c if c.isprintable() else " " for c in f"{who}: {text}")
-        lines.append(f"{message.timestamp[:19].replace('T', ' ')}  {printable}\n")
+        printable = "".join(c if c.isprintable() else " " for c in f"{who}: {' '.join(_texts(message.content))}")
+        lines.append(f"{message.timestamp[:19].replace('T', ' ')}  {message.category.name:13}  {printable}\n")
     return "".join(lines).encode(errors="replace")
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """What a message says, in the order in which it says it."""
+    if isinstance(content, dict):
+        for function in (call["function"] for call in content["tool_calls"]):
+            yield f"{function['name']}({function['arguments']})"
+        return
+    for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        yield part["text"] if part["type"] == "text" else "(picture)"
 
 
 def _exported(session: Session) -> bytes:

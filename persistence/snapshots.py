@@ -7,7 +7,7 @@ loop is stored together or not at all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -166,22 +166,27 @@ class Snapshots:
 
             self._writer.put(store)
 
-    def append(self, channel_id: int, guild_id: int, record: MessageRecord) -> None:
-        """Appends a message to the channel's transcript."""
+    def append(self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0) -> None:
+        """Appends a message to the channel's transcript. tokens: as the provider counted."""
         self._newest[channel_id] = max(self._newest.get(channel_id, 0), record.message_id)
         # What was touched before is stored before: a question, until the transcript says that it was seen.
         self._flush()
-        self._writer.put(partial(self._transcript.add, channel_id, guild_id, record))
+        self._writer.put(partial(self._transcript.add, channel_id, guild_id, record, tokens))
         self.search.add(channel_id, record)
+
+    def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
+        """Adds what is no dialogue to the channel's transcript, with the dialogue up to this message."""
+        self._flush()
+        self._writer.put(partial(self._transcript.note, channel_id, message_id, messages))
 
     def may_hold(self, channel_id: int, message_id: int) -> bool:
         """Whether the channel's transcript may hold this message."""
         return message_id <= self._newest.get(channel_id, 0)
 
-    def revised(self, channel_id: int, record: MessageRecord) -> None:
-        """Follows an edit."""
+    def revised(self, channel_id: int, record: MessageRecord, *, is_reworded: bool = True) -> None:
+        """Follows an edit. is_reworded: by its author, in its words."""
         if self.may_hold(channel_id, record.message_id):
-            self._writer.put(partial(self._transcript.revise, channel_id, record))
+            self._writer.put(partial(self._transcript.revise, channel_id, record, is_reworded=is_reworded))
             self.search.drop(channel_id)
 
     def removed(self, channel_id: int, message_ids: Collection[int]) -> None:
@@ -216,6 +221,7 @@ class Snapshots:
         async with self._removing():
             for channel_id in await self._writer.run(self._transcript.channels):
                 await self._change_all(channel_id, forget_person(user_id), naming=user_id, replies=True)
+                await self._writer.run(partial(self._transcript.change_beside, channel_id, forget_person(user_id)))
 
     async def forget_where(self, is_gone: Callable[[int, int], bool]) -> None:
         """The transcripts of channels go. is_gone: asked with the ids of channel and guild."""
@@ -229,6 +235,8 @@ class Snapshots:
         async with self._removing(before.timestamp()):
             for channel_id in await self._writer.run(self._transcript.channels):
                 await self._change_all(channel_id, expire(before), until_unchanged=True, limit=EXPIRED_AT_ONCE)
+                beside = partial(self._transcript.change_beside, channel_id, expire(before), until_unchanged=True)
+                await self._writer.run(beside)
 
     @asynccontextmanager
     async def _removing(self, before: float = float("inf")) -> AsyncIterator[None]:

@@ -5,9 +5,10 @@ All but the two functions on values is for the writer's thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -25,6 +26,8 @@ log = structlog.get_logger()
 
 RECORD = TypeAdapter(MessageRecord)
 MESSAGE, GUILD = "message", "guild"
+SYSTEM, CONTEXT, OUTPUT = "system", "context", "output"
+KIND_OF = {MessageCategory.SYSTEM: SYSTEM, MessageCategory.CONTEXT: CONTEXT, MessageCategory.SYSTEM_OUTPUT: OUTPUT}
 REPLY = b'"reply_to_id"'
 PAGE = 500  # messages that are gone through before whatever else waits for the thread
 OPTIONAL = (
@@ -42,8 +45,9 @@ Change = Callable[[Message], Message | None]
 """Gives the message as it is to be; None to drop it."""
 
 
-def to_message(record: MessageRecord) -> Message:
+def to_message(record: MessageRecord, tokens: int = 0) -> Message:
     """A message as sessions have it: what a reader of the channel saw, and, as metadata, the record's other fields.
+    tokens: as the provider counted.
 
     By hand, as each message of a conversation passes here.
     """
@@ -71,6 +75,7 @@ def to_message(record: MessageRecord) -> Message:
         id=f"msg_{record.message_id}",
         timestamp=record.timestamp.isoformat(),
         metadata=fields,
+        tokens=tokens,
     )
 
 
@@ -84,16 +89,22 @@ def to_record(message: Message) -> MessageRecord:
 
 
 class Transcript:
-    """The rows of all channels' messages, and of the guild that each channel is in."""
+    """The rows of all channels' messages, and of the guild that each channel is in.
+
+    What is no dialogue stands in rows of its own, each with messages of one category, by the id of the newest message
+    of the dialogue that it goes with.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._guilds: dict[int, int] = {}
+        self._rules: dict[int, str] = {}  # of the instructions that hold in a channel, the digest
 
     def load(self) -> dict[int, int]:
         """The channels that have a transcript, with their guilds, 0 where that is not known; the latest one last."""
-        rows = self._writer.store.read(GUILD)
-        self._guilds = {row.channel: orjson.loads(row.value)["guild_id"] for row in rows if row.value}
+        known = {row.channel: orjson.loads(row.value) for row in self._writer.store.read(GUILD) if row.value}
+        self._guilds = {channel_id: row["guild_id"] for channel_id, row in known.items()}
+        self._rules = {channel_id: row["rules"] for channel_id, row in known.items() if "rules" in row}
         return self.channels()
 
     def channels(self) -> dict[int, int]:
@@ -103,11 +114,31 @@ class Transcript:
     def guild_of(self, channel_id: int) -> int:
         return self._guilds.get(channel_id, 0)
 
-    def add(self, channel_id: int, guild_id: int, record: MessageRecord) -> None:
+    def add(self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0) -> None:
         if self._guilds.get(channel_id) != guild_id:
             self._guilds[channel_id] = guild_id
-            self._writer.write(Key(GUILD, channel_id), orjson.dumps({"guild_id": guild_id}))
-        self._put(channel_id, record.message_id, to_message(record))
+            self._write_guild(channel_id)
+        self._put(channel_id, record.message_id, to_message(record, tokens))
+
+    def _write_guild(self, channel_id: int) -> None:
+        rules = {"rules": self._rules[channel_id]} if channel_id in self._rules else {}
+        self._writer.write(Key(GUILD, channel_id), orjson.dumps({"guild_id": self._guilds[channel_id], **rules}))
+
+    def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
+        """Adds what is no dialogue, of one category; instructions only where they are not those that hold.
+
+        Where no dialogue is left, there is nothing that it goes with.
+        """
+        if channel_id not in self._guilds:
+            return
+        kind = KIND_OF[messages[0].category]
+        if kind == SYSTEM:
+            rules = blake2b(encode_message(replace(messages[0], id="", timestamp="")), digest_size=16).hexdigest()
+            if rules == self._rules.get(channel_id):
+                return
+            self._rules[channel_id] = rules
+            self._write_guild(channel_id)
+        self._writer.write(Key(kind, channel_id, message_id), b"[%b]" % b",".join(map(encode_message, messages)))
 
     def recent(self, channel_id: int, since: int) -> list[MessageRecord]:
         """The messages from this id on, in the order of their ids."""
@@ -122,8 +153,10 @@ class Transcript:
         """The newest messages up to, and without, this id, so many at most, the newest first."""
         return list(_records(self._writer.read(MESSAGE, channel_id, since=1, before=before, limit=count, newest=True)))
 
-    def revise(self, channel_id: int, record: MessageRecord) -> None:
-        """Follows an edit: in the message, and in replies that quote it."""
+    def revise(self, channel_id: int, record: MessageRecord, *, is_reworded: bool = True) -> None:
+        """Follows an edit: in the message, and in replies that quote it. is_reworded: by its author, in its words."""
+        if is_reworded:
+            self._outdate(channel_id, [record.message_id])
 
         def change(message: Message) -> Message:
             if message.metadata.get("message_id") == record.message_id:
@@ -143,6 +176,7 @@ class Transcript:
             self._writer.write(Key(MESSAGE, channel_id, message_id), None)
         for message_id in message_ids:
             self._change_naming(message_id, channel_id, unquoted)
+        self._outdate(channel_id, message_ids)
         self.drop_if_empty(channel_id)
 
     def _change_naming(self, message_id: int, channel_id: int, change: Change) -> None:
@@ -179,6 +213,29 @@ class Transcript:
                 count += 1
         return rows[-1].id + 1 if len(rows) == limit else None, count
 
+    def _outdate(self, channel_id: int, message_ids: Collection[int]) -> None:
+        """Drops what was made when one of these had been told."""
+
+        def change(message: Message) -> Message | None:
+            since, through = message.metadata.get("since", 0), message.metadata.get("through", 0)
+            return None if any(since <= one <= through for one in message_ids) else message
+
+        self.change_beside(channel_id, change, since=min(message_ids))
+
+    def change_beside(self, channel_id: int, change: Change, *, since: int = 0, until_unchanged: bool = False) -> None:
+        """Drops what is no dialogue where one message of it goes; the instructions that hold stay.
+
+        until_unchanged: the oldest only.
+        """
+        for kind in KIND_OF.values():
+            rows = self._writer.read(kind, channel_id, since=since)
+            for row in rows[:-1] if kind == SYSTEM else rows:
+                messages = stored_messages(row)
+                if not messages or None in map(change, messages):
+                    self._writer.write(Key(kind, channel_id, row.id), None)
+                elif until_unchanged:
+                    break
+
     def drop(self, channel_id: int) -> None:
         """Deletes all that is kept of the channel."""
         for row in self._writer.read(MESSAGE, channel_id):
@@ -191,8 +248,12 @@ class Transcript:
             self._drop_guild(channel_id)
 
     def _drop_guild(self, channel_id: int) -> None:
+        for kind in KIND_OF.values():
+            for row in self._writer.read(kind, channel_id):
+                self._writer.write(Key(kind, channel_id, row.id), None)
         self._writer.write(Key(GUILD, channel_id), None)
         self._guilds.pop(channel_id, None)
+        self._rules.pop(channel_id, None)
 
     def _put(self, channel_id: int, message_id: int, message: Message | None) -> None:
         self._writer.write(Key(MESSAGE, channel_id, message_id), None if message is None else encode_message(message))
@@ -231,8 +292,17 @@ def stored_message(row: Row) -> Message | None:
     try:
         return None if row.value is None else Message.from_dict(orjson.loads(row.value))
     except ValueError as error:
-        log.warning("message_refused", channel=row.channel, message=row.id, detail=" ".join(str(error).split())[:200])
+        _refused(row, error)
         return None
+
+
+def stored_messages(row: Row) -> list[Message]:
+    """What a row of no dialogue holds; nothing where it cannot be read, which is logged."""
+    try:
+        return [] if row.value is None else [Message.from_dict(each) for each in orjson.loads(row.value)]
+    except (ValueError, TypeError) as error:
+        _refused(row, error)
+        return []
 
 
 def _records(rows: Iterable[Row]) -> Iterator[MessageRecord]:
@@ -242,8 +312,11 @@ def _records(rows: Iterable[Row]) -> Iterator[MessageRecord]:
             if message := stored_message(row):
                 yield to_record(message)
         except (ValueError, TypeError, KeyError) as error:
-            detail = " ".join(str(error).split())[:200]
-            log.warning("message_refused", channel=row.channel, message=row.id, detail=detail)
+            _refused(row, error)
+
+
+def _refused(row: Row, error: Exception) -> None:
+    log.warning("message_refused", channel=row.channel, message=row.id, detail=" ".join(str(error).split())[:200])
 
 
 def _quoting(message: Message, text: str) -> Message:

@@ -92,8 +92,11 @@ class Stage(Bench):
             offers=cast(OfferReplies, self.offers),
         )
 
-    def append(self, _channel_id: int, _guild_id: int, record: MessageRecord) -> None:
+    def append(self, _channel_id: int, _guild_id: int, record: MessageRecord, _tokens: int = 0) -> None:
         self.transcript.append(record.content)
+
+    def note(self, *_: Any) -> None:
+        """Nothing but dialogue is looked at."""
 
     async def noted(self) -> None:
         """All is."""

@@ -39,6 +39,9 @@ class Fixture:
     def append(self, *kept: Any) -> None:
         self.kept.append(kept)
 
+    def note(self, *_: Any) -> None:
+        """Nothing but dialogue is looked at."""
+
     async def noted(self) -> None:
         """All is."""
 

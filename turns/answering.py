@@ -218,7 +218,9 @@ class Answering:
                 is_private=turn.is_private,
                 since=conversation.seen_since(turn.newcomers),
             )
-        return await self._team[turn.agent].respond(turn.request, turn.show)
+        outcome = await self._team[turn.agent].respond(turn.request, turn.show)
+        turn.instructions = outcome.instructions if isinstance(outcome, Answer) else ""
+        return outcome
 
     def note(self, question: Question, answer: Answer) -> None:
         """What the answer says of the conversation holds from now on."""

@@ -7,23 +7,27 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 from uuid import uuid4
 
 import structlog
 
 from agents.coordinator import Choice
+from agents.tool_use import as_outputs
 from conversation import ChannelConversation, ConversationManager, MessageRecord, Unwelcome
 from decider import EXPLICIT, NOT_JUDGED, NOTHING, Decision, Reason, RecentDecisions
 from followup.learning import Learning, Mark
+from llm_history import first_told, tokens_said
 from miniapps.base import FollowUp
 from offers.offer import Note
 from offers.proactive_offers import ProactiveOffers
+from state import Message, MessageCategory
 from state.agent_state import GENERAL
 from state.consent import Consent
 from state.limits import Limits
 from state.message import Source
-from turns.turn import Question, Stopped
+from turns.turn import Question, Stopped, Turn
 
 log = structlog.get_logger()
 
@@ -34,7 +38,10 @@ STOPPED = Decision(False, Reason.STOP)
 class Transcripts(Protocol):
     """Where channels' transcripts and unfinished questions are stored."""
 
-    def append(self, channel_id: int, guild_id: int, record: MessageRecord) -> None: ...
+    def append(self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0) -> None: ...
+
+    def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
+        """Stores what is no dialogue, of one category, with the dialogue up to this message."""
 
     async def noted(self) -> None: ...
 
@@ -121,17 +128,44 @@ class Records:
         if conversation and (current := conversation.find(question.message.message_id)):
             self.said(question, current)
 
-    def said(self, question: Question, record: MessageRecord) -> None:
-        """Appends a message to the transcript of the question's channel.
+    def said(self, question: Question, record: MessageRecord, tokens: int = 0) -> MessageRecord | None:
+        """Appends a message to the transcript of the question's channel. tokens: as the provider counted.
 
-        But not an answer that may quote somebody who was forgotten while it was made: that is kept nowhere.
+        But not an answer that may quote somebody who was forgotten while it was made: that is kept nowhere. Returns
+        it as it was appended, if it was.
         """
         conversation = self._conversations.get(question.channel_id)
         record = (conversation and conversation.find(record.message_id)) or record
         if conversation and not conversation.tainted.isdisjoint(record.drew_on):
             self._conversations.forget_messages(question.channel_id, [record.message_id])
+            return None
+        self._transcripts.append(question.channel_id, question.guild_id, record, tokens)
+        return record
+
+    def answered(self, turn: Turn, records: Sequence[MessageRecord]) -> None:
+        """Appends what a turn posted to the transcript, with its instructions and what its tools were asked and gave.
+
+        The latter goes with any message that was told before it, and with the words of anybody it may quote.
+        """
+        question, conversation = turn.newest, self._conversations.get(turn.newest.channel_id)
+        answer = conversation.llm_history[-1] if conversation and conversation.has_answered else None
+        tokens, size = tokens_said(answer) if answer else 0, sum(len(record.content) for record in records)
+        # What is in several messages was counted once.
+        shares = [-(-tokens * len(record.content) // size) if size else 0 for record in records]
+        said = list(filter(None, map(partial(self.said, question), records, shares)))
+        if not said:
             return
-        self._transcripts.append(question.channel_id, question.guild_id, record)
+        message_id, through = question.message.message_id, said[-1].message_id
+        if turn.instructions:
+            at = question.message.timestamp.isoformat()
+            rules = Message("system", turn.instructions, MessageCategory.SYSTEM, f"system_{message_id}", at)
+            self._transcripts.note(question.channel_id, message_id, [rules])
+        if conversation and answer:
+            first, people = said[0], {*said[0].drew_on, *said[0].addressees}
+            since = first_told(conversation.llm_history)
+            fields = {"message_id": first.message_id, "since": since, "through": through, "drew_on": sorted(people)}
+            if outputs := as_outputs(answer, first.message_id, first.timestamp.isoformat(), fields):
+                self._transcripts.note(question.channel_id, through, outputs)
 
     def looked_up(self, channel_id: int, sources: Iterable[Source]) -> None:
         """Tools gave the agent words of these for an answer."""

@@ -176,6 +176,7 @@ class Turn:
     answers, once that is known. text: what it has said so far; stage: what it is doing since. times_reworded: how often
     it was asked anew because a question was edited; is_reworded: it is about to be. has_acted: a tool was used, which
     must not be done twice. place: what is shown of its place in the queue, which is nothing of the answer.
+    instructions: by which it was answered.
     """
 
     questions: list[Question]
@@ -195,6 +196,7 @@ class Turn:
     is_reworded: bool = False
     has_acted: bool = False
     place: str = ""
+    instructions: str = ""
     work: asyncio.Task[Outcome | Cancel] | None = None
 
     def __post_init__(self) -> None:

@@ -264,8 +264,7 @@ class TurnQueue:
             silence = silence_of(turn, outcome)
             ended = await self._conclude(turn, outcome, post, is_silent=silence is not None)
         self._records.ended(turn.questions, silence)
-        for record in () if turn.is_tainted else post.standing:
-            self._records.said(newest, record)
+        self._records.answered(turn, () if turn.is_tainted else post.standing)
         if ended != f"undelivered_{Problem.UNREACHABLE}":  # which Discord may be told after a restart
             self.pending.done(newest.channel_id)
         where = {"guild": newest.guild_id, "channel": newest.channel_id, "message": newest.message.message_id}

@@ -14,14 +14,21 @@ import pytest
 from followup.decision_log import FILE_NAME, DecisionFile
 from persistence.lock import in_use
 from persistence.open_store import find_seal, open_stores
-from state import MessageCategory, Session
-from tests.support.lives import life, on_disk, open_stage
+from persistence.sessions_command import read_session
+from state import Message, MessageCategory, Session
+from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.process import PROGRAM
 from tests.support.scene import Scene
-from tests.support.stub_model import Reply, StubModel
+from tests.support.stub_model import Call, Reply, StubModel
 
 TOKEN = "a-token-of-a-bot"  # without one it would be the playground's folder
 TELLS = "my cat is called Tim"
+ZONE = "Pacific/Auckland"
+ANSWER_TOKENS = 5  # which the stub counts for each answer
+
+
+def uses_a_tool(stub: StubModel, answer: str = "It is noon.") -> None:
+    stub.replies += [Reply(calls=(Call("current_time", f'{{"timezone":"{ZONE}"}}'),)), Reply(answer)]
 
 
 @pytest.fixture
@@ -51,6 +58,7 @@ async def sessions(stage: Scene, *arguments: str) -> tuple[int, str, str]:
 async def test_the_owner_lists_shows_exports_and_deletes(stage: Scene) -> None:
     general, help_ = str(stage.pg.channel("general")), str(stage.pg.channel("help"))
     async with life(stage, decision_log="on"):
+        uses_a_tool(stage.stub, "I see.")
         await stage.ask("Ada", f"{TELLS}\x1b[2J")
         await stage.ask("Ben", "my horse is called Bluebell", channel="help")
         await stage.at_rest()
@@ -59,14 +67,20 @@ async def test_the_owner_lists_shows_exports_and_deletes(stage: Scene) -> None:
             code, listed, said = await sessions(stage, "list")  # beside the bot
         assert not said
         rows = [line.split()[:3] for line in listed.splitlines()[1:]]
-        assert (code, rows) == (0, [[one, str(stage.pg.guild_id), "2"] for one in (help_, general)])
+        assert (code, rows) == (0, [[one, str(stage.pg.guild_id), n] for one, n in ((help_, "3"), (general, "5"))])
     code, shown, _ = await sessions(stage, "show", general)
     assert code == 0
-    assert [line.split("  ", 1)[1] for line in shown.splitlines()] == [f"Ada: @Parley {TELLS} [2J", "Parley: I see."]
+    rules, *lines = [line.split("  ", 1)[1] for line in shown.splitlines()]
+    assert rules.startswith('SYSTEM         system: You are "Parley", a member of the Discord server named')
+    call, result = lines.pop(1), lines.pop(1)
+    assert call == f'SYSTEM_OUTPUT  assistant: current_time({{"timezone":"{ZONE}"}})'
+    assert result.startswith("SYSTEM_OUTPUT  current_time: ")
+    assert lines == [f"DIALOG         Ada: @Parley {TELLS} [2J", "DIALOG         Parley: I see."]
     code, exported, _ = await sessions(stage, "export", general)
     session = Session.from_dict(json.loads(exported))
     assert (code, session.id, session.metadata["guild_id"]) == (0, general, stage.pg.guild_id)
-    assert {message.category for message in session.messages} == {MessageCategory.DIALOG}
+    assert [message.tokens for message in session.messages if message.role == "assistant"] == [0, ANSWER_TOKENS]
+    assert session.trim(0).messages == session.messages[:1]
     assert await sessions(stage, "delete", general) == (0, "", "")
     assert not on_disk(stage.folder, TELLS)
     log = DecisionFile(stage.folder / FILE_NAME, find_seal(stage.folder, None, None))
@@ -103,5 +117,77 @@ async def test_what_is_forgotten_or_deleted_leaves_no_empty_session(stage: Scene
             await stage.delete(answer)
         assert await stage.bot.snapshots.settled()
     store = open_stores(stage.folder, None, None)()
-    assert not {"message", "guild"} & set(store.kinds())
+    assert not {"message", "guild", "system", "context", "output"} & set(store.kinds())
     store.close()
+
+
+def stored(stage: Scene, category: MessageCategory) -> list[Message]:
+    """What is stored of general, of this category."""
+    store = open_stores(stage.folder, None, None)()
+    session = read_session(store, stage.pg.channel("general"))
+    store.close()
+    return session.filter({category}).messages if session else []
+
+
+async def test_instructions_are_stored_once_and_again_when_they_change(stage: Scene) -> None:
+    for instructions in ("Be brief.", "Be brief.", "Be kind."):
+        async with life(stage, instructions=instructions):
+            await stage.ask("Ada", TELLS)
+            await stage.ask("Ada", TELLS)
+            assert await stage.bot.snapshots.settled()
+    endings = [message.content.splitlines()[-1] for message in stored(stage, MessageCategory.SYSTEM)]
+    assert endings == ["Be brief.", "Be kind."]
+
+
+@pytest.mark.parametrize("how", ["edit", "delete", "answer", "forget", "optout", "everything", "unfurl"])
+async def test_tool_use_goes_with_what_was_told_before_it(stage: Scene, how: str) -> None:
+    """For whatever an answer was made of may stand in it."""
+    async with life(stage):
+        earlier = stage.mention("Ada", TELLS)
+        await stage.answer_to(earlier)
+        uses_a_tool(stage.stub)
+        answer = await stage.ask("Ben", "what time is it?")
+        assert await stage.bot.snapshots.settled()
+        assert on_disk(stage.folder, ZONE)
+        match how:
+            case "edit":
+                await stage.edit(earlier, "my cat is called Tom")
+            case "delete":
+                await stage.delete(earlier)
+            case "answer":
+                await stage.delete(answer)
+            case "unfurl":
+                heard = stage.heard("raw_message_edit", earlier)
+                stage.pg.world.replace_message(earlier)
+                await heard
+            case "everything":
+                await stage.use("Ada", "forget", everything=True)
+            case command:
+                await stage.use("Ada", command)
+        assert await stage.bot.snapshots.settled()
+    assert bool(on_disk(stage.folder, ZONE)) is bool(stored(stage, MessageCategory.SYSTEM_OUTPUT)) is (how == "unfurl")
+
+
+async def test_tool_use_for_whoever_is_not_kept_is_not_stored(stage: Scene) -> None:
+    async with life(stage):
+        await stage.use("Ada", "optout")
+        uses_a_tool(stage.stub)
+        await stage.ask("Ada", "what time is it?")
+        assert await stage.bot.snapshots.settled()
+    assert not on_disk(stage.folder, ZONE)
+
+
+async def test_what_is_posted_only_after_a_kill_is_stored_with_its_tool_use(stage: Scene) -> None:
+    async with life(stage):
+        uses_a_tool(stage.stub)
+        held = stage.pg.faults.add("POST", "/messages$", delay_event=asyncio.Event())
+        question = stage.mention("Ada", "what time is it?")
+        await stage.until(lambda: held.hits)
+        await stage.until(lambda: (turn := stage.bot.parts.pending.of(question.channel_id).turn) and turn.ready)
+        await kill(stage)
+    async with life(stage):
+        assert (await stage.answer_to(question)).content == "It is noon."
+        await stage.at_rest()
+        assert await stage.bot.snapshots.settled()
+    assert len(stored(stage, MessageCategory.SYSTEM_OUTPUT)) == 2
+    assert [message.tokens for message in stored(stage, MessageCategory.DIALOG)] == [0, ANSWER_TOKENS]

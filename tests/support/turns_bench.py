@@ -32,7 +32,7 @@ from turns.answering import Answering, Preparing
 from turns.intake import Intake
 from turns.pending_turns import PendingTurns, Unfinished
 from turns.records import Records
-from turns.turn import Question
+from turns.turn import Question, Turn
 from turns.turn_queue import TurnQueue
 from turns.turn_slots import TurnSlots
 
@@ -201,6 +201,10 @@ class Around:
 
     def said(self, question: Question, record: MessageRecord) -> None:
         self._bench.kept.append((question.message.message_id, record.content))
+
+    def answered(self, turn: Turn, records: Sequence[MessageRecord]) -> None:
+        for record in records:
+            self.said(turn.newest, record)
 
     def ended(self, questions: Sequence[Question], silence: Decision | None) -> None:
         self._bench.ended.extend((q.message.message_id, silence) for q in questions)
