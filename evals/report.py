@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from config import SettingError, load_settings
 from decider import Reason
-from followup.decision_log import DecisionFile
+from followup.decision_file import DecisionFile
 from followup.learning import BUTTED_IN, Entry, Outcome
 from persistence.open_store import find_seal
 from storage.store import StoreError

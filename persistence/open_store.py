@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import structlog
 
-from followup.decision_log import FILE_NAME, DecisionFile
+from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.migration import EarlierFolder, OpenEarlier, check_earlier, take_over
 from storage.sealing import KeyPlace, Seal, read_keys
 from storage.sqlite_store import SQLiteStore

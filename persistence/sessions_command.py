@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from followup.decision_log import FILE_NAME, DecisionFile
+from followup.decision_file import FILE_NAME, DecisionFile
 from followup.learning import Removal
 from persistence.lock import InUseError, in_use
 from persistence.open_store import find_seal, open_stores

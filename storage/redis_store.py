@@ -15,7 +15,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from storage.sealing import TOKENS, Seal, pack, read_row
+from storage.sealing import SEALED, TOKENS, Seal, pack, read_row
 from storage.state_key import tell
 from storage.store import ANY, Key, Opened, Row, Stored, StoreError
 
@@ -69,7 +69,7 @@ class RedisStore:
         places = ((kind, channel) for kind in self.kinds() for channel in self.channels(kind))
         with _working("read"):
             found: Iterator[Any] = (self.redis.hvals(self._name(*place)) for place in places)
-            return any(value[:1] == TOKENS for values in found for value in values)
+            return any(value[:1] in (TOKENS, SEALED) for values in found for value in values)
 
     def channels(self, kind: str) -> list[int]:
         with _working("read"):

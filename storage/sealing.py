@@ -1,15 +1,16 @@
-"""Encryption at rest: values sealed by a key of the owner's (Fernet: AES-128-CBC, authenticated), with their place.
+"""Encryption at rest: values sealed by a key of the owner's (AES-256-GCM), each together with its place.
 
 `cryptography` is imported only when something is stored. What is stored is authenticated together with its place: a row
-in another's place, and with a key one that nobody sealed, is refused.
+in another's place, and with a key one that nobody sealed, is refused. Versions before sealed by Fernet, which is read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import re
-import time
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
@@ -19,13 +20,16 @@ import structlog
 from storage.store import Key, Row, WrongKeyError
 
 if TYPE_CHECKING:
-    from cryptography.fernet import MultiFernet
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 log = structlog.get_logger()
 
-CHUNK = 16_000  # bytes sealed at a time: other threads wait for that long at most, which is a fraction of a ms
-PLAIN, TOKENS = b"=", b"*"
+PLAIN, TOKENS, SEALED = FORMS = b"=", b"*", b"+"
+END = b"."  # of what is sealed: a store may fill up a row with spaces
+NONCE_BYTES = 12  # random: good for 2**32 values of one key
+PART = 16_000  # bytes in a token, where Fernet sealed
 KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
+NO_KEY = "What is stored is sealed: set STATE_KEY to the key it was sealed with."
 MAKE_ONE = '.venv/bin/python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
 
 
@@ -59,22 +63,42 @@ class Seal:
         self._place = place
         self.takes_plain = self.fits = False
         self._found: list[str] = []
-        self._fernet: MultiFernet | None = None
+        self._ciphers: list[AESGCM] = []
 
-    def seal(self, content: bytes) -> bytes:
-        """Raises StoreError where a key has to be made, and cannot be kept."""
-        return self._keys(make=True).encrypt(content)
+    def seal(self, content: bytes, place: bytes) -> bytes:
+        """Gives what open() opens for this place alone.
 
-    def open(self, token: bytes | str) -> bytes:
-        """Raises WrongKeyError for what none of the keys has sealed, ValueError where that is damage."""
-        from cryptography.fernet import InvalidToken  # noqa: PLC0415 - only where something is stored
+        Raises StoreError where a key has to be made, and cannot be kept.
+        """
+        nonce = os.urandom(NONCE_BYTES)
+        return SEALED + nonce + self._keys(make=True)[0].encrypt(nonce, content, place)
 
+    def open(self, sealed: bytes, place: bytes) -> bytes:
+        """Raises WrongKeyError for what none of the keys has sealed for this place, ValueError where that is damage."""
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - only where something is stored
+
+        nonce, content = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
+        for cipher in self._keys(make=False) if sealed[:1] == SEALED else ():
+            try:
+                return cipher.decrypt(nonce, content, place)
+            except (InvalidTag, ValueError):  # the latter of what was cut off
+                continue
+        raise self._refused()
+
+    def open_token(self, token: bytes | str) -> bytes:
+        """Opens what Fernet sealed. Raises as open() does."""
+        from cryptography.fernet import Fernet, InvalidToken, MultiFernet  # noqa: PLC0415 - as above
+
+        self._keys(make=False)
         try:
-            return self._keys(make=False).decrypt(token)
+            return MultiFernet(list(map(Fernet, self._found))).decrypt(token)
         except InvalidToken:
-            if self.fits:
-                raise ValueError("it is damaged") from None
-            raise WrongKeyError("STATE_KEY is not the key that what is stored was sealed with.") from None
+            raise self._refused() from None
+
+    def _refused(self) -> Exception:
+        if self.fits:
+            return ValueError("it is damaged, or belongs elsewhere")
+        return WrongKeyError("STATE_KEY is not the key that what is stored was sealed with.")
 
     @property
     def marks(self) -> list[str]:
@@ -82,19 +106,28 @@ class Seal:
         self._keys(make=True)
         return [hashlib.sha256(key.encode()).hexdigest()[:16] for key in self._found]
 
+    def knows(self, mark: str) -> bool:
+        """Whether it is that of one of the keys. Makes none. Raises WrongKeyError where there is none."""
+        self._keys(make=False)
+        return mark in self.marks
+
     def hashed(self, number: int) -> bytes:
         """By which a number is found again, and not read. Raises as seal() does."""
+        return self.hashes(number)[0]
+
+    def hashes(self, number: int) -> list[bytes]:
+        """What hashed() gives, and would have given with each of the other keys."""
         self._keys(make=True)
-        return hmac.digest(self._found[0].encode(), b"id %d" % number, "sha256")[:16]
+        return [hmac.digest(key.encode(), b"id %d" % number, "sha256")[:16] for key in self._found]
 
     def release(self) -> None:
         """Deletes the key of our own where the owner gave one: nothing is sealed with it any more."""
         if self._given and self._place:
             self._place.delete()
 
-    def _keys(self, *, make: bool) -> MultiFernet:
-        if self._fernet is None:
-            from cryptography.fernet import Fernet, MultiFernet  # noqa: PLC0415 - as above
+    def _keys(self, *, make: bool) -> list[AESGCM]:
+        if not self._ciphers:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - as above
 
             own = self._place.read() if self._place else ""
             found = list(filter(None, (*self._given, own)))
@@ -104,13 +137,12 @@ class Seal:
                     raise WrongKeyError(
                         f"What is stored is sealed: set STATE_KEY to the key it was sealed with{where}."
                     )
-                found = [self._place.keep(Fernet.generate_key().decode())]
-            try:
-                self._fernet = MultiFernet(list(map(Fernet, found)))
-            except ValueError:
-                raise WrongKeyError(f"{self._place} holds no key: put back the one that was there.") from None
+                found = [self._place.keep(urlsafe_b64encode(os.urandom(32)).decode())]
+            if not all(map(KEY.fullmatch, found)):
+                raise WrongKeyError(f"{self._place} holds no key: put back the one that was there.")
             self._found = found
-        return self._fernet
+            self._ciphers = [AESGCM(hmac.digest(key.encode(), b"values", "sha256")) for key in found]
+        return self._ciphers
 
 
 def read_keys(text: str, place: KeyPlace | None = None) -> Seal:
@@ -128,12 +160,7 @@ def pack(key: Key, value: bytes, seal: Seal | None) -> bytes:
     """A row's value as it is stored: with a checksum over it and its place, or sealed together with its place."""
     if seal is None:
         return PLAIN + b"%08x" % crc32(value, crc32(_place(key))) + value
-    tokens = []
-    for start in range(0, len(value), CHUNK):
-        # Its place goes with each part, so that parts cannot change places or be left out.
-        tokens.append(seal.seal(_place(key, start, len(value)) + value[start : start + CHUNK]))
-        time.sleep(0)
-    return TOKENS + b",".join(tokens)
+    return seal.seal(value, _place(key)) + END
 
 
 def unpack(key: Key, stored: bytes, seal: Seal | None) -> bytes:
@@ -146,11 +173,15 @@ def unpack(key: Key, stored: bytes, seal: Seal | None) -> bytes:
         if rest[:8] != b"%08x" % crc32(value, crc32(_place(key))):
             raise ValueError("it is damaged, or belongs elsewhere")
         return value
-    if form != TOKENS:
+    if form not in FORMS or (form == SEALED and stored[-1:] != END):
         raise ValueError("it is damaged")
-    parts = [unsealed(token, seal).partition(b"\n") for token in rest.split(b",")]
+    if seal is None:
+        raise WrongKeyError(NO_KEY)
+    if form == SEALED:
+        return seal.open(stored[:-1], _place(key))
+    parts = [seal.open_token(token).partition(b"\n") for token in rest.split(b",")]
     value = b"".join(part for *_, part in parts)
-    if [place + end for place, end, _ in parts] != [_place(key, n, len(value)) for n in range(0, len(value), CHUNK)]:
+    if [place + end for place, end, _ in parts] != [_place(key, n, len(value)) for n in range(0, len(value), PART)]:
         raise ValueError("it belongs elsewhere, or parts of it are missing")
     return value
 
@@ -165,10 +196,10 @@ def read_row(key: Key, stored: bytes | None, seal: Seal | None) -> Row:
 
 
 def unsealed(token: bytes | str, seal: Seal | None) -> bytes:
-    """What a token holds. Raises WrongKeyError."""
+    """What a token of Fernet's holds. Raises WrongKeyError."""
     if seal is None:
-        raise WrongKeyError("What is stored is sealed: set STATE_KEY to the key it was sealed with.")
-    return seal.open(token)
+        raise WrongKeyError(NO_KEY)
+    return seal.open_token(token)
 
 
 def _place(key: Key, *part: int) -> bytes:

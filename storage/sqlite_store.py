@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import structlog
 
-from storage.sealing import TOKENS, Seal, pack, read_row
+from storage.sealing import SEALED, TOKENS, Seal, pack, read_row
 from storage.store import ANY, Key, Row, StoreError
 
 log = structlog.get_logger()
@@ -74,7 +74,8 @@ class SQLiteStore:
         return [kind for (kind,) in self._ask("SELECT DISTINCT kind FROM row WHERE live", ())]
 
     def is_sealed(self) -> bool:
-        return bool(self._ask("SELECT 1 FROM row WHERE live AND substr(value, 1, 1) = ? LIMIT 1", (TOKENS,)))
+        sql = "SELECT 1 FROM row WHERE live AND substr(value, 1, 1) IN (?, ?) LIMIT 1"
+        return bool(self._ask(sql, (TOKENS, SEALED)))
 
     def channels(self, kind: str) -> list[int]:
         sql = "SELECT channel FROM row WHERE live AND kind = ? GROUP BY channel ORDER BY max(id)"

@@ -10,7 +10,7 @@ import pytest
 
 from decider import Reason
 from discord_io.discord_wire import DiscordWire
-from followup.decision_log import FILE_NAME, DecisionFile
+from followup.decision_file import FILE_NAME, DecisionFile
 from followup.learning import Entry, Outcome
 from persistence.open_store import find_seal
 from playground.model import Message

@@ -11,7 +11,7 @@ import pytest
 import discord_io.streamed_reply
 from agents.gateway import FailureKind
 from decider import Decision, Reason
-from followup.decision_log import FILE_NAME, DecisionFile
+from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.open_store import find_seal
 from playground.model import Message
 from tests.support.lives import kill, life

@@ -13,7 +13,7 @@ import pytest
 import commands
 from commands import NOTHING_KEPT
 from decider import Reason
-from followup.decision_log import FILE_NAME
+from followup.decision_file import FILE_NAME
 from state.optout import UNREAD
 from tests.support.lives import life, on_disk
 from tests.support.scene import Scene, open_scene

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from followup.decision_log import FILE_NAME, DecisionFile
+from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.lock import in_use
 from persistence.open_store import find_seal, open_stores
 from persistence.sessions_command import read_session

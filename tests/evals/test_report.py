@@ -22,7 +22,7 @@ from evals.report import (
     table,
     thresholds,
 )
-from followup.decision_log import FILE_NAME, DecisionFile
+from followup.decision_file import FILE_NAME, DecisionFile
 from followup.learning import Entry, Outcome
 from storage.sealing import read_keys
 from tests.storage.conftest import KEY

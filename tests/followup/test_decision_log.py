@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from followup import decision_log as module
-from followup.decision_log import FILE_NAME, SCHEMA_VERSION, DecisionFile, DecisionLog, UnusableFileError
+from followup import decision_file, decision_log
+from followup.decision_file import FILE_NAME, SCHEMA_VERSION, DecisionFile, UnusableFileError
+from followup.decision_log import DecisionLog
 from followup.learning import BUTTED_IN, Assignment, Change, Entry, Mark, Outcome, Removal, Revision, Silence
 from storage.sealing import read_keys
 from tests.storage.conftest import KEY
@@ -193,7 +194,7 @@ def test_reading_an_earlier_version_or_failing_to_write_changes_nothing(
 ) -> None:
     before = earlier.path.read_bytes()
     assert earlier.read() == OLD
-    monkeypatch.setattr(module, "TRIM", "SELECT nonsense(?)")
+    monkeypatch.setattr(decision_file, "TRIM", "SELECT nonsense(?)")
     with pytest.raises(UnusableFileError):
         earlier._write([Assignment(1, "docs", "named")])
     assert earlier.path.read_bytes() == before
@@ -239,12 +240,6 @@ def test_the_file_says_neither_who_wrote_nor_what(file: DecisionFile) -> None:
     assert one[4] == other[4]
     unkeyed = [digest(b"%d" % 5_300_000_001).digest()[:16] for digest in (sha256, blake2b, md5)]
     assert one[4] not in unkeyed
-
-
-def test_rows_that_changed_places_are_no_decisions(file: DecisionFile) -> None:
-    _spoilt(file, [entry(1), entry(2)], "UPDATE decisions SET sealed = (SELECT max(sealed) FROM decisions)")
-    with pytest.raises(UnusableFileError, match="no decision"):
-        file.read()
 
 
 def test_another_key_before_it_has_all_written_anew_and_persons_are_found_by_it(file: DecisionFile) -> None:
@@ -380,14 +375,6 @@ async def test_an_unusable_file_is_moved_aside_with_one_warning_and_begun_anew(
     assert (warning["event"], warning["moved_to"]) == ("decision_log_unusable", str(folder / aside))
 
 
-def test_a_row_that_is_no_decision_is_said_to_be_none(file: DecisionFile) -> None:
-    _spoilt(file, [entry(1)], "UPDATE decisions SET sealed = 'applauded'")
-    with pytest.raises(UnusableFileError, match="no decision"):
-        file.read()
-    file.write([Assignment(1, "docs", "named")])
-    assert file.read() == []
-
-
 # In the background
 
 
@@ -406,12 +393,12 @@ async def test_changes_are_written_together_every_few_seconds(
     for message_id in (1, 2):
         await asyncio.sleep(1)
         log.add(entry(message_id))
-    await asyncio.sleep(module.INTERVAL_SECONDS - 2.1)
+    await asyncio.sleep(decision_log.INTERVAL_SECONDS - 2.1)
     assert names(folder) == []
     await asyncio.sleep(0.2)
     assert ids(file) == [1, 2]
     log.add(entry(3))
-    await asyncio.sleep(module.INTERVAL_SECONDS)
+    await asyncio.sleep(decision_log.INTERVAL_SECONDS)
     assert ids(file) == [1, 2, 3]
     await log.close()
 
@@ -482,7 +469,7 @@ async def test_what_is_deleted_while_it_is_written_goes_with_the_next_batch(
 @pytest.fixture(params=["no folder", "locked", "full"])
 def outage(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Called, it ends the outage."""
-    monkeypatch.setattr(module, "LOCK_SECONDS", 0.0)
+    monkeypatch.setattr(decision_file, "LOCK_SECONDS", 0.0)
     if request.param == "no folder":
         folder.write_text("a file where the folder should be")
         yield folder.unlink

@@ -11,7 +11,8 @@ import pytest
 from conversation import ChannelConversation, MessageRecord
 from decider import EXPLICIT
 from followup import learning as module
-from followup.decision_log import FILE_NAME, DecisionFile, DecisionLog
+from followup.decision_file import FILE_NAME, DecisionFile
+from followup.decision_log import DecisionLog
 from followup.learning import (
     ANSWER_SECONDS,
     EVERYTHING,

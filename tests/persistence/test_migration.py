@@ -9,13 +9,13 @@ from pathlib import Path
 import orjson
 import pytest
 import redis
+from cryptography.fernet import Fernet
 from structlog.testing import capture_logs
 
 from persistence.open_store import check_stores, open_stores
 from persistence.transcript import GUILD, MESSAGE, to_message
 from state import SessionManager
 from state.session_files import SessionFiles
-from storage.sealing import read_keys
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key, Row, StoreError, WrongKeyError
 from tests.storage.conftest import KEY, redis_url
@@ -95,12 +95,12 @@ def test_what_cannot_be_read_or_is_of_another_channel_is_set_aside_and_logged(fo
 
 
 def test_what_was_sealed_is_taken_over_sealed_and_with_its_key_alone(folder: Path) -> None:
-    seal = read_keys(KEY)
+    seal = Fernet(KEY)
     for kind, name in (("sessions", str(CHANNEL)), ("seal", "seal")):
         files = SessionFiles(folder / kind)
         content = files.read(name).content or b'{"sealed_by":"STATE_KEY"}'
         half = len(content) // 2
-        tokens = [seal.seal(b"0/2 " + content[:half]).decode(), seal.seal(b"1/2 " + content[half:]).decode()]
+        tokens = [seal.encrypt(b"0/2 " + content[:half]).decode(), seal.encrypt(b"1/2 " + content[half:]).decode()]
         records = files.read(name).records
         files.write(name, orjson.dumps({"sealed": tokens}))
         for record in records:
@@ -192,9 +192,9 @@ def test_what_is_damaged_in_redis_is_set_aside_until_something_has_to_go(redis_u
 
 
 def test_what_was_sealed_in_redis_is_taken_over_with_its_key_alone(redis_url: str, there: redis.Redis) -> None:
-    seal = read_keys(KEY)
-    leave(there, "seal", "seal", orjson.dumps({"sealed": [seal.seal(b'0/1 {"sealed_by":"STATE_KEY"}').decode()]}))
-    leave(there, "process", "process", None, b"*" + seal.seal(b'{"opted_out":[8]}'))
+    seal = Fernet(KEY)
+    leave(there, "seal", "seal", orjson.dumps({"sealed": [seal.encrypt(b'0/1 {"sealed_by":"STATE_KEY"}').decode()]}))
+    leave(there, "process", "process", None, b"*" + seal.encrypt(b'{"opted_out":[8]}'))
     for keys in (None, OTHER):
         with pytest.raises(WrongKeyError):
             check_stores(Path("nowhere"), redis_url, keys)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from persistence.open_store import DATABASE, open_stores
 from playground.limits import Limits
 from playground.server import Playground
+from storage.sealing import NONCE_BYTES
 from storage.state_key import KEY_FILE
 from tests.support.clock import FakeClock
 from tests.support.scene import Scene, notify, recorded, running
 from tests.support.stub_model import StubModel
 from wiring import CONVERSATION, MINIAPPS, OFFERS, PROMPTS, UNFINISHED
 
-TOKEN = re.compile(rb"gAAAAA[\w-]{90,}={0,2}")
-SEALED = re.compile(rb"[\w-]{60,}={0,2}")  # in which a short name can stand by chance
+WORDS = re.compile(rb"[ -~]{12,}")  # in what is sealed, or opened with the wrong nonce, there is nothing as long
+MOST = 20_000  # bytes of what was sealed
 
 
 @asynccontextmanager
@@ -97,20 +99,27 @@ def in_snapshots(folder: Path, text: str) -> list[str]:
 def on_disk(folder: Path, text: str) -> list[str]:
     """The files that hold it, be it sealed with the key in the folder, be it in room that they do not use any more."""
     key = _content(folder / KEY_FILE).strip()
-    opens = Fernet(key).decrypt if key else None
+    cipher = algorithms.AES(hmac.digest(key, b"values", "sha256"))
     return [
         str(path)
         for path in folder.rglob("*")
-        if text.encode() in SEALED.sub(b"", content := _content(path))
-        or (opens and any(text.encode() in _opened(opens, token) for token in TOKEN.findall(content)))
+        if any(text.encode() in words for words in _words(_content(path), cipher if key else None))
     ]
 
 
-def _opened(opens: Callable[[bytes], bytes], token: bytes) -> bytes:
-    """Nothing of what was overwritten in part, or begins with what is left of another."""
-    with suppress(InvalidToken):
-        return opens(token)
-    return b""
+def _words(content: bytes, cipher: algorithms.AES | None) -> Iterator[bytes]:
+    """What can be read, and what can be behind anything that may be a nonce.
+
+    It need not be authentic, for its end may be overwritten. GCM counts blocks from 2 on.
+    """
+    yield from WORDS.findall(content)
+    for mark in re.finditer(rb"\+", content):
+        nonce = content[mark.end() : mark.end() + NONCE_BYTES]
+        begin = mark.end() + NONCE_BYTES
+        if cipher and len(nonce) == NONCE_BYTES:
+            opening = Cipher(cipher, modes.CTR(nonce + b"\0\0\0\2")).decryptor()
+            if WORDS.match(start := opening.update(content[begin : begin + 16])):
+                yield from WORDS.findall(start + opening.update(content[begin + 16 : begin + MOST]))
 
 
 def _content(path: Path) -> bytes:

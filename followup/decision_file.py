@@ -1,0 +1,323 @@
+"""The file of the decision log: rows of decisions in SQLite, sealed, of bounded number."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, fields, replace
+from errno import EACCES, ENOTDIR
+from functools import partial
+from pathlib import Path
+from time import time
+from typing import Any
+
+import orjson
+import structlog
+from pydantic import TypeAdapter
+
+from followup.learning import (
+    Assignment,
+    Change,
+    Entry,
+    Mark,
+    Outcome,
+    Removal,
+    Revision,
+    Silence,
+)
+from storage.sealing import Seal
+from storage.store import WrongKeyError
+
+log = structlog.get_logger()
+
+FILE_NAME = "decisions.sqlite3"
+ASIDE = ".damaged-"  # and the Unix time
+MAX_ROWS = 100_000
+LOCK_SECONDS = 1.0
+UNUSABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+ENTRY = TypeAdapter(Entry)
+COLUMNS = [field.name for field in fields(Entry)]
+PLACED = ["message_id", "channel_id", "guild_id", "at"]
+# What a row says is sealed together with these and with `author`, a keyed hash by which a person's rows are found.
+CREATE = """
+    CREATE TABLE decisions (
+        message_id INTEGER PRIMARY KEY, channel_id INTEGER NOT NULL, guild_id INTEGER NOT NULL, at REAL NOT NULL,
+        author BLOB NOT NULL, sealed BLOB NOT NULL
+    )
+"""
+CREATE_MARK = "CREATE TABLE seal (mark TEXT NOT NULL)"  # of the key that sealed
+SCHEMA_VERSION = 4
+SEALED_SINCE = 3  # by Fernet, and without the author
+ADDED = ("agent", "agent_reason")  # in version 2
+INSERT = "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?, ?, ?, ?)"
+FIND = "SELECT message_id, channel_id, guild_id, at, author, sealed FROM decisions"
+UPDATE = "UPDATE decisions SET sealed = ? WHERE message_id = ?"
+DELETE = "DELETE FROM decisions WHERE message_id = ?"
+REMOVE = """
+    DELETE FROM decisions
+    WHERE channel_id = coalesce(:channel_id, channel_id) AND author = coalesce(:author, author)
+        AND guild_id = coalesce(:guild_id, guild_id) AND message_id <= coalesce(:through, message_id)
+        AND (:before IS NULL OR at < :before)
+"""
+TRIM = """
+    DELETE FROM decisions
+    WHERE message_id <= (SELECT message_id FROM decisions ORDER BY message_id DESC LIMIT 1 OFFSET ?)
+"""
+
+
+class UnusableFileError(sqlite3.DatabaseError):
+    """A file that is damaged, or is no decision log of a version known here. Its text says which."""
+
+
+class DecisionFile:
+    """The SQLite file. Each call opens and closes it, so that any thread may make it, one at a time."""
+
+    def __init__(self, path: Path, seal: Seal, *, max_rows: int = MAX_ROWS, clock: Callable[[], float] = time) -> None:
+        self.path = path
+        self._seal = seal
+        self._max_rows = max_rows
+        self._clock = clock
+
+    def check(self) -> None:
+        """Raises OSError where the file cannot be made or written, as far as that shows without writing."""
+        folder = next(place for place in self.path.parents if place.exists())
+        if not folder.is_dir():
+            raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(folder))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES), str(folder))
+
+    def write(self, changes: Sequence[Change]) -> Path | None:
+        """Carries out all changes, or none. Where there is no file, only an entry makes one.
+
+        A file of an earlier version is brought to this one. An unusable file is moved aside first; returns where to.
+        Such a file goes when all that is in it has expired. Raises OSError and sqlite3.Error.
+        """
+        for change in changes:
+            if isinstance(change, Removal) and change.before is not None:
+                for aside in self.path.parent.glob(f"{self.path.name}{ASIDE}*"):
+                    moved_at = aside.name.rpartition("-")[2]
+                    if moved_at.isdecimal() and int(moved_at) < change.before:
+                        aside.unlink(missing_ok=True)
+        if not self.path.exists() and not any(isinstance(change, Entry) for change in changes):
+            return None
+        try:
+            self._write(changes)
+        except UnusableFileError:
+            aside = self.path.replace(self.path.with_name(f"{self.path.name}{ASIDE}{int(self._clock())}"))
+            self._write(changes)
+            return aside
+        return None
+
+    def bring_up(self) -> None:
+        """Has what is there in the form of this version, sealed by the first key. Raises OSError and sqlite3.Error."""
+        if self.path.exists():
+            self._write([])
+
+    def read(self) -> list[Entry]:
+        """All entries, oldest message first, also of an earlier version. Changes nothing. Raises sqlite3.Error.
+
+        Without what is damaged or stands elsewhere, which is logged.
+        """
+        uri = f"{self.path.absolute().as_uri()}?mode=ro"
+        with _unusable(), closing(_connected(uri, uri=True)) as connection:
+            version = _version(connection)
+            try:
+                if version >= SEALED_SINCE and not self._seal.knows(_mark(connection)):
+                    raise UnusableFileError("STATE_KEY is not the key that it was sealed with")
+            except WrongKeyError as error:
+                raise UnusableFileError(str(error).removesuffix(".")) from None
+            return self._readable(connection, version)
+
+    def _write(self, changes: Sequence[Change]) -> None:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # SQLite would make it as readable as the umask allows; its journals take the file's mode.
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        with _unusable(), closing(_connected(self.path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("BEGIN IMMEDIATE")
+            was_anew = self._seal_all(connection)
+            if any(isinstance(change, Removal) and change.message_ids is None for change in changes):
+                self._drop_unfit(connection)
+            for change in changes:
+                self._apply(connection, change)
+            connection.execute(TRIM, (self._max_rows,))
+            connection.execute("COMMIT")
+            if was_anew:
+                connection.execute("VACUUM")  # or what was there before could stand in room that nothing uses
+
+    def _seal_all(self, connection: sqlite3.Connection) -> bool:
+        """Brings the file to this version and this key. Returns whether there was something to write anew."""
+        version, marks = _version(connection), self._seal.marks
+        if version >= SEALED_SINCE:
+            mark = _mark(connection)
+            if (version, mark) == (SCHEMA_VERSION, marks[0]):
+                return False
+            if mark not in marks:
+                raise UnusableFileError("it was sealed with another key")
+        entries = self._readable(connection, version)
+        connection.execute("DROP TABLE IF EXISTS seal")
+        connection.execute("DROP TABLE IF EXISTS decisions")
+        connection.execute(CREATE)
+        connection.execute(CREATE_MARK)
+        connection.execute("INSERT INTO seal VALUES (?)", marks[:1])
+        connection.executemany(INSERT, map(self._row, entries))
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        return bool(entries)
+
+    def _readable(self, connection: sqlite3.Connection, version: int) -> list[Entry]:
+        """Without what is damaged or stands elsewhere, which is logged."""
+        if version < SEALED_SINCE:
+            return _earlier(connection, version)
+        entry_of = self._entry if version == SCHEMA_VERSION else self._earlier_entry
+        entries = []
+        for row in connection.execute(f"{FIND} ORDER BY message_id"):
+            with _logging(row):
+                entries.append(entry_of(row))
+        return entries
+
+    def _drop_unfit(self, connection: sqlite3.Connection) -> None:
+        """Deletes rows that whoever is to go could not be found by: they were changed by somebody without the key."""
+        unfit = []
+        for row in connection.execute(FIND):
+            unfit.append((row[0],))
+            with _logging(row):
+                self._opened(row)
+                unfit.pop()
+        connection.executemany(DELETE, unfit)
+
+    def _apply(self, connection: sqlite3.Connection, change: Change) -> None:
+        match change:
+            case Entry():
+                connection.execute(INSERT, self._row(change))
+            case Removal(message_ids) if message_ids is not None:
+                connection.executemany(DELETE, [(message_id,) for message_id in message_ids])
+            case Removal():
+                author = None if change.author_id is None else self._seal.hashed(change.author_id)
+                connection.execute(REMOVE, asdict(change) | {"author": author})
+            case _:
+                row = connection.execute(f"{FIND} WHERE message_id = ?", (change.message_id,)).fetchone()
+                if row is None:
+                    return
+                entry = None
+                with _logging(row):
+                    entry = self._entry(row)
+                if entry is None:
+                    connection.execute(DELETE, (change.message_id,))
+                elif (changed := _changed(entry, change)) != entry:
+                    connection.execute(UPDATE, (self._row(changed)[-1], change.message_id))
+
+    def _row(self, entry: Entry) -> list[Any]:
+        placed = [*(getattr(entry, column) for column in PLACED), self._seal.hashed(entry.author_id)]
+        content = orjson.dumps([_storable(getattr(entry, column)) for column in COLUMNS])
+        return [*placed, self._seal.seal(content, _place(placed))]
+
+    def _entry(self, row: Sequence[Any]) -> Entry:
+        """Raises ValueError for a row that is no decision or stands elsewhere, and WrongKeyError, which is the same
+        where the file is of this key.
+        """
+        return _decoded(self._opened(row))
+
+    def _opened(self, row: Sequence[Any]) -> bytes:
+        """Raises as _entry() does."""
+        *placed, sealed = row
+        if not isinstance(sealed, bytes):
+            raise ValueError("it is no decision")
+        return self._seal.open(sealed, _place(placed))
+
+    def _earlier_entry(self, row: Sequence[Any]) -> Entry:
+        """As _entry(), for version 3."""
+        *placed, author, sealed = row
+        if not isinstance(sealed, bytes):
+            raise ValueError("it is no decision")
+        entry = _decoded(self._seal.open_token(sealed))
+        if [getattr(entry, column) for column in PLACED] != placed or author not in self._seal.hashes(entry.author_id):
+            raise ValueError("it is of another message or person")
+        return entry
+
+
+def _connected(path: str | Path, **how: Any) -> sqlite3.Connection:
+    connection: sqlite3.Connection = sqlite3.connect(path, timeout=LOCK_SECONDS, **how)
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")  # or a damaged row would hide the others
+    return connection
+
+
+def _mark(connection: sqlite3.Connection) -> str:
+    """That of the key that sealed the file."""
+    (mark,) = connection.execute("SELECT mark FROM seal").fetchone() or ("",)
+    return str(mark)
+
+
+def _place(placed: Sequence[Any]) -> bytes:
+    return f"decision {placed}".encode()
+
+
+def _decoded(content: bytes) -> Entry:
+    return ENTRY.validate_python(dict(zip(COLUMNS, orjson.loads(content), strict=False)))
+
+
+@contextmanager
+def _logging(row: Sequence[Any]) -> Iterator[None]:
+    """Logs that a row is not accepted where what is done with it says so."""
+    try:
+        yield
+    except (ValueError, WrongKeyError):
+        log.error(
+            "decision_refused",
+            message=row[0],
+            meaning="a row of the decision log is damaged, or another program changed or moved it: it does not count",
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """The file's, 0 where nothing is in it yet. Raises UnusableFileError for what is no decision log known here."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    is_new = version == 0 and tables == 0
+    if not is_new and version not in range(1, SCHEMA_VERSION + 1):
+        raise UnusableFileError(f"it has schema version {version} where this program knows {SCHEMA_VERSION}")
+    return version
+
+
+def _earlier(connection: sqlite3.Connection, version: int) -> list[Entry]:
+    """The entries of a file of an earlier version. What it does not say yet is left at its default."""
+    columns = [column for column in COLUMNS if version > 1 or column not in ADDED]
+    select = f"SELECT {', '.join(columns)} FROM decisions ORDER BY message_id"  # noqa: S608 - ours
+    rows = connection.execute(select).fetchall() if version else []
+    return [ENTRY.validate_python(dict(zip(columns, row, strict=True))) for row in rows]
+
+
+def _changed(entry: Entry, change: Mark | Revision | Assignment | Silence) -> Entry:
+    """The first outcome stays, and each kind is of one sort of decision only."""
+    match change:
+        case Mark() if entry.outcome is None and entry.respond is (change.outcome is not Outcome.MISSED):
+            return replace(entry, outcome=change.outcome, outcome_at=change.at)
+        case Revision() if entry.content is not None:
+            return replace(entry, content=change.content)
+        case Assignment():
+            return replace(entry, agent=change.agent, agent_reason=change.reason)
+        case Silence():
+            return replace(entry, respond=False, reason=change.reason)
+        case _:
+            return entry
+
+
+def _storable(value: Any) -> Any:
+    """UTF-8 takes no lone surrogates, which JSON can carry."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+
+
+@contextmanager
+def _unusable() -> Iterator[None]:
+    """Tells a file that is to blame from a disk that is."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in UNUSABLE:
+            raise UnusableFileError(str(error)) from error
+        raise
+    except ValueError as error:
+        raise UnusableFileError("it holds what is no decision") from error

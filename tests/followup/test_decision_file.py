@@ -1,0 +1,154 @@
+"""followup/decision_file.py: rows that another program changed, and files of an earlier version."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+import pytest
+from cryptography.fernet import Fernet
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from followup.decision_file import COLUMNS, FILE_NAME, DecisionFile
+from followup.learning import Assignment, Entry, Removal
+from storage.sealing import read_keys
+from tests.followup.test_decision_log import ELSEWHERE, entry
+from tests.storage.conftest import KEY
+from tests.support.people import ANNA, BEN, CHANNEL, GUILD
+
+CHANGES = [
+    "sealed = (SELECT sealed FROM decisions WHERE message_id = 2)",
+    "sealed = substr(sealed, 1, 20)",
+    "sealed = 'applauded'",
+    "author = (SELECT author FROM decisions WHERE message_id = 2)",
+    "author = CAST(x'ff41' AS TEXT)",
+    f"channel_id = {ELSEWHERE}",
+    "guild_id = 5",
+    "at = 9e9",
+    "message_id = 1001",
+]
+OTHERS = entry(2, author_id=BEN)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> DecisionFile:
+    return DecisionFile(tmp_path / FILE_NAME, read_keys(KEY))
+
+
+@contextmanager
+def changing(file: DecisionFile) -> Iterator[sqlite3.Connection]:
+    """As another program does."""
+    with closing(sqlite3.connect(file.path)) as db, db:
+        yield db
+
+
+def stored(file: DecisionFile) -> list[int]:
+    with changing(file) as db:
+        return [message_id for (message_id,) in db.execute("SELECT message_id FROM decisions ORDER BY message_id")]
+
+
+def refused(logs: list[Any]) -> list[int]:
+    return [entry["message"] for entry in logs if entry["event"] == "decision_refused"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_row_that_another_program_changed_does_not_count_and_goes_when_something_has_to(
+    file: DecisionFile, change: str
+) -> None:
+    file.write([entry(1), OTHERS])
+    with changing(file) as db:
+        db.execute(f"UPDATE decisions SET {change} WHERE message_id = 1")  # noqa: S608
+    with capture_logs() as logs:
+        assert file.read() == [OTHERS]
+    changed = 1001 if "message_id =" in change.partition("(")[0] else 1
+    assert refused(logs) == [changed]
+    again = DecisionFile(file.path, read_keys(KEY))
+    with capture_logs() as logs:
+        again.write([Removal(author_id=ANNA, through=5)])  # whom it could not be found by any more
+    assert (refused(logs), stored(file)) == ([changed], [2])
+
+
+def test_a_row_that_does_not_fit_goes_when_something_is_noted_of_it(file: DecisionFile) -> None:
+    file.write([entry(1), OTHERS])
+    with changing(file) as db:
+        db.execute("UPDATE decisions SET author = x'00' WHERE message_id = 1")
+    file.write([Assignment(1, "docs", "named")])
+    assert stored(file) == [2]
+
+
+# As version 3 left it
+
+
+def left(file: DecisionFile, entries: list[Entry]) -> None:
+    """Sealed by Fernet, and without the author."""
+    file.write(entries)
+    with changing(file) as db:
+        for each in entries:
+            token = Fernet(KEY).encrypt(orjson.dumps([getattr(each, column) for column in COLUMNS]))
+            db.execute("UPDATE decisions SET sealed = ? WHERE message_id = ?", (token, each.message_id))
+        db.execute("PRAGMA user_version = 3")
+
+
+@pytest.mark.parametrize("keys", [KEY, f"{'b' * 43}=,{KEY}"], ids=["the same key", "another before it"])
+def test_what_version_3_sealed_is_read_and_sealed_anew_at_the_start(file: DecisionFile, keys: str) -> None:
+    left(file, [entry(1, content="the cat is called Tim"), OTHERS])
+    before = file.path.read_bytes()
+    now = DecisionFile(file.path, read_keys(keys))
+    for _ in range(2):
+        assert now.read() == [entry(1, content="the cat is called Tim"), OTHERS]
+        assert b"gAAAAA" in before
+        now.bring_up()
+    assert b"gAAAAA" not in file.path.read_bytes()
+    now.write([Removal(author_id=ANNA)])
+    assert now.read() == [OTHERS]
+
+
+@pytest.mark.parametrize("change", [change for change in CHANGES if "substr" not in change])
+def test_a_row_of_version_3_that_was_changed_is_left_behind(file: DecisionFile, change: str) -> None:
+    left(file, [entry(1), OTHERS])
+    with changing(file) as db:
+        db.execute(f"UPDATE decisions SET {change} WHERE message_id = 1")  # noqa: S608
+    with capture_logs() as logs:
+        file.bring_up()
+    assert (len(refused(logs)), stored(file)) == (1, [2])
+
+
+# Damage of any kind
+
+VALUES = (
+    st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.binary(max_size=80) | st.text("aé🦊", max_size=8)
+)
+DAMAGE = st.dictionaries(
+    st.integers(1, 6), st.tuples(st.sampled_from(["channel_id", "guild_id", "at", "author", "sealed"]), VALUES)
+)
+
+
+@given(DAMAGE)
+def test_of_damaged_rows_each_costs_one_line_and_all_others_stay(damage: dict[int, tuple[str, Any]]) -> None:
+    sound = [entry(n, author_id=BEN if n % 2 else ANNA, channel_id=CHANNEL, guild_id=GUILD) for n in range(1, 7)]
+    with TemporaryDirectory() as folder:
+        file = DecisionFile(Path(folder) / FILE_NAME, read_keys(KEY))
+        file.write(sound)
+        with changing(file) as db:
+            for message_id, (column, value) in damage.items():
+                sql = f"UPDATE OR IGNORE decisions SET {column} = ? WHERE message_id = ?"  # noqa: S608
+                db.execute(sql, (value, message_id))
+            placed = {
+                row[0]: row[1:] for row in db.execute("SELECT message_id, channel_id, guild_id, at FROM decisions")
+            }
+        changed = {each.message_id for each in sound if placed[each.message_id] != (CHANNEL, GUILD, each.at)}
+        with capture_logs() as logs:
+            found = DecisionFile(file.path, read_keys(KEY)).read()
+        assert changed <= set(refused(logs)) <= set(damage)
+        assert found == [each for each in sound if each.message_id not in refused(logs)]
+        with capture_logs() as logs_of_removal:
+            DecisionFile(file.path, read_keys(KEY)).write([Removal(author_id=ANNA, through=9)])
+        assert refused(logs_of_removal) == refused(logs)
+        assert file.read() == [each for each in found if each.author_id == BEN]
