@@ -11,6 +11,7 @@ from typing import NamedTuple, Self
 
 from stored_conversation import Unwelcome
 
+JUDGE_TIER = 3
 WITH_SOMEBODY = "you were talking with somebody else"
 """What the evidence says of whoever was talking with a person; who that was is told where it is shown."""
 
@@ -101,6 +102,13 @@ class Decision:
         """The same score, decided so: what is told is what spoke for that."""
         told = (self.evidence, self.contrary) if respond is self.respond else (self.contrary, self.evidence)
         return replace(self, respond=respond, reason=reason, evidence=told[0], contrary=told[1])
+
+    @property
+    def unquoting(self) -> Decision:
+        """Without what a model, or a stop, said of it, which may name or quote anybody."""
+        is_free = self.tier == JUDGE_TIER or self.reason in (Reason.DECLINED, Reason.STOP)
+        agent, _, _ = self.agent.partition(" (")
+        return replace(self, evidence="" if is_free else self.evidence, agent=agent)
 
     def _sureness(self) -> str:
         """The score in per cent, rounded away from the point at which it answers, so that no figure stands for both."""
@@ -201,6 +209,12 @@ class RecentDecisions:
         """Forgets the decision on one message, if there is one."""
         self._entries.pop(message_id, None)
         self._ignored.pop(message_id, None)
+
+    def unquote(self) -> None:
+        """Somebody is forgotten: what decisions tell in words that may be theirs goes."""
+        for entries in (self._entries, self._ignored):
+            for message_id, entry in entries.items():
+                entries[message_id] = entry._replace(decision=entry.decision.unquoting)
 
     def drop(self, gone: Callable[[LoggedDecision], bool]) -> None:
         """Forgets the decisions on some messages."""

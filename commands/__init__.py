@@ -72,7 +72,7 @@ def add_commands(
     site: str = DISCORD,
 ) -> None:
     """Adds the commands to the tree. site: where links to messages lead."""
-    add_why(tree, decisions, site)
+    add_why(tree, decisions, privacy, site)
     add_privacy(tree, privacy)
     add_offers(tree, offers)
     add_tour(tree, offers, retention_days=retention_days)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import discord
 from discord import app_commands
 
 from commands.answers import tell
-from decider import RecentDecisions
+from commands.privacy_commands import Privacy
+from decider import Decision, RecentDecisions
 from discord_io.split import MAX_LENGTH, clipped
 from understanding.links import DISCORD, message_link
 
@@ -16,10 +19,15 @@ NOTHING_KNOWN = (
     "I remember no decision about that. I keep the last ones only, and none of messages from before I was started, "
     "in direct messages, or by bots."
 )
+UNNAMED = "somebody who asked not to be read"
 
 
-def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, site: str = DISCORD) -> None:
-    """site: where links to messages lead."""
+def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy: Privacy, site: str = DISCORD) -> None:
+    """privacy: says who is neither named nor quoted; site: where links to messages lead."""
+
+    def in_words(decision: Decision) -> str:
+        is_unnamed = decision.partner is not None and privacy.is_opted_out(decision.partner)
+        return (replace(decision, partner=None) if is_unnamed else decision).in_words()
 
     @tree.command(description="Why did I answer, or not answer, the last messages in this channel?")
     @app_commands.guild_only()
@@ -29,10 +37,14 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, site: st
         may_read = interaction.permissions.read_message_history
         lines = []
         for entry in latest:
-            words = _first_words(known.get(entry.message_id, "")) if may_read else ""
-            outcome, _, reason = entry.decision.in_words().partition(": ")
+            if privacy.is_opted_out(entry.author_id):
+                whose = UNNAMED
+            else:
+                words = _first_words(known.get(entry.message_id, "")) if may_read else ""
+                whose = f"<@{entry.author_id}>{words}"
+            outcome, _, reason = in_words(entry.decision).partition(": ")
             link = message_link(site, interaction.guild_id, interaction.channel_id, entry.message_id)
-            lines.append(clipped(f"- <@{entry.author_id}>{words}: [{outcome}]({link}), {reason}", MAX_LINE))
+            lines.append(clipped(f"- {whose}: [{outcome}]({link}), {reason}", MAX_LINE))
         await tell(interaction, "\n".join(lines) or NOTHING_KNOWN)
 
     @tree.context_menu(name="Why?")
@@ -42,7 +54,7 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, site: st
             message.reference.message_id if message.reference and message.author == interaction.client.user else None
         )
         entry = decisions.find(message.id) or decisions.find(question_id or 0)
-        words = entry.decision.in_words() if entry else NOTHING_KNOWN
+        words = in_words(entry.decision) if entry else NOTHING_KNOWN
         await tell(interaction, words[:1].upper() + words[1:])
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from conversation import ChannelConversation, MessageRecord
-from decision import Decision
+from decision import JUDGE_TIER, Decision
 
 MISSED_SECONDS = 60.0
 TOLD_OFF_SECONDS = 300.0
@@ -19,7 +19,6 @@ ANSWER_SECONDS = 86_400.0
 MAX_KEPT = 10_000
 ANSWERED_KEPT = 8
 MAX_REMOVALS = 100_000
-JUDGE_TIER = 3
 DISCORD_EPOCH_MS = 1_420_070_400_000
 
 

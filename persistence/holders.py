@@ -178,6 +178,7 @@ class DecisionHolder(Holder):
         elif what.author_id is not None:
             self._learning.forgotten(None, what.author_id, through=what.through)
             self._decisions.drop(lambda entry: what.author_id in (entry.author_id, entry.decision.partner))
+            self._decisions.unquote()
         else:
             self._decisions.drop(lambda entry: entry.channel_id in what.channel_ids)
             if what.guild_id is not None:

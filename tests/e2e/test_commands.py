@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from commands import CHANNEL_FORGOTTEN, FORGOTTEN, NOTHING_KNOWN
-from decider import Reason
+from commands.why import UNNAMED
+from decider import Decision, Reason
+from decision import WITH_SOMEBODY
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 
@@ -37,6 +39,29 @@ async def test_why_quotes_nobody_to_those_who_may_not_read_the_history(scene: Sc
     told = (await scene.use("Ben", "why")).content
     assert str(asked.id) in told
     assert "swordfish" not in told
+
+
+@pytest.mark.parametrize("way", ["forget", "optout"])
+async def test_why_names_and_quotes_nobody_who_asked_not_to_be_read(scene: Scene, way: str) -> None:
+    ada = f"<@{scene.pg.person('Ada')}>"
+    said = scene.say("Ben", "and the swordfish?")
+    noted = Decision(True, Reason.LLM_JUDGE, tier=3, evidence="Ada asked for swordfish")
+    scene.bot.parts.decisions.add(said.id, said.channel_id, said.author.id, noted)
+    scene.bot.parts.decisions.assigned(said.id, "by fishes, which fits best (Ada asked for swordfish)")
+    await scene.use("Ada", way)
+    told = [await scene.use("Ben", "why"), await scene.use("Ben", "Why?", target=said)]
+    assert ["Ada" in words.content for words in told] == [False, False]
+    assert told[1].content == "Answered: the judge took it as meant for me; by fishes, which fits best"
+    if way == "optout":
+        await scene.answer_to(called := scene.mention("Ada", "is swordfish healthy?"))
+        newest = (await scene.use("Ben", "why")).content.splitlines()[0]
+        assert str(called.id) in newest
+        assert newest.startswith(f"- {UNNAMED}: [answered](")
+        partner = Decision(False, Reason.NO_TRIGGER, evidence=WITH_SOMEBODY, partner=scene.pg.person("Ada"))
+        scene.bot.parts.decisions.add(said.id, said.channel_id, said.author.id, partner)
+        for words in (await scene.use("Ben", "why"), await scene.use("Ben", "Why?", target=said)):
+            assert WITH_SOMEBODY in words.content
+            assert ada not in words.content
 
 
 async def test_why_of_a_message(scene: Scene) -> None:
