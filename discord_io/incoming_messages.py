@@ -117,6 +117,7 @@ class MessageReader:
             reply_to_author_id=bot_id,
             reply_to_author=_name(card.author) if card else "",
             reply_to_text=card.clean_content[:REPLY_EXCERPT] if card else "",
+            is_label=interaction.type is not discord.InteractionType.modal_submit,
         )
         return Incoming(
             record,

@@ -39,6 +39,7 @@ OPTIONAL = (
     "unasked",
     "tells_off",
     "calls_bot",
+    "is_label",
 )
 
 Change = Callable[[Message], Message | None]

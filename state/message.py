@@ -34,7 +34,8 @@ class MessageRecord:
     the content. addressees: of the bot's own messages, whom they answer; drew_on: whose
     words the model had been told, which it may quote; unasked: an offer, which nobody had asked for.
     tells_off: it ended an answer of the bot's, and tells it to keep out. calls_bot: the name by which it calls the bot,
-    empty where it does not. timestamp: aware.
+    empty where it does not. is_label: a click, whose words are not its author's but those of the button or option.
+    timestamp: aware.
     """
 
     author: str
@@ -56,6 +57,7 @@ class MessageRecord:
     unasked: bool = False
     tells_off: bool = False
     calls_bot: str = ""
+    is_label: bool = False
 
     @cached_property
     def mentions(self) -> frozenset[int]:
@@ -109,7 +111,9 @@ class MessageRecord:
 
     @property
     def links(self) -> Sequence[Link]:
-        """The messages that its author gives a link to; what they forward or reply to are not their words."""
+        """The messages that its author gives a link to; what they forward, reply to or click are not their words."""
+        if self.is_label:
+            return []
         return [(int(guild), int(channel), int(message)) for _, guild, channel, message in LINK.findall(self.content)]
 
     @property

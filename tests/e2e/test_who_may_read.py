@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from agents.tools import NOT_GIVEN
 from discord_io.actions import READ_BY_FEWER
+from miniapps.base import MiniApp, MiniAppContext, MiniAppResponse
 from playground.model import Message
 from tests.e2e.test_asking import tool_results
 from tests.support.lives import life
-from tests.support.scene import Scene
-from tests.support.stub_model import Call, Reply
+from tests.support.scene import Scene, open_scene
+from tests.support.stub_model import Call, Reply, StubModel
 
 SECRET = "the vault code is bluebell"
 
@@ -69,6 +71,34 @@ async def test_a_link_given_earlier_in_the_conversation_is_followed_for_whoever_
     scene.stub.replies.extend([call("read_message", link=link(scene, said)), Reply("A code.")])
     await scene.ask("Ada", "and what does it say?")
     assert "bluebell" in tool_results(scene.stub.requests[-1])[-1]
+
+
+async def test_a_link_in_the_words_of_a_button_is_not_of_whoever_clicks_it(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Links(MiniApp):
+        id = "links"
+
+        def wants(self, text: str, soft_context: Mapping[str, Any]) -> float:  # noqa: ARG002
+            return float("which link" in text)
+
+        async def handle(self, context: MiniAppContext) -> MiniAppResponse:
+            if context.focus_resolution:
+                return MiniAppResponse("Noted.")
+            options = [link(scene, secret), "none"]
+            asked = {"awaiting_type": "awaiting_selection", "options": options, "source_handler": "links.pick"}
+            return MiniAppResponse("Which one?", conversation_state=asked)
+
+    monkeypatch.setattr("wiring.discover", lambda: [Links()])
+    async with open_scene(stub) as scene:
+        secret = hidden(scene)
+        await scene.ask("Ada", "which link?")
+        scene.press("Ada", await scene.card("Which one?"), "1.")
+        await scene.shows("Noted.")
+        await scene.at_rest()
+        stub.replies.extend([call("read_message", link=link(scene, secret)), Reply("It is sunny.")])
+        await scene.ask("Ada", "what is the weather?")
+        assert tool_results(stub.requests[-1])[-1] == NOT_GIVEN
 
 
 # What was said before somebody came
