@@ -228,11 +228,18 @@ class Parley(discord.Client):
         self.proactive_offers.dealt_with(thread.parent_id, thread.id)
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
-        self.proactive_offers.leave(channel.id)
-        await self.privacy.forget_channel(channel.id, discord.utils.time_snowflake(self._now()))
+        await self._forget_place(channel.id)
+
+    async def on_raw_thread_delete(self, payload: discord.RawThreadDeleteEvent) -> None:
+        await self._forget_place(payload.thread_id)
+
+    async def _forget_place(self, channel_id: int) -> None:
+        self.proactive_offers.leave(channel_id)
+        at = discord.utils.time_snowflake(self._now())
+        await self.privacy.forget_channel(channel_id, at, with_threads=True)
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
-        channel_ids = [channel.id for channel in guild.channels]
+        channel_ids = [place.id for place in (*guild.channels, *guild.threads)]
         await self.privacy.forget_guild(guild.id, channel_ids, discord.utils.time_snowflake(self._now()))
 
 

@@ -52,6 +52,11 @@ class Place:
         """Whether nobody is there but the bot and whoever speaks."""
         return self.kind is PlaceKind.DIRECT or self.people == 1
 
+    @property
+    def above(self) -> Place:
+        """The channel that it is a thread of."""
+        return Place(self.guild_id, self.parent_id or 0, bot_name=self.bot_name, guild=self.guild, channel=self.parent)
+
     def is_among(self, channels: Collection[int]) -> bool:
         """Whether it, or what it is a thread of, is one of these channels; no channels: all."""
         return not channels or self.channel_id in channels or self.parent_id in channels

@@ -34,6 +34,7 @@ LOOK_BACK = 100  # messages among which one is looked for: one request
 TOO_MANY = 429
 # Discord: replying needs the permission to read the history.
 CANNOT_REPLY_WITHOUT_HISTORY = 160002
+THREAD_IS_ARCHIVED, THREAD_IS_LOCKED = 50083, 160005
 
 
 _timeout: ContextVar[tuple[asyncio.Timeout, float] | None] = ContextVar("timeout", default=None)
@@ -130,7 +131,8 @@ class DiscordWire:
                     message = await self._channel.send(text, nonce=nonce, allowed_mentions=PINGS, **more)
                     break
                 except discord.HTTPException as error:
-                    if way is ways[-1] or not (error.status == 400 or error.code == CANNOT_REPLY_WITHOUT_HISTORY):
+                    may_go = error.status == 400 or error.code == CANNOT_REPLY_WITHOUT_HISTORY
+                    if way is ways[-1] or not may_go or error.code in (THREAD_IS_ARCHIVED, THREAD_IS_LOCKED):
                         raise
                     log.warning("send_refused", channel=self._channel_id, error=str(error))
         return self._take(message, reply_to)
@@ -203,18 +205,29 @@ class DiscordWire:
         async with _problems():
             if card is not None:
                 try:
-                    await self._message(message_id).edit(content=text, allowed_mentions=PINGS, view=view_of(card))
+                    await self._edit(message_id, content=text, view=view_of(card))
                     return
                 except discord.HTTPException as error:
                     if error.status != 400:
                         raise
                     log.warning("card_refused", message=message_id, error=str(error))
-            await self._message(message_id).edit(content=text, allowed_mentions=PINGS)
+            await self._edit(message_id, content=text)
 
     async def settle(self, message_id: int, text: str) -> None:
         """The message of a card becomes its final text; the card goes."""
         async with _problems():
-            await self._message(message_id).edit(content=text, allowed_mentions=PINGS, view=None)
+            await self._edit(message_id, content=text, view=None)
+
+    async def _edit(self, message_id: int, **changes: Any) -> None:
+        """Also in a thread that was archived since, which what is posted opens again, but no edit does."""
+        message = self._message(message_id)
+        try:
+            await message.edit(allowed_mentions=PINGS, **changes)
+        except discord.HTTPException as error:
+            if error.code != THREAD_IS_ARCHIVED:
+                raise
+            await self._client.http.edit_channel(self._channel_id, archived=False)
+            await message.edit(allowed_mentions=PINGS, **changes)
 
     async def delete(self, message_id: int) -> None:
         if self._outcomes is not None:
@@ -276,7 +289,8 @@ async def _problems() -> AsyncIterator[None]:
     except discord.HTTPException as error:
         if error.status == TOO_MANY:  # not now, whoever says so: Discord, or a proxy in front of it
             raise PostError(Problem.UNREACHABLE, str(error), _retry_after(error)) from error
-        raise PostError(Problem.REJECTED, str(error)) from error
+        is_locked = error.code in (THREAD_IS_ARCHIVED, THREAD_IS_LOCKED)
+        raise PostError(Problem.LOCKED if is_locked else Problem.REJECTED, str(error)) from error
     except UNREADABLE as error:
         raise PostError(Problem.REJECTED, f"an answer that cannot be read: {error}") from error
     except discord.RateLimited as error:

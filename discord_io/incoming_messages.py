@@ -94,7 +94,7 @@ class MessageReader:
             bot_id,
             self._clock(),
             may_send=may_send(channel, allowed),
-            may_react=allowed.add_reactions,
+            may_react=allowed.add_reactions and not _is_locked(channel, allowed),
             manages=manages,
             reads_history=_reads_history(channel, author),
         )
@@ -178,7 +178,13 @@ def _has_permissions(channel: object) -> TypeGuard[discord.abc.GuildChannel | di
 
 def may_send(channel: object, allowed: discord.Permissions) -> bool:
     """Whether whoever is allowed so much may write there."""
-    return allowed.send_messages_in_threads if isinstance(channel, discord.Thread) else allowed.send_messages
+    if not isinstance(channel, discord.Thread):
+        return allowed.send_messages
+    return allowed.send_messages_in_threads and not _is_locked(channel, allowed)
+
+
+def _is_locked(channel: object, allowed: discord.Permissions) -> bool:
+    return isinstance(channel, discord.Thread) and channel.locked and not allowed.manage_threads
 
 
 def _reads_history(channel: object, author: discord.abc.User) -> bool:

@@ -37,6 +37,8 @@ class Problem(StrEnum):
     FORBIDDEN = "forbidden"
     REJECTED = "rejected"
     GONE = "gone"
+    LOCKED = "locked"
+    """It is a thread in which nobody may write any more."""
     UNREACHABLE = "unreachable"
     ELSEWHERE = "elsewhere"
     """Another process with our token answers it."""

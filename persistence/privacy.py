@@ -63,9 +63,11 @@ class Privacy:
         what = Forget(self._snapshots.channels, author_id=user_id, through=at)
         await self._forget(what, self._snapshots.forget_person(user_id))
 
-    async def forget_channel(self, channel_id: int, at: int) -> None:
-        removal = self._snapshots.forget_where(lambda channel, _guild: channel == channel_id)
-        await self._forget(Forget([channel_id], through=at), removal)
+    async def forget_channel(self, channel_id: int, at: int, *, with_threads: bool = False) -> None:
+        """with_threads: it is gone, and so are its threads."""
+        gone = [channel_id, *(self._snapshots.threads_of(channel_id) if with_threads else ())]
+        removal = self._snapshots.forget_where(lambda channel, _guild: channel in gone)
+        await self._forget(Forget(gone, through=at), removal)
 
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
         """We are not there any more, or the server is gone."""

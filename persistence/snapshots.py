@@ -166,12 +166,17 @@ class Snapshots:
 
             self._writer.put(store)
 
-    def append(self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0) -> None:
-        """Appends a message to the channel's transcript. tokens: as the provider counted."""
+    def append(
+        self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0, parent_id: int | None = None
+    ) -> None:
+        """Appends a message to the channel's transcript.
+
+        tokens: as the provider counted. parent_id: of a thread, its channel.
+        """
         self._newest[channel_id] = max(self._newest.get(channel_id, 0), record.message_id)
         # What was touched before is stored before: a question, until the transcript says that it was seen.
         self._flush()
-        self._writer.put(partial(self._transcript.add, channel_id, guild_id, record, tokens))
+        self._writer.put(partial(self._transcript.add, channel_id, guild_id, record, tokens, parent_id))
         self.search.add(channel_id, record)
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
@@ -264,6 +269,10 @@ class Snapshots:
     def guild_of(self, channel_id: int) -> int:
         """The guild of a channel that has a transcript; 0 where it cannot be said."""
         return self._transcript.guild_of(channel_id)
+
+    def threads_of(self, channel_id: int) -> list[int]:
+        """The threads of a channel that have a transcript."""
+        return self._transcript.threads_of(channel_id)
 
     async def export(self, user_id: int) -> bytes:
         """All that a person said and that is kept, as JSON; empty where that is nothing."""

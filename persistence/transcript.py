@@ -100,12 +100,14 @@ class Transcript:
         self._writer = writer
         self._guilds: dict[int, int] = {}
         self._rules: dict[int, str] = {}  # of the instructions that hold in a channel, the digest
+        self._parents: dict[int, int] = {}
 
     def load(self) -> dict[int, int]:
         """The channels that have a transcript, with their guilds, 0 where that is not known; the latest one last."""
         known = {row.channel: orjson.loads(row.value) for row in self._writer.store.read(GUILD) if row.value}
         self._guilds = {channel_id: row["guild_id"] for channel_id, row in known.items()}
         self._rules = {channel_id: row["rules"] for channel_id, row in known.items() if "rules" in row}
+        self._parents = {channel_id: row["parent_id"] for channel_id, row in known.items() if "parent_id" in row}
         return self.channels()
 
     def channels(self) -> dict[int, int]:
@@ -115,15 +117,29 @@ class Transcript:
     def guild_of(self, channel_id: int) -> int:
         return self._guilds.get(channel_id, 0)
 
-    def add(self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0) -> None:
-        if self._guilds.get(channel_id) != guild_id:
+    def threads_of(self, channel_id: int) -> list[int]:
+        return [thread_id for thread_id, parent_id in [*self._parents.items()] if parent_id == channel_id]
+
+    def add(
+        self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0, parent_id: int | None = None
+    ) -> None:
+        """parent_id: of a thread; None: as it is known."""
+        if parent_id is None:
+            parent_id = self._parents.get(channel_id)
+        if (self._guilds.get(channel_id), self._parents.get(channel_id)) != (guild_id, parent_id):
             self._guilds[channel_id] = guild_id
+            if parent_id is not None:
+                self._parents[channel_id] = parent_id
             self._write_guild(channel_id)
         self._put(channel_id, record.message_id, to_message(record, tokens))
 
     def _write_guild(self, channel_id: int) -> None:
-        rules = {"rules": self._rules[channel_id]} if channel_id in self._rules else {}
-        self._writer.write(Key(GUILD, channel_id), orjson.dumps({"guild_id": self._guilds[channel_id], **rules}))
+        known: dict[str, int | str] = {"guild_id": self._guilds[channel_id]}
+        if channel_id in self._rules:
+            known["rules"] = self._rules[channel_id]
+        if channel_id in self._parents:
+            known["parent_id"] = self._parents[channel_id]
+        self._writer.write(Key(GUILD, channel_id), orjson.dumps(known))
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
         """Adds what is no dialogue, of one category; instructions only where they are not those that hold.
@@ -255,6 +271,7 @@ class Transcript:
         self._writer.write(Key(GUILD, channel_id), None)
         self._guilds.pop(channel_id, None)
         self._rules.pop(channel_id, None)
+        self._parents.pop(channel_id, None)
 
     def _put(self, channel_id: int, message_id: int, message: Message | None) -> None:
         self._writer.write(Key(MESSAGE, channel_id, message_id), None if message is None else encode_message(message))

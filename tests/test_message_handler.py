@@ -92,7 +92,7 @@ class Stage(Bench):
             offers=cast(OfferReplies, self.offers),
         )
 
-    def append(self, _channel_id: int, _guild_id: int, record: MessageRecord, _tokens: int = 0) -> None:
+    def append(self, _channel_id: int, _guild_id: int, record: MessageRecord, *_: Any) -> None:
         self.transcript.append(record.content)
 
     def note(self, *_: Any) -> None:

@@ -8,6 +8,7 @@ import structlog
 
 from decider import Decision, Reason
 from incoming import Incoming
+from place import PlaceKind
 from state.limits import Cap, Limits, Refusal
 from turns.ending_texts import NOT_ALLOWED, RESTARTING
 from turns.gate import Gate
@@ -16,6 +17,10 @@ from turns.turn_queue import TurnQueue
 
 log = structlog.get_logger()
 
+CLOSED_THREADS = (
+    "{name}, I cannot answer in <#{thread}>: in the threads of this channel I lack the permission "
+    "*Send Messages in Threads*."
+)
 CALLED = (Reason.EXPLICIT_TRIGGER, Reason.AWAITED, Reason.OFFER_ACCEPTED)
 
 
@@ -26,6 +31,7 @@ class Admission:
         self._limits = limits
         self._gate = gate
         self._turns = turns
+        self._told_above: set[int | None] = set()  # the channels; no more than the bot sees
 
     def permit(self, incoming: Incoming, question: Question, decision: Decision) -> Decision:
         """The decision, unless it is to answer and something outside the conversation forbids that."""
@@ -45,6 +51,7 @@ class Admission:
         if not incoming.may_send:
             if incoming.may_react and not refusal:
                 self._turns.react(question, NOT_ALLOWED)
+                self._tell_above(question, decision)
             return replace(decision, respond=False, reason=Reason.MISSING_PERMISSION)
         if refusal is None:
             return decision
@@ -53,6 +60,17 @@ class Admission:
             self._turns.announce(question, refusal_line(refusal))
         reason = Reason.USER_CAP if refusal.cap is Cap.USER else Reason.DAILY_CAP
         return replace(decision, respond=False, reason=reason)
+
+    def _tell_above(self, question: Question, decision: Decision) -> None:
+        """Says once, in the channel of a thread where the bot may not write, why whoever called it gets no answer."""
+        place = question.place
+        if not place.is_thread or place.kind is PlaceKind.POST or decision.reason not in CALLED:
+            return  # in a forum nothing but posts stands
+        if place.parent_id not in self._told_above:
+            self._told_above.add(place.parent_id)
+            told = CLOSED_THREADS.format(name=question.message.author, thread=place.channel_id)
+            # As a reply to what the thread was begun at, if that stands there: it has the thread's id.
+            self._turns.announce(replace(question, place=place.above, card_id=place.channel_id), told)
 
     def refuses_click(self, clicked: Incoming, *, costs_tokens: bool) -> str | None:
         """Why a click cannot be taken now, in a sentence."""

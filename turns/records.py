@@ -38,7 +38,9 @@ STOPPED = Decision(False, Reason.STOP)
 class Transcripts(Protocol):
     """Where channels' transcripts and unfinished questions are stored."""
 
-    def append(self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0) -> None: ...
+    def append(
+        self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0, parent_id: int | None = None
+    ) -> None: ...
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
         """Stores what is no dialogue, of one category, with the dialogue up to this message."""
@@ -139,7 +141,7 @@ class Records:
         if conversation and not conversation.tainted.isdisjoint(record.drew_on):
             self._conversations.forget_messages(question.channel_id, [record.message_id])
             return None
-        self._transcripts.append(question.channel_id, question.guild_id, record, tokens)
+        self._transcripts.append(question.channel_id, question.guild_id, record, tokens, question.place.parent_id)
         return record
 
     def answered(self, turn: Turn, records: Sequence[MessageRecord]) -> None:

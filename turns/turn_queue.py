@@ -444,5 +444,5 @@ class TurnQueue:
                     return
             except PostError as again:
                 log.error("report_failed", channel=newest.channel_id, problem=again.problem, detail=str(again))
-        if error.problem is not Problem.GONE:
+        if error.problem not in (Problem.GONE, Problem.LOCKED):
             await self._discord.open(newest.guild_id, newest.channel_id).react(newest.reply_to, NOT_ALLOWED)
