@@ -16,7 +16,7 @@ import structlog
 from conversation import MessageRecord
 from discord_io.channel_history import FAILURES, Transcripts, kept_of, without_lost_quote
 from discord_io.incoming_messages import replied_to_id, to_record
-from discord_io.who_may_read import Channel, is_read_by_all_of, may_read
+from discord_io.who_may_read import Channel, has_rules, is_in, is_read_by_all_of, may_read
 from state.consent import Consent
 
 log = structlog.get_logger()
@@ -143,7 +143,7 @@ class DiscordActions:
     async def read(self, asked: Asked, channel_id: int, message_id: int) -> MessageRecord | str:
         place = await self._look(asked, channel_id)
         # What is read is answered to all who can read along, who did not ask for it, or had somebody else ask.
-        here = place.channel.guild.get_channel(asked.channel_id)
+        here = place.channel.guild.get_channel_or_thread(asked.channel_id)
         if not (isinstance(here, Channel) and (here == place.channel or is_read_by_all_of(place.channel, here))):
             return READ_BY_FEWER
         message = await place.channel.fetch_message(message_id)
@@ -178,7 +178,7 @@ class DiscordActions:
         Discord knows a nonce for minutes only, and whoever allowed this may do so again after a kill.
         """
         place = await self._look(asked, asked.channel_id)
-        place.needs("send_messages")
+        place.needs("send_messages_in_threads" if isinstance(place.channel, discord.Thread) else "send_messages")
         place.needs("send_polls")
         made = discord.Poll(poll.question, timedelta(hours=poll.hours), multiple=poll.multiple)
         for option in poll.options:
@@ -193,8 +193,8 @@ class DiscordActions:
     async def _look(self, asked: Asked, channel_id: int) -> _Place:
         """Raises _NotDoneError if one of the two may not read there; that is asked anew, as no members are cached."""
         guild = self._client.get_guild(asked.guild_id)
-        channel = guild.get_channel(channel_id) if guild else None
-        if guild is None or not isinstance(channel, Channel):
+        channel = guild.get_channel_or_thread(channel_id) if guild else None
+        if guild is None or not has_rules(channel):
             raise _NotDoneError(CANNOT_READ)
         # What one of those who are answered together may not, none of them gets.
         members = [await guild.fetch_member(user_id) for user_id in asked.everybody]
@@ -202,6 +202,10 @@ class DiscordActions:
         ours = channel.permissions_for(guild.me)
         if not may_read(channel, theirs):
             raise _NotDoneError(CANNOT_READ)
+        if channel_id != asked.channel_id and not theirs.manage_threads:  # who speaks in a thread is in it
+            for user_id in asked.everybody:
+                if not await is_in(channel, user_id):
+                    raise _NotDoneError(CANNOT_READ)
         if not may_read(channel, ours):
             raise _NotDoneError(UNREAD)
         return _Place(channel, theirs, ours)

@@ -12,15 +12,16 @@ import structlog
 
 from conversation import MessageRecord
 from discord_io.channel_history import FAILURES
-from discord_io.discord_wire import find_channel, read_messages
+from discord_io.discord_wire import Known, find_channel, read_messages
 from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of
 from discord_io.streamed_reply import Posted
+from discord_io.who_may_read import has_rules
 from state.consent import Consent
 
 log = structlog.get_logger()
 
 LIMIT = 100  # what Discord gives at once
-READABLE = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel)
+READABLE = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel, discord.Thread)
 Message = discord.Message
 
 
@@ -53,17 +54,21 @@ class Backlog:
         return not any(guild.unavailable for guild in self._client.guilds)
 
     def news(self, after: int) -> list[News]:
-        """The channels whose last message is newer than this id, as GUILD_CREATE told us.
+        """The channels and active threads whose last message is newer than this id, as GUILD_CREATE told us.
 
         Only those whose history may be read. Makes no request.
         """
         return [
             News(channel.guild.id, channel.id, newest)
             for guild in self._client.guilds
-            for channel in guild.channels
+            for channel in (*guild.channels, *guild.threads)
             if isinstance(channel, READABLE) and (newest := channel.last_message_id or 0) > after
-            if _may_read(channel) and (not self._channels or channel.id in self._channels)
+            if self._reader.takes_part_in(channel) and self._is_listed(channel) and _may_read(channel)
         ]
+
+    def _is_listed(self, channel: Known) -> bool:
+        parent_id = channel.parent_id if isinstance(channel, discord.Thread) else None
+        return not self._channels or channel.id in self._channels or parent_id in self._channels
 
     async def since(self, guild_id: int, channel_id: int, after: int) -> list[discord.Message] | None:
         """By one request the first 100 messages after this id, oldest first; None where they cannot be had."""
@@ -99,7 +104,9 @@ class Backlog:
         return {reference.message_id for reference in ours if reference and reference.message_id}
 
 
-def _may_read(channel: discord.TextChannel | discord.VoiceChannel | discord.StageChannel) -> bool:
+def _may_read(channel: Known) -> bool:
+    if not has_rules(channel):
+        return False
     allowed = channel.permissions_for(channel.guild.me)
     return allowed.view_channel and allowed.read_message_history
 

@@ -39,9 +39,8 @@ THREAD_IS_ARCHIVED, THREAD_IS_LOCKED = 50083, 160005
 
 _timeout: ContextVar[tuple[asyncio.Timeout, float] | None] = ContextVar("timeout", default=None)
 
-Channel = (
-    discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread | discord.PartialMessageable
-)
+Known = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread
+Channel = Known | discord.PartialMessageable
 
 
 class Nonces(Protocol):
@@ -54,7 +53,7 @@ class Nonces(Protocol):
 def find_channel(client: discord.Client, guild_id: int, channel_id: int) -> Channel:
     """The channel as the cache knows it, or else as much as its id allows. Makes no request."""
     channel = client.get_channel(channel_id)
-    if isinstance(channel, discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread):
+    if isinstance(channel, Known):
         return channel
     return client.get_partial_messageable(channel_id, guild_id=guild_id)
 

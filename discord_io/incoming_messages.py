@@ -11,7 +11,7 @@ from typing import TypeGuard
 import discord
 
 from conversation import ChannelConversation, MessageRecord
-from discord_io.who_may_read import Channel, is_read_by_all_of, may_read
+from discord_io.who_may_read import has_rules, is_read_by_all_of, may_read
 from incoming import Incoming
 from llm_history import REPLY_EXCERPT
 from place import Place, PlaceKind
@@ -54,7 +54,10 @@ class MessageReader:
 
     def hears(self, message: discord.Message) -> bool:
         """Whether a person said it where the bot takes part: in a channel or a thread, not in a direct message."""
-        return is_persons(message) and isinstance(message.channel, self._heard)
+        return is_persons(message) and self.takes_part_in(message.channel)
+
+    def takes_part_in(self, channel: object) -> bool:
+        return isinstance(channel, self._heard)
 
     def may_concern_us(self, message: discord.Message) -> bool:
         """Whether a message may mention the bot, call it by name or reply to it.
@@ -188,7 +191,7 @@ def _is_locked(channel: object, allowed: discord.Permissions) -> bool:
 
 
 def _reads_history(channel: object, author: discord.abc.User) -> bool:
-    if not isinstance(channel, Channel):
+    if not has_rules(channel):
         return True
     if isinstance(author, discord.Member):
         return may_read(channel, channel.permissions_for(author))

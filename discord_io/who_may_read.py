@@ -1,14 +1,18 @@
-"""Who can read a channel, by roles and overwrites alone: the bot knows no members but those it asks for."""
+"""Who can read a channel, by roles and overwrites alone: the bot knows no members but those it asks for.
+
+A thread is read by whoever can read its channel, a private one by its members alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from typing import TypeGuard
 
 import discord
 
-Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel
+Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread
 
 # The permission to read what is said from now on, which is all that some of a channel's readers have.
 SEES = "view_channel"
@@ -16,11 +20,37 @@ SEES = "view_channel"
 
 def needed_to_read(channel: Channel) -> Iterable[str]:
     """The permissions without which somebody cannot read what was said; the text of a voice channel needs one more."""
-    return (SEES, "read_message_history", *(() if isinstance(channel, discord.TextChannel) else ("connect",)))
+    is_voice = isinstance(channel, discord.VoiceChannel | discord.StageChannel)
+    return (SEES, "read_message_history", *(("connect",) if is_voice else ()))
 
 
 def may_read(channel: Channel, allowed: discord.Permissions) -> bool:
+    """Whether these permissions let somebody read it; of a private thread, whom it has as a member."""
     return all(getattr(allowed, name) for name in needed_to_read(channel))
+
+
+async def is_in(channel: Channel, user_id: int) -> bool:
+    """Whether somebody is a member of a private thread, which is asked of Discord; anybody is of all else."""
+    if not _is_private(channel):
+        return True
+    try:
+        await channel.fetch_member(user_id)
+    except discord.NotFound:
+        return False
+    return True
+
+
+def _is_private(channel: Channel) -> TypeGuard[discord.Thread]:
+    return isinstance(channel, discord.Thread) and channel.is_private()
+
+
+def has_rules(channel: object) -> TypeGuard[Channel]:
+    """Whether roles and overwrites are known; those of a thread are its channel's."""
+    return isinstance(channel, Channel) and _rules(channel) is not None
+
+
+def _rules(channel: Channel) -> discord.abc.GuildChannel | None:
+    return channel.parent if isinstance(channel, discord.Thread) else channel
 
 
 def is_read_by_all_of(there: Channel, here: Channel) -> bool:
@@ -28,9 +58,12 @@ def is_read_by_all_of(there: Channel, here: Channel) -> bool:
 
     Where it depends on who has which roles together, it is no.
     """
+    rules_there, rules_here = _rules(there), _rules(here)
+    if rules_there is None or rules_here is None or (_is_private(there) and there != here):
+        return False
     if here.guild.default_role.permissions.administrator:
         return True
-    return not any(_is_lacked(name, there, here) for name in needed_to_read(there))
+    return not any(_is_lacked(name, rules_there, rules_here) for name in needed_to_read(there))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +77,7 @@ class _Role:
     has_there: bool | None = None
 
 
-def _is_lacked(permission: str, there: Channel, here: Channel) -> bool:
+def _is_lacked(permission: str, there: discord.abc.GuildChannel, here: discord.abc.GuildChannel) -> bool:
     """Whether somebody may see this channel and lack the permission in that one.
 
     Two roles are enough to find out: one that lets see this channel, and one that takes the permission in that.
