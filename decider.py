@@ -16,6 +16,7 @@ from typing import Protocol
 from conversation import ChannelConversation
 from decision import (
     ACKNOWLEDGED,
+    ALONE_TOGETHER,
     AWAITED,
     EXPLICIT,
     NOT_JUDGED,
@@ -34,6 +35,7 @@ from decision import (
 from followup.model import Eagerness, FollowupModel, load_model
 from followup.probation import passed_over, pending, without
 from followup.scene import talking_with
+from place import Place
 from state.engagement import RECENT, Engagement
 from state.message import MessageRecord
 from understanding.acknowledgements import MAX_WORDS, Acknowledgement, bare_acknowledgement
@@ -187,14 +189,24 @@ class ResponseDecider:
         self._window = window_seconds
         self._declines = declines and judge is None
 
-    def should_start_conversation(self, message: MessageRecord, bot_user_id: int) -> Decision:
-        """Outside a conversation only an explicit trigger counts."""
-        return _explicit(message) if is_explicit_trigger(message, bot_user_id) else NOTHING
+    def should_start_conversation(
+        self, message: MessageRecord, bot_user_id: int, place: Place | None = None
+    ) -> Decision:
+        """Outside a conversation only an explicit trigger counts, or that nobody else is there."""
+        if is_explicit_trigger(message, bot_user_id):
+            return _explicit(message)
+        if place is None or not place.is_with_one or _is_visibly_not_for_it(message, bot_user_id):
+            return NOTHING
+        return NOTHING if bare_acknowledgement(message.text) is not None else ALONE_TOGETHER
 
     async def should_respond(
-        self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int
+        self,
+        message: MessageRecord,
+        conversation: ChannelConversation,
+        bot_user_id: int,
+        place: Place | None = None,
     ) -> Decision:
-        """Within a conversation, whether the message is recorded in it already or not."""
+        """Within a conversation, whether the message is recorded in it already or not. place: where it was said."""
         if message.is_bot:
             return NOTHING
         is_explicit = is_explicit_trigger(message, bot_user_id)
@@ -206,6 +218,8 @@ class ResponseDecider:
             return TOLD_OFF if conversation.engagement_at(message).is_telling_off(message) else _explicit(message)
         if rule := self._rule(message, conversation, bot_user_id):
             return rule
+        if place and place.is_with_one and _is_alone(message, conversation, bot_user_id, place):
+            return ALONE_TOGETHER
         guess = self._followup(message, conversation, bot_user_id)
         if guess.score >= self._followup.open_from and self._goes_on(message, conversation, bot_user_id):
             guess = guess.turned(True, Reason.RECENT_FOLLOWUP)
@@ -306,6 +320,18 @@ def addresses_others(message: MessageRecord, bot_user_id: int) -> bool:
 def names_others(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:
     """It names a person other than the bot, be it without a mention."""
     return bool((message.named | called_by_name(message, conversation.names, conversation.called)) - {bot_user_id})
+
+
+def _is_visibly_not_for_it(message: MessageRecord, bot_user_id: int) -> bool:
+    is_empty = not (message.text or message.images)
+    return is_empty or addresses_others(message, bot_user_id) or message.wording.is_command
+
+
+def _is_alone(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, place: Place) -> bool:
+    """Whether nobody else has spoken there, nor is named; what a thread was begun at, of its id, was said elsewhere."""
+    here = (m for m in conversation.messages if not m.is_bot and m.message_id != place.channel_id)
+    is_first = all(m.author_id == message.author_id for m in here)
+    return is_first and not names_others(message, conversation, bot_user_id)
 
 
 def _spoke_within(seconds: float, message: MessageRecord, engagement: Engagement) -> bool:

@@ -36,6 +36,7 @@ class Reason(StrEnum):
     NO_TRIGGER = "no_trigger", "", "I did not take it as said to me"
     ANSWER_DUE = "answer_due", "my last words went to you, and you named nobody else", ""
     AWAITED = "awaited", "I had asked you, and this is your answer", ""
+    ALONE_TOGETHER = "alone_together", "nobody is here but you and me", ""
     FOLLOWUP = "followup", "I took it as said to me", ""
     NAMES_OTHERS = "names_others", "", "it was addressed to somebody else"
     TOLD_OFF = "told_off", "", "you told me to keep out, so I wait until you mention me"
@@ -67,7 +68,9 @@ NOT_JUDGED = frozenset(
 )
 """Reasons to be silent that are no judgement of for whom a message was meant: such a silence is never a miss."""
 
-PROMPTED = frozenset({Reason.EXPLICIT_TRIGGER, Reason.AWAITED, Reason.OFFERED, Reason.OFFER_ACCEPTED})
+PROMPTED = frozenset(
+    {Reason.EXPLICIT_TRIGGER, Reason.AWAITED, Reason.ALONE_TOGETHER, Reason.OFFERED, Reason.OFFER_ACCEPTED}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,7 @@ EXPLICIT = Decision(True, Reason.EXPLICIT_TRIGGER, tier=1, score=1.0)
 NOTHING = Decision(False, Reason.NO_TRIGGER)
 NOT_OURS = Decision(False, Reason.NAMES_OTHERS, tier=2)
 AWAITED = Decision(True, Reason.AWAITED, tier=2, score=1.0)
+ALONE_TOGETHER = Decision(True, Reason.ALONE_TOGETHER, tier=2, score=1.0)
 OFFER_ACCEPTED = Decision(True, Reason.OFFER_ACCEPTED, tier=2, score=1.0)
 OFFER_DECLINED = Decision(False, Reason.OFFER_DECLINED, tier=2)
 TOLD_OFF = Decision(False, Reason.TOLD_OFF, tier=2)

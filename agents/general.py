@@ -49,7 +49,7 @@ from agents.tool_use import KEEP_TURNS, pruned, tool_use
 from agents.turn_input import as_text, flat, followed, kept, sent, turn_content, without_pictures
 from discord_io.split import is_blank
 from llm_history import CHARACTERS_PER_TOKEN
-from place import Place
+from place import Place, PlaceKind
 from state.limits import Cap
 from state.message import Source, sources_of
 from state.prompts import Ask
@@ -402,10 +402,17 @@ class GeneralAgent:
         return [*self._own, *(self._lent.definitions() if self._lent else ())]
 
     def _rules(self, place: Place) -> str:
-        names = (place.bot_name, place.guild, place.channel)
+        names = (place.bot_name, place.guild, place.channel, place.parent)
         # In quotes and on one line a name stays a name.
-        bot_name, guild, channel = (" ".join(name.replace('"', "'").split())[:MAX_NAME_CHARACTERS] for name in names)
-        ours = INSTRUCTIONS.format(bot_name=bot_name, guild=guild, channel=channel)
+        bot_name, guild, channel, parent = (
+            " ".join(name.replace('"', "'").split())[:MAX_NAME_CHARACTERS] for name in names
+        )
+        where = f'channel named "{channel}"'
+        if place.kind is PlaceKind.POST:
+            where = f'forum "{parent}", in the post titled "{channel}"'
+        elif place.is_thread:
+            where = f'channel named "{parent}", in the thread named "{channel}"'
+        ours = INSTRUCTIONS.format(bot_name=bot_name, guild=guild, where=where)
         return f"{ours}\n{self._instructions}" if self._instructions else ours
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
@@ -60,6 +60,7 @@ class ChannelHistory:
                 earlier = await read_messages(channel, limit=HISTORY_MESSAGES, before=before)
             except FAILURES as error:  # what the cache has is told all the same
                 log.info("history_failed", channel=channel_id, detail=str(error))
+        starter = await self._starter(channel_id, earlier)
         earlier = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE]
         read = {m.id: self._reader.record(m) for m in earlier if is_persons(m)}
         own = {m.id for m in earlier if m.author.id == me and m.type in SAID_BY_PEOPLE}
@@ -67,7 +68,30 @@ class ChannelHistory:
         kept = await kept_of(self._transcripts, channel_id, own)
         said = (without_lost_quote(read[m.id], me, kept) if m.id in read else kept.get(m.id) for m in earlier)
         records = [self._consent.tellable(channel_id, record) for record in said if record]
-        return [record for record in records if record]
+        return [record for record in (starter, *records) if record]
+
+    async def _starter(self, channel_id: int, earlier: Sequence[discord.Message]) -> MessageRecord | None:
+        """What a thread was begun at, which has its id; None where that was a message of the bot's own, or nothing.
+
+        It comes with Discord's own word on it, the thread's first message, or is asked for, in a thread too long to
+        read that.
+        """
+        thread = self._client.get_channel(channel_id)
+        if not isinstance(thread, discord.Thread) or any(m.id == thread.id for m in earlier):
+            return None
+        references = (m.reference for m in earlier if m.type is discord.MessageType.thread_starter_message)
+        found = next((r.resolved for r in references if r and isinstance(r.resolved, discord.Message)), None)
+        where = channel_id if isinstance(thread.parent, discord.ForumChannel) else thread.parent_id
+        if found is None and len(earlier) >= HISTORY_MESSAGES:
+            channel = find_channel(self._client, thread.guild.id, where)
+            try:
+                found = thread.starter_message or await channel.fetch_message(thread.id)
+            except FAILURES as error:  # it was begun at no message
+                log.info("history_failed", channel=channel_id, detail=str(error))
+        if found is None or not is_persons(found):
+            return None
+        read = without_lost_quote(self._reader.record(found), bot_of(self._client)[1], ())
+        return self._consent.tellable(where, read)
 
     async def quoted(self, channel_id: int, message_id: int) -> MessageRecord | None:
         """A message of the bot's own that somebody replies to, as far as it may be told."""

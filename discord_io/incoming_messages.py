@@ -60,10 +60,13 @@ class MessageReader:
         return isinstance(channel, self._heard)
 
     def may_concern_us(self, message: discord.Message) -> bool:
-        """Whether a message may mention the bot, call it by name or reply to it.
+        """Whether a message may mention the bot, call it by name or reply to it, or nobody else is there.
 
         Without that no conversation begins, and no more is read.
         """
+        channel = message.channel
+        if isinstance(channel, discord.Thread) and _people_in(channel, message.author.id, bot_of(self._client)[1]) == 1:
+            return True
         if (names := self._names(message.guild)) and may_call(message.content, names):
             return True
         if message.role_mentions or self._client.user in message.mentions:
@@ -159,18 +162,25 @@ def place_of(
     )
     if not isinstance(channel, discord.Thread):
         return place
-    parent, people = channel.parent, None
-    if channel.me or channel.owner_id == bot_id:
-        # Discord told of how many there are when the bot came; whoever speaks, and who opened it, is there by now.
-        people = max(channel.member_count - 1, len({author_id, channel.owner_id} - {bot_id}))
+    parent = channel.parent
     return replace(
         place,
         kind=PlaceKind.POST if isinstance(parent, discord.ForumChannel) else kind,
         parent_id=channel.parent_id,
         parent=parent.name if parent else "",
-        people=people,
+        people=_people_in(channel, author_id, bot_id),
         is_opener=channel.owner_id == author_id,
     )
+
+
+def _people_in(thread: discord.Thread, author_id: int, bot_id: int) -> int | None:
+    """How many people are in a thread that the bot is in.
+
+    Discord told of that when the bot came; whoever speaks, and who opened it, is there by now.
+    """
+    if thread.me is None and thread.owner_id != bot_id:
+        return None
+    return max(thread.member_count - 1, len({author_id, thread.owner_id} - {bot_id}))
 
 
 def _has_permissions(channel: object) -> TypeGuard[discord.abc.GuildChannel | discord.Thread]:

@@ -72,7 +72,7 @@ class Bursts:
 
     def begins(self, question: Question) -> Decision:
         """The decision on a message outside any conversation."""
-        return self._decider.should_start_conversation(question.as_kept.message, self._discord.bot()[1])
+        return self._decider.should_start_conversation(question.as_kept.message, self._discord.bot()[1], question.place)
 
     async def decide(self, question: Question, conversation: ChannelConversation) -> Decision | None:
         """The decision on a recorded message; None where it joins its author's burst, and is decided with that."""
@@ -116,7 +116,7 @@ class Bursts:
             utterance = replace(utterance, content=_newest_words(messages))
         if conversation.messages[-1:] != messages:  # several, or others have spoken since
             conversation = conversation.joined(messages, utterance)
-        return await self._decider.should_respond(utterance, conversation, me)
+        return await self._decider.should_respond(utterance, conversation, me, questions[-1].place)
 
     def may_go_on(self, question: Question, decision: Decision) -> bool:
         """Whether an answer to it is to wait for what else its author says."""

@@ -89,3 +89,66 @@ async def test_a_private_thread_is_read_to_its_members_only(stage: Scene) -> Non
             stage.stub.replies.extend([call("read_message", link=link(stage, message)), Reply("I see.")])
             await stage.ask(who, f"what does {link(stage, message)} say?", channel=channel)
             assert told in tool_results(stage.stub.requests[-1])[-1], (who, channel)
+
+
+# Of the bot and one other person
+
+
+async def test_where_nobody_else_is_everything_is_said_to_it_until_somebody_else_is(stage: Scene) -> None:
+    stage.stub.default = lambda _: Reply("I see.")
+    open_thread(stage)
+
+    async def reason(who: str, text: str) -> str:
+        decision = await stage.decision(stage.say(who, text, channel="names"))
+        await stage.at_rest()
+        return decision.reason
+
+    async with life(stage):
+        assert await reason("Ada", "this is a note to myself") is Reason.NO_TRIGGER  # it is not there yet
+        await stage.ask("Ada", QUESTION, channel="names")
+        assert await reason("Ada", "my cat is grey, by the way") is Reason.ALONE_TOGETHER
+        assert await reason("Ada", "thanks") is Reason.ACKNOWLEDGEMENT
+        assert await reason("Ada", f"<@{stage.pg.person('Ben')}> have a look") is Reason.NAMES_OTHERS
+    stage.pg.leave_thread(stage.pg.channel("names"), stage.pg.person("Ben"))
+    async with life(stage, conversation_timeout_seconds=0.01):
+        assert await reason("Ada", "it sleeps all day long") is Reason.ALONE_TOGETHER
+        assert (await stage.use("Ada", "why", channel="names")).content.count("nobody is here but you and me") == 1
+    async with life(stage):
+        await stage.ask("Ada", QUESTION, channel="names")
+        assert await reason("Ben", "it is really cold today") is not Reason.ALONE_TOGETHER
+        assert await reason("Ada", "yes it really is") is not Reason.ALONE_TOGETHER
+
+
+# What a thread was begun at
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+async def test_the_model_is_told_what_the_thread_was_begun_at_and_by_whom(stage: Scene, is_long: bool) -> None:
+    starter = stage.say("Ben", "the server room is flooded")
+    open_thread(stage, "Ada", "flood", message=starter)
+    for number in range(25 if is_long else 0):
+        stage.say("Ada", f"bucket {number}", channel="flood")
+    async with life(stage):
+        await stage.ask("Ada", "what do we do?", channel="flood")
+        assert "Ben" in stage.told().partition("the server room is flooded")[0].splitlines()[-1]
+        await stage.edit(starter, "the kitchen is flooded")
+        await stage.ask("Ada", "and now?", channel="flood")
+        assert "the kitchen is flooded" in stage.told()
+        assert "server room" not in stage.told()
+        await stage.delete(starter)
+        await stage.ask("Ada", "and then?", channel="flood")
+        assert "flooded" not in stage.told()
+
+
+async def test_a_thread_begun_at_a_message_that_is_being_answered_is_a_place_of_its_own(stage: Scene) -> None:
+    """It has the message's id."""
+    async with life(stage):
+        gate = stage.held("Miso.")
+        question = stage.mention("Ada", QUESTION)
+        await stage.until(lambda: stage.stub.requests)
+        open_thread(stage, "Ada", "names", message=question)
+        await stage.ask("Ben", "and for a dog?", channel="names")
+        gate.set()
+        assert (await stage.answer_to(question)).content == "Miso."
+        assert len(stage.said("names")) == 1
+        assert len(stage.said("general")) == 1
