@@ -76,6 +76,13 @@ class Settings(BaseSettings):
         "off or join",
     )
 
+    forum_tags: Annotated[frozenset[str], NoDecode] = setting(
+        frozenset(),
+        "Posts of forums with one of these tags are questions to the room: where nobody answers one, it offers to. "
+        "Where offers are on in a forum, all its posts are.",
+        "names of tags separated by commas, or leave it empty for none",
+    )
+
     model: str = setting(
         "demo",
         "Who answers; several names are fallbacks. openai: is OpenAI's Responses API, openai-chat: is chat "
@@ -277,10 +284,11 @@ class Settings(BaseSettings):
         "info", "How much is logged; debug: also each message that starts no conversation."
     )
 
-    @field_validator("channels", mode="before")
+    @field_validator("channels", "forum_tags", mode="before")
     @classmethod
-    def _split(cls, value: Any) -> Any:
-        return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
+    def _split(cls, value: Any, info: Any) -> Any:
+        at = "," if info.field_name == "forum_tags" else r"[,\s]"  # a tag's name can have spaces in it
+        return [part.strip() for part in re.split(at, value) if part.strip()] if isinstance(value, str) else value
 
     @field_validator("agents", "mcp_config", mode="before")
     @classmethod

@@ -44,7 +44,7 @@ from discord_io.backlog import Backlog
 from discord_io.channel_history import HISTORY_AGE, ChannelHistory
 from discord_io.discord_wire import Wires
 from discord_io.inbox import Inbox
-from discord_io.incoming_messages import MessageReader
+from discord_io.incoming_messages import MessageReader, why_mute
 from discord_io.other_process import OtherProcess
 from discord_io.prompt_cards import PromptCards
 from discord_io.view import OFFER_PREFIX as OFFER
@@ -187,7 +187,11 @@ class Parts:
         self.other_process = OtherProcess(self._client)
         self.wires = Wires(self._client, self.learning.outcomes, self.other_process)
         self.reader = MessageReader(
-            self._client, name_calls=settings.name_calls, threads=settings.threads != "off", clock=self._clock
+            self._client,
+            name_calls=settings.name_calls,
+            threads=settings.threads != "off",
+            forum_tags=settings.forum_tags,
+            clock=self._clock,
         )
         self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock)
 
@@ -409,13 +413,7 @@ class Parts:
             return NOT_READY
         if not self.budget.may_judge():
             return OVER_BUDGET  # what is left is for those who mention it
-        if self._settings.channels and channel_id not in self._settings.channels:
-            return "not_listed"
-        channel = self._client.get_channel(channel_id)
-        if not isinstance(channel, discord.abc.GuildChannel):
-            return "no_channel"
-        allowed = channel.permissions_for(channel.guild.me)
-        return None if allowed.view_channel and allowed.send_messages else "missing_permission"
+        return why_mute(self._client, self._settings.channels, channel_id)
 
 
 def where(settings: Settings) -> tuple[Path, str | None, str | None]:

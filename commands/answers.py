@@ -12,7 +12,6 @@ from discord_io.interactions import UNANSWERABLE
 log = structlog.get_logger()
 
 INCOMPLETE = "That could not be done completely. Whoever runs me finds the reason in my log; please try again later."
-IN_THREAD = "I take no part in threads: please use this in the channel itself."
 
 # What is said in the end, or that with files.
 Outcome = str | tuple[str, Sequence[discord.File]]
@@ -48,8 +47,10 @@ async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> N
         log.warning("interaction_failed", **_of(interaction), detail=str(error))
 
 
-def is_in_thread(interaction: discord.Interaction) -> bool:
-    return isinstance(interaction.channel, discord.Thread)
+def channel_of(interaction: discord.Interaction) -> int:
+    """The channel whose settings count where a command is used: of a thread, the one that it is a thread of."""
+    channel = interaction.channel
+    return channel.parent_id if isinstance(channel, discord.Thread) else interaction.channel_id or 0
 
 
 def _of(interaction: discord.Interaction) -> dict[str, int | str | None]:

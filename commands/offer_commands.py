@@ -1,4 +1,4 @@
-"""/offers: whether the bot offers help unasked in a channel. For those who manage it."""
+"""/offers: whether the bot offers help unasked in a channel and its threads. For those who manage it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 import discord
 from discord import app_commands
 
-from commands.answers import IN_THREAD, Outcome, carry_out, is_in_thread, tell
+from commands.answers import Outcome, carry_out, channel_of, tell
 from offers.proactive_offers import OffersStatus
 
 NOT_THEIRS = "Only those who manage this channel can say, or see, whether I offer help in it."
@@ -52,7 +52,7 @@ def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:
     @group.command(description="Do I offer help in this channel, how often today, and when next?")
     async def status(interaction: discord.Interaction) -> None:
         refusal = _refusal(interaction)
-        await tell(interaction, refusal or status_sentences(offers.status(interaction.channel_id or 0)))
+        await tell(interaction, refusal or status_sentences(offers.status(channel_of(interaction))))
 
     async def switch(interaction: discord.Interaction, *, on: bool) -> None:
         if refusal := _refusal(interaction):
@@ -61,7 +61,7 @@ def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:
             await carry_out(interaction, switched(interaction, on=on), failed="offers_not_switched")
 
     async def switched(interaction: discord.Interaction, *, on: bool) -> Outcome:
-        channel_id = interaction.channel_id or 0
+        channel_id = channel_of(interaction)
         has_changed = await offers.switch(channel_id, interaction.guild_id or 0, on=on)
         if on:
             return on_sentence(offers.status(channel_id), has_changed=has_changed)
@@ -72,9 +72,7 @@ def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:
 
 def _refusal(interaction: discord.Interaction) -> str | None:
     # Discord asks for the permission only as long as the server has not set others for the command.
-    if not interaction.permissions.manage_channels:
-        return NOT_THEIRS
-    return IN_THREAD if is_in_thread(interaction) else None
+    return None if interaction.permissions.manage_channels else NOT_THEIRS
 
 
 def on_sentence(status: OffersStatus, *, has_changed: bool) -> str:

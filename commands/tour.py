@@ -5,7 +5,7 @@ from __future__ import annotations
 import discord
 from discord import app_commands
 
-from commands.answers import IN_THREAD, is_in_thread, tell
+from commands.answers import channel_of, tell
 from commands.offer_commands import Offers, times
 from offers.proactive_offers import OffersStatus
 
@@ -14,11 +14,8 @@ def add_tour(tree: app_commands.CommandTree, offers: Offers, *, retention_days: 
     @tree.command(description="What do I do in this channel? A short tour.")
     @app_commands.guild_only()
     async def tour(interaction: discord.Interaction) -> None:
-        if is_in_thread(interaction):
-            await tell(interaction, IN_THREAD)
-            return
-        channel_id, me = interaction.channel_id or 0, interaction.client.user
-        offers.toured(channel_id, interaction.guild_id or 0)
+        channel_id, me = channel_of(interaction), interaction.client.user
+        offers.toured(interaction.channel_id or 0, interaction.guild_id or 0)
         name = me.name if me else "Parley"
         await tell(interaction, tour_card(name, offers.status(channel_id), retention_days=retention_days))
 

@@ -61,7 +61,7 @@ class ChannelHistory:
             except FAILURES as error:  # what the cache has is told all the same
                 log.info("history_failed", channel=channel_id, detail=str(error))
         starter = await self._starter(channel_id, earlier)
-        earlier = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE]
+        earlier = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE and m.id != channel_id]
         read = {m.id: self._reader.record(m) for m in earlier if is_persons(m)}
         own = {m.id for m in earlier if m.author.id == me and m.type in SAID_BY_PEOPLE}
         own |= {r.reply_to_id for r in read.values() if r.reply_to_id is not None and r.reply_to_author_id == me}
@@ -77,10 +77,11 @@ class ChannelHistory:
         read that.
         """
         thread = self._client.get_channel(channel_id)
-        if not isinstance(thread, discord.Thread) or any(m.id == thread.id for m in earlier):
+        if not isinstance(thread, discord.Thread):
             return None
         references = (m.reference for m in earlier if m.type is discord.MessageType.thread_starter_message)
-        found = next((r.resolved for r in references if r and isinstance(r.resolved, discord.Message)), None)
+        found = next((m for m in earlier if m.id == thread.id), None)  # what opens a post stands in it
+        found = found or next((r.resolved for r in references if r and isinstance(r.resolved, discord.Message)), None)
         where = channel_id if isinstance(thread.parent, discord.ForumChannel) else thread.parent_id
         if found is None and len(earlier) >= HISTORY_MESSAGES:
             channel = find_channel(self._client, thread.guild.id, where)

@@ -24,6 +24,9 @@ class Listener(Protocol):
     def listens(self, channel_id: int) -> bool:
         """Whether all that people say there is to be handled, and not only what may be said to the bot."""
 
+    def follows(self, thread_id: int, parent_id: int, guild_id: int, *, is_wanted: bool = False) -> bool:
+        """The same of a thread. is_wanted: whatever holds in its channel."""
+
 
 class Records(Protocol):
     """Where decisions are noted."""
@@ -74,8 +77,8 @@ class Inbox:
             return
         channel_id = message.channel.id
         if not (
-            self._conversations.get(channel_id)
-            or self._listener.listens(channel_id)
+            self._listens(message.channel)
+            or self._conversations.get(channel_id)
             or self._reader.may_concern_us(message)
         ):
             self.skip([message.id])
@@ -96,6 +99,12 @@ class Inbox:
             await self._handler.handle(incoming, hears_out=hears_out)
             if quoted:
                 self._conversations.record_looked_up(channel_id, sources_of(quoted))
+
+    def _listens(self, channel: discord.abc.MessageableChannel) -> bool:
+        if isinstance(channel, discord.Thread):
+            is_wanted = self._reader.is_question_to_all(channel)
+            return self._listener.follows(channel.id, channel.parent_id, channel.guild.id, is_wanted=is_wanted)
+        return self._listener.listens(channel.id)
 
     def skip(self, message_ids: Iterable[int]) -> None:
         """These are not taken any more."""

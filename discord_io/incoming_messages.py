@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeGuard
@@ -42,15 +42,26 @@ def bot_of(client: discord.Client) -> tuple[str, int]:
 
 class MessageReader:
     """Reads messages and clicks. name_calls: whether the bot may be called by its names; threads: whether it takes
-    part in threads."""
+    part in threads; forum_tags: the names of those tags by which a post is a question to the room."""
 
     def __init__(
-        self, client: discord.Client, *, name_calls: bool, threads: bool, clock: Callable[[], datetime]
+        self,
+        client: discord.Client,
+        *,
+        name_calls: bool,
+        threads: bool,
+        forum_tags: Collection[str] = (),
+        clock: Callable[[], datetime],
     ) -> None:
         self._client = client
         self._name_calls = name_calls
         self._heard = (discord.abc.GuildChannel, discord.Thread) if threads else (discord.abc.GuildChannel,)
+        self._forum_tags = {tag.casefold() for tag in forum_tags}
         self._clock = clock
+
+    def is_question_to_all(self, thread: discord.Thread) -> bool:
+        """Whether it is a post with one of the tags that make it a question to the room."""
+        return bool(self._forum_tags) and any(tag.name.casefold() in self._forum_tags for tag in thread.applied_tags)
 
     def hears(self, message: discord.Message) -> bool:
         """Whether a person said it where the bot takes part: in a channel or a thread, not in a direct message."""
@@ -89,7 +100,7 @@ class MessageReader:
         name, bot_id = bot_of(self._client)
         guild, channel, author = message.guild, message.channel, message.author
         allowed, manages = discord.Permissions.all(), False
-        if _has_permissions(channel):
+        if has_permissions(channel):
             if guild and guild.me:  # as far as the cache knows
                 allowed = channel.permissions_for(guild.me)
             manages = isinstance(author, discord.Member) and channel.permissions_for(author).manage_messages
@@ -183,7 +194,7 @@ def _people_in(thread: discord.Thread, author_id: int, bot_id: int) -> int | Non
     return max(thread.member_count - 1, len({author_id, thread.owner_id} - {bot_id}))
 
 
-def _has_permissions(channel: object) -> TypeGuard[discord.abc.GuildChannel | discord.Thread]:
+def has_permissions(channel: object) -> TypeGuard[discord.abc.GuildChannel | discord.Thread]:
     """Whether it can be said what somebody may do there; not of a thread whose parent is not known."""
     is_thread = isinstance(channel, discord.Thread) and channel.parent is not None
     return is_thread or isinstance(channel, discord.abc.GuildChannel)
@@ -191,9 +202,20 @@ def _has_permissions(channel: object) -> TypeGuard[discord.abc.GuildChannel | di
 
 def may_send(channel: object, allowed: discord.Permissions) -> bool:
     """Whether whoever is allowed so much may write there."""
-    if not isinstance(channel, discord.Thread):
+    if not isinstance(channel, discord.Thread | discord.ForumChannel):  # in a forum nothing but posts stands
         return allowed.send_messages
     return allowed.send_messages_in_threads and not _is_locked(channel, allowed)
+
+
+def why_mute(client: discord.Client, listed: Set[int], channel_id: int) -> str | None:
+    """Why the bot may not write in a place, in a word; None where it may. listed: where it may at all; empty: all."""
+    channel = client.get_channel(channel_id)
+    if listed and listed.isdisjoint({channel_id, getattr(channel, "parent_id", None)}):
+        return "not_listed"
+    if not has_permissions(channel):
+        return "no_channel"
+    allowed = channel.permissions_for(channel.guild.me)
+    return None if allowed.view_channel and may_send(channel, allowed) else "missing_permission"
 
 
 def _is_locked(channel: object, allowed: discord.Permissions) -> bool:
@@ -265,10 +287,19 @@ def _readable(message: discord.Message) -> str:
         extras.append("[embed] " + "\n".join(lines))
     extras += map(_attachment, message.attachments)
     extras += (f"[sticker: {sticker.name}]" for sticker in message.stickers)
-    if not extras and "<" not in message.content:
+    title = _title(message)
+    if not extras and not title and "<" not in message.content:
         return ""
     shown = "\n".join(extras)[:MAX_EXTRA_CHARACTERS]
-    return f"{message.clean_content}\n{shown}".strip()
+    return f"{title}{message.clean_content}\n{shown}".strip()
+
+
+def _title(message: discord.Message) -> str:
+    """Of the message that opens a post, whose id the post has, the post's title; empty for any other."""
+    channel = message.channel
+    if not isinstance(channel, discord.Thread) or channel.id != message.id:
+        return ""
+    return f"{channel.name}\n" if isinstance(channel.parent, discord.ForumChannel) else ""
 
 
 def _attachment(attachment: discord.Attachment) -> str:

@@ -43,6 +43,7 @@ class StoredChannel:
     made: tuple[AwareDatetime, ...] = ()
     offered: tuple[int, ...] = ()
     setbacks: int = 0
+    parent_id: int = 0
 
     def to_json(self) -> bytes:
         return STORED.dump_json(self, by_alias=True)
@@ -56,9 +57,10 @@ class OfferChannel:
     """State of one channel. Mutable.
 
     made: when offers were made in the last week; offered: ids of the messages that the last ones were about; setbacks:
-    how many in a row were ignored or declined. looks: when which trigger is to look at it. is_busy: an offer is being
-    made; is_kept: it may be stored; is_unread: what became of the open offer's question while we were away
-    is not known yet. shown: the message of the last offer that was seen to stand. planned: when it is checked next.
+    how many in a row were ignored or declined. parent_id: of a thread, the channel that it follows. looks: when which
+    trigger is to look at it. is_busy: an offer is being made; is_kept: it may be stored; is_unread: what became of the
+    open offer's question while we were away is not known yet. shown: the message of the last offer that was seen to
+    stand. planned: when it is checked next.
     """
 
     channel_id: int
@@ -71,6 +73,7 @@ class OfferChannel:
     made: list[datetime] = field(default_factory=list)
     offered: list[int] = field(default_factory=list)
     setbacks: int = 0
+    parent_id: int = 0
     recent: RecentMessages = field(default_factory=RecentMessages)
     looks: list[tuple[datetime, str]] = field(default_factory=list)
     is_busy: bool = False
@@ -94,7 +97,8 @@ class OfferChannel:
     def is_at_rest(self) -> bool:
         """Whether it is as if nothing had ever happened there."""
         # What was made counts, too, where somebody switches offers off and on again.
-        is_idle = not (self.is_on or self.offer or self.is_busy or self.made)
+        is_wanted = bool(self.messages) if self.parent_id else self.is_on  # a thread's channel keeps that it is
+        is_idle = not (is_wanted or self.offer or self.is_busy or self.made)
         return is_idle and self.machine.can_deliver_proactive()[0]
 
     def tick(self) -> bool:
@@ -206,7 +210,9 @@ class OfferChannel:
             return None
         self.is_kept = True
         lists = tuple(self.notes), tuple(self.made), tuple(self.offered)
-        return StoredChannel(self.is_on, self.guild_id, self.machine.to_dict(), self.offer, *lists, self.setbacks)
+        return StoredChannel(
+            self.is_on, self.guild_id, self.machine.to_dict(), self.offer, *lists, self.setbacks, self.parent_id
+        )
 
 
 class OfferChannels:
@@ -246,6 +252,15 @@ class OfferChannels:
             channel = self._channels[channel_id] = OfferChannel(channel_id, guild_id, machine, self.limits)
         channel.guild_id = channel.guild_id or guild_id
         return channel
+
+    def follow(self, channel_id: int, parent_id: int, guild_id: int) -> OfferChannel:
+        """The thread, in which offers are on as in its channel."""
+        thread = self.open(channel_id, guild_id)
+        thread.parent_id, thread.is_on = parent_id, True
+        return thread
+
+    def threads_of(self, channel_id: int) -> list[OfferChannel]:
+        return [channel for channel in self._channels.values() if channel.parent_id == channel_id]
 
     def drop(self, channel_id: int) -> None:
         if channel := self._channels.pop(channel_id, None):
@@ -306,9 +321,8 @@ class OfferChannels:
         kept, now = STORED.validate_python(stored, strict=False), self.clock()
         machine = self._read_machine(channel_id, kept.machine)
         lists = list(kept.notes), list(kept.made), list(kept.offered)
-        channel = OfferChannel(
-            channel_id, kept.guild_id, machine, self.limits, kept.is_on, kept.offer, *lists, kept.setbacks, is_kept=True
-        )
+        channel = OfferChannel(channel_id, kept.guild_id, machine, self.limits, kept.is_on, kept.offer, *lists)
+        channel.setbacks, channel.parent_id, channel.is_kept = kept.setbacks, kept.parent_id, True
         channel.look_at(now)
         try:
             if kept.offer and kept.offer.opportunity.subject:

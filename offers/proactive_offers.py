@@ -19,7 +19,7 @@ from offers.offer_channels import ANY, RETRY, OfferChannel, OfferChannels
 from offers.offer_limits import of_the_last_day
 from offers.open_offers import OpenOffers
 from offers.recent_messages import RecentMessages, as_kept
-from offers.triggers import NOTE_FRESH, Trigger
+from offers.triggers import NOTE_FRESH, UNANSWERED, Trigger
 from state.proactive import AgentStateV2, ConversationEventType
 
 log = structlog.get_logger()
@@ -83,6 +83,15 @@ class ProactiveOffers:
         channel = self._channels.get(channel_id)
         return channel is not None and channel.is_on
 
+    def follows(self, thread_id: int, parent_id: int, guild_id: int, *, is_wanted: bool = False) -> bool:
+        """The same of a thread, in which offers are on as in its channel; is_wanted: also where they are off there."""
+        if self.listens(thread_id):
+            return True
+        if is_wanted or self.listens(parent_id):
+            self._channels.follow(thread_id, parent_id, guild_id)
+            return True
+        return False
+
     def heard(self, channel_id: int, message: MessageRecord) -> None:
         """Somebody said something where offers are on."""
         channel = self._channels.open(channel_id)
@@ -95,6 +104,8 @@ class ProactiveOffers:
         for trigger in self._triggers:
             if at := _tried(trigger, trigger.looks, message):
                 channel.look_at(at, trigger.id)
+        if message.message_id == channel.channel_id:  # what opens a post is a question, however it is put
+            channel.look_at(message.timestamp + UNANSWERED)
         self._end_if_answered(channel)
         self._channels.plan(channel)
 
@@ -169,12 +180,15 @@ class ProactiveOffers:
         return has_changed
 
     def switch_off(self, channel_id: int) -> bool:
-        """As switch, without waiting. Nothing stays of what was heard there."""
-        channel = self._channels.open(channel_id)
-        was_on, channel.is_on = channel.is_on, False
-        self._offers.end(channel, Ending.NOT_HERE)
-        channel.recent, channel.notes, channel.looks = RecentMessages(), [], []
-        self._channels.changed(channel)
+        """As switch, without waiting; of a thread, for its channel. Nothing stays of what was heard there."""
+        asked = self._channels.open(channel_id)
+        channel = self._channels.open(asked.parent_id or channel_id)
+        was_on = channel.is_on or asked.is_on
+        for place in (channel, asked, *self._channels.threads_of(channel.channel_id)):
+            place.is_on = False
+            self._offers.end(place, Ending.NOT_HERE)
+            place.recent, place.notes, place.looks = RecentMessages(), [], []
+            self._channels.changed(place)
         return was_on
 
     def status(self, channel_id: int) -> OffersStatus:
@@ -206,7 +220,8 @@ class ProactiveOffers:
             subject = as_kept(message)
             channel.offer = replace(offer, opportunity=replace(offer.opportunity, subject=subject))
             self._channels.changed(channel)
-            if not any(t.id == offer.opportunity.trigger and _tried(t, t.looks, subject) for t in self._triggers):
+            own = [trigger for trigger in self._triggers if trigger.id == offer.opportunity.trigger]
+            if offer.subject_id != channel_id and not any(_tried(t, t.looks, subject) for t in own):
                 self._offers.end(channel, Ending.WITHDRAWN)  # there is nothing to offer any more
         self._plan_looks(channel, message)
         return is_subject
@@ -278,7 +293,7 @@ class ProactiveOffers:
         elif offer and channel.is_unread and offer.opportunity.subject:
             self._begin(channel, self._offers.reread(channel, offer))
         elif channel.is_on and (opportunity := self._opportunity(channel, now, due)):
-            if refusal := channel.refusal(now):
+            if refusal := self._refusal(channel, now):
                 self._put_off(channel, opportunity, refusal)
             else:
                 self._begin(channel, self._make(channel, opportunity))
@@ -288,6 +303,13 @@ class ProactiveOffers:
         """The first opportunity of a trigger that is to look now; there may always be one among the notes."""
         asked = (t for t in self._triggers if channel.notes or ANY in due or t.id in due)
         return next((found for trigger in asked if (found := _tried(trigger, trigger.due, channel, now))), None)
+
+    def _refusal(self, channel: OfferChannel, now: datetime) -> str | None:
+        """As of the channel; what is offered in its threads counts among a channel's offers of the day."""
+        parent = self._channels.get(channel.parent_id)
+        if parent and len(of_the_last_day(parent.made, now)) >= parent.limits.per_day:
+            return "daily_cap"
+        return channel.refusal(now)
 
     def _put_off(self, channel: OfferChannel, opportunity: Opportunity, why: str) -> None:
         log.debug("offer_refused", channel=channel.channel_id, trigger=opportunity.trigger, reason=why)
@@ -319,10 +341,14 @@ class ProactiveOffers:
         self._offers.tick(channel)
         now = self._channels.clock()
         current = self._opportunity(channel, now)
-        why = channel.refusal(now) or self._forbids(channel.guild_id, channel.channel_id)
+        why = self._refusal(channel, now) or self._forbids(channel.guild_id, channel.channel_id)
         # Its words may have changed: they tell for how long nobody has answered.
         is_same = current and (current.trigger, current.note) == (opportunity.trigger, opportunity.note)
         if why is None and current and is_same and current.subject == subject:
+            if channel.parent_id:
+                parent = self._channels.open(channel.parent_id, channel.guild_id)
+                parent.made = [*parent.made, now]
+                self._channels.changed(parent)
             await self._offers.make(channel, current)
         else:
             self._put_off(channel, opportunity, why or "not_any_more")

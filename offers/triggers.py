@@ -91,7 +91,8 @@ class PastedError:
 class UnansweredQuestion:
     """A question to nobody in particular that nobody has answered for 90 s, in a channel where people were talking.
 
-    They were where anybody else has spoken in the 30 minutes before it.
+    They were where anybody else has spoken in the 30 minutes before it. What opens a post of a forum is a question to
+    the room, however it is put; it has the post's id.
     """
 
     id = "unanswered_question"
@@ -103,6 +104,11 @@ class UnansweredQuestion:
         for message in _waiting(channel, now, UNANSWERED):
             to, end = message.author_id, message.timestamp
             others = {m.author_id for m in channel.messages if end - TALKING <= m.timestamp < end} - {to}
+            is_post = message.message_id == channel.channel_id
+            if is_post and is_to_nobody(message) and all(m.author_id == to for m in channel.messages):
+                line = f"Nobody has said anything to [this]({LINK}) yet, <@{to}>. Shall I try?"
+                evidence = f"the post was opened {_age(message, now)} ago, and nobody has answered"
+                return Opportunity(self.id, to, line, evidence, message)
             if others and is_question(message):
                 line = f"Nobody has answered [this question]({LINK}) of <@{to}> yet. Shall I try?"
                 evidence = (

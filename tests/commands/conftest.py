@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from unittest.mock import Mock
 
-import discord
 import pytest
 
 from commands import add_commands, sync
@@ -56,14 +54,3 @@ async def bot(
     yield client
     await client.close()
     await connection
-
-
-@pytest.fixture
-def _in_a_thread(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands are used in a thread, which the loopback Discord does not have."""
-
-    async def move(interaction: discord.Interaction) -> bool:
-        interaction.channel = Mock(spec=discord.Thread)
-        return True
-
-    monkeypatch.setattr(bot.tree, "interaction_check", move)

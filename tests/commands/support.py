@@ -92,3 +92,12 @@ async def answer(pg: Playground, name: str, who: str = "Ben", **options: Any) ->
     assert reply.flags & EPHEMERAL
     assert pg.messages(pg.channel("general")) == []
     return reply
+
+
+async def answer_in_thread(pg: Playground, name: str, **options: Any) -> str:
+    """The first person, who owns the server, uses a command in a thread of general."""
+    owner = pg.person("Ada")
+    if "a thread" not in {thread.name for thread in pg.world.threads.values()}:
+        pg.open_thread(pg.channel("general"), owner, "a thread")
+    used = pg.command(pg.channel("a thread"), owner, name, options)
+    return (await pg.reply_to(used, timeout=10)).content

@@ -9,7 +9,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from commands import INCOMPLETE
-from commands.answers import IN_THREAD
 from commands.offer_commands import (
     MAY_NOT_SPEAK,
     NONE_AT_ALL,
@@ -21,7 +20,7 @@ from commands.offer_commands import (
 )
 from offers.proactive_offers import OffersStatus
 from playground.server import Playground
-from tests.commands.support import FakeOffers, answer, use
+from tests.commands.support import FakeOffers, answer, answer_in_thread, use
 
 SUBCOMMANDS = ("on", "off", "status")
 ON = "Done: I now offer help in this channel where a question stays unanswered, at most 3 times a day. "
@@ -92,10 +91,10 @@ async def test_it_is_for_those_who_manage_the_channel_whatever_the_server_lets_p
     assert (offers.switched, offers.asked_of) == ({}, None)
 
 
-@pytest.mark.usefixtures("_in_a_thread")
-async def test_in_a_thread_it_says_that_it_takes_no_part_there(pg: Playground, offers: FakeOffers) -> None:
-    assert [await said(pg, subcommand) for subcommand in SUBCOMMANDS] == [IN_THREAD] * 3
-    assert offers.switched == {}
+async def test_in_a_thread_it_is_about_the_channel_of_it(pg: Playground, offers: FakeOffers) -> None:
+    for subcommand in ("on", "status"):
+        await answer_in_thread(pg, "offers", **{subcommand: {}})
+    assert (offers.asked_of, [*offers.switched]) == (pg.channel("general"), [pg.channel("general")])
 
 
 @pytest.mark.parametrize("subcommand", ["on", "off"])

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from itertools import product
 
-import pytest
-
-from commands.answers import IN_THREAD
 from commands.tour import tour_card
 from discord_io.split import length
 from miniapps.trip_commands import certainty
 from miniapps.trip_planner import TripPlanner
 from offers.proactive_offers import OffersStatus
 from playground.server import Playground
-from tests.commands.support import FakeOffers, answer
+from tests.commands.support import FakeOffers, answer, answer_in_thread
 
 
 def card(bot_name: str = "Parley", days: int = 30, **status: bool | int) -> str:
@@ -28,10 +25,10 @@ async def test_it_says_what_holds_in_the_channel_and_counts_as_a_talk(pg: Playgr
     assert offers.clicks == [pg.channel("general")]
 
 
-@pytest.mark.usefixtures("_in_a_thread")
-async def test_in_a_thread_it_says_that_it_takes_no_part_there(pg: Playground, offers: FakeOffers) -> None:
-    assert (await answer(pg, "tour")).content == IN_THREAD
-    assert offers.clicks == []
+async def test_in_a_thread_it_says_what_holds_in_its_channel(pg: Playground, offers: FakeOffers) -> None:
+    await answer_in_thread(pg, "tour")
+    assert offers.asked_of == pg.channel("general")
+    assert offers.clicks == [pg.channel("a thread")]
 
 
 def test_it_fits_into_one_message_whatever_holds() -> None:

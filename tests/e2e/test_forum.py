@@ -1,0 +1,87 @@
+"""Posts of forums: threads with a title, which may be questions to the room."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decider import Reason
+from playground.model import FORUM, MEDIA, Message
+from tests.e2e.test_offers import ANSWER, wait
+from tests.support.clock import FakeClock
+from tests.support.lives import life, open_stage
+from tests.support.scene import Scene
+from tests.support.stub_model import Reply, StubModel
+
+TITLE, WORDS = "printer on fire", "It smokes since this morning, and the lamp is red."
+
+
+@pytest.fixture
+async def stage(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
+    stub.default = lambda _: Reply(ANSWER)
+    async with open_stage(stub, tmp_path / "state", clock=FakeClock()) as stage:
+        yield stage
+
+
+def forum(stage: Scene, kind: int = FORUM) -> int:
+    return stage.pg.add_channel("printers", type=kind, tags=["question", "solved"])
+
+
+def post(stage: Scene, title: str = TITLE, **how: Any) -> Message:
+    """Ada's new post: what opens it."""
+    opened = stage.pg.forum_post(stage.pg.channel("printers"), stage.pg.person("Ada"), title, WORDS, **how)
+    return stage.pg.messages(opened)[0]
+
+
+@pytest.mark.parametrize("kind", [FORUM, MEDIA])
+async def test_a_mention_in_a_post_is_answered_with_what_the_post_asks_across_a_restart(
+    stage: Scene, kind: int
+) -> None:
+    forum(stage, kind)
+    opening = post(stage)
+    assert stage.clock
+    stage.clock.advance(7_200)  # its words are older than what else is read of a channel
+    async with life(stage):
+        await stage.ask("Ben", "what should she do?", channel=TITLE)
+        assert f"{TITLE}\n    {WORDS}" in stage.told()
+    async with life(stage):
+        follow_up = stage.mention("Ben", "and then?", channel=TITLE)
+        await stage.answer_to(follow_up)
+        assert stage.told().count(WORDS) == 1
+        assert not stage.decisions.get(opening.id)
+
+
+@pytest.mark.parametrize("way", ["offers are on in the forum", "its tag is listed"])
+async def test_a_post_that_nobody_answers_is_offered_an_answer_to(stage: Scene, way: str) -> None:
+    """It need not read like a question, and nobody need have spoken before."""
+    forum(stage)
+    tags = frozenset({"Question"}) if way == "its tag is listed" else frozenset()
+    async with life(stage, forum_tags=tags):
+        if not tags:
+            post(stage, "welcome")
+            await stage.use("Ada", "offers", channel="welcome", on={})
+        opening = post(stage, tags=["question"])
+        await stage.decision(opening)
+        wait(stage, 91)
+        offer = await stage.card("Nobody has said anything", TITLE)
+    async with life(stage, forum_tags=tags):
+        stage.press("Ada", offer, "Yes")
+        await stage.shows(ANSWER, TITLE)
+        assert f"{TITLE}\n    {WORDS}" in stage.told()
+        assert len(stage.said(TITLE)) == 2
+
+
+async def test_of_a_post_that_somebody_answered_nothing_is_offered(stage: Scene) -> None:
+    forum(stage)
+    async with life(stage, forum_tags=frozenset({"question"})):
+        await stage.decision(post(stage, tags=["question"]))
+        await stage.decision(stage.say("Ben", "pull the plug", channel=TITLE))
+        wait(stage, 91)
+        assert not stage.bot.parts.offer_channels.get(stage.pg.channel(TITLE)).offer  # type: ignore[union-attr]
+        other = stage.mention("Ben", "hello")
+        assert (await stage.decision(other)).reason is Reason.EXPLICIT_TRIGGER
+        await stage.answer_to(other)
+        assert not stage.said(TITLE)
