@@ -5,7 +5,7 @@ from typing import Any
 
 from playground import errors, options, permissions
 from playground.errors import Form, invalid_form
-from playground.model import Event, Wire, snowflake
+from playground.model import Channel, Event, Wire, snowflake
 from playground.world import World
 
 SLASH, USER, MESSAGE = 1, 2, 3
@@ -44,10 +44,15 @@ class Commands:
     def _made(self, given: Wire, before: Mapping[tuple[int, str], str]) -> Wire:
         kind, name = given.get("type", SLASH), given["name"]
         needed = given.get("default_member_permissions")
+        contexts = given.get("contexts")
+        if contexts is None:
+            contexts = [0] if given.get("dm_permission") is False else [0, 1, 2]
         return {
             "description": "",
             "nsfw": False,
             **given,
+            "integration_types": given.get("integration_types") or [0],
+            "contexts": contexts,
             "default_member_permissions": None if needed is None else str(needed),
             "id": before.get((kind, name)) or str(self._world.next_id()),
             "type": kind,
@@ -62,6 +67,29 @@ class Commands:
             if name_or_id in (command["id"], command["name"]):
                 return command
         raise errors.unknown_command()
+
+
+def context(channel: Channel) -> int:
+    """Discord's interaction context: a server, the direct messages with the bot, or those of others."""
+    if channel.guild_id is not None:
+        return 0
+    return 1 if channel.recipient_id is not None else 2
+
+
+def owners(world: World, channel: Channel, user_id: int, command: Wire | None = None) -> dict[str, str]:
+    """By which installations an interaction is let in, {type: who installed}: none where it is not.
+
+    Type 0 is that in the server ("0" in the direct messages with the bot), 1 that of the person.
+    """
+    types = command["integration_types"] if command else (0, 1)
+    if command is not None and context(channel) not in command["contexts"]:
+        return {}
+    found = {}
+    if 0 in types and world.bot_is_member and channel.id not in world.elsewhere:
+        found["0"] = str(channel.guild_id or 0)
+    if 1 in types and user_id in world.installed:
+        found["1"] = str(user_id)
+    return found
 
 
 def needed(command: Wire) -> int:
@@ -96,6 +124,10 @@ def _check_command(form: Form, path: str, command: Wire) -> None:
     needed = command.get("default_member_permissions")
     if needed is not None and snowflake(needed) is None:
         form.wrong(f"{path}.default_member_permissions", "NUMBER_TYPE_COERCE", "Value is not int.")
+    for field, known in (("integration_types", (0, 1)), ("contexts", (0, 1, 2))):
+        given = command.get(field)
+        if given is not None and not (isinstance(given, list) and given and all(one in known for one in given)):
+            form.wrong(f"{path}.{field}", "BASE_TYPE_CHOICES", f"Value must be one of {known}.")
     if not isinstance(kind, int) or kind not in _MOST:
         form.wrong(f"{path}.type", "BASE_TYPE_CHOICES", "Value must be one of {1, 2, 3}.")
     elif kind == SLASH:

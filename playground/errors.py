@@ -67,6 +67,10 @@ def tag_required() -> ApiError:
     return ApiError(400, 40067, "A tag is required to create a forum post in this channel")
 
 
+def too_many_follow_ups() -> ApiError:
+    return ApiError(400, 40094, "Reached the maximum number of follow up messages")
+
+
 def already_acknowledged() -> ApiError:
     return ApiError(400, 40060, "Interaction has already been acknowledged.")
 
@@ -75,12 +79,24 @@ def missing_access() -> ApiError:
     return ApiError(403, 50001, "Missing Access")
 
 
+def not_in_direct_messages() -> ApiError:
+    return ApiError(400, 50003, "Cannot execute action on a DM channel")
+
+
 def not_your_message() -> ApiError:
     return ApiError(403, 50005, "Cannot edit a message authored by another user")
 
 
 def empty_message() -> ApiError:
     return ApiError(400, 50006, "Cannot send an empty message")
+
+
+def blocked() -> ApiError:
+    return ApiError(403, 50007, "Cannot send messages to this user")
+
+
+def no_mutual_guild() -> ApiError:
+    return ApiError(403, 50278, "Cannot send messages to this user due to having no mutual guilds")
 
 
 def not_a_text_channel() -> ApiError:

@@ -17,7 +17,7 @@ import orjson
 from aiohttp import WSMsgType, web
 
 from playground import wire
-from playground.model import DM, Clock, Event, Wire
+from playground.model import Clock, Event, Wire
 from playground.world import World
 
 _HEARTBEAT_INTERVAL_MS = 41_250
@@ -57,7 +57,7 @@ _INTENTS = {
     "TYPING_START": (1 << 11, 1 << 14),
     "INTERACTION_CREATE": (0, 0),
 }
-_ALWAYS_SEEN = {"CHANNEL_CREATE", "CHANNEL_UPDATE", "CHANNEL_DELETE", "INTERACTION_CREATE"}
+_ALWAYS_SEEN = {"CHANNEL_CREATE", "CHANNEL_UPDATE", "CHANNEL_DELETE"}
 
 
 class ClosingError(Exception):
@@ -189,20 +189,21 @@ class Gateway:
 
     def _concerns(self, session: Session, event: Event) -> bool:
         channel = event.channel
-        direct = channel is not None and channel.type == DM
-        needed = _INTENTS[event.name][direct]
-        if needed & ~session.intents or session.shard[0] != self._shard_of(session.shard[1], direct=direct):
+        guild_id = self._world.guild_id if channel is None else channel.guild_id
+        needed = _INTENTS[event.name][guild_id is None]
+        if needed & ~session.intents or session.shard[0] != _shard_of(session.shard[1], guild_id):
             return False
-        if not (direct or self._world.bot_is_member or event.name == "GUILD_DELETE"):
+        if event.name == "INTERACTION_CREATE":
+            return True
+        if channel is not None and channel.id in self._world.elsewhere:
+            return False
+        if not (guild_id is None or self._world.bot_is_member or event.name == "GUILD_DELETE"):
             return False
         if event.name == "THREAD_MEMBERS_UPDATE":  # of others' coming and going, the members intent tells
             return self._world.bot.id in event.ids
         if event.name in _ALWAYS_SEEN or channel is None:
             return True
         return self._world.may(channel, self._world.bot.id, "view_channel")
-
-    def _shard_of(self, count: int, *, direct: bool) -> int:
-        return 0 if direct else (self._world.guild_id >> 22) % count
 
     # One connection
 
@@ -250,7 +251,7 @@ class Gateway:
         session = Session(secrets.token_hex(16), intents, shard, connection)
         connection.session = self.sessions[session.id] = session
         session.push("READY", orjson.dumps(self._ready(session)))
-        is_here = self._world.bot_is_member and shard[0] == self._shard_of(shard[1], direct=False)
+        is_here = self._world.bot_is_member and shard[0] == _shard_of(shard[1], self._world.guild_id)
         if intents & _GUILDS and is_here:
             session.push("GUILD_CREATE", orjson.dumps(wire.guild_object(self._world)))
         self._connection_changed()
@@ -335,6 +336,10 @@ class Gateway:
     def cut(self) -> None:
         for connection in tuple(self.connections):
             connection.cut()
+
+
+def _shard_of(count: int, guild_id: int | None) -> int:
+    return 0 if guild_id is None else (guild_id >> 22) % count
 
 
 def _frame(operation: int, data: Any) -> bytes:

@@ -1,7 +1,7 @@
 """Discord's JSON for interactions: who did it where and with which permissions, and what the options name."""
 
-from playground import commands, options, wire
-from playground.model import DM, Channel, Message, User, Wire
+from playground import commands, options, permissions, wire
+from playground.model import Channel, Message, User, Wire
 from playground.world import World
 
 
@@ -34,27 +34,29 @@ def _member(world: World, channel: Channel, user: User) -> Wire:
 
 def interaction_object(world: World, channel: Channel, user: User, own: Wire, source: Message | None) -> Wire:
     """The `d` of INTERACTION_CREATE: `own` is what only this interaction has, `source` the message of a component."""
+    context = commands.context(channel)
+    app_permissions = world.permissions(channel, world.bot.id)
+    if context != 0 or channel.id in world.elsewhere:
+        app_permissions = permissions.ELSEWHERE | (permissions.BITS["use_external_emojis"] if context == 1 else 0)
     payload = own | {
         "application_id": str(world.bot.id),
         "version": 1,
         "channel_id": str(channel.id),
         "channel": _partial_channel(world, channel, user.id),
         "locale": "en-US",
-        "app_permissions": str(world.permissions(channel, world.bot.id)),
+        "app_permissions": str(app_permissions),
+        "context": context,
         "entitlements": [],
         "attachment_size_limit": 10 * 1024 * 1024,
     }
     if source is not None:
         payload["message"] = wire.message_object(world, source)
-    if channel.type == DM:
-        owners = {"1": str(user.id)}
-        return payload | {"user": wire.user_object(user), "context": 1, "authorizing_integration_owners": owners}
-    guild_id = str(world.guild_id)
+    if channel.guild_id is None:
+        return payload | {"user": wire.user_object(user)}
+    guild_id = str(channel.guild_id)
     return payload | {
         "guild_id": guild_id,
         "guild": {"id": guild_id, "features": [], "locale": "en-US"},
         "guild_locale": "en-US",
         "member": _member(world, channel, user),
-        "context": 0,
-        "authorizing_integration_owners": {"0": guild_id},
     }

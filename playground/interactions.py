@@ -11,7 +11,7 @@ from playground import body, commands, errors, forms, interaction_wire, options,
 from playground.body import EPHEMERAL, Body
 from playground.ephemerals import Ephemerals
 from playground.errors import invalid_form
-from playground.model import DM, Clock, Event, File, Message, Wire, snowflake
+from playground.model import Clock, Event, File, Message, Wire, snowflake
 from playground.posting import Posting
 from playground.world import World
 
@@ -20,6 +20,7 @@ _REPLY, _DEFER, _DEFER_UPDATE, _UPDATE, _FORM = 4, 5, 6, 7, 9  # callback types
 _LOADING = 1 << 7
 _ANSWER_SECONDS, _TOKEN_SECONDS = 3.0, 15 * 60.0
 _MAX_KEPT = 1_000
+_MAX_FOLLOW_UPS = 5  # Discord: of an interaction that only a person's own installation lets in
 _COMMAND_TYPES = {commands.SLASH: 20, commands.USER: 23, commands.MESSAGE: 23}  # message types of the answers
 
 
@@ -37,11 +38,13 @@ class Interaction:
     user_id: int
     data: Wire
     created: float
+    owners: dict[str, str]
     source: Message | None = None
     callback: int | None = None
     form: Wire | None = None
     original_id: int | None = None
     messages: dict[int, Message] = field(default_factory=dict)
+    follow_ups: int = 0
 
     @property
     def reply(self) -> Message | None:
@@ -74,14 +77,15 @@ class Interactions:
         if "guild_id" in command:
             data["guild_id"] = command["guild_id"]
         channel = self._world.channel(channel_id)
+        owners = commands.owners(self._world, channel, user_id, command)
         needed = commands.needed(command)
-        if self._world.permissions(channel, self._world.user(user_id).id) & needed != needed:
+        if channel.guild_id is not None and self._world.permissions(channel, user_id) & needed != needed:
             raise errors.missing_permissions()
         data["options"] = options.filled(command["options"], given)
         data["resolved"] = interaction_wire.resolved(self._world, channel, user_id, data, target_id)
         if target_id is not None:
             data["target_id"] = str(target_id)
-        return self._begin(_COMMAND, channel_id, user_id, data)
+        return self._begin(_COMMAND, channel_id, user_id, data, owners)
 
     def click(self, message: Message, user_id: int, custom_id: str, values: Sequence[str] = ()) -> Interaction:
         """A person uses a component. ApiError for one that is not there, is disabled, or lacks such an option."""
@@ -90,31 +94,44 @@ class Interactions:
         if part["type"] != 2:
             _check_chosen(part, values)
             data["values"] = list(values)
-        return self._begin(_COMPONENT, message.channel_id, user_id, data, message)
+        return self._begin(_COMPONENT, message.channel_id, user_id, data, self._owners(message, user_id), message)
+
+    def _owners(self, message: Message, user_id: int) -> Mapping[str, str]:
+        """Whose installation lets in a component: that of the interaction which its message answers."""
+        answered = message.interaction or {}
+        own: Mapping[str, str] = answered.get("authorizing_integration_owners") or {}
+        return own or commands.owners(self._world, self._world.channel(message.channel_id), user_id)
 
     def submit(self, opener: Interaction, values: Mapping[str, str]) -> Interaction:
         """The person to whom a form was shown sends it, {custom_id: text}."""
         if opener.form is None:
             raise errors.unknown_interaction()
         data = {"custom_id": opener.form["custom_id"], "components": forms.filled(opener.form, values)}
-        return self._begin(_MODAL, opener.channel_id, opener.user_id, data, opener.source)
+        return self._begin(_MODAL, opener.channel_id, opener.user_id, data, opener.owners, opener.source)
 
     def _begin(
-        self, kind: int, channel_id: int, user_id: int, data: Wire, source: Message | None = None
+        self,
+        kind: int,
+        channel_id: int,
+        user_id: int,
+        data: Wire,
+        owners: Mapping[str, str],
+        source: Message | None = None,
     ) -> Interaction:
         channel, user = self._world.channel(channel_id), self._world.user(user_id)
-        if channel.type != DM and not self._world.bot_is_member:
-            raise errors.missing_access()
+        if not owners:
+            raise errors.unknown_command() if self._world.bot_is_member else errors.missing_access()
         if not self._world.may(channel, user.id, "use_application_commands"):
             raise errors.missing_permissions()
         if channel.thread is not None and channel.thread.archived:
             raise errors.thread_archived()
         token, now = secrets.token_urlsafe(32), self._clock()
-        made = Interaction(self._world.next_id(), kind, token, channel.id, user.id, data, now, source)
+        made = Interaction(self._world.next_id(), kind, token, channel.id, user.id, data, now, dict(owners), source)
         self._by_token[token] = made
         if len(self._by_token) > _MAX_KEPT:
             self._by_token.popitem(last=False)
         own: Wire = {"id": str(made.id), "type": kind, "token": token, "data": data}
+        own["authorizing_integration_owners"] = made.owners
         payload = interaction_wire.interaction_object(self._world, channel, user, own, source)
         self._world.emit(Event(name="INTERACTION_CREATE", channel=channel, data=payload))
         asyncio.get_running_loop().call_later(_ANSWER_SECONDS, self._give_up, made)
@@ -195,6 +212,10 @@ class Interactions:
         original = made.messages.get(made.original_id or 0)
         if original is not None and original.flags & _LOADING:
             return self._edit(made, original, parsed)
+        if "0" not in made.owners:
+            made.follow_ups += 1
+            if made.follow_ups > _MAX_FOLLOW_UPS:
+                raise errors.too_many_follow_ups()
         return self._post(made, parsed)
 
     def _post(self, made: Interaction, parsed: Body, extra: int = 0) -> Message:
@@ -202,13 +223,20 @@ class Interactions:
             raise errors.empty_message()
         channel = self._world.channel(made.channel_id)
         user = wire.user_object(self._world.user(made.user_id))
-        metadata: Wire = {"id": str(made.id), "type": made.type, "user": user, "authorizing_integration_owners": {}}
+        metadata: Wire = {
+            "id": str(made.id),
+            "type": made.type,
+            "user": user,
+            "authorizing_integration_owners": made.owners,
+        }
         kind = 0
         if made.type == _COMMAND:
             kind = _COMMAND_TYPES[made.data["type"]]
             metadata["name"] = " ".join(options.chosen(made.data))
         bot = self._world.bot
         draft = self._posting.draft(channel, parsed, type=kind, webhook_id=bot.id, interaction=metadata)
+        if channel.id in self._world.elsewhere and not self._world.may(channel, made.user_id, "use_external_apps"):
+            extra |= EPHEMERAL
         draft = replace(draft, flags=draft.flags | extra, nonce=None)
         if not draft.flags & EPHEMERAL:
             return self._keep(made, self._world.post(channel, bot, draft))

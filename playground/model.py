@@ -11,7 +11,7 @@ Wire = dict[str, Any]
 Clock = Callable[[], float]
 
 # Channel types
-TEXT, DM, VOICE, ANNOUNCEMENT, STAGE, FORUM, MEDIA = 0, 1, 2, 5, 13, 15, 16
+TEXT, DM, VOICE, GROUP_DM, ANNOUNCEMENT, STAGE, FORUM, MEDIA = 0, 1, 2, 3, 5, 13, 15, 16
 ANNOUNCEMENT_THREAD, PUBLIC_THREAD, PRIVATE_THREAD = 10, 11, 12
 THREADS_ONLY = (FORUM, MEDIA)  # channels in which nothing but posts, which are threads, stands
 THREAD_KINDS = {TEXT: (PUBLIC_THREAD, PRIVATE_THREAD), ANNOUNCEMENT: (ANNOUNCEMENT_THREAD,)}  # which begin where
@@ -136,7 +136,8 @@ class Thread:
 class Channel:
     """A channel or thread and what stands in it.
 
-    `recipient_id` is set in a direct-message channel only, `parent_id` and `thread` in a thread, `tags` in a forum.
+    `recipient_id` is set in a direct-message channel only, `parent_id` and `thread` in a thread, `tags` in a forum,
+    `group` in a group's direct messages, which the bot is not in; `guild_id` is None in all direct messages.
     """
 
     id: int
@@ -144,6 +145,7 @@ class Channel:
     topic: str = ""
     type: int = TEXT
     position: int = 0
+    guild_id: int | None = None
     recipient_id: int | None = None
     last_message_id: int | None = None
     messages: dict[int, Message] = field(default_factory=dict)
@@ -152,6 +154,7 @@ class Channel:
     thread: Thread | None = None
     tags: tuple[Wire, ...] = ()
     needs_tag: bool = False
+    group: tuple[int, ...] = ()
 
     @property
     def pinned(self) -> list[Message]:

@@ -17,6 +17,7 @@ from playground.model import (
     THREADS_ONLY,
     Channel,
     Draft,
+    Event,
     File,
     Message,
     Reference,
@@ -95,6 +96,23 @@ class People:
     def dm(self, person_id: int) -> int:
         """The direct-message channel between a person and the bot."""
         return self.world.open_dm(person_id).id
+
+    def block(self, person_id: int, blocking: bool = True) -> None:
+        """Have a person take no direct messages of the bot any more, or again."""
+        (self.world.blocking.add if blocking else self.world.blocking.discard)(self.world.user(person_id).id)
+
+    def install(self, person_id: int, installed: bool = True) -> None:
+        """Have a person install the bot's application for themselves, or remove it."""
+        (self.world.installed.add if installed else self.world.installed.discard)(self.world.user(person_id).id)
+        self.world.emit(Event(name="COMMANDS"))
+
+    def group(self, name: str, *person_ids: int) -> int:
+        """A group's direct messages, which the bot is not in."""
+        return self.world.add_elsewhere(name, person_ids).id
+
+    def foreign_channel(self, name: str) -> int:
+        """A channel of a server that the bot is not in, and all the people are."""
+        return self.world.add_elsewhere(name).id
 
     def messages(self, channel_id: int) -> list[Message]:
         """What stands in the channel now, oldest first."""
@@ -177,7 +195,7 @@ class People:
         `snapshot` is what a forward shows: its content, or Discord's partial message. `type` is Discord's message type.
         """
         channel, author = self.world.channel(channel_id), self.world.user(author_id)
-        if channel.thread is not None or channel.type in THREADS_ONLY:
+        if channel.thread is not None or channel.guild_id is None or channel.type in THREADS_ONLY:
             self.posting.check_writable(channel, author.id)
         reference = None
         if snapshot is not None:
@@ -236,7 +254,8 @@ class People:
         """Use a command, by its name or id. `target_id` is the message or person of a context-menu command.
 
         `options` are {name: value}; a subcommand is chosen by its name, `{"on": {}}`, and its own options stand inside.
-        ApiError 50013 where the person lacks the command's default_member_permissions in that channel.
+        ApiError 50013 where the person lacks the command's default_member_permissions in that channel, 10063 where the
+        command is not there for them.
         """
         return self.interactions.use(channel_id, author_id, self.commands.find(name), options or {}, target_id)
 

@@ -22,6 +22,7 @@ BITS: Mapping[str, int] = {
     "create_private_threads": 1 << 36,
     "send_messages_in_threads": 1 << 38,
     "send_polls": 1 << 49,
+    "use_external_apps": 1 << 50,
     "pin_messages": 1 << 51,  # Discord: split from manage_messages, which grants it no more since 2026-02-23
 }
 ALL = (1 << 53) - 1
@@ -54,6 +55,10 @@ INVITED = bits(
         "send_polls",
     )
 )
+# What an application is said to have where its bot is not, or in direct messages.
+ELSEWHERE = bits(("attach_files", "embed_links", "mention_everyone"))
+# What two have in their direct messages. Nobody manages anything there, and there are no threads.
+DIRECT = EVERYONE & ~bits(one for one in BITS if one.endswith("_threads")) | BITS["pin_messages"]
 
 
 @dataclass(frozen=True, slots=True)

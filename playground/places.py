@@ -7,6 +7,7 @@ from dataclasses import replace
 from playground import errors, permissions
 from playground.model import (
     DM,
+    GROUP_DM,
     PRIVATE_THREAD,
     TEXT,
     Channel,
@@ -43,6 +44,9 @@ class Places:
         self.channels: dict[int, Channel] = {}
         self.threads: dict[int, Channel] = {}
         self.dms: dict[int, Channel] = {}
+        self.elsewhere: dict[int, Channel] = {}  # where the bot is not: groups, other servers
+        self.blocking: set[int] = set()  # who takes no direct messages of the bot
+        self.installed: set[int] = set()  # who installed the bot's application for themselves
         self.files: OrderedDict[int, File] = OrderedDict()
         for name in channels:
             self.add_channel(name)
@@ -66,10 +70,14 @@ class Places:
 
     def channel(self, channel_id: int) -> Channel:
         """ApiError 10003 for none."""
-        channel = self.channels.get(channel_id) or self.threads.get(channel_id) or self.dms.get(channel_id)
-        if channel is None:
-            raise errors.unknown_channel()
-        return channel
+        for channels in self._every_channel:
+            if channel_id in channels:
+                return channels[channel_id]
+        raise errors.unknown_channel()
+
+    @property
+    def _every_channel(self) -> tuple[dict[int, Channel], ...]:
+        return self.channels, self.threads, self.dms, self.elsewhere
 
     def user(self, user_id: int) -> User:
         """ApiError 10013 for none."""
@@ -87,7 +95,7 @@ class Places:
 
     def find_message(self, message_id: int) -> Message:
         """A message by its id alone; ApiError 10008 for none."""
-        for channel in (*self.channels.values(), *self.threads.values(), *self.dms.values()):
+        for channel in (channel for channels in self._every_channel for channel in channels.values()):
             if message_id in channel.messages:
                 return channel.messages[message_id]
         raise errors.unknown_message()
@@ -119,7 +127,16 @@ class Places:
         tags: Iterable[Wire] = (),
         needs_tag: bool = False,
     ) -> Channel:
-        channel = Channel(self.next_id(), name, topic, type, len(self.channels), tags=tuple(tags), needs_tag=needs_tag)
+        channel = Channel(
+            self.next_id(),
+            name,
+            topic,
+            type,
+            len(self.channels),
+            guild_id=self.guild_id,
+            tags=tuple(tags),
+            needs_tag=needs_tag,
+        )
         self.channels[channel.id] = channel
         self.emit(Event(name="CHANNEL_CREATE", channel=channel))
         return channel
@@ -148,6 +165,15 @@ class Places:
         self.dms[channel.id] = channel
         return channel
 
+    def add_elsewhere(self, name: str, group: Iterable[int] = ()) -> Channel:
+        """A group's direct messages, or, without a group, a channel of a server that the bot is not in."""
+        members = tuple(self.user(one).id for one in group)
+        guild_id = None if members else self.next_id()
+        kind = GROUP_DM if members else TEXT
+        channel = Channel(self.next_id(), name, type=kind, guild_id=guild_id, group=members)
+        self.elsewhere[channel.id] = channel
+        return channel
+
     def keep_file(self, file: File) -> int:
         """Keeps an upload (the last 100 of them) and returns its id."""
         file_id = self.next_id()
@@ -159,7 +185,7 @@ class Places:
     # Permissions
 
     def permissions(self, channel: Channel, user_id: int) -> int:
-        """The permission integer of a user in a channel. In direct messages and for the owner, everything.
+        """The permission integer of a user in a channel. For the owner, everything.
 
         A thread has those of its parent; a private one is there for its members and those who manage threads only.
         """
@@ -167,7 +193,13 @@ class Places:
             own = self.permissions(self.channels[channel.parent_id or 0], user_id)
             hidden = channel.type == PRIVATE_THREAD and user_id not in channel.thread.members
             return 0 if hidden and not own & permissions.BITS["manage_threads"] else own
-        if channel.type == DM or user_id == self.owner_id:
+        if channel.guild_id is None:
+            inside = channel.group or (channel.recipient_id, self.bot.id)
+            return permissions.DIRECT if user_id in inside else 0
+        if channel.id in self.elsewhere:
+            base = 0 if user_id == self.bot.id else permissions.EVERYONE
+            return permissions.in_channel(base, [one for one in channel.overwrites.values() if one.id == user_id])
+        if user_id == self.owner_id:
             return permissions.ALL
         if user_id == self.bot.id and not self.bot_is_member:
             return 0

@@ -9,7 +9,7 @@ from playground import errors
 from playground.body import EPHEMERAL, SUPPRESS_EMBEDS, Body
 from playground.errors import invalid_form
 from playground.limits import Nonces
-from playground.model import DM, REPLY, THREADS_ONLY, Channel, Draft, File, Message, Reference, Wire, snowflake
+from playground.model import REPLY, THREADS_ONLY, Channel, Draft, File, Message, Reference, Wire, snowflake
 from playground.world import World
 
 _REPLYABLE = frozenset((0, 19, 20, 23))  # Discord: system messages cannot be replied to
@@ -45,12 +45,21 @@ class Posting:
         """ApiError where a bot or person may not send messages. Sending unarchives a thread, but not a locked one."""
         if channel.type in THREADS_ONLY:
             raise errors.not_a_text_channel()
+        self._check_reachable(channel, user_id)
         sending = "send_messages" if channel.thread is None else "send_messages_in_threads"
         if not self._world.may(channel, user_id, sending):
             raise errors.missing_permissions()
         thread = channel.thread
         if thread is not None and thread.locked and not self._world.may(channel, user_id, "manage_threads"):
             raise errors.thread_archived() if thread.archived else errors.thread_locked()
+
+    def _check_reachable(self, channel: Channel, user_id: int) -> None:
+        """ApiError where a direct message does not reach the other."""
+        if channel.recipient_id in self._world.blocking:
+            raise errors.blocked()
+        shared = self._world.bot_is_member or channel.recipient_id in self._world.installed
+        if channel.recipient_id is not None and user_id == self._world.bot.id and not shared:
+            raise errors.no_mutual_guild()
 
     def changeable(self, channel_id: int, *needed: str) -> Channel:
         """The channel as from `visible`; ApiError 50083 for an archived thread, in which nothing but deleting goes."""
@@ -150,7 +159,9 @@ class Posting:
         channel = self.visible(channel_id)
         message = self._world.message(channel_id, message_id)
         foreign = message.author.id != self._world.bot.id
-        if foreign and (channel.type == DM or not self._may(channel, "manage_messages")):
+        if foreign and channel.guild_id is None:
+            raise errors.not_in_direct_messages()
+        if foreign and not self._may(channel, "manage_messages"):
             raise errors.missing_permissions()
         self._world.delete(message)
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from playground import permissions
 from playground.model import (
-    DM,
     PINS_ADD,
     STAGE,
     THREADS_ONLY,
@@ -38,17 +37,17 @@ def payload(world: World, event: Event) -> Wire:
         case "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "CHANNEL_DELETE" | "CHANNEL_PINS_UPDATE" if channel:
             pins = {"last_pin_timestamp": next(map(pinned_at, channel.pinned), None)}
             is_pinned = event.name == "CHANNEL_PINS_UPDATE"
-            return _placed(world, channel, pins) if is_pinned else channel_object(world, channel)
+            return _placed(channel, pins) if is_pinned else channel_object(world, channel)
         case "MESSAGE_CREATE" | "MESSAGE_UPDATE" if channel and message:
             return _posted(world, channel, message)
         case "MESSAGE_DELETE" if channel:
-            return _placed(world, channel, {"id": str(event.ids[0])})
+            return _placed(channel, {"id": str(event.ids[0])})
         case "MESSAGE_DELETE_BULK" if channel:
-            return _placed(world, channel, {"ids": [str(one) for one in event.ids]})
+            return _placed(channel, {"ids": [str(one) for one in event.ids]})
         case "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" if channel and message:
             return _reacted(world, event, channel, message)
         case "MESSAGE_REACTION_REMOVE_ALL" if channel and message:
-            return _placed(world, channel, {"message_id": str(message.id)})
+            return _placed(channel, {"message_id": str(message.id)})
         case "TYPING_START" if channel:
             return _with_member(world, event, channel) | {"timestamp": int(event.at)}
     if channel is not None and event.name.startswith("THREAD_"):
@@ -86,16 +85,16 @@ def pinned_at(message: Message) -> str | None:
     return None if message.pinned_at is None else iso(message.pinned_at)
 
 
-def _placed(world: World, channel: Channel, data: Wire) -> Wire:
+def _placed(channel: Channel, data: Wire) -> Wire:
     data["channel_id"] = str(channel.id)
-    if channel.type != DM:
-        data["guild_id"] = str(world.guild_id)
+    if channel.guild_id is not None:
+        data["guild_id"] = str(channel.guild_id)
     return data
 
 
 def _posted(world: World, channel: Channel, message: Message) -> Wire:
-    wire = _placed(world, channel, message_object(world, message))
-    if channel.type == DM:
+    wire = _placed(channel, message_object(world, message))
+    if channel.guild_id is None:
         return wire
     if message.webhook_id is None:
         wire["member"] = _member_fields(world, message.author)
@@ -114,12 +113,12 @@ def _reacted(world: World, event: Event, channel: Channel, message: Message) -> 
     }
     if event.name == "MESSAGE_REACTION_ADD":
         wire = _with_member(world, event, channel) | wire | {"message_author_id": str(message.author.id)}
-    return _placed(world, channel, wire)
+    return _placed(channel, wire)
 
 
 def _with_member(world: World, event: Event, channel: Channel) -> Wire:
-    wire = _placed(world, channel, {"user_id": str(event.user_id)})
-    if channel.type != DM and event.user_id is not None:
+    wire = _placed(channel, {"user_id": str(event.user_id)})
+    if channel.guild_id is not None and event.user_id is not None:
         wire["member"] = member_object(world, world.user(event.user_id))
     return wire
 
@@ -161,7 +160,10 @@ def channel_object(world: World, channel: Channel) -> Wire:
     wire: Wire = {"id": str(channel.id), "type": channel.type, "last_message_id": last}
     if channel.recipient_id is not None:
         return wire | {"recipients": [user_object(world.user(channel.recipient_id))]}
-    wire |= {"guild_id": str(world.guild_id), "name": channel.name, "rate_limit_per_user": 0}
+    if channel.group:
+        recipients = [user_object(world.user(one)) for one in channel.group]
+        return wire | {"name": channel.name, "icon": None, "owner_id": str(channel.group[0]), "recipients": recipients}
+    wire |= {"guild_id": str(channel.guild_id), "name": channel.name, "rate_limit_per_user": 0}
     if channel.thread is not None:
         return wire | _thread_fields(world, channel, channel.thread)
     return (
@@ -272,7 +274,7 @@ def message_object(world: World, message: Message, *, deep: bool = True) -> Wire
     }
     _add_rare_fields(world, wire, message)
     if message.reference is not None:
-        _add_reference(world, wire, message.reference, deep=deep and message.type != PINS_ADD)
+        _add_reference(world, wire, message, message.reference, deep=deep and message.type != PINS_ADD)
     return wire
 
 
@@ -296,12 +298,14 @@ def _add_rare_fields(world: World, wire: Wire, message: Message) -> None:
         wire |= {"interaction_metadata": message.interaction, "application_id": str(world.bot.id)}
 
 
-def _add_reference(world: World, wire: Wire, reference: Reference, *, deep: bool) -> None:
+def _add_reference(world: World, wire: Wire, message: Message, reference: Reference, *, deep: bool) -> None:
     wire["message_reference"] = {
         "type": reference.type,
         "channel_id": str(reference.channel_id),
-        "guild_id": str(world.guild_id),
     }
+    guild_id = world.channel(message.channel_id).guild_id
+    if guild_id is not None:
+        wire["message_reference"]["guild_id"] = str(guild_id)
     if reference.message_id is None:
         return
     wire["message_reference"]["message_id"] = str(reference.message_id)

@@ -11,7 +11,6 @@ from typing import Any
 from playground import errors
 from playground.mentions import ANY, AllowedMentions, named
 from playground.model import (
-    DM,
     HAS_THREAD,
     NAME_CHANGE,
     PINS_ADD,
@@ -69,6 +68,7 @@ class World(Places):
             members={owner.id: now},
         )
         thread = Channel(starter.id if starter else self.next_id(), name, type=type, parent_id=parent.id, thread=state)
+        thread.guild_id = parent.guild_id
         self._keep_thread(thread)
         self.emit(Event(name="THREAD_CREATE", channel=thread, data={"newly_created": True}))
         self._members_changed(thread, owner.id)
@@ -280,7 +280,7 @@ class World(Places):
     def _pinged(self, channel: Channel, author: User, mentioned: Mapping[str, Any]) -> frozenset[int]:
         pinged = set(mentioned["mentions"])
         if mentioned["mention_everyone"]:
-            pinged |= {self.bot.id, channel.recipient_id} if channel.type == DM else set(self.users)
+            pinged |= {one for one in self.users if self.may(channel, one, "view_channel")}
         if self.bot_role_id in mentioned["mention_roles"]:
             pinged.add(self.bot.id)
         return frozenset(pinged - {author.id})
