@@ -1,6 +1,6 @@
 """Request bodies: read from the wire, checked as Discord checks them, and turned into what a message is made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -12,12 +12,14 @@ from playground.errors import Form
 from playground.mentions import AllowedMentions, parse_allowed
 from playground.model import SILENT, File, Wire, snowflake
 from playground.polls import check_poll
+from playground.uploads import MOST_FILES, named_type
 
 MAX_CONTENT = 2_000  # characters, for bots
 _MAX_NONCE = 25
+_MAX_DESCRIPTION = 1_024
 _MAX_EMBEDS = 10
 _MAX_EMBED_TEXT = 6_000
-_MAX_FILE = 10 * 1024 * 1024
+_MAX_REQUEST = 25 * 1024 * 1024  # bytes of files; Discord: of one request of a bot
 _EMBED_TEXTS = {"title": 256, "description": 4_096}
 SUPPRESS_EMBEDS, EPHEMERAL = 1 << 2, 1 << 6
 _BOT_FLAGS = SUPPRESS_EMBEDS | EPHEMERAL | SILENT
@@ -46,23 +48,26 @@ class Body:
         return not (self.content or self.embeds or self.components or self.files or self.stickers or self.poll)
 
 
-async def read(request: web.Request) -> tuple[Any, tuple[File, ...]]:
-    """The JSON of a request and the files beside it (payload_json and files[n] in multipart)."""
+async def read(request: web.Request, most: int = _MAX_REQUEST) -> tuple[Any, tuple[File, ...]]:
+    """The JSON of a request and the files beside it (payload_json and files[n] in multipart), `most` bytes of them."""
     if not request.content_type.startswith("multipart/"):
         return load(await request.read()), ()
     payload: Any = {}
     files: list[File] = []
+    left = most
     async for part in await request.multipart():
         if not isinstance(part, BodyPartReader):
             raise errors.invalid_json()
-        data = bytes(await part.read())
+        data = bytearray()
+        while chunk := await part.read_chunk(1 << 16):  # to the end, also where it is refused: the client still writes
+            data += chunk if len(data) <= left else b""
         if part.name == "payload_json":
-            payload = load(data)
+            payload = load(bytes(data))
         else:
-            if len(data) > _MAX_FILE:
-                raise errors.too_large()
-            kind = part.headers.get("Content-Type", "application/octet-stream")
-            files.append(File(part.filename or "file", kind, data))
+            left -= len(data)
+            files.append(named_type(File(part.filename or "file", "", bytes(data))))
+    if left < 0:
+        raise errors.too_large()
     return payload, tuple(files)
 
 
@@ -88,7 +93,7 @@ def parse(wire: Wire, files: tuple[File, ...] = ()) -> Body:
     embeds = _embeds(form, wire.get("embeds"))
     components = check_components(form, wire.get("components"))
     nonce = _nonce(form, wire.get("nonce"))
-    kept = _kept(form, wire.get("attachments"), len(files))
+    kept, files = _attachments(form, wire.get("attachments"), files)
     flags = _flags(form, wire.get("flags"))
     stickers = tuple(str(one) for one in _listed(form, "sticker_ids", wire.get("sticker_ids"), 3))
     poll = check_poll(form, wire.get("poll"))
@@ -181,16 +186,23 @@ def _check_embed(form: Form, path: str, embed: Wire) -> None:
                 )
 
 
-def _kept(form: Form, value: Any, uploads: int) -> frozenset[int]:
-    """Which present attachments an edit keeps: those named by their ids, which an upload's index is not."""
-    kept = set()
-    for number, entry in enumerate(_listed(form, "attachments", value, 10)):
+def _attachments(form: Form, value: Any, files: tuple[File, ...]) -> tuple[frozenset[int], tuple[File, ...]]:
+    """The ids of the present attachments that an edit keeps, and the uploads as the entries with their indices say."""
+    kept, named = set(), list(files)
+    for number, entry in enumerate(_listed(form, "attachments", value, MOST_FILES)):
         given = snowflake(entry.get("id")) if isinstance(entry, dict) else None
         if given is None:
             form.wrong(f"attachments.{number}.id", "NUMBER_TYPE_COERCE", "Value is not snowflake.")
-        elif given >= uploads:
+        elif given >= len(files):
             kept.add(given)
-    return frozenset(kept)
+        else:
+            filename = str(entry.get("filename") or files[given].filename)
+            description = entry.get("description") or None
+            if len(str(description or "")) > _MAX_DESCRIPTION:
+                text = f"Must be {_MAX_DESCRIPTION} or fewer in length."
+                form.wrong(f"attachments.{number}.description", "BASE_TYPE_MAX_LENGTH", text)
+            named[given] = named_type(replace(files[given], filename=filename, description=description))
+    return frozenset(kept), tuple(named)
 
 
 def _flags(form: Form, value: Any) -> int:

@@ -59,6 +59,10 @@ def too_many_pins(most: int) -> ApiError:
     return ApiError(400, 30003, f"Maximum number of pinned messages reached ({most})")
 
 
+def too_many_files(most: int) -> ApiError:
+    return ApiError(400, 30015, f"Maximum number of attachments in a message reached ({most})")
+
+
 def too_large() -> ApiError:
     return ApiError(413, 40005, "Request entity too large")
 

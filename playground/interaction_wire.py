@@ -47,7 +47,7 @@ def interaction_object(world: World, channel: Channel, user: User, own: Wire, so
         "app_permissions": str(app_permissions),
         "context": context,
         "entitlements": [],
-        "attachment_size_limit": 10 * 1024 * 1024,
+        "attachment_size_limit": world.upload_limit,
     }
     if source is not None:
         payload["message"] = wire.message_object(world, source)

@@ -17,6 +17,7 @@ THREADS_ONLY = (FORUM, MEDIA)  # channels in which nothing but posts, which are 
 THREAD_KINDS = {TEXT: (PUBLIC_THREAD, PRIVATE_THREAD), ANNOUNCEMENT: (ANNOUNCEMENT_THREAD,)}  # which begin where
 # Message types
 RECIPIENT_ADD, RECIPIENT_REMOVE, NAME_CHANGE, PINS_ADD, THREAD_CREATED, REPLY, THREAD_STARTER = 1, 2, 4, 6, 18, 19, 21
+VOICE_MESSAGE = 1 << 13  # message flag
 HAS_THREAD = 1 << 5  # message flag: a thread was begun at it
 SILENT = 1 << 12  # message flag: it notifies nobody (Discord: SUPPRESS_NOTIFICATIONS)
 _MAX_ID_DIGITS = 20  # of 64 bits
@@ -40,11 +41,14 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """An uploaded attachment's bytes, served under /attachments."""
+    """An uploaded attachment's bytes, served under /attachments. One with a waveform makes a voice message."""
 
     filename: str
     content_type: str
     data: bytes
+    description: str | None = None
+    duration_secs: float | None = None
+    waveform: str | None = None  # base64 of up to 256 loudnesses
 
 
 @dataclass(frozen=True, slots=True)

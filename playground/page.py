@@ -34,6 +34,8 @@ _MAX_QUEUED = 5_000  # frames waiting for a page that does not read
 _MAX_ANNOTATIONS = 5_000
 _SHOWN = 200  # messages per channel that a page is given at first
 _INLINE = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_ACTIVE = ("html", "xml", "javascript")
+_UNKNOWN = "application/octet-stream"
 _CONTENT_POLICY = "default-src 'self'; img-src 'self' http: https: data:; frame-ancestors 'none'"
 _HEADERS = {
     "Content-Security-Policy": _CONTENT_POLICY,
@@ -129,8 +131,10 @@ class Page:
             raise web.HTTPNotFound
         inline = file.content_type in _INLINE  # anything else could be a page that acts as ours
         headers = _HEADERS | {"Content-Disposition": "inline" if inline else "attachment"}
-        kind = file.content_type if inline else "application/octet-stream"
-        return web.Response(body=file.data, content_type=kind, headers=headers)
+        headers |= {"Content-Security-Policy": "sandbox; default-src 'none'"}
+        active = any(kind in file.content_type for kind in _ACTIVE)
+        headers["Content-Type"] = _UNKNOWN if active else file.content_type or _UNKNOWN
+        return web.Response(body=file.data, headers=headers)
 
     # Events
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from playground import errors, permissions
+from playground import errors, permissions, wire
 from playground.commands import Commands
 from playground.errors import invalid_form
 from playground.interactions import Interaction, Interactions
@@ -15,6 +15,7 @@ from playground.model import (
     TEXT,
     THREAD_KINDS,
     THREADS_ONLY,
+    VOICE_MESSAGE,
     Channel,
     Draft,
     Event,
@@ -29,6 +30,9 @@ from playground.world import World
 
 MAX_CONTENT = 4_000  # characters; Discord: with Nitro
 _FORWARD = 1  # type of a message reference
+_SNAPSHOT_FIELDS = (
+    "type content embeds attachments timestamp edited_timestamp flags mentions mention_roles sticker_items components"
+).split()
 
 
 class People:
@@ -84,6 +88,14 @@ class People:
 
     def add_person(self, name: str) -> int:
         return self.world.add_person(name).id
+
+    def add_bot(self, name: str) -> int:
+        """Let another bot into the guild; its id is an author for `post`."""
+        return self.world.add_bot(name).id
+
+    def add_webhook(self, name: str) -> int:
+        """Make a webhook; its id is an author for `post`."""
+        return self.world.add_webhook(name).id
 
     def remove_bot(self) -> None:
         """Remove the bot from the guild."""
@@ -186,19 +198,27 @@ class People:
         embeds: Sequence[Wire] = (),
         stickers: Iterable[str] = (),
         snapshot: Wire | str | None = None,
+        forward: Message | None = None,
         webhook: bool = False,
         bot: bool = False,
         type: int = 0,  # noqa: A002 - Discord's word
     ) -> Message:
-        """Post as a person, or under that name as another bot or a webhook. `reply_to` is a message's id here.
+        """Post as a person, another bot or a webhook, or under a person's name as one.
 
-        `snapshot` is what a forward shows: its content, or Discord's partial message. `type` is Discord's message type.
+        `reply_to` is the id of a message here, `forward` a message to forward, `snapshot` what a forward of one from
+        elsewhere shows: its content, or Discord's partial message. `type` is Discord's message type.
         """
-        channel, author = self.world.channel(channel_id), self.world.user(author_id)
-        if channel.thread is not None or channel.guild_id is None or channel.type in THREADS_ONLY:
+        channel = self.world.channel(channel_id)
+        webhook = webhook or author_id in self.world.webhooks
+        author = self.world.webhooks.get(author_id) or self.world.user(author_id)
+        attachments = tuple(attachments)
+        in_person = author_id in self.world.users
+        if in_person and (channel.thread is not None or channel.guild_id is None or channel.type in THREADS_ONLY):
             self.posting.check_writable(channel, author.id)
         reference = None
-        if snapshot is not None:
+        if forward is not None:
+            reference, snapshot = Reference(forward.id, forward.channel_id, _FORWARD), self._snapshot_of(forward)
+        elif snapshot is not None:
             reference = Reference(self.world.next_id(), channel.id, _FORWARD)
         elif reply_to is not None:
             reference = Reference(self.world.message(channel.id, reply_to).id, channel.id)
@@ -210,12 +230,17 @@ class People:
             snapshots=() if snapshot is None else [_snapshot(snapshot)],
             reference=reference,
             allowed=replace(ANY, replied_user=ping),
+            flags=VOICE_MESSAGE if any(file.waveform for file in attachments) else 0,
             type=REPLY if reply_to is not None and not type else type,
             webhook_id=author_id if webhook else None,
         )
         if type == 0 and not any((draft.content, draft.embeds, draft.attachments, draft.stickers, draft.snapshots)):
             raise errors.empty_message()
         return self.world.post(channel, replace(author, bot=True) if bot or webhook else author, draft)
+
+    def _snapshot_of(self, message: Message) -> Wire:
+        whole = wire.message_object(self.world, self.world.message(message.channel_id, message.id))
+        return {name: whole[name] for name in _SNAPSHOT_FIELDS if name in whole}
 
     def edit(self, message: Message, content: str, *, author_id: int | None = None) -> Message:
         """Change a message's content; `author_id` (who edits) must be its author's."""

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from playground import errors, permissions
+from playground import errors, permissions, uploads
 from playground.model import (
     DM,
     GROUP_DM,
@@ -48,6 +48,8 @@ class Places:
         self.blocking: set[int] = set()  # who takes no direct messages of the bot
         self.installed: set[int] = set()  # who installed the bot's application for themselves
         self.files: OrderedDict[int, File] = OrderedDict()
+        self.upload_limit = uploads.LIMIT
+        self.webhooks: dict[int, User] = {}
         for name in channels:
             self.add_channel(name)
         for name in people:
@@ -118,6 +120,18 @@ class Places:
         self.users[user.id] = user
         return user
 
+    def add_bot(self, name: str) -> User:
+        """Let another bot into the guild."""
+        bot = User(self.next_id(), name, bot=True, color=_BOT_COLOR)
+        self.users[bot.id] = bot
+        return bot
+
+    def add_webhook(self, name: str) -> User:
+        """A webhook is an author, but no member."""
+        webhook = User(self.next_id(), name, bot=True, color=_BOT_COLOR)
+        self.webhooks[webhook.id] = webhook
+        return webhook
+
     def add_channel(
         self,
         name: str,
@@ -175,7 +189,9 @@ class Places:
         return channel
 
     def keep_file(self, file: File) -> int:
-        """Keeps an upload (the last 100 of them) and returns its id."""
+        """Keeps an upload (the last 100 of them) and returns its id; ApiError 40005 for one over `upload_limit`."""
+        if len(file.data) > self.upload_limit:
+            raise errors.too_large()
         file_id = self.next_id()
         self.files[file_id] = file
         while len(self.files) > _MAX_FILES:

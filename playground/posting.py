@@ -10,6 +10,7 @@ from playground.body import EPHEMERAL, SUPPRESS_EMBEDS, Body
 from playground.errors import invalid_form
 from playground.limits import Nonces
 from playground.model import REPLY, THREADS_ONLY, Channel, Draft, File, Message, Reference, Wire, snowflake
+from playground.uploads import MOST_FILES, attachment_object
 from playground.world import World
 
 _REPLYABLE = frozenset((0, 19, 20, 23))  # Discord: system messages cannot be replied to
@@ -179,20 +180,16 @@ class Posting:
         self._world.react(self._world.message(channel_id, message_id), user_id, check_emoji(emoji), add=False)
 
     def upload(self, channel_id: int, files: Iterable[File]) -> tuple[Wire, ...]:
-        """Keep the files and return their attachment objects."""
+        """Keep the files and return their attachment objects; ApiError for too many, or one that is too large."""
+        files = tuple(files)
+        if len(files) > MOST_FILES:
+            raise errors.too_many_files(MOST_FILES)
         return tuple(self._attachment(channel_id, file) for file in files)
 
     def _attachment(self, channel_id: int, file: File) -> Wire:
         file_id = self._world.keep_file(file)
         url = f"{self.files_url}/{channel_id}/{file_id}/{quote(file.filename, safe='')}"
-        return {
-            "id": str(file_id),
-            "filename": file.filename,
-            "content_type": file.content_type,
-            "size": len(file.data),
-            "url": url,
-            "proxy_url": url,
-        }
+        return attachment_object(file_id, url, file)
 
 
 def sticker_objects(names: Iterable[str]) -> tuple[Wire, ...]:
