@@ -52,6 +52,7 @@ CREATE = """
 CREATE_MARK = "CREATE TABLE seal (mark TEXT NOT NULL)"  # of the key that sealed
 SCHEMA_VERSION = 4
 SEALED_SINCE = 3  # by Fernet, and without the author
+NOTED = "decisions"  # beside the key, once there is a file of a version that is sealed
 ADDED = ("agent", "agent_reason")  # in version 2
 INSERT = "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?, ?, ?, ?)"
 FIND = "SELECT message_id, channel_id, guild_id, at, author, sealed FROM decisions"
@@ -93,7 +94,8 @@ class DecisionFile:
     def write(self, changes: Sequence[Change]) -> Path | None:
         """Carries out all changes, or none. Where there is no file, only an entry makes one.
 
-        A file of an earlier version is brought to this one. An unusable file is moved aside first; returns where to.
+        A file of an earlier version is brought to this one. An unusable file is moved aside first; logs and returns
+        where to.
         Such a file goes when all that is in it has expired. Raises OSError and sqlite3.Error.
         """
         for change in changes:
@@ -106,16 +108,27 @@ class DecisionFile:
             return None
         try:
             self._write(changes)
-        except UnusableFileError:
+        except UnusableFileError as error:
             aside = self.path.replace(self.path.with_name(f"{self.path.name}{ASIDE}{int(self._clock())}"))
             self._write(changes)
+            log.warning(
+                "decision_log_unusable",
+                detail=str(error),
+                moved_to=str(aside),
+                meaning="the decision log could not be used as it was, and a new one was begun",
+                remedy="delete the old one: it no longer follows what people delete",
+            )
             return aside
         return None
 
     def bring_up(self) -> None:
-        """Has what is there in the form of this version, sealed by the first key. Raises OSError and sqlite3.Error."""
+        """Has what is there in the form of this version, sealed by the first key. Raises OSError and sqlite3.Error.
+
+        What is unsealed later on, or was when it had been brought up before, is refused by write() and read().
+        """
         if self.path.exists():
-            self._write([])
+            self.write([])
+        self._seal.note_sealed(NOTED)
 
     def read(self) -> list[Entry]:
         """All entries, oldest message first, also of an earlier version. Changes nothing. Raises sqlite3.Error.
@@ -148,6 +161,7 @@ class DecisionFile:
             connection.execute("COMMIT")
             if was_anew:
                 connection.execute("VACUUM")  # or what was there before could stand in room that nothing uses
+                self._seal.note_sealed(NOTED)
 
     def _seal_all(self, connection: sqlite3.Connection) -> bool:
         """Brings the file to this version and this key. Returns whether there was something to write anew."""
@@ -171,9 +185,13 @@ class DecisionFile:
     def _readable(self, connection: sqlite3.Connection, version: int) -> list[Entry]:
         """Without what is damaged or stands elsewhere, which is logged."""
         if version < SEALED_SINCE:
-            return _earlier(connection, version)
-        entry_of = self._entry if version == SCHEMA_VERSION else self._earlier_entry
-        entries = []
+            entries = _earlier(connection, version)
+            if entries and self._seal.has_sealed(NOTED):
+                raise UnusableFileError(
+                    f"it is of version {version}, which is not sealed, and was put in place of one that was"
+                )
+            return entries
+        entry_of, entries = (self._entry if version == SCHEMA_VERSION else self._earlier_entry), []
         for row in connection.execute(f"{FIND} ORDER BY message_id"):
             with _logging(row):
                 entries.append(entry_of(row))

@@ -120,13 +120,6 @@ class DecisionLog:
             self._leaving = []
             for number in additions:
                 self._pending.pop(number, None)
-            if aside:
-                log.warning(
-                    "decision_log_unusable",
-                    moved_to=str(aside),
-                    meaning="the decision log was damaged or of another version, and a new one was begun",
-                    remedy="delete the old one: it no longer follows what people delete",
-                )
             # Without an entry there may have been nothing to write.
             if self._is_failing and any(isinstance(change, Entry) for change in additions.values()):
                 log.info("decision_log_resumed", lost=self.lost)

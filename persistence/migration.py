@@ -18,7 +18,7 @@ import structlog
 from persistence.transcript import GUILD, MESSAGE
 from state.session_files import OWN, SessionFiles
 from storage.sealing import Seal, unsealed
-from storage.sqlite_store import ASIDE, set_aside
+from storage.sqlite_store import ASIDE, free_name, set_aside
 from storage.store import Key, Opened, Store, Stored, StoreError
 
 log = structlog.get_logger()
@@ -41,6 +41,9 @@ class Earlier(Protocol):
     def set_aside(self, name: str) -> str:
         """Moves a document to where `Store.drop_aside` deletes it, and says where that is; empty where it cannot."""
 
+    def refuse(self) -> str:
+        """Moves all documents there, whatever is in them, and says where that is."""
+
     def delete(self, name: str) -> bool: ...
 
     def clear(self) -> None:
@@ -62,6 +65,19 @@ class EarlierFolder(SessionFiles):
             return str(set_aside(self.file_of(name), self._of_kind.parent / ASIDE))
         return ""
 
+    def refuse(self) -> str:
+        places = [self._of_kind / OWN, *(file for name in self.names() if (file := self.file_of(name)).exists())]
+        try:
+            aside = free_name(self._of_kind.name, self._of_kind.parent / ASIDE)
+            aside.mkdir(mode=0o700)
+            for place in places:
+                place.rename(aside / place.name)
+        except OSError as error:
+            raise StoreError(f"{self._of_kind} could not be set aside: {error}.") from error
+        with suppress(OSError):
+            self._of_kind.rmdir()
+        return str(aside)
+
     def clear(self) -> None:
         own = self._of_kind / OWN
         with suppress(OSError):
@@ -72,6 +88,23 @@ class EarlierFolder(SessionFiles):
 
 OpenEarlier = Callable[[str], Earlier]
 """(kind) -> its documents."""
+
+
+def refuse_earlier(open_earlier: OpenEarlier, store: Store) -> None:
+    """Sets aside what is in the form of an earlier version, where all had been sealed in this one's already.
+
+    Then somebody else put it there, who needs no key for that. Raises StoreError.
+    """
+    left = [earlier.refuse for kind in KINDS if (earlier := open_earlier(kind)).is_left()]
+    if not store.is_sealed() and store.kinds():
+        left.append(store.set_aside)
+    for refuse in left:
+        log.error(
+            "unsealed_state_refused",
+            set_aside=refuse(),
+            meaning="it is not sealed, and was put where all had been sealed before; nothing of it counts",
+            remedy="if it is yours, start once with it alone in another STATE_DIR or Redis",
+        )
 
 
 def check_earlier(open_earlier: OpenEarlier, seal: Seal | None) -> None:

@@ -13,7 +13,7 @@ import orjson
 import structlog
 
 from followup.decision_file import FILE_NAME, DecisionFile
-from persistence.migration import EarlierFolder, OpenEarlier, check_earlier, take_over
+from persistence.migration import EarlierFolder, OpenEarlier, check_earlier, refuse_earlier, take_over
 from storage.sealing import KeyPlace, Seal, read_keys
 from storage.sqlite_store import SQLiteStore
 from storage.state_key import KeyFile
@@ -27,6 +27,7 @@ log = structlog.get_logger()
 DATABASE = "parley.db"
 CHECK = "seal"  # the row that tells with which key all is sealed
 NO_MORE = "sealed_by"  # in which a version before told that
+ROWS = "rows"  # what is noted to be sealed
 PAGE = 500
 
 
@@ -85,16 +86,20 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
 def _seal_all(open_earlier: OpenEarlier, store: Store, seal: Seal) -> None:
     """Takes over what an earlier version left, and has all sealed by the first key; of several runs the first does it.
 
-    What is not sealed counts until everything was sealed once: from then on it is not ours. Raises StoreError.
+    What is not sealed counts until everything was sealed once, which is noted beside the key: from then on it is not
+    ours, be the database as it was or another. Raises StoreError.
     """
     known = _known(store)
+    if was_sealed := seal.has_sealed(ROWS):
+        refuse_earlier(open_earlier, store)
     is_new = known is None and not store.is_sealed()
-    seal.takes_plain = is_new or (known is not None and not known.get("whole"))
+    seal.takes_plain = not was_sealed and (is_new or (known is not None and not known.get("whole")))
     if seal.takes_plain:
         check_earlier(open_earlier, seal)
     # Where an old key is gone before all was written anew, what it sealed is not damaged.
     seal.fits = is_new or known is None or known["sealed_by"] in seal.marks
     if known and known.get("whole") and known["sealed_by"] == seal.marks[0]:
+        seal.note_sealed(ROWS)
         return
     # By this row, which the first key seals, the next start tells whether its key fits.
     store.write({Key(CHECK, 0): orjson.dumps(known or {"sealed_by": seal.marks[0], "whole": not is_new})})
@@ -110,6 +115,7 @@ def _seal_all(open_earlier: OpenEarlier, store: Store, seal: Seal) -> None:
     whole = orjson.dumps({"sealed_by": seal.marks[0], "whole": True})
     store.write({Key(CHECK, 0): whole, Key(NO_MORE, 0): None})
     store.sync()
+    seal.note_sealed(ROWS)
     seal.takes_plain, seal.fits = False, True
 
 

@@ -21,6 +21,7 @@ from storage.store import ANY, Key, Opened, Row, Stored, StoreError
 
 TIMEOUT_SECONDS = 5.0
 STATE_KEY = "parley:state.key"
+MARKER = "parley:state.sealed"
 ASIDE = "aside"  # no kind has this name
 DOCUMENT = ("document", "records", "damaged")
 
@@ -94,6 +95,20 @@ class RedisStore:
     def sync(self) -> None:
         """Redis has it already."""
 
+    def set_aside(self) -> str:
+        aside = f"{self._prefix}:{ASIDE}"
+        for kind in self.kinds():
+            for channel in self.channels(kind):
+                name = self._name(kind, channel)
+                with _working("set aside"), self.redis.pipeline(transaction=True) as pipe:
+                    rows: Any = self.redis.hgetall(name)
+                    for id_, value in rows.items():
+                        pipe.zadd(aside, {b"%s:%s\n%s" % (name.encode(), id_, value): time.time()})
+                    pipe.delete(name)
+                    pipe.zrem(f"{self._prefix}:{kind}", str(channel))
+                    pipe.execute()
+        return aside
+
     def drop_aside(self, before: float) -> None:
         with _working("deleted"):
             self.redis.zremrangebyscore(f"{self._prefix}:{ASIDE}", "-inf", f"({before}")
@@ -120,9 +135,7 @@ class KeyInRedis:
         return f"{STATE_KEY} in Redis"
 
     def read(self) -> str:
-        with _working("read"):
-            found: Any = self._store.redis.get(STATE_KEY)
-        return (found or b"").decode("ascii", "replace").strip()
+        return self._text(STATE_KEY)
 
     def keep(self, key: str) -> str:
         with _working("written"):
@@ -133,6 +146,18 @@ class KeyInRedis:
     def delete(self) -> None:
         with _working("deleted"):
             self._store.redis.delete(STATE_KEY)
+
+    def marker(self) -> str:
+        return self._text(MARKER)
+
+    def keep_marker(self, marker: str) -> None:
+        with _working("written"):
+            self._store.redis.set(MARKER, marker)
+
+    def _text(self, name: str) -> str:
+        with _working("read"):
+            found: Any = self._store.redis.get(name)
+        return (found or b"").decode("ascii", "replace").strip()
 
 
 class EarlierDocuments:
@@ -168,6 +193,12 @@ class EarlierDocuments:
         whole = b"\n".join((f"{self._kind}/{name}".encode("utf-8", "surrogatepass"), content or b"", *lines))
         with _working("set aside"):
             self._redis.zadd(self._aside, {whole: time.time()})
+        return self._aside
+
+    def refuse(self) -> str:
+        for name in self.names():
+            self.set_aside(name)
+            self.delete(name)
         return self._aside
 
     def delete(self, name: str) -> bool:

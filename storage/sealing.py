@@ -11,7 +11,8 @@ import hmac
 import os
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
@@ -46,6 +47,12 @@ class KeyPlace(Protocol):
         """Stores it where there is none yet, and returns the one that holds. Raises StoreError."""
 
     def delete(self) -> None: ...
+
+    def marker(self) -> str:
+        """What lies beside the key to tell what was sealed once; empty where nothing does."""
+
+    def keep_marker(self, marker: str) -> None:
+        """Replaces it. Raises StoreError."""
 
 
 class Seal:
@@ -119,6 +126,25 @@ class Seal:
         """What hashed() gives, and would have given with each of the other keys."""
         self._keys(make=True)
         return [hmac.digest(key.encode(), b"id %d" % number, "sha256")[:16] for key in self._found]
+
+    def has_sealed(self, what: str) -> bool:
+        """Whether this was noted, by one of the keys: then what is not sealed there is none of ours."""
+        return what in self._noted()
+
+    def note_sealed(self, what: str) -> None:
+        """Notes beside the key that this is sealed from now on. Raises StoreError, or as seal() does."""
+        self._keys(make=True)
+        marker = _marker(self._found[0], {*self._noted(), what})
+        if self._place and self._place.marker() != marker:
+            self._place.keep_marker(marker)
+
+    def _noted(self) -> list[str]:
+        if not (self._place and (marker := self._place.marker())):
+            return []
+        with suppress(WrongKeyError):  # without a key nothing is sealed by it
+            self._keys(make=False)
+        *noted, _ = marker.split()
+        return noted if any(hmac.compare_digest(marker, _marker(key, noted)) for key in self._found) else []
 
     def release(self) -> None:
         """Deletes the key of our own where the owner gave one: nothing is sealed with it any more."""
@@ -204,3 +230,8 @@ def unsealed(token: bytes | str, seal: Seal | None) -> bytes:
 
 def _place(key: Key, *part: int) -> bytes:
     return " ".join(map(str, (*key, *part))).encode() + b"\n"
+
+
+def _marker(key: str, noted: Collection[str]) -> str:
+    words = " ".join(sorted(noted))
+    return f"{words} {hmac.digest(key.encode(), f'sealed {words}'.encode(), 'sha256').hex()}"

@@ -100,6 +100,13 @@ class SQLiteStore:
             if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 raise StoreError(f"{self._path} is being read by another program: what is deleted stands in it still.")
 
+    def set_aside(self) -> str:
+        self.close()
+        try:
+            return str(self._moved())
+        except OSError as error:
+            raise StoreError(f"{self._path} could not be set aside: {error}.") from error
+
     def drop_aside(self, before: float) -> None:
         try:
             for path in [*(self._path.parent / ASIDE).glob("*")]:
@@ -177,10 +184,7 @@ class SQLiteStore:
     def _rescued(self, detail: str) -> sqlite3.Connection:
         """A new file with what can be read of a damaged one, which is set aside."""
         rows = _salvaged(self._path)
-        aside = set_aside(self._path, self._path.parent / ASIDE)
-        for end in ("-wal", "-shm"):
-            with suppress(FileNotFoundError):
-                self._path.with_name(self._path.name + end).rename(aside.with_name(aside.name + end))
+        aside = self._moved()
         db = _connected(self._path)
         db.execute("BEGIN")
         for key, value in rows.items():
@@ -190,12 +194,24 @@ class SQLiteStore:
         log.error("database_damaged", file=str(self._path), detail=detail, rows_kept=len(rows), set_aside=str(aside))
         return db
 
+    def _moved(self) -> Path:
+        """Where the file was set aside."""
+        aside = set_aside(self._path, self._path.parent / ASIDE)
+        for end in ("-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                self._path.with_name(self._path.name + end).rename(aside.with_name(aside.name + end))
+        return aside
+
 
 def set_aside(path: Path, folder: Path) -> Path:
     """Moves what cannot be used into this folder, under a name that nothing has there."""
+    return path.rename(free_name(path.name, folder))
+
+
+def free_name(name: str, folder: Path) -> Path:
+    """What nothing has in this folder, which is made."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    aside = next(to for n in range(1_000_000) if not (to := folder / f"{path.name}.{n}").exists())
-    return path.rename(aside)
+    return next(to for n in range(1_000_000) if not (to := folder / f"{name}.{n}").exists())
 
 
 def _is_damage(error: Exception, damages: Collection[int]) -> bool:

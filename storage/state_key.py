@@ -1,4 +1,4 @@
-"""The key that is made where the owner gives none, and where it lies: beside the data that it seals."""
+"""The key that is made where the owner gives none, beside the data that it seals; and what was sealed there once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from storage.store import StoreError, WrongKeyError
 log = structlog.get_logger()
 
 KEY_FILE = "state.key"
+MARKER_FILE = "state.sealed"
 AT_A_TIME = threading.Lock()  # the database and the decision log have a thread each
 
 
@@ -42,25 +43,39 @@ class KeyFile:
         with AT_A_TIME:
             if known := self.read():
                 return known
-            new = self._path.with_suffix(".new")
-            try:
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                new.unlink(missing_ok=True)
-                with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                    file.write(f"{key}\n")
-                    file.flush()
-                    os.fsync(file.fileno())
-                new.replace(self._path)
-            except OSError as error:
-                with suppress(OSError):
-                    new.unlink(missing_ok=True)
-                raise StoreError(f"{self} could not be written: {error}.") from error
+            _write(self._path, key)
         tell(str(self))
         return key
 
     def delete(self) -> None:
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
+
+    def marker(self) -> str:
+        with suppress(OSError, ValueError):
+            return self._path.with_name(MARKER_FILE).read_text("ascii").strip()
+        return ""
+
+    def keep_marker(self, marker: str) -> None:
+        with AT_A_TIME:
+            _write(self._path.with_name(MARKER_FILE), marker)
+
+
+def _write(path: Path, line: str) -> None:
+    """In one step, for the owner only. Raises StoreError."""
+    new = path.with_suffix(".new")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(f"{line}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise StoreError(f"{path} could not be written: {error}.") from error
 
 
 def tell(place: str) -> None:

@@ -79,6 +79,9 @@ class Store(Protocol):
     def sync(self) -> None:
         """Has on disk for certain what was written, and nothing any more of what was replaced or deleted."""
 
+    def set_aside(self) -> str:
+        """Moves all rows to where drop_aside() deletes them, and says where that is."""
+
     def drop_aside(self, before: float) -> None:
         """Deletes what was set aside as damaged and last written before this time, in seconds since 1970."""
 

@@ -7,7 +7,7 @@ import random
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
 from storage.sqlite_store import SQLiteStore
-from storage.state_key import KEY_FILE
+from storage.state_key import KEY_FILE, MARKER_FILE
 from storage.store import Key
 from tests.e2e.test_trip import ADDED, asked_which
 from tests.support.lives import life, on_disk
@@ -133,15 +133,28 @@ async def test_what_was_kept_before_there_was_a_key_is_remembered_and_sealed(sce
     assert TELLS.encode() not in (scene.folder / DATABASE).read_bytes()
 
 
-def unsealed(folder: Path) -> None:
-    """The folder as a version without a key left it."""
+async def test_what_another_program_puts_there_unsealed_is_not_told(scene: Scene) -> None:
+    async with main_life(scene):
+        await scene.ask("Ada", TELLS)
+    unsealed(scene.folder, gone=[DATABASE], forged=(SECRET, "Rex"))
+    async with main_life(scene):
+        await scene.ask("Ada", "and now?")
+        assert "Rex" not in scene.told()
+    assert [path.name for path in (scene.folder / "aside").iterdir()] == [f"{DATABASE}.0"]
+
+
+def unsealed(
+    folder: Path, *, gone: Sequence[str] = (DATABASE, KEY_FILE, MARKER_FILE), forged: tuple[str, str] = ("", "")
+) -> None:
+    """The folder as a version without a key left it. gone: its files of later versions; forged: a word, by another."""
     store = open_stores(folder, None, None)()
     rows = {Key(kind, row.channel, row.id): row.value for kind in store.kinds() for row in store.read(kind)}
     store.close()
-    for name in (DATABASE, KEY_FILE):
+    for name in gone:
         (folder / name).unlink()
     plain = SQLiteStore(folder / DATABASE)
-    plain.write({key: value for key, value in rows.items() if key.kind != CHECK})
+    was, now = map(str.encode, forged)
+    plain.write({key: value and value.replace(was, now) for key, value in rows.items() if key.kind != CHECK})
     plain.close()
 
 
@@ -217,7 +230,7 @@ def made_a_folder(path: Path) -> None:
 async def test_whatever_is_damaged_it_starts_and_serves(scene: Scene, damage: Callable[[Path], None]) -> None:
     async with main_life(scene):
         await scene.ask("Ada", TELLS)
-    assert {path.name for path in scene.folder.iterdir()} == {DATABASE, KEY_FILE, "lock"}
+    assert {path.name for path in scene.folder.iterdir()} == {DATABASE, KEY_FILE, MARKER_FILE, "lock"}
     damage(scene.folder / DATABASE)
     for name in FOREIGN:
         (scene.folder / name).parent.mkdir(exist_ok=True)

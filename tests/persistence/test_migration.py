@@ -64,7 +64,7 @@ def test_all_of_it_is_there_and_the_folders_are_gone(folder: Path) -> None:
     assert [entry["event"] for entry in logs] == ["state_key_made", "earlier_state_taken_over"]
     assert {kind: rows(folder, kind) for kind in SNAPSHOTS} == SNAPSHOTS
     assert rows(folder, "alive") == [Row(0, 0, b'"now"')]
-    assert {path.name for path in folder.iterdir()} == {"parley.db", "state.key"}
+    assert {path.name for path in folder.iterdir()} == {"parley.db", "state.key", "state.sealed"}
 
 
 def test_what_is_stored_already_counts_and_files_of_others_stay(folder: Path) -> None:
@@ -157,7 +157,7 @@ def in_redis(url: str, kind: str, keys: str | None = None) -> list[Row]:
 
 
 def earlier_keys(client: redis.Redis) -> list[bytes]:
-    return [key for key in client.scan_iter() if not key.startswith((b"parley:rows:", b"parley:state.key"))]
+    return [key for key in client.scan_iter() if not key.startswith((b"parley:rows:", b"parley:state."))]
 
 
 def test_all_of_it_is_taken_over_in_redis_too(redis_url: str, there: redis.Redis) -> None:

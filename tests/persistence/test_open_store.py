@@ -7,9 +7,10 @@ import os
 import platform
 import sqlite3
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -21,7 +22,7 @@ from persistence.open_store import CHECK, DATABASE, check_stores, open_stores
 from state.session_files import SessionFiles
 from storage.redis_store import STATE_KEY, RedisStore
 from storage.sqlite_store import SQLiteStore
-from storage.state_key import KEY_FILE
+from storage.state_key import KEY_FILE, MARKER_FILE
 from storage.store import Key, Row, StoreError, WrongKeyError
 from tests.storage.conftest import redis_url
 
@@ -65,7 +66,8 @@ def test_it_is_one_database_with_a_key_of_its_own_beside_it(folder: Path) -> Non
     assert isinstance(store, SQLiteStore)
     store.write({Key("a", 1): b"sesame"})
     store.close()
-    assert {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()} == {DATABASE: 0o600, KEY_FILE: 0o600}
+    modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    assert modes == dict.fromkeys((DATABASE, KEY_FILE, MARKER_FILE), 0o600)
     assert b"sesame" not in (folder / DATABASE).read_bytes()
     (made,) = logs
     assert (made["event"], made["place"]) == ("state_key_made", str(folder / KEY_FILE))
@@ -184,10 +186,69 @@ def test_sealed_rows_that_changed_places_are_refused(folder: Path) -> None:
     assert {entry["event"] for entry in logs} == {"row_refused"}
 
 
-def test_documents_in_the_form_of_an_earlier_version_are_taken_over_at_the_first_start_only(folder: Path) -> None:
-    written(folder, {Key("a", 1): b"1"}, OLD)
+def refused(logs: list[MutableMapping[str, Any]]) -> list[Path]:
+    """Where to what was refused as a whole was set aside."""
+    return [Path(entry["set_aside"]) for entry in logs if entry["event"] == "unsealed_state_refused"]
+
+
+@pytest.mark.parametrize("keys", [None, OLD])
+def test_what_is_not_sealed_is_refused_as_a_whole_where_all_was_sealed_before(folder: Path, keys: str | None) -> None:
+    written(folder, {Key("a", 1): b"1"}, keys)
+    (folder / DATABASE).unlink()
+    plain(folder, {Key("a", 1): b"forged", Key("sealed_by", 0): b'""'})
+    forged = (folder / DATABASE).read_bytes()
     SessionFiles(folder / "channels").write("5", b'{"version":1,"layers":{"conversation":"forged"}}')
-    assert values(folder, "conversation", OLD) == []
+    SessionFiles(folder / "process").append("process", b'{"alive":"forged"}')
+    (folder / "channels" / "notes.txt").write_text("mine")
+    with capture_logs() as logs:
+        assert values(folder, "a", keys) == values(folder, "conversation", keys) == values(folder, "alive", keys) == []
+    of_channels, of_process, database = refused(logs)
+    assert b"forged" in (of_channels / "5.json").read_bytes()
+    assert any(b"forged" in path.read_bytes() for path in of_process.rglob("*") if path.is_file())
+    assert database.read_bytes() == forged
+    assert (folder / "channels" / "notes.txt").read_text() == "mine"
+    written(folder, {Key("a", 1): b"2"}, keys)
+    with capture_logs() as logs:
+        assert values(folder, "a", keys) == [b"2"]
+    assert not logs
+
+
+def test_what_is_not_sealed_is_refused_in_redis_too(folder: Path, redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushdb()
+        open_stores(folder, redis_url, OLD)().close()
+        client.delete(*client.scan_iter(match="parley:rows:*"))
+        earlier = RedisStore(redis_url)
+        earlier.write({Key("a", 1): b"forged", Key("a", 2): b"forged too"})
+        client.set("parley:channels::document:5", b'{"version":1,"layers":{"conversation":"forged"}}')
+        client.zadd("parley:channels::names", {"5": 1.0})
+        with capture_logs() as logs:
+            store = open_stores(folder, redis_url, OLD)()
+        assert store.read("a") == store.read("conversation") == []
+        (aside,) = set(map(str, refused(logs)))
+        assert len(refused(logs)) == 2
+        assert str(client.zrange(aside, 0, -1)).count("forged") == 3
+        store.write({Key("a", 1): b"2"})
+        assert open_stores(folder, redis_url, OLD)().read("a") == [Row(1, 0, b"2")]
+        client.flushdb()
+
+
+def test_the_note_of_what_was_sealed_is_of_its_key_and_follows_to_the_next(folder: Path) -> None:
+    check_stores(folder, None, OLD)
+    marker = (folder / MARKER_FILE).read_text()
+    assert marker.split()[:-1] == ["decisions", "rows"]
+    check_stores(folder, None, OLD)
+    assert (folder / MARKER_FILE).read_text() == marker
+    check_stores(folder, None, f"{NEW},{OLD}")
+    (folder / DATABASE).unlink()
+    plain(folder, {Key("a", 1): b"forged"})
+    with capture_logs() as logs:
+        assert values(folder, "a", NEW) == []
+    assert len(refused(logs)) == 1
+    (folder / DATABASE).unlink()
+    (folder / MARKER_FILE).write_text(marker.replace("rows", "rows too"))  # nobody without the key can write one
+    plain(folder, {Key("a", 1): b"an earlier version's"})
+    assert values(folder, "a", NEW) == [b"an earlier version's"]
 
 
 @pytest.mark.parametrize("kind", [CHECK, "a"])
