@@ -16,6 +16,7 @@ from incoming import Incoming
 from state.message import sources_of
 
 SEEN_IDS = 4_000
+IN_A_ROUND = 8  # of the event loop: many that come at once do not hold it up together
 
 
 class Listener(Protocol):
@@ -66,6 +67,7 @@ class Inbox:
         self._handler = handler
         self._history = history
         self._seen: OrderedDict[int, None] = OrderedDict()
+        self._in_round = asyncio.Semaphore(IN_A_ROUND)
         self._in_turn = asyncio.Lock()
 
     async def take(self, message: discord.Message, *, hears_out: bool = False) -> None:
@@ -85,12 +87,13 @@ class Inbox:
             guild_id = message.guild.id if message.guild else 0
             self._records.ignored(message.id, guild_id, channel_id, message.author.id)
             return
-        async with self._in_turn:
-            await asyncio.sleep(0)  # one in each round of the loop: many that come at once do not hold it up together
-            # Of its own words, which may be somebody's who was forgotten, only what is kept is read from Discord.
-            conversation, own = self._conversations.get(channel_id), self._reader.own_quoted(message)
-            is_known = own is None or (conversation and conversation.find(own))
-            quoted = None if is_known or own is None else await self._history.quoted(channel_id, own)
+        async with self._in_round:
+            await asyncio.sleep(0)
+            async with self._in_turn:  # whoever is looked up for is not overtaken
+                # Of its own words, which may be somebody's who was forgotten, only what is kept is read from Discord.
+                conversation, own = self._conversations.get(channel_id), self._reader.own_quoted(message)
+                is_known = own is None or (conversation and conversation.find(own))
+                quoted = None if is_known or own is None else await self._history.quoted(channel_id, own)
         if message.id not in self._seen:  # which it is where it came twice, or was deleted meanwhile
             self.skip([message.id])
             incoming = self._reader.incoming(message, self._conversations.get(channel_id))

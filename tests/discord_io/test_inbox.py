@@ -9,10 +9,11 @@ from pathlib import Path
 import discord
 import pytest
 
-from discord_io.inbox import Inbox
+from discord_io.inbox import IN_A_ROUND, Inbox
 from incoming import Incoming
 from tests.support.discord_payloads import a_bot, a_message
 from tests.support.people import ANNA
+from tests.support.virtual_time import settle
 
 
 class Handler:
@@ -33,13 +34,13 @@ class Handler:
 
 @pytest.fixture
 async def opened(tmp_path: Path) -> tuple[Inbox, Handler, list[discord.Message]]:
-    """An inbox, who handles what comes in, and five messages."""
+    """An inbox, who handles what comes in, and messages of one channel."""
     bot, handler = a_bot(state_dir=tmp_path), Handler()
-    messages = [a_message(bot, author_id=ANNA, content=f"number {number}") for number in range(5)]
+    messages = [a_message(bot, author_id=ANNA, content=f"number {number}") for number in range(3 * IN_A_ROUND)]
     return Inbox(bot.parts.reader, bot.conversations, handler, handler, handler, bot.parts.history), handler, messages
 
 
-async def test_of_many_that_come_at_once_one_is_handled_in_each_round_of_the_loop(
+async def test_of_many_that_come_at_once_a_few_are_handled_in_each_round_of_the_loop(
     opened: tuple[Inbox, Handler, list[discord.Message]],
 ) -> None:
     inbox, handler, messages = opened
@@ -48,7 +49,26 @@ async def test_of_many_that_come_at_once_one_is_handled_in_each_round_of_the_loo
     while not taking.done():
         counts.append(len(handler.handled))
         await asyncio.sleep(0)
-    assert max(later - earlier for earlier, later in pairwise(counts)) == 1
+    assert max(later - earlier for earlier, later in pairwise(counts)) == IN_A_ROUND
+    assert handler.handled == [message.id for message in messages]
+
+
+async def test_those_that_come_after_one_whose_quote_is_looked_up_do_not_overtake_it(
+    opened: tuple[Inbox, Handler, list[discord.Message]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox, handler, messages = opened
+    found = asyncio.Event()
+
+    async def quoted(*_: int) -> None:
+        await found.wait()
+
+    monkeypatch.setattr(inbox._history, "quoted", quoted)
+    monkeypatch.setattr(inbox._reader, "own_quoted", {messages[2]: 99}.get)
+    taking = asyncio.gather(*map(inbox.take, messages))
+    await settle()
+    assert len(handler.handled) == 2
+    found.set()
+    await taking
     assert handler.handled == [message.id for message in messages]
 
 
