@@ -1,0 +1,51 @@
+"""Damaged rows: each is told in one line, and costs no other."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from persistence.transcript import MESSAGE, Transcript, to_message
+from persistence.writer import Writer
+from state.session_form import encode_message
+from storage.sqlite_store import SQLiteStore
+from storage.store import Key
+from tests.storage.test_sealing import fitting
+from tests.support.people import ANNA, BEN, CHANNEL, said
+
+SAID = [said(ANNA if n % 2 else BEN, f"word {n}") for n in range(6)]
+CUT = st.tuples(st.just("substr(value, 1, ?)"), st.integers(0, 40))
+ANY = st.none() | st.integers(-9, 9) | st.floats() | st.binary(max_size=60) | st.text("+=*.ü", max_size=8)
+OTHERS = st.tuples(st.just("?"), ANY)
+MOVED = st.tuples(st.just("(SELECT value FROM row WHERE id = ?)"), st.sampled_from([m.message_id for m in SAID]))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(st.integers(0, 5), CUT | OTHERS | MOVED))
+def test_of_damaged_rows_each_costs_one_line_and_all_others_stay(damage: dict[int, tuple[str, Any]]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "db"
+        store = SQLiteStore(path, seal=fitting())
+        write = {Key(MESSAGE, CHANNEL, m.message_id): encode_message(to_message(m)) for m in SAID}
+        store.write(write)
+        store.close()
+        with closing(sqlite3.connect(path)) as db, db:
+            sound = dict(db.execute("SELECT id, value FROM row"))
+            for number, (value, given_value) in damage.items():
+                sql = f"UPDATE row SET value = {value} WHERE id = ?"  # noqa: S608
+                db.execute(sql, (given_value, SAID[number].message_id))
+            damaged = {id_ for id_, value in db.execute("SELECT id, value FROM row") if value != sound[id_]}
+        writer = Writer(lambda: SQLiteStore(path, seal=fitting()))
+        with capture_logs() as logs:
+            recent = Transcript(writer).recent(CHANNEL, 0)
+        assert sorted(entry["id"] for entry in logs) == sorted(damaged)
+        assert {entry["event"] for entry in logs} <= {"row_refused"}
+        assert recent == [message for message in SAID if message.message_id not in damaged]
+        writer.store.close()
