@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, fields, replace
 from errno import EACCES, ENOTDIR
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from time import time
 from typing import Any
@@ -41,6 +42,7 @@ UNUSABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLI
 
 ENTRY = TypeAdapter(Entry)
 COLUMNS = [field.name for field in fields(Entry)]
+VALUES = attrgetter(*COLUMNS)
 PLACED = ["message_id", "channel_id", "guild_id", "at"]
 # What a row says is sealed together with these and with `author`, a keyed hash by which a person's rows are found.
 CREATE = """
@@ -230,7 +232,11 @@ class DecisionFile:
 
     def _row(self, entry: Entry) -> list[Any]:
         placed = [*(getattr(entry, column) for column in PLACED), self._seal.hashed(entry.author_id)]
-        content = orjson.dumps([_storable(getattr(entry, column)) for column in COLUMNS])
+        values = VALUES(entry)
+        try:
+            content = orjson.dumps(values)
+        except orjson.JSONEncodeError:
+            content = orjson.dumps(list(map(_storable, values)))
         return [*placed, self._seal.seal(content, _place(placed))]
 
     def _entry(self, row: Sequence[Any]) -> Entry:
