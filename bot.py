@@ -168,6 +168,7 @@ class Parley(discord.Client):
 
     async def on_resumed(self) -> None:
         self.health.gateway_up()
+        self.parts.other_process.resumed()
         log.info("resumed")
 
     async def on_disconnect(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Container, Mapping
+from collections.abc import AsyncIterator, Container, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -30,7 +30,8 @@ UNREADABLE = (TypeError, KeyError, AttributeError, ValueError)
 CALL_SECONDS = 120.0
 # Nor does Discord to answer one request.
 REQUEST_SECONDS = 15.0
-LOOK_BACK = 100  # messages among which one is looked for: one request
+LOOK_BACK = 100  # messages among which one is looked for with one request
+MAX_LOOKS = 10  # requests for one, in a channel where much was said since
 TOO_MANY = 429
 # Discord: replying needs the permission to read the history.
 CANNOT_REPLY_WITHOUT_HISTORY = 160002
@@ -43,11 +44,14 @@ Known = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | disc
 Channel = Known | discord.PartialMessageable
 
 
-class Nonces(Protocol):
-    """Who knows by them what another process with our token posts."""
+class OwnPosts(Protocol):
+    """What the gateway tells of our own messages."""
 
     def sends(self, nonce: str) -> None:
-        """A message is about to be posted with it."""
+        """A message is about to be posted with this nonce."""
+
+    def hears_all_since(self, message_id: int) -> bool | None:
+        """Whether all that came after this message was heard of; None: not yet, as the connection is down."""
 
 
 def find_channel(client: discord.Client, guild_id: int, channel_id: int) -> Channel:
@@ -88,7 +92,7 @@ def request_timeouts() -> aiohttp.TraceConfig:
 class DiscordWire:
     """The way into one channel, for one answer. outcomes: told which question each message of the answer is for.
 
-    nonces: told of those that are sent.
+    own_posts: told of the nonces that are sent.
     """
 
     def __init__(
@@ -97,7 +101,7 @@ class DiscordWire:
         guild_id: int,
         channel_id: int,
         outcomes: Outcomes | None = None,
-        nonces: Nonces | None = None,
+        own_posts: OwnPosts | None = None,
     ) -> None:
         self._client = client
         self._guild_id = guild_id
@@ -105,7 +109,7 @@ class DiscordWire:
         self._channel_id = channel_id
         self._channel = find_channel(client, guild_id, channel_id)
         self._outcomes = outcomes
-        self._nonces = nonces
+        self._own_posts = own_posts
         self._question: int | None = None
 
     async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted:
@@ -139,15 +143,43 @@ class DiscordWire:
     async def find(self, texts: Container[str], *, after: int, reply_to: int | None) -> Posted | None:
         """The first message of ours after this id that replies to that one, or to none and has one of these texts.
 
-        None where there is none; Problem.FORBIDDEN where the history may not be read.
+        Where the history may not be read, by what the gateway told. See Wire.find for what it raises.
         """
-        channel, me = self._channel, bot_of(self._client)[1]
+        channel = self._channel
         allowed = channel.permissions_for(channel.guild.me) if isinstance(channel, discord.abc.GuildChannel) else None
         if allowed and not allowed.read_message_history:  # Discord would say that there is none
-            raise PostError(Problem.FORBIDDEN, "the history of the channel may not be read")
-        async with _problems():
-            newest = await read_messages(channel, limit=LOOK_BACK, after=discord.Object(after), oldest_first=False)
-        for message in newest:
+            heard = [message for message in self._client.cached_messages if message.channel.id == self._channel_id]
+            if found := self._first((m for m in heard if m.id > after), texts, reply_to):
+                return found
+            goes_back = bool(heard) and heard[0].id <= after
+            match self._own_posts.hears_all_since(after) if self._own_posts and goes_back else False:
+                case True:
+                    return None
+                case False:
+                    raise PostError(Problem.FORBIDDEN, "the history of the channel may not be read")
+                case None:
+                    raise PostError(Problem.UNREACHABLE, "there is no connection by which to hear what was posted")
+        since = after
+        for _ in range(MAX_LOOKS):
+            async with _problems():
+                page = await read_messages(channel, limit=LOOK_BACK, after=discord.Object(since), oldest_first=True)
+            if found := self._first(page, texts, reply_to):
+                return found
+            if len(page) < LOOK_BACK:
+                return None
+            since = page[-1].id
+        log.warning(
+            "look_up_cut",
+            channel=self._channel_id,
+            after=after,
+            read=MAX_LOOKS * LOOK_BACK,
+            meaning="whether the answer stands behind that is not known, so that it is not posted again",
+        )
+        raise PostError(Problem.UNKNOWN, "too much was said in the channel since")
+
+    def _first(self, messages: Iterable[discord.Message], texts: Container[str], reply_to: int | None) -> Posted | None:
+        me = bot_of(self._client)[1]
+        for message in messages:
             if message.author.id != me or message.type not in SAID_BY_PEOPLE or message.poll is not None:
                 continue
             answered = message.reference.message_id if message.reference else None
@@ -193,8 +225,8 @@ class DiscordWire:
                 return None
 
     def _notes(self, nonce: str) -> None:
-        if self._nonces is not None:
-            self._nonces.sends(nonce)
+        if self._own_posts is not None:
+            self._own_posts.sends(nonce)
 
     def _message(self, message_id: int) -> discord.Message | discord.PartialMessage:
         return self._sent.get(message_id) or self._channel.get_partial_message(message_id)
@@ -256,17 +288,17 @@ class DiscordWire:
 class Wires:
     """Who the bot is, and ways into channels."""
 
-    def __init__(self, client: discord.Client, outcomes: Outcomes, nonces: Nonces) -> None:
+    def __init__(self, client: discord.Client, outcomes: Outcomes, own_posts: OwnPosts) -> None:
         self._client = client
         self._outcomes = outcomes
-        self._nonces = nonces
+        self._own_posts = own_posts
 
     def bot(self) -> tuple[str, int]:
         """Its name and id."""
         return bot_of(self._client)
 
     def open(self, guild_id: int, channel_id: int) -> DiscordWire:
-        return DiscordWire(self._client, guild_id, channel_id, self._outcomes, self._nonces)
+        return DiscordWire(self._client, guild_id, channel_id, self._outcomes, self._own_posts)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Another process with our token: noticed by a message of ours that we did not post, or by its IDENTIFY."""
+"""What the gateway tells of our own messages, and by it, or by its IDENTIFY, of another process with our token."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ log = structlog.get_logger()
 
 LOOK_SECONDS = 600.0
 MAX_NONCES = 1_000
+NEVER_SENT: tuple[int, frozenset[int]] = (0, frozenset())
 
 
 class OtherProcess:
@@ -23,13 +24,17 @@ class OtherProcess:
         self._client = client
         # What was on its way when an earlier process of ours died is older.
         self._since = discord.utils.time_snowflake(discord.utils.utcnow())
-        self._nonces: OrderedDict[str, int] = OrderedDict()  # those we sent, with the message's id once we heard of it
+        # Those we sent: how often, as some minutes later Discord takes one for new, and the messages heard of with it.
+        self._nonces: OrderedDict[str, tuple[int, frozenset[int]]] = OrderedDict()
+        self._hears_since: int | None = None
+        self._is_connected = False
         self._identifies_left: int | None = None  # since our connection stands: whatever goes is not ours
         self._is_known = False
 
     def sends(self, nonce: str) -> None:
         """To be told before a message is posted."""
-        self._nonces.setdefault(nonce, 0)
+        times, heard = self._nonces.get(nonce, NEVER_SENT)
+        self._nonces[nonce] = (times + 1, heard)
         while len(self._nonces) > MAX_NONCES:
             self._nonces.popitem(last=False)
 
@@ -38,10 +43,21 @@ class OtherProcess:
         nonce = str(message.nonce or "")
         if not nonce or message.poll or message.id < self._since:  # polls are posted apart
             return
-        if self._nonces.get(nonce) not in (0, message.id):
+        times, heard = self._nonces.get(nonce, NEVER_SENT)
+        heard |= {message.id}
+        if len(heard) > times:
             self._say("a message of ours that is not from here", message=message.id, channel=message.channel.id)
         else:
-            self._nonces[nonce] = message.id
+            self._nonces[nonce] = (times, heard)
+
+    def hears_all_since(self, message_id: int) -> bool | None:
+        """Whether all that came after this message was heard of; None: not yet, as the connection is down.
+
+        What is missed while that is down comes once it is resumed; but nothing where another session begins.
+        """
+        if self._hears_since is None or message_id < self._hears_since:
+            return False
+        return True if self._is_connected else None
 
     async def keep_looking(self) -> None:
         """Until cancelled."""
@@ -50,12 +66,17 @@ class OtherProcess:
             await self.look()
 
     async def connected(self) -> None:
-        """Our own IDENTIFY is among those that are counted from now on."""
+        """A session begins. Our own IDENTIFY is among those that are counted from now on."""
         self.disconnected()
+        self._hears_since, self._is_connected = discord.utils.time_snowflake(discord.utils.utcnow()), True
         await self.look()
 
+    def resumed(self) -> None:
+        """The session goes on."""
+        self._is_connected = True
+
     def disconnected(self) -> None:
-        self._identifies_left = None
+        self._identifies_left, self._is_connected = None, False
 
     async def look(self) -> None:
         """Asks how many IDENTIFY are left today."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from conversation import MessageRecord
 from discord_io.card import Card
+from discord_io.sent_texts import SentTexts
 from discord_io.split import length, split
 
 # Discord allows 5 edits in 5 s for each message; slower reads as well and leaves room for others.
@@ -26,9 +26,6 @@ MAX_RETRY_INTERVALS = 30
 DELIVERY_SECONDS = 600.0  # how long an answer that is whole waits for Discord to take it
 # Discord: a nonce is known for "the past few minutes".
 NONCE_SECONDS = 120.0
-MAX_TEXTS = 64  # a minute of edits: as far back as an event may come late
-# Discord takes away what is not a name of an emoji that the bot may not use.
-EMOJI = re.compile(r"<a?(:\w+:)\d+>")
 
 
 class Problem(StrEnum):
@@ -42,6 +39,8 @@ class Problem(StrEnum):
     UNREACHABLE = "unreachable"
     ELSEWHERE = "elsewhere"
     """Another process with our token answers it."""
+    UNKNOWN = "unknown"
+    """It may stand already, and there is no way to know."""
     TAKEN_BACK = "taken_back"
     """Its question was edited before anything of it stood, or called off before all did."""
 
@@ -73,7 +72,8 @@ class Wire(Protocol):
     async def find(self, texts: Container[str], *, after: int, reply_to: int | None) -> Posted | None:
         """The first message of ours after this id that replies to that one, or to none and has one of these texts.
 
-        None where there is none; Problem.FORBIDDEN where that cannot be known.
+        None where there is none. Problem.FORBIDDEN where the history may not be read and it cannot be known otherwise
+        either; Problem.UNKNOWN where there is too much of it.
         """
 
     async def edit(self, message_id: int, text: str, card: Card | None = None) -> None: ...
@@ -101,45 +101,6 @@ class _Part:
     content: _Content
     next_edit: float
     found: bool = False
-
-
-class SentTexts:
-    """The texts that we sent for one message, and those found there that are as good as ours.
-
-    By them what another process says there in our name is known for what it is.
-
-    Texts are the same here where they differ only in what Discord may change: white space, invisible characters, emoji.
-    An empty one, of a message that only says that it was changed, is anybody's.
-    """
-
-    def __init__(self) -> None:
-        self._newest = ""
-        self._known: deque[str] = deque(maxlen=MAX_TEXTS)
-
-    def add(self, text: str) -> None:
-        self._newest = _gist(text)
-        self._known.append(self._newest)
-
-    def overrule(self, text: str) -> None:
-        """Somebody else says this, and we go on: to be told of it again changes nothing."""
-        self._known.append(_gist(text))
-
-    def __contains__(self, text: object) -> bool:
-        gist = _gist(str(text))
-        return not gist or gist in self._known
-
-    def ends_with(self, text: str) -> bool:
-        """Whether this is what we said last."""
-        return _gist(text) in ("", self._newest)
-
-    def falls_short_of(self, text: str) -> bool:
-        """Whether this says more than we did last. Of two different texts exactly one falls short of the other."""
-        gist = _gist(text)
-        return (len(gist), gist) > (len(self._newest), self._newest)
-
-
-def _gist(text: str) -> str:
-    return "".join(filter(str.isprintable, EMOJI.sub(r"\1", text).replace(" ", "")))
 
 
 class StreamedReply:
@@ -186,6 +147,7 @@ class StreamedReply:
         self._changed = asyncio.Event()
         self._gives_way = asyncio.Event()
         self._final = False
+        self._give_up_at: float | None = None
         self.is_refused = False  # Discord took nothing of it when it was tried last
         self._taken_back = asyncio.get_running_loop().create_future()
         self._now = asyncio.get_running_loop().time
@@ -285,9 +247,15 @@ class StreamedReply:
         """Says in a line why there is no more of the answer. Returns whether that stands. Raises PostError.
 
         It has the nonce of the part that is missing: should that have arrived after all, nothing is posted beside it.
+        What is left of the time in which the answer might have been posted it has, too.
         """
-        nonce = self._nonce(len(self._parts))
-        return (await self._wire.send(text, nonce=nonce, reply_to=self._reply_to())).content == text
+        nonce, failures = self._nonce(len(self._parts)), 0
+        while True:
+            try:
+                return (await self._wire.send(text, nonce=nonce, reply_to=self._reply_to())).content == text
+            except PostError as error:
+                failures += 1
+                await asyncio.sleep(self._wait(error, failures))
 
     async def _type(self) -> None:
         await asyncio.sleep(TYPING_DELAY_SECONDS)
@@ -303,7 +271,7 @@ class StreamedReply:
 
         What is whole is given up after DELIVERY_SECONDS in which Discord took nothing of it.
         """
-        failures, give_up_at = 0, None
+        failures = 0
         while True:
             self._changed.clear()
             self._check()
@@ -317,17 +285,10 @@ class StreamedReply:
                 wait = min(filter(None, waits), default=None)
                 if is_final and wait is None:
                     await self._cut(len(wanted))
-                failures, give_up_at, self.is_refused = 0, None, False
+                failures, self._give_up_at, self.is_refused = 0, None, False
             except PostError as error:
-                if error.problem is not Problem.UNREACHABLE:
-                    raise
-                if is_final and give_up_at is None:
-                    give_up_at = self._now() + DELIVERY_SECONDS
-                left = DELIVERY_SECONDS if give_up_at is None else give_up_at - self._now()
-                if left <= 0:
-                    raise
-                failures, self.is_refused = failures + 1, True
-                wait = min(self._patience(error, failures, left), left)
+                failures, self.is_refused = failures + 1, error.problem is Problem.UNREACHABLE
+                wait = self._wait(error, failures, is_final=is_final)
             if wait is not None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait):
@@ -339,12 +300,22 @@ class StreamedReply:
                     return
                 await self._changed.wait()
 
-    def _patience(self, error: PostError, failures: int, left: float) -> float:
-        """The seconds until the next try. What Discord says of that counts, unless it would be too late then."""
+    def _wait(self, error: PostError, failures: int, *, is_final: bool = True) -> float:
+        """The seconds until the next try. What Discord says of that counts, unless it would be too late then.
+
+        Raises the error where another try makes no sense, or what is whole has waited long enough.
+        """
+        if error.problem is not Problem.UNREACHABLE:
+            raise error
+        if is_final and self._give_up_at is None:
+            self._give_up_at = self._now() + DELIVERY_SECONDS
+        left = DELIVERY_SECONDS if self._give_up_at is None else self._give_up_at - self._now()
+        if left <= 0:
+            raise error
         if 0 < error.retry_after <= left:
             return error.retry_after
         intervals = MAX_RETRY_INTERVALS if error.retry_after else RETRY_INTERVALS**failures
-        return self._interval * min(intervals, MAX_RETRY_INTERVALS)
+        return min(self._interval * min(intervals, MAX_RETRY_INTERVALS), left)
 
     async def _cut(self, count: int) -> None:
         """Takes back the messages behind the first so many, and one that may have arrived behind them."""
@@ -413,8 +384,12 @@ class StreamedReply:
         try:
             return await self._wire.find(self._sent[index], after=after, reply_to=self._replied_to(index))
         except PostError as error:
-            if error.problem is not Problem.FORBIDDEN or self._now() > self._first_sent[index] + NONCE_SECONDS:
+            if error.problem not in (Problem.FORBIDDEN, Problem.UNKNOWN):
                 raise
+            # Of what an earlier process may have sent it is not known when it did.
+            is_old = self._now() > self._first_sent[index] + NONCE_SECONDS
+            if is_old or (self._resumes and error.problem is Problem.UNKNOWN):
+                raise PostError(Problem.UNKNOWN, str(error)) from error
             return None  # the nonce tells as well
 
     def _replied_to(self, index: int) -> int | None:

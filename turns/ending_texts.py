@@ -6,6 +6,7 @@ from typing import assert_never
 
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from decider import Decision, Reason
+from discord_io.streamed_reply import Problem
 from turns.turn import Cancel, Turn, with_note
 
 NOT_ALLOWED = "🔇"
@@ -48,6 +49,14 @@ STOPPED = "Stopped."
 RESTARTING = "I am being restarted. Please ask me again in a minute."
 UNPOSTABLE = "I had an answer, but Discord did not let me post it."
 INCOMPLETE = "My answer is incomplete: Discord did not let me post the rest. Please ask me again."
+UNKNOWN = "I had an answer, and cannot tell whether Discord took it. If you do not see it, please ask me again."
+
+
+def undelivered(problem: Problem, *, stands: bool) -> str:
+    """Why there is no more of an answer. stands: whether there is some of it."""
+    if problem is Problem.UNKNOWN:
+        return UNKNOWN
+    return INCOMPLETE if stands else UNPOSTABLE
 
 
 def silence_of(turn: Turn, outcome: Outcome | Cancel) -> Decision | None:

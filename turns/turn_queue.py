@@ -22,7 +22,7 @@ from state.agent_state import GENERAL, AgentState
 from state.awaiting import Prompt
 from state.limits import Budget
 from turns.answering import Answering
-from turns.ending_texts import INCOMPLETE, NOT_ALLOWED, STOPPED, UNPOSTABLE, final_text, silence_of
+from turns.ending_texts import NOT_ALLOWED, STOPPED, final_text, silence_of, undelivered
 from turns.pending_turns import PendingTurns
 from turns.records import Records
 from turns.turn import Cancel, Discord, Question, Ready, Stopped, Turn
@@ -437,9 +437,9 @@ class TurnQueue:
             log.warning("answered_elsewhere", **where)
             return
         log.error("post_failed", problem=error.problem, **where)
-        if error.problem in (Problem.REJECTED, Problem.UNREACHABLE):
+        if error.problem in (Problem.REJECTED, Problem.UNREACHABLE, Problem.UNKNOWN):
             try:
-                if await post.explain(INCOMPLETE if post.standing else UNPOSTABLE):
+                if await post.explain(undelivered(error.problem, stands=bool(post.standing))):
                     self.pending.done(newest.channel_id)
                     return
             except PostError as again:

@@ -7,7 +7,8 @@ from itertools import pairwise, product
 
 import pytest
 
-from discord_io.streamed_reply import MAX_TEXTS, TYPING_DELAY_SECONDS, Posted, PostError, Problem, SentTexts
+from discord_io.sent_texts import MAX_TEXTS, SentTexts
+from discord_io.streamed_reply import TYPING_DELAY_SECONDS, Posted, PostError, Problem
 from tests.discord_io.posting import CARD, Posting, words
 from tests.support.fake_wire import FakeWire
 from tests.support.virtual_time import settle, until

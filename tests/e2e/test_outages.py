@@ -11,9 +11,9 @@ from discord_io import discord_wire, streamed_reply
 from playground import limits
 from playground.model import Message
 from tests.support.lives import kill, life
-from tests.support.scene import Scene
+from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import Reply
-from turns.ending_texts import INCOMPLETE, NOT_ALLOWED, UNPOSTABLE
+from turns.ending_texts import INCOMPLETE, NOT_ALLOWED, UNKNOWN, UNPOSTABLE
 
 SENDS, EDITS, LOOK_UPS = r"/messages$", r"/messages/\d+$", r"/messages$"
 WHOLE = "First words, and the rest."
@@ -33,6 +33,12 @@ def no_nonces(monkeypatch: pytest.MonkeyPatch) -> None:
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Discord does not take is given up as soon as it is whole."""
     monkeypatch.setattr(streamed_reply, "DELIVERY_SECONDS", 0.0)
+
+
+async def without_history(scene: Scene) -> None:
+    heard = scene.bot.wait_for("guild_channel_update", timeout=PATIENCE_SECONDS)
+    scene.pg.deny(scene.pg.channel("general"), "read_message_history")
+    await heard
 
 
 async def half_said(scene: Scene, fault: dict[str, Any], **how: Any) -> tuple[Message, Message]:
@@ -75,6 +81,65 @@ async def test_a_send_that_arrived_though_the_line_broke_is_looked_up_and_not_re
     await scene.answer_to(question)
     assert " ".join(message.content for message in scene.said()) == LONG
     assert len(scene.sent("POST", "/messages")) == len(scene.said())
+
+
+@pytest.mark.usefixtures("no_nonces")
+@pytest.mark.parametrize("looks", [1, 2])
+async def test_it_is_looked_up_however_much_was_said_since_or_not_sent_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    monkeypatch.setattr(discord_wire, "MAX_LOOKS", looks)
+    monkeypatch.setattr(discord_wire, "LOOK_BACK", 20)
+    monkeypatch.setattr(streamed_reply, "NONCE_SECONDS", 0.0)
+    much_was_said = asyncio.Event()
+    gate = scene.held(WHOLE, chunk=10_000)
+    question = scene.mention("Ada", "hello")
+    await scene.until(lambda: scene.stub.requests)
+
+    def chatter() -> None:
+        for number in range(25):
+            scene.say("Ben", f"<@{scene.pg.person('Chloe')}> {number}")
+
+    chatter()
+    scene.pg.faults.add("POST", SENDS, drop=True, after_effect=True)
+    scene.pg.faults.add("GET", LOOK_UPS, delay_event=much_was_said)
+    gate.set()
+    await scene.streaming()
+    chatter()
+    much_was_said.set()
+    is_found = looks > 1
+    assert await scene.outcome(question) == ("answered" if is_found else "undelivered_unknown")
+    assert [message.content for message in scene.said()] == [WHOLE] + [UNKNOWN] * (not is_found)
+    assert len(scene.journal.find("look_up_cut")) == (not is_found)
+
+
+@pytest.mark.usefixtures("no_nonces")
+@pytest.mark.parametrize("arrived", [True, False])
+async def test_where_the_history_may_not_be_read_the_gateway_tells_what_arrived(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, *, arrived: bool
+) -> None:
+    monkeypatch.setattr(streamed_reply, "NONCE_SECONDS", 0.0)
+    await without_history(scene)
+    scene.pg.faults.add("POST", SENDS, drop=True, after_effect=arrived)
+    await scene.outcome(scene.mention("Ada", "hello"))
+    assert [message.content for message in scene.said()] == ["You said: @Parley hello"]
+
+
+async def test_where_nobody_can_tell_what_arrived_a_line_says_so(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamed_reply, "NONCE_SECONDS", 0.0)
+    await without_history(scene)
+    scene.pg.faults.add("POST", SENDS, status=500, times=MANY)
+    question = scene.mention("Ada", "hello")
+    await scene.until(lambda: scene.sent("POST", "/messages"))
+    ready = scene.bot.wait_for("ready", timeout=PATIENCE_SECONDS)
+    scene.pg.invalidate(resumable=False)
+    await ready
+    tried = len(scene.sent("POST", "/messages"))
+    await scene.until(lambda: len(scene.sent("POST", "/messages")) > tried + 5 * 3)
+    scene.pg.faults.clear()
+    assert await scene.outcome(question) == "undelivered_unknown"
+    assert [message.content for message in scene.said()] == [UNKNOWN]
+    assert not scene.bot.parts.pending.of(question.channel_id).questions
 
 
 @pytest.mark.slow

@@ -74,3 +74,14 @@ async def test_alone_it_notices_nobody_whatever_becomes_of_its_connection(scene:
         await scene.bot.parts.other_process.look()
         await scene.ask("Ada", "and now?")
     assert not noticed(scene)
+
+
+async def test_its_own_second_post_with_a_nonce_that_discord_has_forgotten_is_nobody_elses(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scene.pg.posting._nonces, "find", lambda *_: None)
+    wire = scene.bot.parts.wires.open(scene.pg.guild_id, scene.pg.channel("general"))
+    for text in ("One.", "Two."):
+        heard = scene.bot.wait_for("message", check=lambda m, t=text: m.content == t, timeout=PATIENCE_SECONDS)
+        await asyncio.gather(heard, wire.send(text, nonce="1-0", reply_to=None))
+    assert not noticed(scene)
