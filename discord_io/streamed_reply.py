@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
@@ -24,6 +25,7 @@ TYPING_DELAY_SECONDS = 0.01
 RETRY_INTERVALS = 2
 MAX_RETRY_INTERVALS = 30
 DELIVERY_SECONDS = 600.0  # how long an answer that is whole waits for Discord to take it
+NOTE = re.compile(r"-# [^\n]* …")  # a place in the queue, or what is being done: nothing of the answer itself
 # Discord: a nonce is known for "the past few minutes".
 NONCE_SECONDS = 120.0
 
@@ -278,7 +280,7 @@ class StreamedReply:
             text, parts, is_final = self._text, split(self._text), self._final
             wanted = [_Content(part, self._card if n == len(parts) else None) for n, part in enumerate(parts, 1)]
             # What stands from before has been read: less of it is not shown while the answer is made once more.
-            stands = sum(length(part.content.text) for part in self._parts)
+            stands = sum(length(part.content.text) for part in self._parts) if self._text_standing() else 0
             is_held = self._resumes and not is_final and sum(map(length, parts)) < stands
             try:
                 waits = [await self._bring(*content) for content in enumerate(() if is_held else wanted)]
@@ -328,7 +330,9 @@ class StreamedReply:
             self._parts.pop()
 
     def _text_standing(self) -> str:
-        return "\n\n".join(part.content.text for part in self._parts)
+        """What stands of the answer."""
+        text = "\n\n".join(part.content.text for part in self._parts)
+        return "" if NOTE.fullmatch(text) else text
 
     async def _bring(self, index: int, content: _Content) -> float | None:
         """Posts or edits one part; returns the seconds until it may be edited, if it is too early for that."""

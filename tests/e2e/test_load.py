@@ -11,6 +11,7 @@ from tests.support.lives import kill, life
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Body, Reply, StubModel, last_line
 from turns import turn_slots
+from turns.ending_texts import STOPPED
 
 
 async def test_the_model_is_never_asked_more_at_once_than_is_allowed_and_all_are_answered(stub: StubModel) -> None:
@@ -39,8 +40,9 @@ async def test_the_model_is_never_asked_more_at_once_than_is_allowed_and_all_are
     assert max(at_once) == 2
 
 
+@pytest.mark.parametrize("is_stopped", [False, True])
 async def test_who_waited_in_the_queue_as_the_bot_was_killed_is_answered_where_their_place_stood(
-    stage: Scene, monkeypatch: pytest.MonkeyPatch
+    stage: Scene, monkeypatch: pytest.MonkeyPatch, *, is_stopped: bool
 ) -> None:
     monkeypatch.setattr(turn_slots, "TOLD_SECONDS", 0.01)
     async with life(stage, turns_at_once=1):
@@ -50,7 +52,17 @@ async def test_who_waited_in_the_queue_as_the_bot_was_killed_is_answered_where_t
         second = stage.mention("Ben", "second?", channel="help")
         place = await stage.shows("number 1 in the queue", "help")
         await kill(stage)
+    if is_stopped:
+        monkeypatch.setattr(turn_slots, "TOLD_SECONDS", 1e6)
+        stage.stub.replies.clear()
+        stage.held()
     async with life(stage, turns_at_once=1):
-        assert (await stage.answer_to(first)).content == "You said: @Parley first?"
+        if is_stopped:
+            await stage.until(lambda: stage.bot.turns.is_busy(second.channel_id))
+            stage.say("Ben", "stop", channel="help")
+            assert await stage.outcome(second) == "stopped"
+        else:
+            assert (await stage.answer_to(first)).content == "You said: @Parley first?"
         answer = await stage.answer_to(second)
-    assert (answer.id, answer.content) == (place.id, "You said: @Parley second?")
+    assert stage.said("help") == [answer]
+    assert (answer.id, answer.content) == (place.id, STOPPED if is_stopped else "You said: @Parley second?")
