@@ -135,6 +135,25 @@ async def test_a_question_that_is_edited_while_its_place_in_the_queue_stands_is_
     assert bench.wire.texts == ["the answer"]
 
 
+async def test_a_question_that_is_edited_keeps_its_place_in_the_queue() -> None:
+    bench, end_one = await crowd(1)
+    first, second = (bench.ask(ANNA, text, channel=number) for number, text in enumerate(("first", "second")))
+    bench.ask(ANNA, "third", channel=2)
+    bench.ask(ANNA, "fourth", channel=3)
+    await settle()
+    for channel, question in ((1, second), (0, first)):  # as it waits, and as it is answered
+        edited = replace(question, content=f"{question.content}, edited")
+        bench.turns.reworded(channel, edited)
+        bench.conversations.revise(channel, edited)
+    end_one()  # which is the one that was taken back
+    for _ in range(4):
+        await settle()
+        end_one()
+    await bench.idle()
+    words = [["first"], ["second, edited"], ["first, edited"], ["third"], ["fourth"]]
+    assert asked(bench) == words
+
+
 async def test_a_turn_that_ends_at_the_moment_of_its_slot_leaves_that_to_the_next() -> None:
     bench, end_one = await crowd(1)
     for number in range(3):

@@ -175,8 +175,8 @@ class Turn:
     draw on. is_tainted: one of them was taken back after it had begun, so that its answer may tell of that. agent: who
     answers, once that is known. text: what it has said so far; stage: what it is doing since. times_reworded: how often
     it was asked anew because a question was edited; is_reworded: it is about to be. has_acted: a tool was used, which
-    must not be done twice. place: what is shown of its place in the queue, which is nothing of the answer.
-    instructions: by which it was answered.
+    must not be done twice. number: of its place in the queue, 0 as long as it has none; place: what is shown of that,
+    which is nothing of the answer. instructions: by which it was answered.
     """
 
     questions: list[Question]
@@ -195,6 +195,7 @@ class Turn:
     times_reworded: int = 0
     is_reworded: bool = False
     has_acted: bool = False
+    number: int = 0
     place: str = ""
     instructions: str = ""
     work: asyncio.Task[Outcome | Cancel] | None = None

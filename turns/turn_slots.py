@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import insort
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,14 +30,15 @@ class _Place(NamedTuple):
 
 class TurnSlots:
     """Fair between guilds, then channels: the next slot goes to the guild that has the fewest, and in it to whoever
-    waits longest. A channel waits with one turn at a time, so its next one stands behind all that wait by then.
+    waits longest. A channel waits with one turn at a time, so its next one stands behind all that wait by then. A turn
+    that is asked anew, as its question was edited, keeps its place.
     """
 
     def __init__(self, at_once: int) -> None:
         self._free = at_once
         self._taken: Counter[int] = Counter()  # by guild
         self._waiting: dict[int, deque[_Place]] = {}  # by guild
-        self._numbers = count()
+        self._numbers = count(1)
         self._telling = asyncio.Lock()
 
     def __len__(self) -> int:
@@ -47,6 +49,7 @@ class TurnSlots:
     async def taken(self, turn: Turn) -> AsyncIterator[None]:
         """Waits for a slot, and has it until the end of the block."""
         guild_id = turn.newest.guild_id
+        turn.number = turn.number or next(self._numbers)
         if self._free:
             self._free -= 1
             self._taken[guild_id] += 1
@@ -58,8 +61,8 @@ class TurnSlots:
             self._give_back(guild_id)
 
     async def _wait(self, guild_id: int, turn: Turn) -> None:
-        place = _Place(next(self._numbers), asyncio.get_running_loop().create_future())
-        self._waiting.setdefault(guild_id, deque()).append(place)
+        place = _Place(turn.number, asyncio.get_running_loop().create_future())
+        insort(self._waiting.setdefault(guild_id, deque()), place, key=lambda other: other.number)
         try:
             for seconds, told in ((TOLD_SECONDS, PLACE), (LATE_SECONDS - TOLD_SECONDS, LATE)):
                 if (await asyncio.wait([place.given], timeout=seconds))[0]:
