@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, TypeAdapter
 from conversation import ConversationManager, MessageRecord, StoredConversation
 from discord_io.backlog import LIMIT, Backlog, Message, News, id_at
 from discord_io.inbox import Inbox
-from discord_io.streamed_reply import Posted
+from discord_io.streamed_reply import DELIVERY_SECONDS, Posted
 from persistence.holders import Edit, Forget, Holder, Holders
 from persistence.snapshots import Encode, Snapshots, as_json
 from turns.gate import Gate
@@ -83,6 +83,7 @@ class CatchUp(Holder):
         self._cut: set[int] = set()  # the channels of which not all was read
         self._has_run = False
         self._running = asyncio.Lock()
+        self._sessions = 0
         self._is_due = True
         self._lacks_servers = False  # which were not known yet when this ran last
         self.alive_at: datetime | None = None
@@ -94,6 +95,7 @@ class CatchUp(Holder):
     def expect(self) -> None:
         """There may be something to take up: until run() knows, nothing that is new is taken."""
         self._is_due, self._lacks_servers = True, False
+        self._sessions += 1
         self._gate.close()
 
     def available(self) -> bool:
@@ -221,9 +223,9 @@ class CatchUp(Holder):
 
     async def _work_off(self, channel_id: int, is_unfinished: bool, news: News | None, after: int) -> bool:
         try:
+            if is_unfinished:
+                await self._finish(channel_id)
             async with self._slots:
-                if is_unfinished:
-                    await self._finish(channel_id)
                 return news is None or await self._take_up(news, after)
         except Exception:
             # The outermost edge of a channel: a bug in one must not take the others with it.
@@ -245,7 +247,10 @@ class CatchUp(Holder):
             self._pending.adopt(channel_id, NOTHING)
             return
         first = min(question.reply_to for question in asked)
-        messages = await self._backlog.since(asked[0].guild_id, channel_id, first - 1)
+        session, messages = self._sessions, await self._history(asked, channel_id, first - 1)
+        if messages is None and (self._gate.is_shutting_down or self._sessions != session):
+            self._left.add(channel_id)  # for the next process, or the next session
+            return
         left = self._pending.of(channel_id)  # without what was forgotten meanwhile
         is_taken_back = left.turn is not None and left.turn.ready == TAKEN_BACK
         current = [
@@ -266,11 +271,31 @@ class CatchUp(Holder):
         if turn or kept.waiting:
             self._turns.resume(channel_id, turn, kept.waiting)
 
+    async def _history(self, asked: Sequence[Question], channel_id: int, after: int) -> list[Message] | None:
+        """What was said there since; None where that cannot be had.
+
+        Where there is a question whose words are in Discord alone, it is tried for as long as an answer waits there.
+        """
+        session, loop, tries = self._sessions, asyncio.get_running_loop(), 0
+        until = loop.time() + DELIVERY_SECONDS
+        while True:
+            async with self._slots:
+                messages = await self._backlog.since(asked[0].guild_id, channel_id, after)
+            is_over = self._gate.is_shutting_down or self._sessions != session
+            is_needed = any(map(_is_in_discord_alone, self._pending.of(channel_id).questions))
+            if messages is not None or is_over or not (is_needed and self._backlog.may_read(channel_id)):
+                return messages
+            wait = RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)]
+            if loop.time() + wait > until:
+                return None
+            tries += 1
+            await asyncio.sleep(wait)
+
     def _current(self, question: Question, messages: Sequence[Message] | None) -> Question | None:
-        """The question as it stands in the channel; None where it was deleted. A click stands nowhere."""
+        """The question as it stands in the channel; None where it was deleted, or nothing of it is known."""
         asked = question.message
         if messages is None or question.card_id:
-            return None if question.is_private else question  # of whom the words are in Discord alone
+            return None if question.is_private else question
         if found := next((m for m in messages if m.id == asked.message_id), None):
             return replace(question, message=self._backlog.to_record(found))
         was_read = len(messages) < LIMIT or asked.message_id < messages[-1].id
@@ -342,3 +367,8 @@ class CatchUp(Holder):
         found = self._dormant.get(channel_id)
         if found and self._conversations.restore(channel_id, *found, at=at):
             del self._dormant[channel_id]
+
+
+def _is_in_discord_alone(question: Question) -> bool:
+    """Whether the words of a question are kept nowhere else. A click stands nowhere."""
+    return question.is_private and not question.card_id

@@ -9,6 +9,7 @@ import pytest
 
 import commands
 from decider import Reason
+from persistence import catchup
 from playground.model import Message
 from state.optout import UNREAD
 from tests.e2e.test_trip import ADDED, asked_which
@@ -122,6 +123,25 @@ async def test_who_opted_out_and_mentions_the_bot_is_answered_and_not_kept(scene
         await scene.ask("Ben", "what did Ada say?")
         assert SECRET not in scene.told()
     assert not on_disk(scene.folder, SECRET)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_the_question_of_who_opted_out_waits_until_discord_gives_its_words(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catchup, "RETRY_SECONDS", (0.0,))
+    async with life(scene):
+        await scene.use("Ada", "optout")
+        scene.held()
+        question = scene.mention("Ada", TELLS)
+        await scene.until(lambda: scene.stub.requests)
+        await kill(scene)
+    scene.stub.replies.clear()
+    library_tries = 5
+    scene.pg.faults.add("GET", r"/messages$", status=500, times=2 * library_tries)
+    async with life(scene):
+        assert (await scene.answer_to(question)).content == "I see."
+        assert SECRET in scene.told()
 
 
 @pytest.mark.parametrize("who", ["Ben", "Chloe"])
