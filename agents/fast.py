@@ -38,22 +38,22 @@ def shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str, c
 async def ruled_by(agent: Agent[None, T], question: str, instructions: str, purse: Purse) -> T:
     """What the agent's model says, in one request. Raises JudgeError where it says nothing that can be used.
 
-    The tokens that it used are estimated where the provider does not say, and where the call was cancelled: too late
-    for us, not for the bill.
+    Where the provider does not say how many tokens it used, what was reserved counts; also where the call was
+    cancelled: too late for us, not for the bill.
     """
     usage = RunUsage()
-    estimated = (len(question) + len(instructions)) // CHARACTERS_PER_TOKEN
-    if (settle := purse.call(estimated + OUTPUT_TOKENS)) is None:
+    reserved = (len(question) + len(instructions)) // CHARACTERS_PER_TOKEN + OUTPUT_TOKENS
+    if (settle := purse.call(reserved)) is None:
         raise JudgeError("The day's tokens are used up, or about to be.")
     try:
         result = await agent.run(
             question, instructions=instructions, usage_limits=UsageLimits(request_limit=1), usage=usage
         )
     except (AgentRunError, FallbackExceptionGroup) as error:
-        estimated = 0
+        reserved = 0
         raise JudgeError(str(error)) from error
     finally:
-        settle(usage.total_tokens or estimated)
+        settle(usage.total_tokens or reserved)
     if result.response.finish_reason in ("length", "content_filter"):
         raise JudgeError(f"the model's words were cut off: {result.response.finish_reason}")
     return result.output

@@ -42,7 +42,7 @@ from agents.asking import ASKING, SOURCE, Suspended, find, words_in
 from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
 from agents.mcp_servers import McpTools
-from agents.models import SETTINGS
+from agents.models import SETTINGS, thinks
 from agents.run import Run, at_most, size_of, sound
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, pruned, tool_use
@@ -60,6 +60,7 @@ INSTRUCTIONS = Path(__file__).with_name("general.md").read_text(encoding="utf-8"
 STALL_SECONDS = 60.0
 TOTAL_SECONDS = 180.0
 MAX_CALLS = 20  # of tools, in one answer
+UNSEEN_TOKENS = 128_000  # that a model which thinks may use for thoughts that it does not show: no provider allows more
 MAX_OUTPUT_CHARACTERS = 64_000  # of one answer: its thoughts and what it calls tools with included
 MAX_REQUESTS = 8  # of one answer: each call of a tool takes one more
 MAX_REFUSED = 1  # how often a model that was called is told that it cannot decline
@@ -132,6 +133,7 @@ class GeneralAgent:
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
         self._model = model
+        self._thinks = thinks(model)
         self._keep_turns = keep_turns
         self._server_state = server_state
         self._instructions = instructions
@@ -246,8 +248,9 @@ class GeneralAgent:
         tokens = (
             at_most((*remembered, *run.messages), told) + (MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
         )
-        match await request.allowance.reserve(tokens):
+        match await request.allowance.reserve(tokens, UNSEEN_TOKENS if self._thinks else 0):
             case None:
+                run.unseen = request.allowance.unseen
                 return None
             case Cap.TURN:
                 kind = FailureKind.TURN_CAP if run.requests else FailureKind.TOO_LONG

@@ -64,3 +64,9 @@ def _build_one(variable: str, name: str) -> Model:
     send_as_is(client)
     bound(client)
     return model
+
+
+def thinks(model: Model) -> bool:
+    """Whether a model, or one that stands in for it, thinks without being told to, of which not all need be shown."""
+    models = model.models if isinstance(model, FallbackModel) else [model]
+    return any(one.profile.get("thinking_enabled_by_default", False) for one in models)

@@ -53,7 +53,8 @@ class Run:
     remembers. ends_at: by the loop's clock. requests: how many were made; tokens: what those took that have ended;
     is_asking: whether one has not. called: how many tools were; output: characters of the model's; said: the tokens
     of its text, as the provider counted. may_decline: whether it may say that it stays silent; is_silent: whether it
-    has; held: what it began with, until that is known. finish: how the last response ended, as pydantic-ai names it.
+    has; held: what it began with, until that is known. unseen: tokens that were reserved for thoughts that are not
+    shown. finish: how the last response ended, as pydantic-ai names it.
     """
 
     show: Callable[[str], None]
@@ -78,6 +79,7 @@ class Run:
     may_decline: bool = False
     is_silent: bool = False
     held: str = ""
+    unseen: int = 0
     finish: str | None = None
 
     @property
@@ -95,11 +97,14 @@ class Run:
 
     @property
     def used(self) -> int:
-        """The tokens so far, estimated for a request of which the provider has not said what it took."""
+        """The tokens so far, estimated for a request of which the provider has not said what it took.
+
+        What it may have thought unseen counts as reserved.
+        """
         if not self.is_asking:
             return self.tokens
         characters = sum(len(str(part)) for message in self.messages for part in message.parts)
-        return self.tokens + (characters + len(self.text) + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
+        return self.tokens + self.unseen + (characters + len(self.text) + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
 
     def begin_paragraph(self) -> None:
         """What comes next does not run into what was said before a tool was called."""

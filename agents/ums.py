@@ -20,12 +20,16 @@ from agents.ums_wire import GoneError, Remote, RemoteError, SilenceError
 from discord_io.split import is_blank
 from llm_history import indented
 from state.agent_state import UMSState
+from state.limits import Cap
 from state.message import without_call
 from understanding.shared_context import in_words
 
 log = structlog.get_logger()
 
 CONNECT_SECONDS = 5.0
+# What an answer counts as. What it takes, where it is made, nobody reports.
+ANSWER_TOKENS = 10_000
+FREE = frozenset(FailureKind) - {FailureKind.LATE, FailureKind.EMPTY}  # of which, without a text, nothing was made
 
 
 class UMSAgent:
@@ -51,6 +55,7 @@ class UMSAgent:
         self._remote = Remote(url, headers, connect_seconds=connect_seconds, stall_seconds=stall_seconds)
         self._total = total_seconds
         self._begun: WeakKeyDictionary[AgentRequest, UMSState] = WeakKeyDictionary()
+        self._reserved: WeakKeyDictionary[AgentRequest, int] = WeakKeyDictionary()
 
     async def __aenter__(self) -> Self:
         return self
@@ -65,12 +70,13 @@ class UMSAgent:
         heard = _Heard(show)
         try:
             async with asyncio.timeout(self._total):
+                await self._reserve(request)
                 await self._ask(request, heard)
         except RemoteError as error:
             kind, why = error.kind, str(error)
         except SilenceError as silence:
             if request.may_decline:
-                return Declined(str(silence), state=self._state(request))
+                return Declined(str(silence), self._tokens(request), state=self._state(request))
             kind, why = FailureKind.EMPTY, "declined to answer, though it was called"
         except ConnectionTimeoutError:
             kind, why = FailureKind.UNAVAILABLE, "cannot be reached"
@@ -79,11 +85,22 @@ class UMSAgent:
         except (ClientError, OSError) as error:  # its text may have the address
             kind, why = FailureKind.UNAVAILABLE, f"cannot be reached, or broke off ({type(error).__name__})"
         else:
-            return Answer(heard.text, [], 0, heard.was_cut, state=self._state(request))
-        return Failure(kind, f"The agent {self.name} {why}.", heard.text, state=self._state(request))
+            return Answer(heard.text, [], self._tokens(request), heard.was_cut, state=self._state(request))
+        tokens = 0 if kind in FREE and not heard.text else self._tokens(request)
+        return Failure(kind, f"The agent {self.name} {why}.", heard.text, tokens, state=self._state(request))
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
-        return Answer(text, [], 0, state=self._state(request))
+        return Answer(text, [], self._tokens(request), state=self._state(request))
+
+    async def _reserve(self, request: AgentRequest) -> None:
+        if request.allowance:
+            if cap := await request.allowance.reserve(ANSWER_TOKENS):
+                kind = FailureKind.TURN_CAP if cap is Cap.TURN else FailureKind.OVER_BUDGET
+                raise RemoteError(kind, f"was not asked: the cap of a {cap.value} is reached")
+            self._reserved[request] = ANSWER_TOKENS
+
+    def _tokens(self, request: AgentRequest) -> int:
+        return self._reserved.get(request, 0)
 
     async def _ask(self, request: AgentRequest, heard: _Heard) -> None:
         try:

@@ -69,6 +69,7 @@ class Backlog:
     def _is_listed(self, channel: Known) -> bool:
         parent_id = channel.parent_id if isinstance(channel, discord.Thread) else None
         return not self._channels or channel.id in self._channels or parent_id in self._channels
+
     def may_read(self, channel_id: int) -> bool:
         channel = self._client.get_channel(channel_id)
         return not isinstance(channel, READABLE) or _may_read(channel)

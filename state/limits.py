@@ -282,11 +282,19 @@ class Allowance:
         self._reserved = 0
         self._counted = 0  # of what the turn has used since it was asked, or asked anew
         self._before = 0
+        self.unseen = 0  # of what is reserved
 
-    async def reserve(self, tokens: int) -> Cap | None:
-        """Reserves what the next call may use; waits while others have that. Returns the cap that is reached."""
-        if self._budget.turn_tokens is not None and self._before + self._counted + tokens > self._budget.turn_tokens:
-            return Cap.TURN
+    async def reserve(self, tokens: int, unseen: int = 0) -> Cap | None:
+        """Reserves what the next call may use; waits while others have that. Returns the cap that is reached.
+
+        unseen: so many that it may use beyond what is known of it; of a turn that may use less, what is left.
+        """
+        if self._budget.turn_tokens is not None:
+            left = self._budget.turn_tokens - self._before - self._counted - tokens
+            if left < 0:
+                return Cap.TURN
+            unseen = min(unseen, left)
+        tokens, self.unseen = tokens + unseen, unseen
         self.count(self._counted)
         while not (cap := self._budget.reached(self._payer)):
             if self._budget.reserve(tokens, self._payer):

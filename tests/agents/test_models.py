@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic_ai.models.fallback import FallbackModel
 
-from agents.models import UnusableModelError, build_model
+from agents.models import UnusableModelError, build_model, thinks
 
 
 @pytest.mark.parametrize("name", ["openai:gpt-5", "openai-chat:gpt-5", "openai-chat:never-heard-of"])
@@ -53,3 +53,12 @@ def test_a_provider_whose_package_is_missing_costs_one_sentence(name: str) -> No
         build_model("MODEL", name)
     assert str(error.value).startswith(f"MODEL {name!r} cannot be used")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [("openai:gpt-5", True), ("openai:gpt-4o", False), ("openai:gpt-4o, openai:gpt-5", True), ("demo", False)],
+)
+def test_it_is_known_which_models_think_unasked(monkeypatch: pytest.MonkeyPatch, names: str, *, expected: bool) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    assert thinks(build_model("MODEL", names)) is expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from structlog.testing import capture_logs
 
-from agents import gateway
+from agents import gateway, general
 from agents.cutting import MAX_BYTES
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind
 from agents.general import MAX_OUTPUT_CHARACTERS, MAX_REQUESTS, GeneralAgent
@@ -460,6 +461,24 @@ async def test_an_answer_ends_where_its_next_request_could_take_more_than_one_ma
     assert isinstance(outcome, Failure)
     assert outcome.kind is FailureKind.TOO_LONG
     assert len(stub.requests) == 1
+
+
+async def test_what_a_model_may_think_unseen_is_reserved_as_far_as_a_turn_may_go(
+    stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(general, "thinks", lambda _: True)
+    talk = Talk(stub, model)
+    limits = Limits(turns_per_user_minute=20, daily_tokens=100_000, turn_tokens=100_000)
+    gate, asked = asyncio.Event(), asyncio.Event()
+    stub.replies.append(Reply("4", before=gate))
+    stub.on_request = asked.set
+    turn = talk.request(said(ANNA, "2+2"), allowance=allowance(limits))
+    answering = asyncio.create_task(talk.agent.respond(turn, lambda _: None))
+    await asked.wait()
+    assert not limits.reserve(1, NOON, NOBODY)
+    gate.set()
+    assert isinstance(await answering, Answer)
+    assert limits.tokens_today < 1_000
 
 
 async def test_pictures_are_sent_once_in_a_run(talk: Talk) -> None:

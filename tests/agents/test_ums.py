@@ -18,11 +18,12 @@ from structlog.testing import capture_logs
 
 from agents.gateway import AgentRequest, Answer, Declined, Failure, FailureKind, Outcome
 from agents.run import MAX_ANSWER_CHARACTERS
-from agents.ums import UMSAgent
+from agents.ums import ANSWER_TOKENS, UMSAgent
 from agents.ums_wire import MAX_BODY_BYTES, event_data
 from conversation import MessageRecord
 from place import Place
 from state.agent_state import MAX_ID, AgentState, GPAMessages, GPAState, UMSState
+from state.limits import NOBODY, Allowance, Budget, Limits
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CLEO, replied, said
 from tests.support.remote_agent import STREAM, RemoteAgent, RemoteReply, delta_event, streamed, whole
@@ -637,3 +638,24 @@ async def test_where_it_may_it_declines_and_where_it_was_called_that_is_no_answe
 async def test_words_that_were_shown_stand_though_it_declines_behind_them(remote: RemoteAgent, agent: UMSAgent) -> None:
     remote.answers.append(RemoteReply([delta_event("Yes."), b'data: {"declined": true}\n\n'], type=STREAM))
     assert (await answer(agent, replace(request(), may_decline=True))).text == "Yes."
+
+
+async def test_an_answer_is_reserved_before_it_is_asked_for_and_counts_as_that(
+    remote: RemoteAgent, agent: UMSAgent
+) -> None:
+    limits = Limits(turns_per_user_minute=20, daily_tokens=ANSWER_TOKENS)
+
+    def turn() -> AgentRequest:
+        return replace(request(), allowance=Allowance(Budget(limits, lambda: NOON, lambda: None), NOBODY))
+
+    first = turn()
+    outcome, _ = await respond(agent, first)
+    assert outcome.tokens == ANSWER_TOKENS
+    assert not limits.reserve(1, NOON, NOBODY)
+    assert first.allowance
+    first.allowance.settle(outcome.tokens)
+    asked = len(remote.asked)
+    late, _ = await respond(agent, turn())
+    assert isinstance(late, Failure)
+    assert (late.kind, late.tokens) == (FailureKind.OVER_BUDGET, 0)
+    assert len(remote.asked) == asked
