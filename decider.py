@@ -39,6 +39,7 @@ from place import Place
 from state.engagement import RECENT, Engagement
 from state.message import MessageRecord
 from understanding.acknowledgements import MAX_WORDS, Acknowledgement, bare_acknowledgement
+from understanding.name_calls import is_told_of
 from understanding.names import called_by_name
 from understanding.stopping import stops_person
 from understanding.wording import Wording, read
@@ -258,11 +259,14 @@ class ResponseDecider:
             return None
         if message.wording.has_link and not message.wording.count and not engagement.is_answer_due(message):
             return NOTHING  # a link alone is shown around: it asks the bot nothing
+        asked = conversation.last_words_to(message.author_id) if engagement.is_answer_due(message) else None
+        is_answer = asked is not None and asked.wording.ends_asking
+        if is_told_of(message.wording.tokens, engagement.bot_name) and not (message.wording.asks or is_answer):
+            return NOTHING  # "Parley is nice" is said of the bot, and to the others
         acknowledgement = bare_acknowledgement(message.text, engagement.bot_name)
         if acknowledgement in (Acknowledgement.CONSENT, Acknowledgement.EMOJI) and engagement.is_answer_due(message):
             # Where the bot asked the author something, an ok or an emoji answers it.
-            asked = conversation.last_words_to(message.author_id)
-            return ACKNOWLEDGED if asked is None or not asked.wording.ends_asking else None
+            return None if is_answer else ACKNOWLEDGED
         return ACKNOWLEDGED if acknowledgement is not None else None
 
     def _goes_on(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:

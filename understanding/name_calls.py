@@ -8,6 +8,7 @@ question, a request or a greeting has to stand before it. A name that is a commo
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -117,6 +118,14 @@ CALLING_WORDS = frozenset(
 )
 
 
+TELLS_OF = frozenset("is isn't isnt was wasn't wasnt ist war est était es está era è é".split())
+# What stands there in a question without its mark: "Parley is the pool open", "Parley is it far".
+MAY_ASK = frozenset(
+    """you u i we he she it they this that there these those the a an my your our his her their its any anybody anyone
+    some somebody someone der die das ein eine le la les un une el los las il lo gli o os""".split()
+)
+
+
 class _Name(NamedTuple):
     key: str
     is_common: bool
@@ -168,6 +177,15 @@ def called_as(text: str, names: tuple[str, ...]) -> str:
         if (start and _calls_at_start(start, read)) or _calls_at_end(plain, read):
             return name
     return ""
+
+
+def is_told_of(tokens: Sequence[str], name: str) -> bool:
+    """Whether a statement tells of who bears the name, in the third person: "Parley is nice". tokens: its words."""
+    words = words_of(name)
+    if not words or [*tokens[: len(words)]] != [*words]:
+        return False
+    verb, *rest = [*tokens[len(words) :]] or [""]
+    return verb in TELLS_OF and bool(rest) and rest[0] not in MAY_ASK
 
 
 def _calls_at_start(found: re.Match[str], read: _Name) -> bool:
