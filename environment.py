@@ -9,14 +9,24 @@ from difflib import get_close_matches
 from config import SettingError, Settings
 
 ALIKE = 0.85  # of 1: the least likeness of a misspelt variable; "DISCORD_TOKN" has 0.96
+SHORT = 5  # letters of a setting of which only two may be exchanged: MODE and MODELS are others' names
 
 
 def misspelt(variables: Iterable[str]) -> dict[str, str]:
     """Those of these variables that are no settings but look like one, each with the setting that is meant."""
     known = {name.upper() for name in Settings.model_fields} | {"DISCORD_BOT_TOKEN"}
     unknown = [name for name in variables if name.upper() not in known]
-    alike = {name: get_close_matches(name.upper(), known, n=1, cutoff=ALIKE) for name in unknown}
+    alike = {
+        name: [swap for swap in _swapped(name.upper()) if swap in known]
+        or get_close_matches(name.upper(), [long for long in known if len(long) > SHORT], n=1, cutoff=ALIKE)
+        for name in unknown
+    }
     return {name: found[0] for name, found in alike.items() if found}
+
+
+def _swapped(name: str) -> list[str]:
+    """The name with each two neighbours exchanged: such a slip leaves a short one too little likeness."""
+    return [f"{name[:i]}{name[i + 1]}{name[i]}{name[i + 2 :]}" for i in range(len(name) - 1)]
 
 
 def check_token(settings: Settings, environ: Mapping[str, str]) -> None:

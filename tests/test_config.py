@@ -14,6 +14,12 @@ from config import SettingError, Settings, load_settings
 from environment import check_token, misspelt, secrets_of
 from tests.support.phrases import labelled
 
+OF_OTHERS = """PATH PORT MODE MODELS HOST HOSTNAME HOME USER PWD OLDPWD SHELL SHLVL TERM COLORTERM TZ LANG LC_ALL
+    LOGNAME MAIL EDITOR DISPLAY TMPDIR CI ENV DEBUG LOG LOGS LOG_FORMAT NODE_ENV PYTHONPATH VIRTUAL_ENV PIP_CACHE_DIR HTTP_PROXY
+    HTTPS_PROXY NO_PROXY SSH_AUTH_SOCK XDG_RUNTIME_DIR GITHUB_TOKEN DATABASE_URL REDIS REDIS_HOST REDIS_PORT
+    REDIS_PASSWORD OPENAI_API_KEY OPENAI_BASE_URL ANTHROPIC_API_KEY DISCORD_GUILD_ID DISCORD_CLIENT_ID TOKEN SECRET URL
+    RAILWAY_PUBLIC_DOMAIN RAILWAY_PROJECT_ID RAILWAY_SERVICE_NAME RAILWAY_ENVIRONMENT RAILWAY_VOLUME_MOUNT_PATH
+    RAILWAY_RUN_UID RAILWAY_DEPLOYMENT_DRAINING_SECONDS""".split()
 TOKEN = "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs"
 
 
@@ -161,15 +167,18 @@ def test_a_secret_never_stands_in_the_sentence(monkeypatch: pytest.MonkeyPatch) 
         ("DISCORD_TOKN", "DISCORD_TOKEN"),
         ("discord_bot_tokens", "DISCORD_BOT_TOKEN"),
         ("CHANNEL", "CHANNELS"),
+        ("MODLE", "MODEL"),
+        ("prot", "PORT"),
+        ("AGNETS", "AGENTS"),
         ("discord_token", None),
-        ("PATH", None),
-        ("HOSTNAME", None),
-        ("OPENAI_API_KEY", None),
-        ("RAILWAY_PUBLIC_DOMAIN", None),
     ],
 )
 def test_a_variable_that_looks_like_a_setting_is_told_from_others(name: str, meant: str | None) -> None:
     assert misspelt([name]).get(name) == meant
+
+
+def test_no_variable_that_others_use_is_taken_for_a_misspelt_setting() -> None:
+    assert misspelt(OF_OTHERS) == {}
 
 
 def test_only_a_host_that_asks_for_a_service_needs_a_token() -> None:
