@@ -14,10 +14,13 @@ from pydantic_ai.messages import ModelMessage
 
 from llm_history import (
     Changes,
+    Cut,
     History,
+    as_context,
+    context_of,
+    cut,
     reworded,
     tags_in,
-    trim_history,
     unsaid,
     waits_for,
     without_words,
@@ -29,7 +32,6 @@ from state.message import NOBODY, MessageRecord, Source
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Told, Unwelcome
 from understanding.names import add_to, called_by_name, index_of
 
-HISTORY_TOKENS = 12_000
 MAX_REMOTE = 2_000  # messages of which it is known that they are another agent's business
 MAX_JOINED = 100  # what was said before hardly matters to a decision, and takes 7 us a message to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
@@ -194,7 +196,8 @@ class ChannelConversation:
         people = self.looked_up | {m.author_id for m in self.messages if not m.is_bot}
         people.update(*(m.drew_on for m in self.messages if m.is_bot))
         quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text}
-        tags = tags_in(self.llm_history)
+        tags, summed_up = tags_in(self.llm_history), context_of(self.llm_history)
+        people.update(summed_up.people if summed_up else ())
         told = {who for tag in tags for who in (tag["author_id"], tag["reply_to_author_id"])}
         return people | {who for who in quoted | told if who is not None}
 
@@ -335,10 +338,29 @@ class ChannelConversation:
 
     def answered(self, llm_history: list[ModelMessage]) -> None:
         """Takes over what the model was told and said, as it is now."""
-        self.llm_history = trim_history(self.current(llm_history), HISTORY_TOKENS)
+        self.llm_history = self.current(llm_history)
         self.unsaid, self.sources, self.has_answered = set(), set(), bool(self.llm_history)
         self.waits = any(map(waits_for, self.llm_history))
         self.told_through = max([self.told_through, *(tag["message_id"] for tag in tags_in(llm_history))])
+
+    def cut(self, max_tokens: int) -> Cut | None:
+        """What has to leave the model's history for it to take no more tokens than this; None where nothing has to."""
+        made = cut(self.llm_history, max_tokens, [m for m in self.messages if m.is_bot])
+        if made and made.start:  # whose words tools gave may stand in any answer
+            return replace(made, origin=replace(made.origin, people=made.origin.people | self.looked_up))
+        return made
+
+    def shorten(self, made: Cut, summary: str = "") -> str:
+        """Cuts the model's history, and has it begin with this summary of what goes. Returns it, unless what it was
+        made of has been taken back since; then it is not told."""
+        if len(self.llm_history) != made.length:  # it was forgotten as a whole
+            return ""
+        if made.origin.is_among(self.taken_back):
+            summary = ""
+        context = as_context(summary, made.origin) if summary else []
+        self.llm_history = made.after(self.llm_history, context)
+        self.waits = any(map(waits_for, self.llm_history))
+        return summary
 
     def let_go(self, is_waiting: Callable[[str], bool]) -> bool:
         """Drops what runs keep that nobody will go on with. Returns whether there were any."""

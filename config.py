@@ -191,6 +191,12 @@ class Settings(BaseSettings):
         ge=0,
         le=100,
     )
+    session_tokens: int = setting(
+        12_000, "Tokens of a conversation that the general agent is given back, the oldest of which go first.", ge=2_000
+    )
+    session_summary_tokens: int = setting(
+        500, "Tokens of the summary of what goes, which takes a call of MODEL; 0: none is made.", ge=0, le=10_000
+    )
     shared_context: bool = setting(
         False,
         "Whether each of several agents is told whom, which place and which link people mentioned last.",

@@ -11,7 +11,7 @@ from functools import partial
 from pydantic_ai.messages import ModelMessage
 
 from channel_conversation import ChannelConversation
-from llm_history import History, waits_for
+from llm_history import Cut, History, waits_for
 from state.agent_state import AgentState
 from state.message import MessageRecord, Source
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Unwelcome
@@ -102,6 +102,14 @@ class ConversationManager:
             conversation.answered(llm_history)
             conversation.last_activity = self._clock()
             self._on_change(channel_id)
+
+    def shorten(self, channel_id: int, cut: Cut, summary: str) -> str:
+        """As ChannelConversation.shorten; empty where there is no conversation any more."""
+        if (conversation := self.get(channel_id)) is None:
+            return ""
+        summary = conversation.shorten(cut, summary)
+        self._on_change(channel_id)
+        return summary
 
     def record_declined(self, channel_id: int, authors: Collection[int]) -> None:
         """The agent declined a turn with messages of these people."""

@@ -7,7 +7,7 @@ metadata the agent keeps what it needs beside them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, TypedDict
 
@@ -27,10 +27,13 @@ from pydantic_ai.messages import (
 )
 
 from state.message import MessageRecord, Source
+from state.session_messages import Message, MessageCategory, left_out
 
 CHARACTERS_PER_TOKEN = 4  # the usual estimate for English text
 IMAGE_TOKENS = 1_000  # about what providers bill for one image of a megapixel
 FORGOTTEN = "(forgotten at somebody's request)"
+CONTEXT_LENGTH = 2  # messages by which a summary is told
+SUMMED_UP = "What was said here before this came to, in short:"
 REPLY_EXCERPT = 300  # characters of a replied-to message that the model is shown
 
 Changes = dict[int, MessageRecord | None]
@@ -76,11 +79,20 @@ def fits(read: Callable[[Any], object], value: object) -> bool:
     return True
 
 
+class _MadeOf(BaseModel):
+    """What is kept of a summary's Origin."""
+
+    since: StrictInt
+    through: StrictInt
+    people: list[StrictInt]
+
+
 class _Beside(BaseModel):
     """What is read here of an answer's metadata; the rest is the agent's."""
 
     ask_id: str | None = None
     words_of: list[tuple[str, StrictInt]] = []
+    context: _MadeOf | None = None
 
 
 class _Told(BaseModel):
@@ -141,17 +153,112 @@ def indented(text: str) -> str:
     return "\n    ".join(text.splitlines())
 
 
-def trim_history(history: Sequence[ModelMessage], max_tokens: int) -> list[ModelMessage]:
-    """The history cut at turn borders to a token budget.
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose words, and which messages, a summary may have: those from one id through another, and these people's."""
 
-    Once it is over the budget the oldest turns go until half of it is left: between two cuts the beginning stays the
-    same, which is what providers' prompt caches need. The newest turn always stays.
+    since: int
+    through: int
+    people: frozenset[int]
+
+    def is_among(self, gone: Collection[Source]) -> bool:
+        """Whether it was made of any of these."""
+        return any(
+            one in self.people if kind == "person" else kind == "message" and self.since <= one <= self.through
+            for kind, one in gone
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What leaves a history of this length: all before `start`, and what tools gave for the answers at these places.
+
+    keeps_context: the summary that it begins with may stay. origin: of what goes.
     """
-    if sum(map(_tokens, history)) <= max_tokens:
-        return list(history)
-    starts = [i for i, message in enumerate(history) if _is_turn_start(message)]
-    start = next((i for i in starts if sum(map(_tokens, history[i:])) <= max_tokens // 2), starts[-1] if starts else 0)
-    return list(history[start:])
+
+    length: int
+    start: int
+    emptied: frozenset[int]
+    keeps_context: bool
+    origin: Origin
+
+    def after(self, history: Sequence[ModelMessage], summary: Sequence[ModelMessage]) -> list[ModelMessage]:
+        """What is left of the history, behind a summary of what goes, or else behind the one that it begins with."""
+        left = [replace(m, metadata=None) if place in self.emptied else m for place, m in enumerate(history)]
+        before = history[:CONTEXT_LENGTH] if self.keeps_context and self.start and not summary else summary
+        return [*before, *left[self.start :]]
+
+
+def cut(history: Sequence[ModelMessage], max_tokens: int, own: Sequence[MessageRecord] = ()) -> Cut | None:
+    """What has to leave a history that takes more than so many tokens, by the categories of a session; else None.
+
+    Of what counts least so much goes that half of the budget is left (between two cuts the beginning stays the same,
+    which is what providers' prompt caches need): what tools gave, then the oldest turns, whole, then the summary of
+    what went before. The newest turn stays as it is. own: what the bot has said.
+    """
+    starts = [place for place, message in enumerate(history) if _is_turn_start(message)]
+    sizes = list(map(_tokens, history))
+    given = {place: _tokens_of_tools(message) for place, message in enumerate(history) if uses_tools(message)}
+    if len(starts) < 2 or sum(sizes) + sum(given.values()) <= max_tokens:
+        return None
+    newest, context = starts[-1], CONTEXT_LENGTH if context_of(history) else 0
+    places: list[int] = []
+    messages: list[Message] = []
+    for place in range(newest):
+        if place in given:
+            places.append(place)
+            messages.append(Message("tool", "", MessageCategory.SYSTEM_OUTPUT, tokens=given[place]))
+        category = MessageCategory.CONTEXT if place < context else MessageCategory.DIALOG
+        places.append(place)
+        messages.append(Message("user", "", category, tokens=sizes[place]))
+    rest = max_tokens // 2 - sum(sizes[newest:]) - sum(size for place, size in given.items() if place >= newest)
+    gone = {(messages[each].category, places[each]) for each in left_out(messages, max(0, rest))}
+    last = max((place for category, place in gone if category is MessageCategory.DIALOG), default=-1)
+    start = next(place for place in starts if place > last) if last >= 0 else 0
+    emptied = frozenset(place for category, place in gone if category is MessageCategory.SYSTEM_OUTPUT)
+    if not (start or emptied):
+        return None
+    keeps_context = context > 0 and (MessageCategory.CONTEXT, 0) not in gone
+    return Cut(len(history), start, emptied, keeps_context, _origin(history[:start], own))
+
+
+def _origin(history: Sequence[ModelMessage], own: Sequence[MessageRecord]) -> Origin:
+    told = {one for message in history if isinstance(message, ModelRequest) for one in _told_in(message)}
+    told |= {message.message_id for message in own if message.reply_to_id in told}
+    tags = tags_in(history)
+    people = {who for tag in tags for who in (tag["author_id"], tag["reply_to_author_id"]) if who is not None}
+    if before := context_of(history):
+        told |= {before.since, before.through}
+        people |= before.people
+    return Origin(min(told, default=0), max(told, default=0), frozenset(people))
+
+
+def as_context(summary: str, origin: Origin) -> list[ModelMessage]:
+    """A summary of what was told and said, as a history begins with it."""
+    made_of = {"since": origin.since, "through": origin.through, "people": sorted(origin.people)}
+    return [
+        ModelRequest(parts=[UserPromptPart(content=[TextContent(SUMMED_UP)])]),
+        ModelResponse(parts=[TextPart(summary)], metadata={"context": made_of}),
+    ]
+
+
+def context_of(history: Sequence[ModelMessage]) -> Origin | None:
+    """What the summary was made of that a history begins with; None where there is none."""
+    return _made_of(history[1]) if len(history) >= CONTEXT_LENGTH else None
+
+
+def _made_of(message: ModelMessage) -> Origin | None:
+    made_of = _kept_beside(message).get("context")
+    return made_of and Origin(made_of["since"], made_of["through"], frozenset(made_of["people"]))
+
+
+def uses_tools(message: ModelMessage) -> bool:
+    """Whether it is an answer with what tools were asked and gave for it."""
+    return isinstance(message, ModelResponse) and "is_gpa" in (message.metadata or {})
+
+
+def _tokens_of_tools(answer: ModelMessage) -> int:
+    return len(orjson.dumps(answer.metadata)) // CHARACTERS_PER_TOKEN
 
 
 def _is_turn_start(message: ModelMessage) -> bool:
@@ -159,6 +266,9 @@ def _is_turn_start(message: ModelMessage) -> bool:
 
 
 def _tokens(message: ModelMessage) -> int:
+    """As the provider counted, else by an estimate; without what tools gave."""
+    if counted := tokens_said(message):
+        return counted
     total = 0
     for part in message.parts:
         content = getattr(part, "content", "")
@@ -236,7 +346,7 @@ def reworded(history: Sequence[ModelMessage], changes: Changes) -> list[ModelMes
 
 
 def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> list[ModelMessage]:
-    """The history without what is kept beside an answer that may have words of these.
+    """The history without what is kept beside an answer that may have words of these, and the summary that may.
 
     Of a run that waits that is what it names by the key "words_of"; of others also all that they were told until then.
     """
@@ -249,8 +359,12 @@ def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> 
         if isinstance(message, ModelRequest) and _is_turn_start(message):
             is_told_of = is_told_of or not _told_in(message).isdisjoint(gone_ids)
         beside = _kept_beside(message)
+        if isinstance(message, ModelResponse) and (made_of := _made_of(message)) and made_of.is_among(gone):
+            is_told_of = True  # what was answered out of it since
+            kept.append(replace(message, parts=[TextPart(FORGOTTEN)], metadata=None))
+            continue
         names_some = any((kind, one) in gone for kind, one in beside.get("words_of", ()))
-        is_gone = names_some or (is_told_of and "ask_id" not in beside)
+        is_gone = names_some or (is_told_of and not beside.keys() & {"ask_id", "context"})
         kept.append(replace(message, metadata=None) if beside and is_gone else message)
     return kept
 
@@ -262,10 +376,11 @@ def _told_in(prompt: ModelRequest) -> set[int]:
 
 
 def first_told(history: Sequence[ModelMessage]) -> int:
-    """The lowest id of a message that the model was told; 0 where there is none."""
-    return min(
-        (one for message in history if isinstance(message, ModelRequest) for one in _told_in(message)), default=0
-    )
+    """The lowest id of a message that the model was told, be it in short; 0 where there is none."""
+    prompts = (message for message in history if isinstance(message, ModelRequest))
+    told = {one for prompt in prompts for one in _told_in(prompt)}
+    summed_up = context_of(history)
+    return min([*told, *([summed_up.since] if summed_up else [])], default=0)
 
 
 def tokens_said(answer: ModelMessage) -> int:

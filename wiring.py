@@ -25,6 +25,7 @@ from agents.rewriter import ModelRewriter
 from agents.roster import RosterError, load_roster
 from agents.searching import search_tool
 from agents.server_state import server_state
+from agents.summarizer import ModelSummarizer
 from agents.team import Team
 from agents.tools import own_tools
 from agents.ums import UMSAgent
@@ -84,6 +85,7 @@ from state.optout import OptOut
 from turns.admission import Admission
 from turns.answering import Answering, Preparing
 from turns.bursts import Bursts
+from turns.compaction import Compaction
 from turns.gate import Gate
 from turns.intake import Intake
 from turns.judging import ChannelJudge, OfferJudge
@@ -225,6 +227,8 @@ class Parts:
         coordinator_model = build_model("COORDINATOR_MODEL", coordinator) if coordinator else self._judge_model
         rewrite_model = build_model("REWRITE_MODEL", rewriter) if rewriter else None
         self._rewriter = ModelRewriter(rewrite_model, purse=budget) if rewrite_model else None
+        size = 0 if settings.model == DEMO else settings.session_summary_tokens
+        self._summarizer = ModelSummarizer(self._model, purse=budget, max_tokens=size) if size else None
         roster = _loaded(load_roster, settings.agents)
         remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
         picker = Picker(
@@ -262,12 +266,8 @@ class Parts:
             self.proactive_offers,
         )
         self.history = ChannelHistory(self._client, self.reader, self.consent, self.snapshots)
-        preparing = Preparing(
-            self.history,
-            self.states,
-            self.budget,
-            self._rewriter,
-        )
+        compaction = Compaction(self.conversations, self.records, self._summarizer, self._settings.session_tokens)
+        preparing = Preparing(self.history, self.states, self.budget, self._rewriter, compaction)
         self.slots = TurnSlots(self._settings.turns_at_once)
         self.turns = TurnQueue(
             conversations=self.conversations,

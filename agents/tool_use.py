@@ -27,6 +27,7 @@ from pydantic_ai.messages import (
 )
 
 from agents.asking import ASKING, words_in
+from llm_history import uses_tools
 from state import Message, MessageCategory
 from state.agent_state import GPAMessages, GPAState
 
@@ -130,7 +131,7 @@ def as_outputs(answer: ModelMessage, answer_id: int, at: str, metadata: Mapping[
 
 def _rounds(answer: ModelMessage) -> list[list[tuple[ToolCall, ToolResponse]]]:
     """The calls that were made at once, each with what it gave; none where there is no state that can be read."""
-    if not has_tool_use(answer):
+    if not uses_tools(answer):
         return []
     try:
         read = _Read.model_validate(GPAState.model_validate(answer.metadata).gpa_messages.model_dump())
@@ -139,10 +140,6 @@ def _rounds(answer: ModelMessage) -> list[list[tuple[ToolCall, ToolResponse]]]:
         return []
     pairs = iter(zip(read.tool_calls, read.tool_responses, strict=True))
     return [list(islice(pairs, each.calls)) for each in read.messages]
-
-
-def has_tool_use(message: ModelMessage) -> bool:
-    return isinstance(message, ModelResponse) and "is_gpa" in (message.metadata or {})
 
 
 def is_tool_use(message: ModelMessage) -> bool:
@@ -156,7 +153,7 @@ def pruned(history: Sequence[ModelMessage], keep_turns: int, keep_bytes: int = K
     Once there is more, the oldest goes until half of either is left (the newest stays where it can): between two such
     cuts the beginning stays the same, which is what providers' prompt caches need.
     """
-    sizes = {i: len(orjson.dumps(message.metadata)) for i, message in enumerate(history) if has_tool_use(message)}
+    sizes = {i: len(orjson.dumps(message.metadata)) for i, message in enumerate(history) if uses_tools(message)}
     if len(sizes) <= keep_turns and sum(sizes.values()) <= keep_bytes:
         return list(history)
     newest = [i for i in list(sizes)[-1:] if keep_turns and sizes[i] <= keep_bytes]

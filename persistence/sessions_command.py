@@ -1,6 +1,8 @@
 """`python bot.py sessions`: what is stored of each channel, for the owner to list, show, delete and export.
 
-A session is a channel's transcript, in the form of the document "State Management"; its id is the channel's.
+A session is a channel's transcript, in the form of the document "State Management"; its id is the channel's. Where
+the agent was given back no more of what had been said, the transcript goes on in a new session, which carries on what
+the one before says of system and context. Its id is the channel's and that of the newest message before it.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +21,10 @@ from followup.decision_file import FILE_NAME, DecisionFile
 from followup.learning import Removal
 from persistence.lock import InUseError, in_use
 from persistence.open_store import find_seal, open_stores
-from persistence.transcript import GUILD, MESSAGE, OUTPUT, SYSTEM, stored_message, stored_messages
-from state import Message, Session
-from storage.store import Key, Store
+from persistence.transcript import CONTEXT, GUILD, MESSAGE, OUTPUT, SYSTEM, stored_message, stored_messages
+from state import Message, MessageCategory, Session
+from state.sessions import CARRIED_OVER
+from storage.store import ANY, Key, Store
 
 
 def sessions_command(arguments: Sequence[str], state_dir: Path, redis_url: str | None, keys: str | None) -> int:
@@ -37,7 +41,8 @@ def sessions_command(arguments: Sequence[str], state_dir: Path, redis_url: str |
         ("delete", "all that is kept of its channel; the bot must not be running"),
         ("export", "one as JSON"),
     ):
-        commands.add_parser(name, help=what).add_argument("id", type=int, help="the id of its channel")
+        whose = "the id of its channel" if name == "delete" else "its id, as the list has it"
+        commands.add_parser(name, help=what).add_argument("id", type=int if name == "delete" else str, help=whose)
     given = parser.parse_args(arguments)
     with ExitStack() as stack:
         try:
@@ -50,7 +55,9 @@ def sessions_command(arguments: Sequence[str], state_dir: Path, redis_url: str |
         if given.command == "list":
             sys.stdout.write(_table(store))
             return 0
-        session = read_session(store, given.id)
+        channel = str(given.id).partition(".")[0]
+        sessions = read_sessions(store, int(channel)) if channel.isdecimal() else []
+        session = next((each for each in sessions if given.command == "delete" or each.id == given.id), None)
         if session is None:
             sys.stderr.write(f"There is no session {given.id}: `python bot.py sessions list` names all.\n")
             return 2
@@ -65,35 +72,49 @@ def sessions_command(arguments: Sequence[str], state_dir: Path, redis_url: str |
     return 0
 
 
-def read_session(store: Store, channel_id: int) -> Session | None:
-    """None where nothing is stored of what was said there. What cannot be read is left out, which is logged."""
+def read_sessions(store: Store, channel_id: int) -> list[Session]:
+    """A channel's sessions, the oldest first. What cannot be read is left out, which is logged."""
     messages = _messages(store, channel_id)
-    if not messages:
-        return None
+    ends = {row.id: stored_messages(row) for row in store.read(CONTEXT, channel_id)}
     guild = next((orjson.loads(row.value)["guild_id"] for row in store.read(GUILD, channel_id) if row.value), 0)
-    metadata = {"channel_id": channel_id, "guild_id": guild}
-    return Session(str(channel_id), messages, messages[0].timestamp, messages[-1].timestamp, metadata)
+    sessions: list[Session] = []
+    carried: Sequence[Message] = ()
+    for index, (since, before) in enumerate(pairwise([0, *ends, ANY])):
+        own = [message for (at, _), message in messages if since < at <= before]
+        session = Session(f"{channel_id}.{since}" if since else str(channel_id))
+        session.metadata = {"channel_id": channel_id, "guild_id": guild, "continuation_index": index}
+        # A summary of the same conversation takes the place of the one before.
+        for message in (*carried, *own, *(each for each in ends.get(before, ()) if each.content)):
+            session.take(message, message.timestamp)
+        carried = session.filter(CARRIED_OVER).messages
+        if not any(message.category is MessageCategory.DIALOG for message in own):
+            continue
+        session.created_at, session.last_active = own[0].timestamp, own[-1].timestamp
+        if sessions:
+            sessions[-1].metadata["continued_to"] = session.id
+            session.metadata["continued_from"] = sessions[-1].id
+        sessions.append(session)
+    return sessions
 
 
-def _messages(store: Store, channel_id: int) -> list[Message]:
-    """All of a channel, in order: what was to be followed before what followed it."""
-    dialog = [((row.id, 2), message) for row in store.read(MESSAGE, channel_id) if (message := stored_message(row))]
-    if not dialog:
-        return []
-    beside = [
+def _messages(store: Store, channel_id: int) -> list[tuple[tuple[int, int], Message]]:
+    """All of a channel but summaries, in order: what was to be followed before what followed it."""
+    found = [
         # What tools gave stands before the answer that was made of it.
         ((message.metadata.get("message_id", row.id), place), message)
         for place, kind in enumerate((SYSTEM, OUTPUT))
         for row in store.read(kind, channel_id)
         for message in stored_messages(row)
     ]
-    return [message for _, message in sorted([*dialog, *beside], key=lambda each: each[0])]
+    dialog = store.read(MESSAGE, channel_id)
+    found += [((row.id, 2), message) for row in dialog if (message := stored_message(row))]
+    return sorted(found, key=lambda each: each[0])
 
 
 def _table(store: Store) -> str:
     rows: list[tuple[str, ...]] = [("id", "server", "messages", "tokens", "begun", "last active")]
     for channel_id in reversed(store.channels(MESSAGE)):
-        if session := read_session(store, channel_id):
+        for session in reversed(read_sessions(store, channel_id)):
             times = [moment[:16].replace("T", " ") for moment in (session.created_at, session.last_active)]
             counts = (str(len(session.messages)), str(session.tokens))
             rows.append((session.id, str(session.metadata["guild_id"]), *counts, *times))

@@ -155,7 +155,10 @@ class Transcript:
                 return
             self._rules[channel_id] = rules
             self._write_guild(channel_id)
-        self._writer.write(Key(kind, channel_id, message_id), b"[%b]" % b",".join(map(encode_message, messages)))
+        self._write(Key(kind, channel_id, message_id), messages)
+
+    def _write(self, key: Key, messages: Sequence[Message]) -> None:
+        self._writer.write(key, b"[%b]" % b",".join(map(encode_message, messages)) if messages else None)
 
     def recent(self, channel_id: int, since: int) -> list[MessageRecord]:
         """The messages from this id on, in the order of their ids."""
@@ -249,7 +252,9 @@ class Transcript:
             for row in rows[:-1] if kind == SYSTEM else rows:
                 messages = stored_messages(row)
                 if not messages or None in map(change, messages):
-                    self._writer.write(Key(kind, channel_id, row.id), None)
+                    # Where a session was gone on with in another one is known without the summary, too.
+                    left = [_unsaid(message) for message in messages if kind == CONTEXT and message.content]
+                    self._write(Key(kind, channel_id, row.id), left)
                 elif until_unchanged:
                     break
 
@@ -335,6 +340,11 @@ def _records(rows: Iterable[Row]) -> Iterator[MessageRecord]:
 
 def _refused(row: Row, error: Exception) -> None:
     log.warning("message_refused", channel=row.channel, message=row.id, detail=" ".join(str(error).split())[:200])
+
+
+def _unsaid(context: Message) -> Message:
+    """A summary without its words, and without whose they were."""
+    return replace(context, content="", metadata={})
 
 
 def _quoting(message: Message, text: str) -> Message:

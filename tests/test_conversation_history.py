@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -16,9 +17,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from channel_conversation import HISTORY_TOKENS
 from conversation import ChannelConversation, ConversationManager
-from llm_history import told, trim_history
+from llm_history import FORGOTTEN, as_context, context_of, cut, seen_since, told, uses_tools
 from tests.support.clock import NOON, FakeClock
 from tests.support.followups import after
 from tests.support.histories import model_reads, turn
@@ -69,15 +69,20 @@ def long_history(turns: int) -> list[ModelMessage]:
     return [m for i in range(turns) for m in turn(said(ANNA, f"{i} " + "x" * 396), answer="y" * 400)]
 
 
+def trimmed(history: list[ModelMessage], max_tokens: int, summary: str = "") -> list[ModelMessage]:
+    made = cut(history, max_tokens)
+    return made.after(history, as_context(summary, made.origin) if summary else []) if made else history
+
+
 def test_a_history_over_the_budget_loses_its_oldest_turns_whole_but_never_the_newest() -> None:
     history = long_history(10)
-    assert trim_history(history[:6], 1_000) == history[:6]
-    kept = trim_history(history, 1_000)
+    assert trimmed(history[:6], 1_000) == history[:6]
+    kept = trimmed(history, 1_000)
     assert kept == history[-4:]  # half of the budget, as each turn takes 200
     too_long = [*long_history(2), *turn(said(ANNA, "x" * 40_000))]
-    assert trim_history(too_long, 1_000) == too_long[-2:]
+    assert trimmed(too_long, 1_000) == too_long[-2:]
     images = [m for _ in range(4) for m in turn(said(ANNA, "look", images=(IMAGE,)))]
-    assert [len(trim_history(images, budget)) for budget in (4_500, 3_500)] == [8, 2]
+    assert [len(trimmed(images, budget)) for budget in (4_500, 3_500)] == [8, 2]
 
 
 def test_a_tool_return_is_never_cut_from_its_call() -> None:
@@ -86,9 +91,77 @@ def test_a_tool_return_is_never_cut_from_its_call() -> None:
         ModelResponse(parts=[TextPart("done")]),
     ]
     history = [m for _ in range(6) for m in (*turn(said(ANNA, "x" * 400)), *call)]
-    kept = trim_history(history, 900)
+    kept = trimmed(history, 900)
     assert len(kept) % 4 == 0
     assert isinstance(kept[0].parts[0], UserPromptPart)
+
+
+def with_tools(answered: list[ModelMessage], characters: int) -> list[ModelMessage]:
+    prompt, answer = answered
+    return [prompt, replace(answer, metadata={"is_gpa": True, "gpa_messages": "z" * characters})]
+
+
+def test_what_tools_gave_goes_before_any_dialogue() -> None:
+    history = long_history(4)
+    history = [*with_tools(history[:2], 5_000), *with_tools(history[2:4], 400), *with_tools(history[4:6], 400)]
+    made = cut(history, 1_800)
+    assert made
+    kept = made.after(history, [])
+    assert (len(kept), made.start) == (6, 0)
+    assert [uses_tools(message) for message in kept[1::2]] == [False, True, True]
+
+
+def test_a_summary_outlasts_the_dialogue_and_is_taken_up_by_the_next() -> None:
+    once = trimmed(long_history(10), 1_000, summary="They count.")
+    assert len(once) == 6
+    origin = context_of(once)
+    assert origin
+    again = [*once, *long_history(8)]
+    unsummed = trimmed(again, 1_000)
+    assert (unsummed[:2], len(unsummed)) == (once[:2], 6), "better the old one than none"
+    anew = context_of(trimmed(again, 1_000, summary="They go on counting."))
+    assert anew
+    assert (anew.since, anew.people) == (origin.since, frozenset({ANNA}))
+    assert anew.through > origin.through
+
+
+def test_a_summary_is_not_for_whoever_may_not_read_what_was_before() -> None:
+    asked = said(ANNA, "before"), said(BEN, "since")
+    made = cut([*turn(asked[0]), *turn(asked[1])], 1)
+    assert made
+    history = [*as_context("They met.", made.origin), *turn(asked[1])]
+    assert seen_since(history, asked[1].message_id) == history[2:]
+
+
+@pytest.mark.parametrize("how", ["edited", "deleted", "answer", "forgotten", "meanwhile", "other"])
+def test_a_summary_goes_with_what_it_was_made_of(manager: ConversationManager, how: str) -> None:
+    conversation = manager.start(CHANNEL, [])
+    for who in (ANNA, BEN, CLEO):
+        manager.record_message(CHANNEL, asked := said(who, "x" * 2_000))
+        manager.record_message(CHANNEL, replied(who, reply_to_id=asked.message_id))
+        manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(asked)])
+    conversation.begin_turn()
+    made = conversation.cut(1_200)
+    assert made
+    if how == "meanwhile":
+        manager.forget_author(CHANNEL, BEN)
+    assert bool(conversation.shorten(made, "They shout.")) is (how != "meanwhile")
+    first, answer, *_, last = conversation.messages
+    match how:
+        case "edited":
+            manager.revise(CHANNEL, replace(first, content="y"))
+        case "deleted":
+            manager.forget_messages(CHANNEL, [first.message_id])
+        case "answer":
+            manager.forget_messages(CHANNEL, [answer.message_id])
+        case "forgotten":
+            manager.forget_author(CHANNEL, BEN)
+        case "other":
+            manager.forget_author(CHANNEL, CLEO)
+            manager.forget_messages(CHANNEL, [last.message_id])
+    words = [part.content for part in conversation.llm_history[1].parts if isinstance(part, TextPart)]
+    assert words == {"other": ["They shout."], "meanwhile": [FORGOTTEN]}.get(how, [FORGOTTEN])
+    assert (context_of(conversation.llm_history) is not None) is (how == "other")
 
 
 def test_the_beginning_stays_the_same_between_two_cuts(manager: ConversationManager) -> None:
@@ -98,8 +171,10 @@ def test_the_beginning_stays_the_same_between_two_cuts(manager: ConversationMana
     for i in range(200):
         manager.record_message(CHANNEL, asked := said(ANNA, f"{i} " + "x" * 800))
         manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(asked, answer="y" * 400)])
+        if made := conversation.cut(12_000):
+            conversation.shorten(made)
         beginnings.append(model_reads(conversation.llm_history[:1]))
-        assert sum(len(str(part)) for m in conversation.llm_history for part in m.parts) < HISTORY_TOKENS * 4 * 2
+        assert sum(len(str(part)) for m in conversation.llm_history for part in m.parts) < 12_000 * 4 * 2
     changes = sum(a != b for a, b in pairwise(beginnings))
     assert 1 <= changes <= 15
 

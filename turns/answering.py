@@ -21,6 +21,7 @@ from miniapps.router import UNKNOWN, MiniAppRouter
 from state.awaiting import ConversationStateManager
 from state.limits import PAYER, Budget
 from state.prompts import ResolutionType
+from turns.compaction import Compaction
 from turns.records import Records
 from turns.turn import Cancel, Question, Turn, said_before
 from turns.turn_slots import TurnSlots
@@ -46,16 +47,23 @@ class History(Protocol):
 class Preparing:
     """What the agent is told of the conversation beside its messages.
 
-    rewrite: completes what an incomplete query leaves out; None: that is left to the agent.
+    rewrite: completes what an incomplete query leaves out; None: that is left to the agent. compaction: keeps what the
+    agent is given back within its budget.
     """
 
     def __init__(
-        self, history: History, states: ConversationStateManager, budget: Budget, rewrite: Rewrite | None
+        self,
+        history: History,
+        states: ConversationStateManager,
+        budget: Budget,
+        rewrite: Rewrite | None,
+        compaction: Compaction,
     ) -> None:
         self._history = history
         self._states = states
         self._budget = budget
         self._rewrite = rewrite
+        self._compaction = compaction
 
     async def notes(self, turn: Turn, conversation: ChannelConversation) -> list[str]:
         """What the agent is told beside the words of the questions that are still there when all is known."""
@@ -66,6 +74,7 @@ class Preparing:
                     conversation.precede(await self._history.before(first.guild_id, first.channel_id, first.message))
             except TimeoutError:
                 log.info("history_late", channel=conversation.channel_id)
+        await self._compaction.run(turn, conversation)
         questions, notes = list(turn.questions), []
         since = conversation.seen_since(turn.newcomers)
         seen = [m for m in conversation.messages if m.message_id >= since]

@@ -18,7 +18,7 @@ from agents.tool_use import as_outputs
 from conversation import ChannelConversation, ConversationManager, MessageRecord, Unwelcome
 from decider import EXPLICIT, NOT_JUDGED, NOTHING, Decision, Reason, RecentDecisions
 from followup.learning import Learning, Mark
-from llm_history import first_told, tokens_said
+from llm_history import Origin, first_told, tokens_said
 from miniapps.base import FollowUp
 from offers.offer import Note
 from offers.proactive_offers import ProactiveOffers
@@ -168,6 +168,18 @@ class Records:
             fields = {"message_id": first.message_id, "since": since, "through": through, "drew_on": sorted(people)}
             if outputs := as_outputs(answer, first.message_id, first.timestamp.isoformat(), fields):
                 self._transcripts.note(question.channel_id, through, outputs)
+
+    def continued(self, question: Question, origin: Origin, summary: str) -> None:
+        """What was said before a question has left what the agent is given: the transcript goes on in a new session.
+
+        summary: what that came to; it goes with any message that it was made of, and anybody whose words it has.
+        """
+        if (conversation := self._conversations.get(question.channel_id)) is None:
+            return
+        fields = {"since": origin.since, "through": origin.through, "drew_on": sorted(origin.people)}
+        at, context = conversation.started_at.isoformat(), MessageCategory.CONTEXT  # it is as old as what it tells of
+        note = Message("system", summary, context, f"context_{conversation.since}", at, fields if summary else {})
+        self._transcripts.note(question.channel_id, question.message.message_id - 1, [note])
 
     def looked_up(self, channel_id: int, sources: Iterable[Source]) -> None:
         """Tools gave the agent words of these for an answer."""

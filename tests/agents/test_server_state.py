@@ -21,7 +21,6 @@ from agents.models import UnusableModelError, build_model
 from agents.server_state import Kind, ServerState
 from agents.tool_use import NOT_KEPT
 from bot import create_bot
-from channel_conversation import HISTORY_TOKENS
 from config import Settings
 from conversation import ChannelConversation, MessageRecord
 from place import Place
@@ -168,7 +167,9 @@ async def test_what_is_gone_here_is_gone_for_the_model(talk: Talk, change: Chang
 async def test_what_is_trimmed_is_not_remembered_for_ever(talk: Talk) -> None:
     await talk.say(SECRET, Reply("I see."))
     for number in range(3):
-        await talk.say(f"{number} " + "x" * 2 * HISTORY_TOKENS, Reply("Hm."))
+        await talk.say(f"{number} " + "x" * 2_000, Reply("Hm."))
+        if made := talk.conversation.cut(1_000):
+            talk.conversation.shorten(made)
     assert "bluebell" not in talk.remembered
 
 

@@ -20,9 +20,10 @@ from agents import gateway, general
 from agents.cutting import MAX_BYTES
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind
 from agents.general import MAX_OUTPUT_CHARACTERS, MAX_REQUESTS, GeneralAgent
-from agents.tool_use import KEEP_BYTES, KEEP_TURNS, NOT_KEPT, has_tool_use
+from agents.tool_use import KEEP_BYTES, KEEP_TURNS, NOT_KEPT
 from agents.turn_input import SEEN
 from conversation import ChannelConversation, MessageRecord
+from llm_history import uses_tools
 from place import Place
 from state.agent_state import GPAState, read_agent_state
 from state.limits import NOBODY, Allowance, Budget, Limits
@@ -122,11 +123,11 @@ def results(body: Body) -> list[str]:
 def using(history: Sequence[ModelMessage]) -> list[int]:
     """Which turns of a history have their tool use yet, by their numbers."""
     answers = [message for message in history if isinstance(message, ModelResponse)]
-    return [number for number, answer in enumerate(answers) if has_tool_use(answer)]
+    return [number for number, answer in enumerate(answers) if uses_tools(answer)]
 
 
 def size(history: Sequence[ModelMessage]) -> int:
-    return sum(len(orjson.dumps(message.metadata)) for message in history if has_tool_use(message))
+    return sum(len(orjson.dumps(message.metadata)) for message in history if uses_tools(message))
 
 
 # Given back

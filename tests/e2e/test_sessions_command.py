@@ -12,14 +12,16 @@ from pathlib import Path
 import pytest
 
 from followup.decision_file import FILE_NAME, DecisionFile
+from llm_history import SUMMED_UP
 from persistence.lock import in_use
 from persistence.open_store import find_seal, open_stores
-from persistence.sessions_command import read_session
+from persistence.sessions_command import read_sessions
+from playground.model import Message as Posted
 from state import Message, MessageCategory, Session
 from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.process import PROGRAM
 from tests.support.scene import Scene
-from tests.support.stub_model import Call, Reply, StubModel
+from tests.support.stub_model import Call, Reply, StubModel, texts
 
 TOKEN = "a-token-of-a-bot"  # without one it would be the playground's folder
 TELLS = "my cat is called Tim"
@@ -124,9 +126,9 @@ async def test_what_is_forgotten_or_deleted_leaves_no_empty_session(stage: Scene
 def stored(stage: Scene, category: MessageCategory) -> list[Message]:
     """What is stored of general, of this category."""
     store = open_stores(stage.folder, None, None)()
-    session = read_session(store, stage.pg.channel("general"))
+    sessions = read_sessions(store, stage.pg.channel("general"))
     store.close()
-    return session.filter({category}).messages if session else []
+    return [message for session in sessions for message in session.filter({category}).messages]
 
 
 async def test_instructions_are_stored_once_and_again_when_they_change(stage: Scene) -> None:
@@ -191,3 +193,78 @@ async def test_what_is_posted_only_after_a_kill_is_stored_with_its_tool_use(stag
         assert await stage.bot.snapshots.settled()
     assert len(stored(stage, MessageCategory.SYSTEM_OUTPUT)) == 2
     assert [message.tokens for message in stored(stage, MessageCategory.DIALOG)] == [0, ANSWER_TOKENS]
+
+
+SHEEP = "sheep " * 300  # some 450 tokens
+CAME_TO = "Ada counts sheep, and has got to 5."
+
+
+async def counts_sheep(stage: Scene, numbers: range = range(6), status: int = 200) -> list[Posted]:
+    """After all of them the first does not fit into 2,000 tokens any more. Returns the questions."""
+    stage.stub.rewriter_says = lambda _: Reply(CAME_TO, tokens=700, status=status)
+    questions = []
+    for number in numbers:
+        questions.append(stage.mention("Ada", f"{number} {SHEEP}"))
+        await stage.answer_to(questions[-1])
+    return questions
+
+
+async def test_what_no_longer_fits_is_summed_up_once_and_gone_on_with_in_a_new_session(stage: Scene) -> None:
+    general = str(stage.pg.channel("general"))
+    async with life(stage, session_tokens=2_000):
+        await counts_sheep(stage, range(4))
+        assert not stage.stub.rewritten, "nothing was cut"
+        await counts_sheep(stage, range(4, 6))
+        assert len(stage.stub.rewritten) == 1
+        assert stage.bot.parts.limits.tokens_today == 6 * 15 + 700
+        told = texts(stage.stub.requests[-1])
+        assert told[1:3] == [SUMMED_UP, CAME_TO]
+        assert "0 sheep" not in "".join(told)
+        assert await stage.bot.snapshots.settled()
+    store = open_stores(stage.folder, None, None)()
+    first, then = read_sessions(store, int(general))
+    store.close()
+    assert (first.id, first.metadata["continued_to"]) == (general, then.id)
+    assert (then.metadata["continued_from"], then.metadata["continuation_index"]) == (general, 1)
+    assert [m.category.name for m in then.messages] == ["SYSTEM", "CONTEXT", "DIALOG", "DIALOG"]
+    assert [m.content for m in then.messages[:2]] == [first.messages[0].content, CAME_TO]
+    code, shown, _ = await sessions(stage, "show", then.id)
+    assert (code, f"CONTEXT        system: {CAME_TO}" in shown, "5 sheep" in shown, "0 sheep" in shown) == (
+        0,
+        True,
+        True,
+        False,
+    )
+    async with life(stage, session_tokens=2_000):
+        await stage.ask("Ada", "how far have I got?")
+        assert texts(stage.stub.requests[-1])[1:3] == [SUMMED_UP, CAME_TO]
+
+
+@pytest.mark.parametrize("how", ["edit", "delete", "forget", "everything"])
+async def test_a_summary_goes_with_what_it_was_made_of(stage: Scene, how: str) -> None:
+    async with life(stage, session_tokens=2_000):
+        first, *_ = await counts_sheep(stage)
+        assert await stage.bot.snapshots.settled()
+        assert on_disk(stage.folder, CAME_TO)
+        match how:
+            case "edit":
+                await stage.edit(first, "goats")
+            case "delete":
+                await stage.delete(first)
+            case _:
+                await stage.use("Ada", "forget", everything=how == "everything")
+        assert await stage.bot.snapshots.settled()
+        await stage.ask("Ben", "what was that?")
+        assert CAME_TO not in "".join(texts(stage.stub.requests[-1]))
+    assert not on_disk(stage.folder, CAME_TO)
+    store = open_stores(stage.folder, None, None)()
+    assert len(read_sessions(store, stage.pg.channel("general"))) == (2 if how in ("edit", "delete") else 1)
+    store.close()
+
+
+@pytest.mark.parametrize(("size", "status"), [(0, 200), (500, 500)])
+async def test_without_a_summary_the_oldest_is_left_out_all_the_same(stage: Scene, size: int, status: int) -> None:
+    async with life(stage, session_tokens=2_000, session_summary_tokens=size):
+        await counts_sheep(stage, status=status)
+        assert bool(stage.stub.rewritten) is bool(size)
+        assert "0 sheep" not in "".join(texts(stage.stub.requests[-1]))

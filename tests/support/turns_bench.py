@@ -29,6 +29,7 @@ from tests.support.people import ANNA, BOT, CHANNEL, GUILD, IDS, said
 from tests.support.purse import NotingPurse
 from tests.support.virtual_time import until
 from turns.answering import Answering, Preparing
+from turns.compaction import Compaction
 from turns.intake import Intake
 from turns.pending_turns import PendingTurns, Unfinished
 from turns.records import Records
@@ -64,7 +65,8 @@ class Bench:
         self.around = Around(self)
         self.picked: list[tuple[int, Choice]] = []
         budget, records = cast(Budget, self.around), cast(Records, self.around)
-        self.preparing = Preparing(self.around, self.states, budget, None)
+        compaction = Compaction(self.conversations, records, None, 12_000)
+        self.preparing = Preparing(self.around, self.states, budget, None, compaction)
         team = Team(self.agent, others, picker, bot_id=lambda: BOT)
         self.slots = TurnSlots(at_once)
         self.answering = Answering(

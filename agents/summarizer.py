@@ -1,0 +1,43 @@
+"""The summarizer: what a conversation came to, for when its beginning is left out."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import structlog
+from pydantic_ai import Agent
+from pydantic_ai.models import Model
+
+from agents.fast import Purse, ruled_by
+from agents.models import SETTINGS
+from agents.turn_input import as_text
+from decider import JudgeError
+from discord_io.split import clipped
+from llm_history import CHARACTERS_PER_TOKEN, History
+
+log = structlog.get_logger()
+
+INSTRUCTIONS = Path(__file__).with_name("summarizer.md").read_text(encoding="utf-8")
+DEADLINE_SECONDS = 15.0  # the person waits for the answer besides
+
+
+class ModelSummarizer:
+    """Asks a model. max_tokens: about what a summary may take."""
+
+    def __init__(self, model: Model, *, purse: Purse, max_tokens: int) -> None:
+        self._agent = Agent(model, retries=0, model_settings=SETTINGS)
+        self._purse = purse
+        self._max_tokens = max_tokens
+
+    async def __call__(self, history: History, bot_name: str) -> str:
+        """What this came to; empty where the model does not say, or not in time. What is too long is clipped."""
+        instructions = INSTRUCTIONS.format(bot_name=bot_name.replace('"', "'"), words=self._max_tokens * 3 // 4)
+        told = "".join(as_text(message, bot_name) for message in history)
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                text = await ruled_by(self._agent, told, instructions, self._purse)
+        except (TimeoutError, JudgeError) as error:
+            log.info("not_summed_up", detail=type(error).__name__, meaning="older turns are left out without a summary")
+            return ""
+        return clipped(text.strip().encode(errors="replace").decode(), self._max_tokens * CHARACTERS_PER_TOKEN)
