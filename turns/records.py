@@ -150,7 +150,8 @@ class Records:
         The latter goes with any message that was told before it, and with the words of anybody it may quote.
         """
         question, conversation = turn.newest, self._conversations.get(turn.newest.channel_id)
-        answer = conversation.llm_history[-1] if conversation and conversation.has_answered else None
+        was_asked = conversation and conversation.has_answered and (turn.request or turn.ready)
+        answer = conversation.llm_history[-1] if conversation and was_asked else None
         tokens, size = tokens_said(answer) if answer else 0, sum(len(record.content) for record in records)
         # What is in several messages was counted once.
         shares = [-(-tokens * len(record.content) // size) if size else 0 for record in records]

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,22 @@ async def test_tool_use_for_whoever_is_not_kept_is_not_stored(stage: Scene) -> N
         await stage.ask("Ada", "what time is it?")
         assert await stage.bot.snapshots.settled()
     assert not on_disk(stage.folder, ZONE)
+
+
+async def test_a_turn_that_never_began_takes_no_earlier_tool_use_for_its_own(stage: Scene) -> None:
+    async with life(stage, daily_tokens=1_000_000):
+        uses_a_tool(stage.stub)
+        gate = asyncio.Event()
+        stage.stub.replies[-1] = Reply("It is noon.", before=gate)
+        stage.mention("Ada", "what time is it?")
+        await stage.until(lambda: len(stage.stub.requests) == 2)
+        await stage.decision(second := stage.mention("Ben", "and now?"))
+        stage.bot.parts.limits.spend(1_000_000, datetime.now(UTC))
+        gate.set()
+        await stage.answer_to(second)
+        await stage.at_rest()
+        assert await stage.bot.snapshots.settled()
+    assert len(stored(stage, MessageCategory.SYSTEM_OUTPUT)) == 2
 
 
 async def test_what_is_posted_only_after_a_kill_is_stored_with_its_tool_use(stage: Scene) -> None:
