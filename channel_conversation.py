@@ -28,7 +28,7 @@ from llm_history import (
 from state.agent_state import GENERAL, AgentState
 from state.declines import Declines
 from state.engagement import Engagement, Standing
-from state.message import NOBODY, MessageRecord, Source
+from state.message import NOBODY, MessageRecord, Source, requoted
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Told, Unwelcome
 from understanding.names import add_to, called_by_name, index_of
 
@@ -243,7 +243,7 @@ class ChannelConversation:
         quoted = (
             m for m in replies if m.reply_to_author_id == author_id or (is_looked_up and m.reply_to_id not in known)
         )
-        changes |= {m.message_id: replace(m, reply_to_text="") for m in quoted}
+        changes |= {m.message_id: requoted(m, None) for m in quoted}
         answers = self.answers_out_of(author_id)
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
         theirs |= answers.keys()
@@ -284,7 +284,7 @@ class ChannelConversation:
 
     def _change(self, changes: Changes) -> None:
         quoting = {
-            m.message_id: replace(m, reply_to_text=changed.text if changed else "")
+            m.message_id: requoted(m, changed)
             for m in self.messages
             if m.reply_to_id in changes and (changed := changes[m.reply_to_id]) is not m
         }

@@ -106,6 +106,12 @@ class Settings(BaseSettings):
         'A fast model that completes "And tomorrow?" where the rules cannot.',
         "provider:name, or leave it out for none",
     )
+    transcribe_model: str | None = setting(
+        None,
+        "Who writes down voice messages, up to ten minutes each; unset: the bot says that it cannot listen.",
+        "provider:name of a provider that speaks OpenAI's protocol, or leave it out",
+        example="openai:gpt-4o-mini-transcribe",
+    )
     instructions: str = setting(
         "",
         "Persona, language, house rules; added to the bot's own instructions.",
@@ -115,6 +121,13 @@ class Settings(BaseSettings):
     openai_state: Literal["off", "response", "conversation"] = setting(
         "off",
         "Whether, and how, OpenAI remembers conversations, which then are not sent again; for one openai: model.",
+    )
+
+    attachment_characters: int = setting(
+        60_000,
+        "Characters of attached texts and PDFs that the agent is told for one answer; four are about a token.",
+        ge=1_000,
+        le=1_000_000,
     )
 
     conversation_timeout_seconds: float = setting(

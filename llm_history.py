@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import orjson
 from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, StrictInt
@@ -62,12 +62,13 @@ Read and written by pydantic-ai's own adapter: to build one more for a model tha
 
 
 class Tag(TypedDict):
-    """The ids that a message's piece of a prompt carries."""
+    """The ids that a message's piece of a prompt carries. file: by what a file is known whose words the piece has."""
 
     message_id: int
     author_id: int
     reply_to_id: int | None
     reply_to_author_id: int | None
+    file: NotRequired[str]
 
 
 def fits(read: Callable[[Any], object], value: object) -> bool:
@@ -108,6 +109,7 @@ class _Tagged(BaseModel):
     author_id: int
     reply_to_id: int | None
     reply_to_author_id: int | None
+    file: str = ""
 
 
 def readable(message: ModelMessage) -> ModelMessage:
@@ -146,6 +148,15 @@ def told(message: MessageRecord) -> list[UserContent]:
         reply_to_author_id=message.reply_to_author_id,
     )
     return [TextContent(line, metadata=tag), *map(ImageUrl, message.images)]
+
+
+def told_of_file(message: MessageRecord, key: str, words: str) -> TextContent:
+    """The words of a file beside a message, or beside the one that it replies to, which go where that goes."""
+    message_id, author_id = message.message_id, message.author_id
+    if key not in message.attached and message.reply_to_id is not None:
+        message_id, author_id = message.reply_to_id, message.reply_to_author_id or 0
+    tag = Tag(message_id=message_id, author_id=author_id, reply_to_id=None, reply_to_author_id=None, file=key)
+    return TextContent(f"    {indented(words)}\n", metadata=tag)
 
 
 def indented(text: str) -> str:
@@ -405,5 +416,8 @@ def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:
         if tag is None or not (tag["message_id"] in changes or tag["reply_to_id"] in changes):
             content.append(item)
         elif isinstance(item, TextContent) and (message := changes.get(tag["message_id"])):
-            content.extend(told(message))
+            if "file" not in tag:
+                content.extend(told(replace(message, images=())))  # of which it is said that they were seen
+            elif tag["file"] in message.attached:
+                content.append(item)
     return replace(part, content=content)

@@ -20,7 +20,7 @@ from agents.general import OWN_TOOLS, GeneralAgent
 from agents.judge import ModelAnswerable, ModelJudge
 from agents.mcp_file import McpError, load_mcp
 from agents.mcp_servers import McpTools
-from agents.models import DEMO, build_model
+from agents.models import DEMO, build_model, sight_of
 from agents.rewriter import ModelRewriter
 from agents.roster import RosterError, load_roster
 from agents.searching import search_tool
@@ -28,6 +28,7 @@ from agents.server_state import server_state
 from agents.summarizer import ModelSummarizer
 from agents.team import Team
 from agents.tools import own_tools
+from agents.transcriber import build_transcriber
 from agents.ums import UMSAgent
 from commands import ClickEdge, Clicks, OfferClicks, add_commands, answer_clicks
 from config import SettingError, Settings
@@ -41,6 +42,7 @@ from decider import (
     TrainedFollowup,
 )
 from discord_io.actions import DiscordActions
+from discord_io.attachments import Attachments
 from discord_io.backlog import Backlog
 from discord_io.channel_history import HISTORY_AGE, ChannelHistory
 from discord_io.discord_wire import Wires
@@ -50,6 +52,7 @@ from discord_io.other_process import OtherProcess
 from discord_io.prompt_cards import PromptCards
 from discord_io.view import OFFER_PREFIX as OFFER
 from discord_io.view import PREFIX as PROMPT
+from files.reading import FileReader
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from followup.model import Eagerness, ModelFileError, load_model
@@ -252,7 +255,11 @@ class Parts:
         others = {agent.name: agent for agent in remotes}
         self.team = Team(general, others, picker, bot_id=lambda: self.wires.bot()[1], shares=settings.shared_context)
         models = filter(None, (self._model, self._judge_model, coordinator_model, rewrite_model))
-        self.connections: list[AbstractAsyncContextManager[object]] = [*models, *remotes, self.mcp]
+        attachments = Attachments(settings.discord_api_base)
+        hears = build_transcriber(settings.transcribe_model, budget) if settings.transcribe_model else None
+        self._files = FileReader(attachments, settings.attachment_characters, sight_of(self._model), hears)
+        self.connections: list[AbstractAsyncContextManager[object]] = [*models, *remotes, self.mcp, attachments]
+        self.connections += [hears] if hears else []
 
     def _build_turns(self) -> None:
         """Answers, and the queue of turns."""
@@ -267,7 +274,7 @@ class Parts:
         )
         self.history = ChannelHistory(self._client, self.reader, self.consent, self.snapshots)
         compaction = Compaction(self.conversations, self.records, self._summarizer, self._settings.session_tokens)
-        preparing = Preparing(self.history, self.states, self.budget, self._rewriter, compaction)
+        preparing = Preparing(self.history, self.states, self.budget, self._rewriter, compaction, self._files)
         self.slots = TurnSlots(self._settings.turns_at_once)
         self.turns = TurnQueue(
             conversations=self.conversations,

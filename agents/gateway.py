@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pydantic_ai.messages import ModelMessage
 
 from conversation import MessageRecord
+from files.reading import Reading
 from llm_history import seen_since
 from miniapps.base import FollowUp
 from place import Place
@@ -78,7 +79,8 @@ class AgentRequest:
     understanding/shared_context.py; like the notes it is for this turn only. is_private: somebody who asks does not
     want to be kept. since: the first message that all who ask may read: of what was said before, the model is told
     nothing, though the history keeps it. may_decline: nobody called the bot, so that the agent may keep silent.
-    allowance: what its model's calls are reserved from and counted in; None: they are not.
+    allowance: what its model's calls are reserved from and counted in; None: they are not. attached: what became of the
+    files beside the transcript's messages, by their keys; nothing of a file that is not in it is told.
     """
 
     history: Sequence[ModelMessage]
@@ -97,6 +99,7 @@ class AgentRequest:
     since: int = 0
     may_decline: bool = False
     allowance: Allowance | None = None
+    attached: Mapping[str, Reading] = field(default_factory=dict)
 
     @property
     def is_apart(self) -> bool:

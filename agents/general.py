@@ -86,6 +86,7 @@ NO_MODEL = re.compile(
     r"|not a valid model|(?:unknown|invalid|no such) model\b",
     re.IGNORECASE,
 )
+NO_SIGHT = re.compile(r"\bimages?\b|vision|multi-?modal|mmproj", re.IGNORECASE)  # of servers that answer with a 500
 MAX_COMPLAINT = 2_000  # characters of it that are read
 
 # How a response ends that is not whole. Of what was cut at its greatest length the text is an answer, if there is any.
@@ -192,7 +193,9 @@ class GeneralAgent:
                 run.send_all(sent(request.history))
                 outcome = await self._attempt(request, run)
             # Better an answer without what the model does not take than none.
-            while isinstance(outcome, Failure) and outcome.kind is FailureKind.REJECTED:
+            while isinstance(outcome, Failure) and (
+                outcome.kind is FailureKind.REJECTED or (run.shows_pictures and NO_SIGHT.search(outcome.detail))
+            ):
                 if not run.simplify(outcome.detail):
                     break
                 outcome = await self._attempt(request, run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
@@ -12,10 +13,12 @@ from pydantic_ai.settings import ModelSettings
 from agents.bounded_client import bound
 from agents.demo import demo_model
 from agents.plain_client import send_as_is
+from files.reading import Sight
 
 DEMO = "demo"
 # The clients' own default is 2; one retry keeps the person who waits from waiting long.
 SETTINGS = ModelSettings(max_retries=1)
+FETCHING_HOSTS = frozenset({"api.openai.com", "api.anthropic.com"})
 RESPONSES = re.compile(r"openai(-responses)?:")
 
 
@@ -30,6 +33,15 @@ def build_model(variable: str, names: str) -> Model:
     """
     models = [_build_one(variable, name.strip()) for name in names.split(",")]
     return models[0] if len(models) == 1 else FallbackModel(*models)
+
+
+def sight_of(model: Model) -> Sight:
+    """How a model is shown pictures: by their address only where its provider, a public one, fetches them."""
+    models = model.models if isinstance(model, FallbackModel) else [model]
+    if any(m.model_name == DEMO or not m.profile.get("supports_image_input", True) for m in models):
+        return Sight.NONE
+    hosts = {urlsplit(getattr(m, "base_url", None) or "").hostname for m in models}
+    return Sight.BY_ADDRESS if hosts <= FETCHING_HOSTS else Sight.BY_BYTES
 
 
 def _build_one(variable: str, name: str) -> Model:

@@ -10,7 +10,6 @@ from uuid import uuid4
 
 from pydantic_ai import DeferredToolResults, ToolDefinition
 from pydantic_ai.messages import (
-    ImageUrl,
     ModelMessage,
     ModelResponse,
     ModelResponsePart,
@@ -32,7 +31,7 @@ from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, Asked
 from agents.models import SETTINGS
 from agents.tool_use import is_tool_use
-from agents.turn_input import flattened, has_images
+from agents.turn_input import flattened, has_images, is_picture
 from llm_history import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from state.message import Source
 
@@ -87,6 +86,10 @@ class Run:
         return self.messages[self.began :]
 
     @property
+    def shows_pictures(self) -> bool:
+        return any(map(has_images, self.messages))
+
+    @property
     def uses_memory(self) -> bool:
         """Whether it goes on with anything that the provider remembers."""
         return self.settings is not SETTINGS and (self.goes_on or bool(self.made))
@@ -103,7 +106,7 @@ class Run:
         """
         if not self.is_asking:
             return self.tokens
-        characters = sum(len(str(part)) for message in self.messages for part in message.parts)
+        characters = sum(len(str(part)) for m in self.messages for part in flattened(m, images=False).parts)
         return self.tokens + self.unseen + (characters + len(self.text) + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
 
     def begin_paragraph(self) -> None:
@@ -160,7 +163,7 @@ class Run:
         Returns whether there is less to send.
         """
         before = [m for m in self.messages[: self.began] if not is_tool_use(m)]
-        if len(before) < self.began or any(map(has_images, self.messages)):
+        if len(before) < self.began or self.shows_pictures:
             self.messages = [flattened(message, images=False) for message in (*before, *self.made)]
             self.began = len(before)
             return True
@@ -180,7 +183,9 @@ def at_most(messages: Sequence[ModelMessage], told: int) -> int:
     for part in (part for message in messages for part in message.parts):
         content = getattr(part, "content", None) or getattr(part, "args", "")
         for item in content if isinstance(content, list) else [content]:
-            images += isinstance(item, ImageUrl)
+            if is_picture(item):
+                images += 1
+                continue
             told += len(str(item.content if isinstance(item, TextContent) else item).encode(errors="replace"))
     return told // BYTES_PER_TOKEN + images * IMAGE_TOKENS
 

@@ -7,11 +7,13 @@ asked and answered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import TypeGuard
 
 from pydantic_ai.messages import (
+    BinaryContent,
     ImageUrl,
     ModelMessage,
     ModelRequest,
@@ -27,14 +29,19 @@ from agents.declining import STAY_SILENT, TOKEN
 from agents.gateway import AgentRequest
 from agents.tool_use import given_back
 from conversation import MessageRecord
-from llm_history import indented, told
+from files.reading import Picture, Reading
+from llm_history import indented, told, told_of_file
+from state.message import file_key
 from understanding.shared_context import in_words
 
 # What is told of a channel that went on for long without the bot.
 MAX_TRANSCRIPT_MESSAGES = 60
 MAX_TRANSCRIPT_CHARACTERS = 16_000
 MAX_PROMPT_IMAGES = 4
+MAX_NAME = 100
+PICTURE = "(The picture {name}, which you are shown once and do not see again in later turns.)"
 SEEN = "(Here was a picture, which you have seen.)\n"
+UNSEEN = "    (You cannot see this picture: the model that you are takes none. Say so; do not guess what it shows.)\n"
 MAY_DECLINE = (
     "You were not mentioned. If this was not said to you, or wants no answer from you, say nothing, by calling "
     f"{STAY_SILENT.name} before you write anything (if you have no tools, by writing only {TOKEN}). Otherwise"
@@ -62,12 +69,32 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
     whose = f'What you ask by a tool goes to "{request.questions[-1].author}". ' if len(names) > 1 else ""
     images = [image for message in new for image in message.images][-MAX_PROMPT_IMAGES:]
     new = [replace(message, images=tuple(i for i in message.images if i in images)) for message in new]
+    pieces = [piece for message in new for piece in _with_files(message, request.attached)]
     return [
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
-        *(piece for message in new for piece in told(message)),
+        *pieces,
         *(TextContent(f"(Note: {indented(note)})\n") for note in notes),
         TextContent(f"{whose}{MAY_DECLINE if request.may_decline else 'Now'} answer {', '.join(names)}."),
     ]
+
+
+def _with_files(message: MessageRecord, attached: Mapping[str, Reading]) -> Iterator[UserContent]:
+    """A message as the model is told it, with what became of the files beside it."""
+    words, *images = told(message)
+    yield words
+    for image in images:
+        key = file_key(image.url) if isinstance(image, ImageUrl) else ""
+        if key not in attached:
+            yield image
+    for key in dict.fromkeys(
+        (*map(file_key, message.images), *(f.key for f in (*message.files, *message.reply_files)))
+    ):
+        match attached.get(key):
+            case Picture() as picture:
+                yield told_of_file(message, key, PICTURE.format(name=key.rpartition("/")[2][:MAX_NAME]))
+                yield BinaryContent(picture.data, media_type=picture.kind) if picture.data else ImageUrl(picture.url)
+            case str() as said if said:
+                yield told_of_file(message, key, said)
 
 
 def flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | list[UserContent]:
@@ -75,11 +102,11 @@ def flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | 
     if isinstance(content, str):
         return content
     pieces: list[UserContent] = []
-    for is_image, items in groupby(content, lambda item: isinstance(item, ImageUrl)):
+    for is_image, items in groupby(content, is_picture):
         if not is_image:
             pieces.append("".join(item.content if isinstance(item, TextContent) else str(item) for item in items))
-        elif images:
-            pieces.extend(items)
+        else:
+            pieces.extend(items if images else [UNSEEN])
     if not images:
         return "".join(map(str, pieces))
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces
@@ -89,20 +116,20 @@ def kept(request: AgentRequest, response: ModelResponse) -> list[ModelMessage]:
     """What the next turn is given back."""
     # What was told stays known by its ids, even where the words are deleted later.
     told_ids = {"told": [message.message_id for message in request.transcript]}
-    prompt = ModelRequest(
-        parts=[UserPromptPart(content=turn_content(replace(request, notes=(), shared={})))], metadata=told_ids
-    )
+    content = [item for item in turn_content(replace(request, notes=(), shared={})) if not is_picture(item)]
+    prompt = ModelRequest(parts=[UserPromptPart(content=content)], metadata=told_ids)
     before = settled(request.history, request.reply.ask_id) if request.reply else request.history
     return [*before, prompt, response]
 
 
 def sent(history: Sequence[ModelMessage]) -> list[ModelMessage]:
     """The history as it is sent: turn by turn, so that its beginning stays what a provider has in its cache."""
-    return [part for message in history for part in (*given_back(message), flattened(message))]
+    return [part for message in history for part in (*given_back(message), flattened(without_pictures(message)))]
 
 
 def as_text(message: ModelMessage, bot_name: str) -> str:
     """A message of the history as a line of text."""
+    message = without_pictures(message)
     if isinstance(message, ModelRequest):
         return (
             "".join(str(flat(p.content, images=False)) for p in message.parts if isinstance(p, UserPromptPart)) + "\n"
@@ -134,7 +161,7 @@ def without_pictures(message: ModelMessage) -> ModelMessage:
     if not (isinstance(message, ModelRequest) and has_images(message)):
         return message
     parts = [
-        replace(part, content=[SEEN if isinstance(item, ImageUrl) else item for item in part.content])
+        replace(part, content=[SEEN if is_picture(item) else item for item in part.content])
         if isinstance(part, UserPromptPart) and not isinstance(part.content, str)
         else part
         for part in message.parts
@@ -144,4 +171,8 @@ def without_pictures(message: ModelMessage) -> ModelMessage:
 
 def has_images(message: ModelMessage) -> bool:
     prompts = (part for part in message.parts if isinstance(part, UserPromptPart))
-    return any(isinstance(item, ImageUrl) for part in prompts for item in part.content)
+    return any(is_picture(item) for part in prompts for item in part.content)
+
+
+def is_picture(item: object) -> TypeGuard[ImageUrl | BinaryContent]:
+    return isinstance(item, ImageUrl | BinaryContent)

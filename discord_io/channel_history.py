@@ -16,6 +16,7 @@ from conversation import MessageRecord
 from discord_io.discord_wire import UNREADABLE, find_channel, read_messages
 from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of, is_persons
 from state.consent import Consent
+from state.message import requoted
 
 log = structlog.get_logger()
 
@@ -107,7 +108,7 @@ class ChannelHistory:
 def without_lost_quote(record: MessageRecord, me: int, kept: Collection[int]) -> MessageRecord:
     """Without a quote of the bot's own words, unless it keeps them."""
     is_lost = record.reply_to_author_id == me and record.reply_to_id not in kept
-    return replace(record, reply_to_text="") if is_lost else record
+    return requoted(record, None) if is_lost else record
 
 
 async def kept_of(transcripts: Transcripts, channel_id: int, own: Collection[int]) -> Mapping[int, MessageRecord]:

@@ -13,7 +13,7 @@ import discord
 from conversation import ConversationManager, MessageRecord
 from discord_io.incoming_messages import MessageReader
 from incoming import Incoming
-from state.message import sources_of
+from state.message import requoted, sources_of
 
 SEEN_IDS = 4_000
 IN_A_ROUND = 8  # of the event loop: many that come at once do not hold it up together
@@ -98,7 +98,7 @@ class Inbox:
             self.skip([message.id])
             incoming = self._reader.incoming(message, self._conversations.get(channel_id))
             if not (is_known or quoted):
-                incoming = replace(incoming, record=replace(incoming.record, reply_to_text=""))
+                incoming = replace(incoming, record=requoted(incoming.record, None))
             await self._handler.handle(incoming, hears_out=hears_out)
             if quoted:
                 self._conversations.record_looked_up(channel_id, sources_of(quoted))

@@ -15,7 +15,7 @@ from discord_io.who_may_read import has_rules, is_read_by_all_of, may_read
 from incoming import Incoming
 from llm_history import REPLY_EXCERPT
 from place import Place, PlaceKind
-from state.message import NOBODY
+from state.message import NOBODY, AttachedFile
 from understanding.name_calls import called_as, may_call
 
 SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.reply})
@@ -258,9 +258,11 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
         reply_to_id=replied_to_id(message),
         reply_to_author_id=reply_author.id if reply_author else None,
         reply_to_author=_name(reply_author) if reply_author else "",
-        reply_to_text=replied_to.clean_content[:REPLY_EXCERPT] if replied_to else "",
+        reply_to_text=_excerpt(replied_to) if replied_to else "",
         readable=_readable(message),
         images=_images(message),
+        files=tuple(file for file in map(_file, _attachments(message)) if not _is_shown(file)),
+        reply_files=tuple(map(_file, _attachments(replied_to))) if replied_to else (),
         addressees=frozenset({reply_author.id}) if is_bot and reply_author else NOBODY,
         calls_bot="" if is_bot else called_as(message.content, names),
     )
@@ -308,7 +310,25 @@ def _attachment(attachment: discord.Attachment) -> str:
     )
 
 
+def _excerpt(message: discord.Message) -> str:
+    """What is quoted of a message: its words, or in words what stands in their place."""
+    return (message.clean_content or _readable(message))[:REPLY_EXCERPT]
+
+
+def _attachments(message: discord.Message) -> list[discord.Attachment]:
+    """Its own, and those of what it forwards."""
+    return [*message.attachments, *(a for snapshot in message.message_snapshots for a in snapshot.attachments)]
+
+
+def _file(attachment: discord.Attachment) -> AttachedFile:
+    kind = (attachment.content_type or "").partition(";")[0]
+    return AttachedFile(attachment.filename, kind, attachment.size, attachment.url, attachment.duration or 0.0)
+
+
+def _is_shown(file: AttachedFile) -> bool:
+    """Whether it counts as a picture by what Discord says of it."""
+    return file.kind in IMAGE_TYPES and file.size <= MAX_IMAGE_BYTES
+
+
 def _images(message: discord.Message) -> tuple[str, ...]:
-    attachments = [*message.attachments, *(a for snapshot in message.message_snapshots for a in snapshot.attachments)]
-    images = (a for a in attachments if (a.content_type or "").split(";")[0] in IMAGE_TYPES)
-    return tuple(image.url for image in images if image.size <= MAX_IMAGE_BYTES)[:MAX_IMAGES]
+    return tuple(file.url for file in map(_file, _attachments(message)) if _is_shown(file))[:MAX_IMAGES]

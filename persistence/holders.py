@@ -130,7 +130,8 @@ class Holders:
         conversation = self._conversations.get(channel_id)
         before = conversation.find(message.message_id) if conversation else None
         # What it quotes is no news, and what was dropped of that stays so.
-        message = replace(message, reply_to_text=before.reply_to_text if before else "")
+        quoted = (before.reply_to_text, before.reply_files) if before else ("", ())
+        message = replace(message, reply_to_text=quoted[0], reply_files=quoted[1])
         if before and before.tells_off:
             # It goes on telling the bot to keep out where it still says so.
             stop = read_stop(message.content, message.calls_bot or self._wires.bot()[0])

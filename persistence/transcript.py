@@ -6,7 +6,7 @@ All but the two functions on values is for the writer's thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
@@ -68,6 +68,9 @@ def to_message(record: MessageRecord, tokens: int = 0) -> Message:
     for name in ("addressees", "drew_on"):
         if people := getattr(record, name):
             fields[name] = list(people)
+    for name in ("files", "reply_files"):
+        if files := getattr(record, name):
+            fields[name] = [asdict(file) for file in files]
     images = [{"type": "image_url", "image_url": {"url": url}} for url in record.images]
     return Message(
         role="assistant" if record.is_bot else "user",
@@ -348,5 +351,8 @@ def _unsaid(context: Message) -> Message:
 
 
 def _quoting(message: Message, text: str) -> Message:
-    """A reply with other words for what it replies to."""
-    return replace(message, metadata={**message.metadata, "reply_to_text": text[:REPLY_EXCERPT]})
+    """A reply with other words for what it replies to; without any, nor with what is attached there."""
+    files = message.metadata.get("reply_files", []) if text else []
+    quoted = {"reply_to_text": text[:REPLY_EXCERPT]} | ({"reply_files": files} if files else {})
+    rest = {name: value for name, value in message.metadata.items() if name != "reply_files"}
+    return replace(message, metadata=rest | quoted)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from state.message import MessageRecord
+from state.message import MessageRecord, requoted
 from state.optout import OptOut, redacted, without_quote
 
 Whose = tuple[int | None, int | None]
@@ -82,7 +81,7 @@ class Consent:
         to = record.reply_to_author_id
         if to is not None and to in self._opted_out:
             return without_quote(record)
-        return replace(record, reply_to_text="") if self._forgotten.covers_quote(channel_id, record) else record
+        return requoted(record, None) if self._forgotten.covers_quote(channel_id, record) else record
 
     def tellable(self, channel_id: int, record: MessageRecord) -> MessageRecord | None:
         """The message as the model may be told it; None: not at all."""

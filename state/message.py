@@ -25,6 +25,27 @@ Source = tuple[Literal["message", "person", "channel"], int]
 """Where words come from that somebody keeps: with any of these they go."""
 
 
+@dataclass(frozen=True, slots=True)
+class AttachedFile:
+    """A file as Discord describes it. kind: its media type, as whoever posted it says. seconds: how long a voice
+    message is; 0: unknown."""
+
+    name: str
+    kind: str
+    size: int
+    url: str
+    seconds: float = 0.0
+
+    @property
+    def key(self) -> str:
+        return file_key(self.url)
+
+
+def file_key(url: str) -> str:
+    """What stays the same of a file's address, which Discord signs anew each time."""
+    return url.partition("?")[0]
+
+
 @dataclass(frozen=True)
 class MessageRecord:
     """One message in a channel, free of any Discord type.
@@ -35,7 +56,8 @@ class MessageRecord:
     words the model had been told, which it may quote; unasked: an offer, which nobody had asked for.
     tells_off: it ended an answer of the bot's, and tells it to keep out. calls_bot: the name by which it calls the bot,
     empty where it does not. is_label: a click, whose words are not its author's but those of the button or option.
-    timestamp: aware.
+    timestamp: aware. images: the addresses of its pictures; files: what else is attached; reply_files: all that is
+    attached to the message that it replies to.
     """
 
     author: str
@@ -58,6 +80,8 @@ class MessageRecord:
     tells_off: bool = False
     calls_bot: str = ""
     is_label: bool = False
+    files: tuple[AttachedFile, ...] = ()
+    reply_files: tuple[AttachedFile, ...] = ()
 
     @cached_property
     def mentions(self) -> frozenset[int]:
@@ -122,9 +146,19 @@ class MessageRecord:
         return self.readable or self.content
 
     @property
+    def attached(self) -> frozenset[str]:
+        """The keys of its own files and pictures."""
+        return frozenset(file_key(url) for url in (*self.images, *(file.url for file in self.files)))
+
+    @property
     def size(self) -> int:
         """Characters it takes to keep and to tell, about."""
-        return len(self.content) + len(self.readable) + len(self.reply_to_text) + 100 * (1 + len(self.images))
+        return (
+            len(self.content)
+            + len(self.readable)
+            + len(self.reply_to_text)
+            + 100 * (1 + len(self.images) + len(self.files))
+        )
 
 
 def sources_of(message: MessageRecord) -> list[Source]:
@@ -164,9 +198,18 @@ def as_one(messages: Sequence[MessageRecord], user_id: int) -> MessageRecord:
         reply_to_author=reply.reply_to_author,
         reply_to_text=reply.reply_to_text,
         images=tuple(image for m in messages for image in m.images),
+        files=tuple(file for m in messages for file in m.files),
+        reply_files=reply.reply_files,
         tells_off=any(m.tells_off for m in messages),
         calls_bot=next((m.calls_bot for m in messages if m.calls_bot), ""),
     )
+
+
+def requoted(message: MessageRecord, replied_to: MessageRecord | None) -> MessageRecord:
+    """A reply once the message that it replies to was edited, or, where None, deleted."""
+    attached = replied_to.attached if replied_to else frozenset[str]()
+    files = tuple(file for file in message.reply_files if file.key in attached)
+    return replace(message, reply_to_text=replied_to.text if replied_to else "", reply_files=files)
 
 
 def without_call(content: str, user_id: int, name: str) -> str:

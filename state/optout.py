@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, TypeAdapter
 
-from state.message import MessageRecord
+from state.message import MessageRecord, requoted
 from understanding.names import SOMEBODY
 
 UNREAD = "(a message of somebody who does not want to be read)"
@@ -45,10 +45,10 @@ class OptOut:
 def redacted(record: MessageRecord) -> MessageRecord:
     """What may be known of a message by somebody who opted out: its place, its ids and whom it addresses."""
     return without_quote(
-        replace(record, author=SOMEBODY, content="", mentioned=record.mentions, readable=UNREAD, images=())
+        replace(record, author=SOMEBODY, content="", mentioned=record.mentions, readable=UNREAD, images=(), files=())
     )
 
 
 def without_quote(record: MessageRecord) -> MessageRecord:
     """A message that replies to somebody who opted out, without their name and words."""
-    return replace(record, reply_to_author="", reply_to_text="")
+    return replace(requoted(record, None), reply_to_author="")

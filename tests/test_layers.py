@@ -29,6 +29,7 @@ FLOORS = (
     ("channel_conversation",),
     ("stored_conversation",),
     ("llm_history",),
+    ("files",),
     ("state", "place"),
     ("understanding", "storage", "web", "playground"),
 )

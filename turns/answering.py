@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -16,6 +16,7 @@ from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Ou
 from agents.team import Team
 from conversation import ChannelConversation, MessageRecord
 from discord_io.split import clipped
+from files.reading import FileReader, Reading
 from miniapps.base import MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from state.awaiting import ConversationStateManager
@@ -58,7 +59,9 @@ class Preparing:
         budget: Budget,
         rewrite: Rewrite | None,
         compaction: Compaction,
+        files: FileReader,
     ) -> None:
+        self._files = files
         self._history = history
         self._states = states
         self._budget = budget
@@ -103,6 +106,12 @@ class Preparing:
             known = ", ".join(f"{key}: {value}" for key, value in soft_context.items())
             notes.append(f"What was last done in this channel: {_printable(known)}")
         return notes
+
+    async def attached(self, turn: Turn, conversation: ChannelConversation) -> Mapping[str, Reading]:
+        """What became of the files beside what the agent is about to be told."""
+        asked = {q.message.message_id: q.current(conversation) for q in turn.questions}
+        told = {m.message_id: m for m in conversation.untold()} | asked
+        return await self._files.read([message for _, message in sorted(told.items())], asked)
 
     async def _in_full(self, question: Question, said: Sequence[MessageRecord]) -> str | None:
         """What an incomplete query means by what is said before it now; None where it is complete or nobody is sure.
@@ -171,13 +180,22 @@ class Answering:
             turn.agent = choice.agent
             if choice.why is not Why.ONLY:
                 self._records.picked(turn.questions, choice)
-        notes = [] if turn.is_remote else await self._preparing.notes(turn, conversation)
+        notes: Sequence[str] = ()
+        attached: Mapping[str, Reading] = {}
+        if not turn.is_remote:
+            notes = await self._preparing.notes(turn, conversation)
+            attached = await self._preparing.attached(turn, conversation)
         # One that was trimmed meanwhile is asked all the same.
         pending = [q for q in turn.questions if not conversation.is_deleted(q.message.message_id)]
-        return await self._ask(turn, pending, conversation, notes) if pending else Cancel.WITHDRAWN
+        return await self._ask(turn, pending, conversation, notes, attached) if pending else Cancel.WITHDRAWN
 
     async def _ask(
-        self, turn: Turn, pending: Sequence[Question], conversation: ChannelConversation, notes: Sequence[str]
+        self,
+        turn: Turn,
+        pending: Sequence[Question],
+        conversation: ChannelConversation,
+        notes: Sequence[str],
+        attached: Mapping[str, Reading],
     ) -> Outcome:
         questions, place = [question.current(conversation) for question in pending], pending[-1].place
         request = AgentRequest(
@@ -221,6 +239,7 @@ class Answering:
                 history=conversation.llm_history,
                 transcript=[*trimmed, *told],
                 notes=notes,
+                attached=attached,
                 reply=_reply(pending[-1], conversation),
                 tell_stage=turn.tell_stage,
                 looked_up=partial(self._records.looked_up, conversation.channel_id),

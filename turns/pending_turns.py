@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from conversation import MessageRecord
 from llm_history import History, readable
+from state.message import requoted
 from turns.turn import Question, Ready
 
 
@@ -132,7 +133,7 @@ class PendingTurns:
         """What some questions quote is gone."""
         for question in self.of(channel_id).questions:
             if question.message.reply_to_text and quotes(question.message):
-                self.revised(replace(question, message=replace(question.message, reply_to_text="")))
+                self.revised(replace(question, message=requoted(question.message, None)))
 
     def done(self, channel_id: int) -> None:
         """The channel's turn has ended, and its questions with it."""

@@ -13,6 +13,7 @@ from conversation import MessageRecord
 from persistence.transcript import MESSAGE, Change, Transcript, forget_person, to_message, to_record
 from persistence.writer import Writer
 from state import Message, MessageCategory
+from state.message import AttachedFile
 from state.optout import redacted
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key
@@ -50,6 +51,9 @@ class Shelf:
         return [record.content for channel in sorted(transcript.load()) for record in transcript.recent(channel, 0)]
 
 
+FILE = AttachedFile("a.txt", "text/plain", 5, "https://cdn.example/a.txt?ex=1", 1.5)
+
+
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     monkeypatch.setitem(Transcript.change.__kwdefaults__ or {}, "limit", PAGE_OF_THREE)
@@ -64,6 +68,7 @@ def test_a_message_comes_back_as_it_was_and_what_was_none_of_a_channel_is_refuse
         said(ANNA, "", images=images),
         said(ANNA, "stop, Parley", tells_off=True, calls_bot="Parley", mentions_group=True),
         said(ANNA, "look", images=images[:1], readable="look [a.png]"),
+        said(ANNA, "this", files=(FILE,), reply_to_id=5, reply_to_text="look", reply_files=(FILE,)),
         replied(ANNA, "Here you are.\n\nTwo lines 🦊", unasked=True),
         said(ANNA, "why?", reply_to_id=5, reply_to_author="Ben", reply_to_author_id=BEN, reply_to_text="because"),
         redacted(said(ANNA, "a secret", reply_to_author_id=BEN, reply_to_text="x")),

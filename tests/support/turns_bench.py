@@ -13,7 +13,9 @@ from agents.coordinator import Candidate, Choice, Picker
 from agents.team import Team
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import Decision
+from discord_io.attachments import Attachments
 from discord_io.prompt_cards import PromptCards
+from files.reading import FileReader, Sight
 from miniapps.base import FollowUp, MiniApp
 from miniapps.router import MiniAppRouter
 from offers.offer import Reply
@@ -66,7 +68,8 @@ class Bench:
         self.picked: list[tuple[int, Choice]] = []
         budget, records = cast(Budget, self.around), cast(Records, self.around)
         compaction = Compaction(self.conversations, records, None, 12_000)
-        self.preparing = Preparing(self.around, self.states, budget, None, compaction)
+        files = FileReader(Attachments(None), 60_000, Sight.NONE)
+        self.preparing = Preparing(self.around, self.states, budget, None, compaction, files)
         team = Team(self.agent, others, picker, bot_id=lambda: BOT)
         self.slots = TurnSlots(at_once)
         self.answering = Answering(

@@ -1,0 +1,83 @@
+"""Writes down what is said in voice messages, by a model behind OpenAI's /audio/transcriptions or a compatible one."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any, Self
+
+import structlog
+from pydantic_ai.exceptions import UserError
+
+from agents.bounded_client import bound
+from agents.fast import Purse
+from agents.models import UnusableModelError
+from files.reading import FileProblem
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+log = structlog.get_logger()
+
+DEADLINE_SECONDS = 50.0
+TOKENS_PER_SECOND = 10  # of sound, about
+BYTES_PER_SECOND = 8_000  # of sound whose length is not known: 64 kbit/s
+
+
+class Transcriber:
+    """purse: what it draws on."""
+
+    def __init__(self, client: AsyncOpenAI, model: str, purse: Purse) -> None:
+        self._client = client
+        self._model = model
+        self._purse = purse
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+    async def __call__(self, name: str, data: bytes, seconds: float) -> str:
+        """What is said in it; seconds: how long it is, 0: unknown. Raises FileProblem."""
+        from openai import OpenAIError  # noqa: PLC0415 - only who sets it needs it
+
+        used = round((seconds or len(data) / BYTES_PER_SECOND) * TOKENS_PER_SECOND)
+        if (settle := self._purse.call(used)) is None:
+            raise FileProblem("budget")
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                heard = await self._client.audio.transcriptions.create(file=(name, data), model=self._model)
+            used = getattr(getattr(heard, "usage", None), "total_tokens", None) or used
+        except (OpenAIError, TimeoutError) as error:
+            used = used if isinstance(error, TimeoutError) else 0
+            log.warning("transcription_failed", detail=type(error).__name__)
+            raise FileProblem("unheard") from error
+        finally:
+            settle(used)
+        return str(getattr(heard, "text", ""))
+
+
+def build_transcriber(name: str, purse: Purse) -> Transcriber:
+    """The model of TRANSCRIBE_MODEL, with the key and at the address that MODEL has of the same provider.
+
+    Raises UnusableModelError.
+    """
+    from pydantic_ai.providers import infer_provider  # noqa: PLC0415 - as above
+
+    provider, _, model = name.partition(":")
+    client: Any = None
+    try:
+        if model:
+            client = infer_provider(provider).client
+    except (UserError, ValueError, ImportError) as error:
+        if key := re.search(r"`([A-Z0-9_]+_KEY)`", str(error)):
+            why = f"TRANSCRIBE_MODEL {name!r} cannot be used without its key: set {key[1]}."
+            raise UnusableModelError(why) from None
+    if not hasattr(client, "audio"):
+        raise UnusableModelError(
+            f"TRANSCRIBE_MODEL {name!r} cannot be used: use provider:name of a provider that speaks OpenAI's protocol, "
+            "such as openai:gpt-4o-mini-transcribe."
+        )
+    bound(client)
+    return Transcriber(client.with_options(max_retries=1), model, purse)

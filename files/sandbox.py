@@ -1,0 +1,66 @@
+"""Runs worker.py, which nothing that it reads can make stop the bot or take its memory."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+WORKER = Path(__file__).with_name("worker.py")
+SECONDS = 30.0
+MAX_OUTPUT = 4_000_000  # bytes
+ENVIRONMENT = {"PILLOW_BLOCK_SIZE": "1m"}  # in which it takes memory: nothing else, and no key
+
+
+async def run(job: str, room: int, chunks: AsyncIterator[bytes]) -> tuple[dict[str, Any], bytes]:
+    """What the worker says of a file that comes in these chunks, and what it made of it.
+
+    job, room: as worker.py has them. Its own process takes the chunks, so that the bot holds one at a time.
+    """
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        str(WORKER),
+        job,
+        str(room),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        env=ENVIRONMENT,
+        cwd="/",
+    )
+    try:
+        async with asyncio.timeout(SECONDS):
+            return await _talk(worker, chunks)
+    except TimeoutError:
+        return {"problem": "late"}, b""
+    finally:
+        with suppress(ProcessLookupError):
+            worker.kill()
+        await worker.wait()
+
+
+async def _talk(worker: asyncio.subprocess.Process, chunks: AsyncIterator[bytes]) -> tuple[dict[str, Any], bytes]:
+    assert worker.stdin is not None  # noqa: S101 - for the types
+    assert worker.stdout is not None  # noqa: S101 - as above
+    with suppress(BrokenPipeError, ConnectionResetError):  # it has read enough
+        async for chunk in chunks:
+            worker.stdin.write(chunk)
+            await worker.stdin.drain()
+    worker.stdin.close()
+    said = b""
+    while chunk := await worker.stdout.read(MAX_OUTPUT):
+        said += chunk
+        if len(said) > MAX_OUTPUT:
+            break
+    head, _, body = said.partition(b"\n")
+    try:
+        return dict(orjson.loads(head)), body
+    except (orjson.JSONDecodeError, ValueError, TypeError):  # it was ended in the middle of its work
+        return {"problem": "complex"}, b""

@@ -1,0 +1,139 @@
+"""Reads a PDF or a picture in a process of its own, run by sandbox.py, and bounds its memory.
+
+Usage: worker.py pdf|picture ROOM, the file on stdin. On stdout a line of JSON, and behind it a PDF's text in UTF-8, of
+at most ROOM characters, or a picture of at most ROOM pixels a side. In the JSON is "problem" where nothing comes of it.
+
+It imports nothing of the bot's, and is given no environment.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from io import BytesIO
+from typing import Any
+
+MEGABYTE = 1 << 20
+MEMORY = {"pdf": 28 * MEGABYTE, "picture": 46 * MEGABYTE}  # beside what the interpreter and the library take
+CPU_SECONDS = 10
+MAX_FILE = 8_000_000  # bytes
+MAX_PAGES = 50
+# Decoded at once: a screenshot in 4K, of which the library holds two copies for formats that can move.
+MAX_PIXELS = {"PNG": 8_500_000, "JPEG": 8_500_000, "WEBP": 4_200_000, "GIF": 4_200_000}
+MAX_SIDES = 200_000_000  # pixels that a JPEG may say it has
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
+QUALITY = 85
+ORIENTATION = 0x0112  # as EXIF numbers it
+BAND = 16  # lines of a reduced picture that are made at once
+
+
+class Problem(Exception):  # noqa: N818 - it is what the other end is told
+    """Why nothing comes of a file, in a word of reading.py's."""
+
+
+def _bound(job: str) -> None:
+    """Takes no more memory and time from now on, where the system can hold to that."""
+    if sys.platform != "linux":
+        return
+    import resource  # noqa: PLC0415 - not on Windows
+
+    with open("/proc/self/status", "rb") as status:  # noqa: PTH123 - to import pathlib takes memory
+        used = next((int(line.split()[1]) * 1_024 for line in status if line.startswith(b"VmData")), 0)
+    for what, most in (
+        (resource.RLIMIT_DATA, used + MEMORY[job]),
+        (resource.RLIMIT_CPU, CPU_SECONDS),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(what, (most, most))
+
+
+def read_pdf(data: bytes, room: int) -> tuple[dict[str, Any], bytes]:
+    from pypdf import PdfReader  # noqa: PLC0415 - what it needs is imported before the bounds
+    from pypdf.errors import DependencyError, PyPdfError  # noqa: PLC0415
+
+    try:
+        reader = PdfReader(BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Problem("encrypted")
+        count = len(reader.pages)
+        texts: list[str] = []
+        blank = size = 0
+        for page in reader.pages[:MAX_PAGES]:
+            text = page.extract_text().encode(errors="replace").decode().strip()
+            blank += not text
+            texts.append(f"[page {len(texts) + 1}]\n{text}")
+            size += len(texts[-1])
+            if size > room:
+                break
+    except DependencyError as error:
+        raise Problem("encrypted") from error
+    except (PyPdfError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise Problem("broken") from error  # a library that reads what anybody may have written raises anything
+    if blank == len(texts):
+        raise Problem("scanned" if count else "empty")
+    return {"pages": count, "read": len(texts), "blank": blank}, "\n".join(texts)[: room + 1].encode()
+
+
+def _reduced(picture: Any, factor: int) -> Any:
+    """The picture so many times smaller, a band at a time: a copy of the whole would take as much memory again."""
+    small = picture.resize((-(-picture.width // factor), -(-picture.height // factor)), 0)  # of the nearest pixels
+    for top in range(0, picture.height, factor * BAND):
+        bottom = min(top + factor * BAND, picture.height)
+        small.paste(picture.crop((0, top, picture.width, bottom)).reduce(factor), (0, top // factor))
+    return small
+
+
+def read_picture(data: bytes, side: int) -> tuple[dict[str, Any], bytes]:
+    from PIL import Image, ImageOps, UnidentifiedImageError  # noqa: PLC0415 - imported before the bounds
+
+    Image.MAX_IMAGE_PIXELS = MAX_SIDES
+    try:
+        picture: Image.Image = Image.open(BytesIO(data), formats=FORMATS)
+        if picture.width * picture.height > MAX_SIDES:
+            raise Problem("huge")
+        shrunk = max(1.0, max(picture.size) / side)
+        # A JPEG is decoded at a half, a quarter or an eighth of its size.
+        picture.draft("RGB", (int(picture.width / shrunk), int(picture.height / shrunk)))
+        if picture.width * picture.height > MAX_PIXELS[picture.format or ""]:
+            raise Problem("huge")
+        turn = picture.getexif().get(ORIENTATION)
+        picture.load()
+        if (factor := max(picture.size) // side) > 1:
+            picture = _reduced(picture, factor)
+        picture.thumbnail((side, side))
+        picture.getexif()[ORIENTATION] = turn or 1
+        picture = ImageOps.exif_transpose(picture)
+        is_clear = picture.has_transparency_data
+        picture = picture.convert("RGBA" if is_clear else "RGB")
+        out = BytesIO()
+        picture.save(out, "PNG" if is_clear else "JPEG", quality=QUALITY)
+    except Image.DecompressionBombError as error:
+        raise Problem("huge") from error
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, TypeError, LookupError) as error:
+        raise Problem("unshown") from error  # as above
+    return {"kind": "image/png" if is_clear else "image/jpeg"}, out.getvalue()
+
+
+def main() -> None:
+    job, room = sys.argv[1], int(sys.argv[2])
+    data = sys.stdin.buffer.read(MAX_FILE + 1)
+    unused = ["PIL", "fontTools"] if job == "pdf" else []
+    if job == "pdf" and b"/Encrypt" not in data:
+        unused.append("cryptography")  # a third of all the memory that it takes
+    sys.modules.update(dict.fromkeys(unused))  # type: ignore[arg-type]  # which makes their import fail
+    try:
+        if len(data) > MAX_FILE:
+            raise Problem("large")
+        __import__("pypdf" if job == "pdf" else "PIL.Image")
+        _bound(job)
+        head, body = read_pdf(data, room) if job == "pdf" else read_picture(data, room)
+    except Problem as problem:
+        head, body = {"problem": str(problem)}, b""
+    except (MemoryError, RecursionError):
+        head, body = {"problem": "complex"}, b""
+    sys.stdout.buffer.write(json.dumps(head).encode() + b"\n" + body)
+
+
+if __name__ == "__main__":
+    main()

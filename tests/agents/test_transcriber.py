@@ -1,0 +1,75 @@
+"""agents/transcriber.py, over real HTTP: what is said in a voice message, and what that took."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from agents.models import UnusableModelError
+from agents.transcriber import Transcriber, build_transcriber
+from files.reading import FileProblem
+from tests.support.ears import Ears, listening
+from tests.support.purse import NotingPurse
+from tests.support.samples import OGG
+
+
+class Bench:
+    """The transcriber, the server and what was spent."""
+
+    def __init__(self, transcriber: Transcriber, ears: Ears, purse: NotingPurse) -> None:
+        self.transcribe = transcriber
+        self.ears = ears
+        self.spent = purse.spent
+
+
+@pytest.fixture
+async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    async with listening() as (ears, url):
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-stub")
+        purse = NotingPurse()
+        async with build_transcriber("openai:whisper-1", purse) as transcriber:
+            yield Bench(transcriber, ears, purse)
+
+
+async def test_what_is_said_and_what_it_took(bench: Bench) -> None:
+    assert await bench.transcribe("voice-message.ogg", OGG, 12.0) == "buy  some\nmilk"
+    assert bench.ears.heard == [{"name": "voice-message.ogg", "data": OGG, "model": "whisper-1"}]
+    assert bench.spent == [77]
+
+
+async def test_what_the_server_does_not_count_is_estimated_by_its_length(bench: Bench) -> None:
+    bench.ears.usage = None
+    await bench.transcribe("a.ogg", OGG, 12.0)
+    await bench.transcribe("a.mp3", bytes(80_000), 0.0)
+    assert bench.spent == [120, 100]
+
+
+async def test_a_server_that_fails_costs_nothing_and_is_said(bench: Bench) -> None:
+    bench.ears.status = 400
+    with pytest.raises(FileProblem, match="unheard"):
+        await bench.transcribe("a.ogg", OGG, 12.0)
+    assert bench.spent == []
+
+
+async def test_without_tokens_nothing_is_sent(bench: Bench) -> None:
+    class Empty:
+        def call(self, _tokens: int) -> Callable[[int], object] | None:
+            return None
+
+    bench.transcribe._purse = Empty()
+    with pytest.raises(FileProblem, match="budget"):
+        await bench.transcribe("a.ogg", OGG, 12.0)
+    assert not bench.ears.heard
+
+
+def test_a_model_that_cannot_be_used_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name, why in (
+        ("openai:whisper-1", "without its key: set OPENAI_API_KEY"),
+        ("whisper-1", "use provider:name of a provider"),
+        ("nobody:x", "use provider:name of a provider"),
+    ):
+        with pytest.raises(UnusableModelError, match=why):
+            build_transcriber(name, NotingPurse())
