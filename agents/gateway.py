@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pydantic_ai.messages import ModelMessage
 
 from conversation import MessageRecord
+from discord_io.made_files import MadeFile
 from files.reading import Reading
 from llm_history import seen_since
 from miniapps.base import FollowUp
@@ -27,7 +28,7 @@ class Asked:
 
     people: all whose questions are answered together: what one of them may not read nobody is told. links: which
     messages people linked to in the conversation, each with the id of whoever did. allowed: by the id of a call that
-    needed to be allowed, who did.
+    needed to be allowed, who did. made: what tools have given to be posted with the answer.
     """
 
     guild_id: int
@@ -37,6 +38,7 @@ class Asked:
     people: frozenset[int] = frozenset()
     links: frozenset[tuple[int, Link]] = frozenset()
     allowed: Mapping[str, int] = field(default_factory=dict)
+    made: list[MadeFile] = field(default_factory=list, compare=False)
 
     @property
     def everybody(self) -> frozenset[int]:
@@ -141,7 +143,7 @@ class Answer:
 
     ask: what is awaited once the text is posted; its context's ask_id comes back in the Reply. soft_context: what the
     conversation is about from then on, and follow_up: what is to be come back to, as a mini-app says. state: what the
-    agent is to be given back next turn. instructions: by which it was made.
+    agent is to be given back next turn. instructions: by which it was made. files: what is posted with it.
     """
 
     text: str
@@ -153,6 +155,7 @@ class Answer:
     follow_up: FollowUp | None = None
     state: AgentState | None = None
     instructions: str = ""
+    files: tuple[MadeFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

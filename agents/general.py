@@ -370,15 +370,16 @@ class GeneralAgent:
         if self._server_state and history == whole and not (told_more or run.was_cut or words_in(run.made)):
             history = self._server_state.remembered(history, run.messages[-1], run.settings)
         ask = Ask.to_go_on(run.text.rstrip()[-MAX_ENDS_WITH:], SOURCE) if run.was_cut else None
-        rules = self._rules(request.place)
-        return Answer(run.text, history, run.tokens, run.was_cut, ask, state=state, instructions=rules)
+        rules, files = self._rules(request.place), tuple(run.asked.made)
+        return Answer(run.text, history, run.tokens, run.was_cut, ask, state=state, instructions=rules, files=files)
 
     def _asking(self, request: AgentRequest, suspended: Suspended, run: Run) -> Answer:
         """The answer that ends in a question, of which the history keeps how to go on."""
         run.begin_paragraph()
         run.add(suspended.open[0].text)
         history = kept(request, suspended.response(run.text))
-        return Answer(run.text, history, run.tokens, ask=suspended.ask, instructions=self._rules(request.place))
+        rules, files = self._rules(request.place), tuple(run.asked.made)
+        return Answer(run.text, history, run.tokens, ask=suspended.ask, instructions=rules, files=files)
 
     async def _resume(
         self, request: AgentRequest, show: Callable[[str], None], position: int, suspended: Suspended

@@ -23,7 +23,9 @@ from pydantic_core import to_json
 
 from agents.cutting import cut
 from agents.mcp_file import McpServer
+from discord_io.made_files import MadeFile
 from discord_io.split import clipped
+from files.content import Kind, kind_of
 
 if TYPE_CHECKING:
     from pydantic_ai.mcp import MCPToolset
@@ -38,6 +40,9 @@ ADDRESS = re.compile(r"(?<![\w+.-])[\w+.-]++://\S+|\b\d{1,3}(?:\.\d{1,3}){3}\b\S
 MAX_READ = 4_000  # characters of what a server says went wrong, of which then are told
 MAX_REASON = 300
 MAX_LOGGED = 500  # characters of what its process writes to stderr at once
+PICTURES = ("png", "jpeg", "gif", "webp")
+MAX_MADE = 4  # pictures that are attached to an answer
+MAX_MADE_BYTES = 4_000_000  # of them all
 MAX_DESCRIPTION = 1_024  # what OpenAI takes
 
 
@@ -101,9 +106,9 @@ class Connection:
         finally:
             self._tried.set()  # nobody waits for what comes no more
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """The result as text, or a sentence that says why there is none."""
-        outcome = await self._attempt(self._call(tool, arguments), self._limits.call)
+    async def call(self, tool: str, arguments: Mapping[str, Any], made: list[MadeFile] | None = None) -> str:
+        """The result as text, or a sentence that says why there is none. made: gets the pictures in it."""
+        outcome = await self._attempt(self._call(tool, arguments, [] if made is None else made), self._limits.call)
         if not isinstance(outcome, _Trouble):
             return outcome
         if not outcome.is_answer:
@@ -111,11 +116,11 @@ class Connection:
         log.info("mcp_call_failed", server=self.server.name, tool=tool, error=outcome.detail)
         return f"The tool {tool} of server {self.server.name} failed: {outcome.why}"
 
-    async def _call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+    async def _call(self, tool: str, arguments: Mapping[str, Any], made: list[MadeFile]) -> str:
         await self._tried.wait()
         if self._toolset is None:
             raise ToolFailed(AWAY)
-        return cut(self._without_secrets(_text(await self._toolset.direct_call_tool(tool, dict(arguments)))))
+        return cut(self._without_secrets(_text(await self._toolset.direct_call_tool(tool, dict(arguments)), made)))
 
     async def _live(self) -> bool:
         """One life, from its start to its end. Returns whether there was one."""
@@ -261,14 +266,26 @@ def use_mcp() -> None:
         logger.setLevel(logging.CRITICAL)
 
 
-def _text(result: Any) -> str:
-    """As the model reads it. A picture or a sound is only named."""
+def _text(result: Any, made: list[MadeFile]) -> str:
+    """As the model reads it. A picture or a sound is only named; pictures are made files of the answer."""
     match result:
         case str():
             return result
         case BinaryContent():
-            return f"({result.media_type}, {len(result.data)} bytes)"
+            return f"({result.media_type}, {len(result.data)} bytes{_attached(result, made)})"
         case list() if any(isinstance(item, BinaryContent) for item in result):
-            return "\n".join(map(_text, result))
+            return "\n".join(_text(item, made) for item in result)
         case _:
             return to_json(result, fallback=str).decode()
+
+
+def _attached(content: BinaryContent, made: list[MadeFile]) -> str:
+    """Makes a picture a file of the answer where there is room for it. Returns what the model is told of that."""
+    ending = content.media_type.removeprefix("image/")
+    size = sum(len(file.data) for file in made) + len(content.data)
+    if ending not in PICTURES or kind_of(content.data) is not Kind.PICTURE:
+        return ""
+    if len(made) == MAX_MADE or size > MAX_MADE_BYTES:
+        return ", too much to be attached to your answer"
+    made.append(MadeFile(f"picture{f'-{len(made) + 1}' if made else ''}.{ending}", content.data))
+    return ", attached to your answer, where people see it"

@@ -15,8 +15,10 @@ from pydantic_ai import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema, to_json
 
+from agents.gateway import Asked
 from agents.mcp_connection import MAX_LOGGED, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
+from discord_io.made_files import MadeFile
 from discord_io.split import clipped
 
 log = structlog.get_logger()
@@ -77,10 +79,10 @@ class McpTools:
         """What the model may call now, under names of letters, digits, - and _."""
         return [offered.definition for offered in self._offered.values()]
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """The result as text, or a sentence that says why there is none."""
+    async def call(self, name: str, arguments: Mapping[str, Any], made: list[MadeFile] | None = None) -> str:
+        """The result as text, or a sentence that says why there is none. made: gets the pictures in it."""
         if offered := self._offered.get(name):
-            return await offered.connection.call(offered.own_name, arguments)
+            return await offered.connection.call(offered.own_name, arguments, made)
         return f"The tool {name} is not there now."
 
     def _offer(self) -> None:
@@ -123,9 +125,9 @@ class _Toolset(AbstractToolset[Any]):
         }
 
     async def call_tool(
-        self, name: str, tool_args: dict[str, Any], _ctx: RunContext[object], _tool: ToolsetTool[object]
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[object], _tool: ToolsetTool[object]
     ) -> str:
-        return await self._tools.call(name, tool_args)
+        return await self._tools.call(name, tool_args, ctx.deps.made if isinstance(ctx.deps, Asked) else None)
 
 
 def _size(tool: ToolDefinition) -> int:

@@ -12,7 +12,7 @@ import structlog
 
 from conversation import MessageRecord
 from discord_io.channel_history import FAILURES
-from discord_io.discord_wire import Known, find_channel, read_messages
+from discord_io.discord_wire import Known, find_channel, posted, read_messages
 from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of
 from discord_io.streamed_reply import Posted
 from discord_io.who_may_read import has_rules
@@ -100,7 +100,7 @@ class Backlog:
         if first is None:
             return []
         behind = takewhile(lambda m: m.reference is None, (m for m in ours if m.id > first.id))
-        return [Posted(m.id, m.created_at, m.content) for m in (first, *behind)]
+        return [posted(m) for m in (first, *behind)]
 
     def replied_to(self, messages: Sequence[discord.Message]) -> set[int]:
         """The messages to which one of these, by us, replies."""

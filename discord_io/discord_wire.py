@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Container, Iterable, Mapping
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
+from io import BytesIO
 from typing import Any, Protocol
 
 import aiohttp
@@ -14,6 +15,7 @@ import structlog
 
 from discord_io.card import Card
 from discord_io.incoming_messages import SAID_BY_PEOPLE, bot_of
+from discord_io.made_files import MadeFile
 from discord_io.streamed_reply import Posted, PostError, Problem
 from discord_io.view import is_offer, offer_view, view_of
 from followup.learning import Outcomes
@@ -112,7 +114,16 @@ class DiscordWire:
         self._own_posts = own_posts
         self._question: int | None = None
 
-    async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted:
+    @property
+    def attaches(self) -> bool:
+        """Whether it may post files there, as far as the cache knows."""
+        channel = self._channel
+        allowed = channel.permissions_for(channel.guild.me) if isinstance(channel, discord.abc.GuildChannel) else None
+        return allowed is None or allowed.attach_files
+
+    async def send(
+        self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None, files: Sequence[MadeFile] = ()
+    ) -> Posted:
         """Posts a message, as a reply and with its card where Discord takes them, or else without.
 
         It refuses a reply to a deleted question, or one where the history may not be read.
@@ -123,6 +134,8 @@ class DiscordWire:
             for way in ways:
                 answered, shown = way
                 more: dict[str, Any] = {} if shown is None else {"view": view_of(shown)}
+                if files:
+                    more["files"] = _uploads(files)
                 if answered is not None:
                     more["reference"] = discord.MessageReference(
                         message_id=answered,
@@ -193,7 +206,7 @@ class DiscordWire:
         self._question = reply_to or self._question  # only the first part of an answer is a reply
         if self._outcomes is not None and self._question:
             self._outcomes.posted(message.id, self._question, discord.utils.utcnow().timestamp())
-        return Posted(message.id, message.created_at, message.content)
+        return posted(message)
 
     async def offer(self, text: str, offer_id: str, labels: Mapping[str, str], *, nonce: str) -> Posted:
         """Posts an offer with its quick replies. Nobody is notified, nor pinged."""
@@ -231,34 +244,40 @@ class DiscordWire:
     def _message(self, message_id: int) -> discord.Message | discord.PartialMessage:
         return self._sent.get(message_id) or self._channel.get_partial_message(message_id)
 
-    async def edit(self, message_id: int, text: str, card: Card | None = None) -> None:
-        """Changes a message's text, and gives it the card where Discord takes that."""
+    async def edit(
+        self, message_id: int, text: str, card: Card | None = None, files: Sequence[MadeFile] | None = None
+    ) -> None:
+        """Changes a message's text, and gives it the card where Discord takes that. files: None: those that it has."""
         async with _problems():
             if card is not None:
                 try:
-                    await self._edit(message_id, content=text, view=view_of(card))
+                    await self._edit(message_id, files, content=text, view=view_of(card))
                     return
                 except discord.HTTPException as error:
                     if error.status != 400:
                         raise
                     log.warning("card_refused", message=message_id, error=str(error))
-            await self._edit(message_id, content=text)
+            await self._edit(message_id, files, content=text)
 
     async def settle(self, message_id: int, text: str) -> None:
         """The message of a card becomes its final text; the card goes."""
         async with _problems():
             await self._edit(message_id, content=text, view=None)
 
-    async def _edit(self, message_id: int, **changes: Any) -> None:
+    async def _edit(self, message_id: int, files: Sequence[MadeFile] | None = None, **changes: Any) -> None:
         """Also in a thread that was archived since, which what is posted opens again, but no edit does."""
         message = self._message(message_id)
+
+        def uploads() -> dict[str, Any]:  # each can be sent once
+            return {} if files is None else {"attachments": _uploads(files)}
+
         try:
-            await message.edit(allowed_mentions=PINGS, **changes)
+            await message.edit(allowed_mentions=PINGS, **changes, **uploads())
         except discord.HTTPException as error:
             if error.code != THREAD_IS_ARCHIVED:
                 raise
             await self._client.http.edit_channel(self._channel_id, archived=False)
-            await message.edit(allowed_mentions=PINGS, **changes)
+            await message.edit(allowed_mentions=PINGS, **changes, **uploads())
 
     async def delete(self, message_id: int) -> None:
         if self._outcomes is not None:
@@ -328,6 +347,16 @@ async def _problems() -> AsyncIterator[None]:
         raise PostError(Problem.UNREACHABLE, str(error), error.retry_after) from error
     except (aiohttp.ClientError, OSError, RuntimeError) as error:
         raise PostError(Problem.UNREACHABLE, str(error) or type(error).__name__) from error
+
+
+def posted(message: discord.Message) -> Posted:
+    """A message of an answer as it stands."""
+    return Posted(message.id, message.created_at, message.content, tuple(a.filename for a in message.attachments))
+
+
+def _uploads(files: Sequence[MadeFile]) -> list[discord.File]:
+    """New ones each time: to be sent uses them up."""
+    return [discord.File(BytesIO(file.data), file.name) for file in files]
 
 
 def _retry_after(error: discord.HTTPException) -> float:

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from conversation import MessageRecord
 from discord_io.card import Card
+from discord_io.made_files import MAX_FILES, MadeFile, with_files
 from discord_io.sent_texts import SentTexts
 from discord_io.split import length, split
 
@@ -58,17 +59,26 @@ class PostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A message of ours as it stands in the channel. content: its text as Discord tells it; empty where it does not."""
+    """A message of ours as it stands in the channel. content: its text as Discord tells it; empty where it does not.
+
+    files: the names of those attached to it.
+    """
 
     message_id: int
     at: datetime
     content: str = ""
+    files: tuple[str, ...] = ()
 
 
 class Wire(Protocol):
-    """The way into one channel. All but typing and react raise PostError."""
+    """The way into one channel. All but typing and react raise PostError. attaches: whether it may post files."""
 
-    async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted:
+    @property
+    def attaches(self) -> bool: ...
+
+    async def send(
+        self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None, files: Sequence[MadeFile] = ()
+    ) -> Posted:
         """Posts a message; gives the one that stands already, as it does, where the nonce was used minutes ago."""
 
     async def find(self, texts: Container[str], *, after: int, reply_to: int | None) -> Posted | None:
@@ -78,7 +88,10 @@ class Wire(Protocol):
         either; Problem.UNKNOWN where there is too much of it.
         """
 
-    async def edit(self, message_id: int, text: str, card: Card | None = None) -> None: ...
+    async def edit(
+        self, message_id: int, text: str, card: Card | None = None, files: Sequence[MadeFile] | None = None
+    ) -> None:
+        """Changes a message. files: what is attached to it from then on; None: what was."""
 
     async def settle(self, message_id: int, text: str) -> None:
         """The message of a card becomes its final text; the card goes."""
@@ -93,6 +106,7 @@ class Wire(Protocol):
 class _Content(NamedTuple):
     text: str
     card: Card | None
+    files: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -146,6 +160,9 @@ class StreamedReply:
         self._resumes = adopted is not None
         self._text = ""
         self._card: Card | None = None
+        self._extra: Sequence[MadeFile] = ()
+        self._made: dict[str, MadeFile] = {}
+        self._attaches = wire.attaches
         self._changed = asyncio.Event()
         self._gives_way = asyncio.Event()
         self._final = False
@@ -154,7 +171,7 @@ class StreamedReply:
         self._taken_back = asyncio.get_running_loop().create_future()
         self._now = asyncio.get_running_loop().time
         for index, message in enumerate(adopted or ()):
-            self._take(index, message, _Content(message.content, None), self._now(), found=True)
+            self._take(index, message, _Content(message.content, None, message.files), self._now(), found=True)
         self.shown = self._text_standing()
         self._typing: asyncio.Task[None] | None = None
         if types:
@@ -165,6 +182,11 @@ class StreamedReply:
     def standing(self) -> list[MessageRecord]:
         """The messages of this answer, as they stand in the channel."""
         return [self._record_of(part.message, part.content.text) for part in self._parts]
+
+    @property
+    def last_text(self) -> str:
+        """The text of its last message."""
+        return self._parts[-1].content.text if self._parts else ""
 
     def begin_typing(self) -> None:
         """Shows the bot typing until something stands."""
@@ -219,19 +241,20 @@ class StreamedReply:
         stands = not is_begun and any(part.content.text != place for part in self._parts)
         if stands or self.broken.done():
             return False
-        self._final, self._card = False, None
+        self._final, self._card, self._extra = False, None, ()
         self.show("")
         if is_finished and not self._taken_back.done():
             self._taken_back.set_result(None)
         return True
 
-    async def finish(self, text: str, card: Card | None = None) -> int | None:
-        """Posts what is still to be posted, the card on its last message; an empty text takes back what was posted.
+    async def finish(self, text: str, card: Card | None = None, files: Sequence[MadeFile] = ()) -> int | None:
+        """Posts what is still to be posted, the card and the files on its last message, with what of the text is better
+        a file; an empty text takes back what was posted.
 
         Returns the id of the last message; None when none stands. Raises PostError.
         """
         if not self._taken_back.done():
-            self._final, self._card = True, card
+            self._final, self._card, self._extra = True, card, files
             self.show(text)
             if self.broken.done() and not self.broken.exception():  # another end stands already
                 self.broken = asyncio.create_task(self._publish())
@@ -277,8 +300,8 @@ class StreamedReply:
         while True:
             self._changed.clear()
             self._check()
-            text, parts, is_final = self._text, split(self._text), self._final
-            wanted = [_Content(part, self._card if n == len(parts) else None) for n, part in enumerate(parts, 1)]
+            text, is_final, wanted = self._text, self._final, self._wanted()
+            parts = [content.text for content in wanted]
             # What stands from before has been read: less of it is not shown while the answer is made once more.
             stands = sum(length(part.content.text) for part in self._parts) if self._text_standing() else 0
             is_held = self._resumes and not is_final and sum(map(length, parts)) < stands
@@ -290,6 +313,9 @@ class StreamedReply:
                 failures, self._give_up_at, self.is_refused = 0, None, False
             except PostError as error:
                 failures, self.is_refused = failures + 1, error.problem is Problem.UNREACHABLE
+                if not self.is_refused:
+                    self._go_without_files(error)
+                    continue
                 wait = self._wait(error, failures, is_final=is_final)
             if wait is not None:
                 with suppress(TimeoutError):
@@ -301,6 +327,21 @@ class StreamedReply:
                 if is_final:
                     return
                 await self._changed.wait()
+
+    def _wanted(self) -> list[_Content]:
+        """The messages as they are to stand now. Files come with the last of them, once it is known which that is."""
+        shown, made = with_files(self._text) if self._attaches else (self._text, [])
+        files = [*made, *(self._extra if self._attaches else ())][:MAX_FILES] if self._final and self._text else []
+        self._made = {file.name: file for file in files}
+        *before, last = split(shown) or [""]
+        ends = [_Content(last, self._card, tuple(self._made))] if last else []
+        return [*(_Content(part, None) for part in before), *ends]
+
+    def _go_without_files(self, error: PostError) -> None:
+        """Rather the whole text in messages, where Discord may not have taken the files. Raises what else it is."""
+        if not self._made or error.problem not in (Problem.FORBIDDEN, Problem.REJECTED):
+            raise error
+        self._attaches = False
 
     def _wait(self, error: PostError, failures: int, *, is_final: bool = True) -> float:
         """The seconds until the next try. What Discord says of that counts, unless it would be too late then.
@@ -323,7 +364,7 @@ class StreamedReply:
         """Takes back the messages behind the first so many, and one that may have arrived behind them."""
         index = len(self._parts)
         if index in self._first_sent and (found := await self._find(index)):
-            self._take(index, found, _Content(found.content, None), self._now(), found=True)
+            self._take(index, found, _Content(found.content, None, found.files), self._now(), found=True)
         while len(self._parts) > count:
             self._check()
             await self._wire.delete(self._parts[-1].message.message_id)
@@ -349,7 +390,8 @@ class StreamedReply:
             await self._wire.settle(part.message.message_id, content.text)
         else:
             self._note_card(index, content)
-            await self._wire.edit(part.message.message_id, content.text, content.card)
+            changed = {} if content.files == stood.files else {"files": self._files(content)}
+            await self._wire.edit(part.message.message_id, content.text, content.card, **changed)
         self._stop_typing()
         part.next_edit = self._now() + self._interval
         if part.content is stood:  # else it was contested meanwhile, before this edit or behind it
@@ -368,15 +410,19 @@ class StreamedReply:
         if message is None:
             self._note_card(index, content)
             nonce, reply_to = self._nonce(index), self._replied_to(index)
-            message = await self._wire.send(content.text, nonce=nonce, reply_to=reply_to, card=content.card)
+            more = {"files": files} if (files := self._files(content)) else {}
+            message = await self._wire.send(content.text, nonce=nonce, reply_to=reply_to, card=content.card, **more)
         is_ours = message.content in sent
         if not (is_ours or self._resumes):
             raise PostError(Problem.ELSEWHERE, "another process has answered this")
         self._stop_typing()
         text = content.text if sent.ends_with(message.content) else message.content
         # An earlier try may have had no card, and one of another process another prompt's.
-        stands = _Content(text, None if is_again or self._resumes else content.card)
+        stands = _Content(text, None if is_again or self._resumes else content.card, message.files)
         self._take(index, message, stands, self._now() + self._interval, found=not is_ours)
+
+    def _files(self, content: _Content) -> list[MadeFile]:
+        return [self._made[name] for name in content.files]
 
     def _note_card(self, index: int, content: _Content) -> None:
         if content.card:

@@ -11,6 +11,7 @@ from typing import Protocol
 from agents.gateway import AgentRequest, Outcome
 from conversation import ChannelConversation, MessageRecord
 from decider import EXPLICIT, Decision
+from discord_io.made_files import MadeFile
 from discord_io.split import closed
 from discord_io.streamed_reply import Posted, StreamedReply, Wire
 from llm_history import History
@@ -124,7 +125,7 @@ class Ready:
     """What a turn comes to, before all of it is posted. prompt_id: the prompt that its card shows.
 
     history: what the model is given back from then on; None: as it was. agent: who answered; state: what a remote one
-    needs back.
+    needs back. files: what is posted with it.
     """
 
     text: str
@@ -132,6 +133,7 @@ class Ready:
     history: History | None = None
     agent: str = GENERAL
     state: AgentState | None = None
+    files: tuple[MadeFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from conversation import ConversationManager, MessageRecord
 from decider import addresses_others, is_explicit_trigger, names_others
 from discord_io.prompt_cards import PromptCards, card_of
-from discord_io.split import closed, split
+from discord_io.split import closed
 from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, PostError, Problem, StreamedReply
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import Prompt
@@ -335,7 +335,7 @@ class TurnQueue:
         newest, conversation = turn.newest, turn.conversation
         told = self._answering.interrupted(turn) if isinstance(outcome, Cancel) else outcome
         state = told.state if told and turn.is_remote else None  # what a remote agent needs back, however it ended
-        text, prompt, history = "", None, None
+        ready, prompt, history = Ready(""), None, None
         if not is_silent:
             prompt, text = self._prompt(turn, outcome), final_text(turn, outcome)
             if prompt and prompt.question:
@@ -344,10 +344,10 @@ class TurnQueue:
                 self._answering.note(newest, outcome)
                 if conversation and turn.request and not (turn.is_private or turn.is_remote):
                     history = conversation.current(outcome.history)
-            ready = Ready(text, prompt.id if prompt else None, history, turn.agent, state)
+            ready = Ready(text, getattr(prompt, "id", None), history, turn.agent, state, getattr(outcome, "files", ()))
             self.pending.ready(newest.channel_id, ready)
             await self._records.stored()
-        if problem := await self._finish(turn, post, text, prompt):
+        if problem := await self._finish(turn, post, ready, prompt):
             if problem is Problem.TAKEN_BACK:
                 self.pending.ready(newest.channel_id, None)
                 return ""
@@ -366,7 +366,7 @@ class TurnQueue:
         """Posts what is left of an answer that an earlier process knew already. Returns how that ended in a word."""
         channel_id, turn.agent = turn.newest.channel_id, ready.agent
         prompt = self._prompts.reopen(channel_id, ready.prompt_id) if ready.prompt_id else None
-        if problem := await self._finish(turn, post, ready.text, prompt):
+        if problem := await self._finish(turn, post, ready, prompt):
             return f"undelivered_{problem}"
         if turn.conversation and turn.is_remote:
             self._conversations.record_agent_state(channel_id, turn.agent, ready.state)
@@ -374,18 +374,18 @@ class TurnQueue:
             self._conversations.record_bot_response(channel_id, ready.history)
         return turn.cancel or "finished"
 
-    async def _finish(self, turn: Turn, post: StreamedReply, text: str, prompt: Prompt | None) -> Problem | None:
-        """Brings the channel to the whole text. Returns why that could not be done, once it is reported."""
+    async def _finish(self, turn: Turn, post: StreamedReply, ready: Ready, prompt: Prompt | None) -> Problem | None:
+        """Brings the channel to the whole answer. Returns why that could not be done, once it is reported."""
         card_id, failed = None, None
         try:
-            card_id = await post.finish(text, card_of(prompt) if prompt else None)
-            if turn.cancel is Cancel.WITHDRAWN and text:
+            card_id = await post.finish(ready.text, card_of(prompt) if prompt else None, ready.files)
+            if turn.cancel is Cancel.WITHDRAWN and ready.text:
                 # The question was deleted while its answer was being posted.
                 card_id = await post.finish("")
         except PostError as error:
             card_id, failed = None, error
         if prompt:
-            self._prompts.shown(prompt, card_id, "".join(split(text)[-1:]))
+            self._prompts.shown(prompt, card_id, post.last_text)
         if failed and failed.problem is not Problem.TAKEN_BACK:
             await self._report(turn.newest, post, failed)
         return failed.problem if failed else None

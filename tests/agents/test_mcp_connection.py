@@ -16,8 +16,9 @@ import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
-from agents.mcp_connection import Connection, Limits, use_mcp
+from agents.mcp_connection import MAX_MADE, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
+from discord_io.made_files import MadeFile
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
@@ -135,8 +136,13 @@ async def test_a_result_with_a_structure_is_json(server: Watched) -> None:
     assert (told["name"], told["server"]) == ("Ben", "real")
 
 
-async def test_a_picture_is_named(server: Watched) -> None:
-    assert await server.call("picture", {}) == "Here:\n(image/png, 3 bytes)"
+async def test_pictures_are_named_and_attached_to_the_answer_as_far_as_there_is_room(server: Watched) -> None:
+    made: list[MadeFile] = []
+    for _ in range(MAX_MADE):
+        told = await server.call("picture", {}, made)
+        assert told == "Here:\n(image/png, 8 bytes, attached to your answer, where people see it)"
+    assert "too much to be attached" in await server.call("picture", {}, made)
+    assert [file.name for file in made] == ["picture.png", "picture-2.png", "picture-3.png", "picture-4.png"]
 
 
 async def test_calls_run_at_once(server: Watched) -> None:

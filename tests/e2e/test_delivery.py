@@ -17,9 +17,9 @@ from tests.support.unusual import removed_unheard
 from turns.ending_texts import NOT_ALLOWED
 
 SENDS, EDITS = r"/messages$", r"/messages/\d+$"
-CODE = "```python\n" + "\n".join(f"line_{n} = {n} * 'abcdefghij'" for n in range(90)) + "\n```"
+CODE = "```python\n" + "\n".join(f"line_{n} = {n} * 'abcdefghij'" for n in range(60)) + "\n```"
 PROSE = "A sentence of some length that is said again and again. " * 20
-LONG = "\n\n".join([PROSE, CODE, PROSE, PROSE, CODE, PROSE])
+LONG = "\n\n".join([PROSE, CODE, PROSE, PROSE, CODE, PROSE, CODE])
 
 
 async def test_an_answer_of_9000_characters_comes_in_parts_that_each_stand_alone(scene: Scene) -> None:

@@ -135,6 +135,27 @@ async def test_a_bot_that_cannot_listen_is_told_so(scene: Scene) -> None:
     assert "you cannot listen to voice messages or other sound here" in scene.told()
 
 
+LONG_CODE = "".join(f"print({number})\n" for number in range(250))
+
+
+async def test_long_code_is_posted_as_a_file(scene: Scene) -> None:
+    scene.stub.replies.append(Reply(f"Here:\n```python\n{LONG_CODE}```\nRun it."))
+    answer = await scene.ask("Ada", "print some numbers")
+    assert answer.content == "Here:\n📎 `answer.py`\nRun it."
+    (attached,) = answer.attachments
+    file = scene.pg.world.files[int(attached["id"])]
+    assert (file.filename, file.data.decode()) == ("answer.py", LONG_CODE)
+    await scene.ask("Ada", "which was the first?")
+    assert "print(249)" in scene.told()
+
+
+async def test_where_the_bot_may_not_attach_files_code_stands_in_messages(scene: Scene) -> None:
+    scene.pg.deny(scene.pg.channel("general"), "attach_files")
+    scene.stub.replies.append(Reply(f"Here:\n```python\n{LONG_CODE}```"))
+    await scene.answer_to(scene.mention("Ada", "print some numbers"))
+    assert "".join(message.content for message in scene.said()).count("print(") == 250
+
+
 async def test_after_a_kill_a_file_is_read_anew(stage: Scene) -> None:
     async with life(stage):
         stage.held()

@@ -57,6 +57,15 @@ async def test_a_tool_of_a_servers_is_called(scene: Scene) -> None:
 
 
 @pytest.mark.slow
+async def test_a_picture_that_a_tool_gives_stands_below_the_answer(scene: Scene) -> None:
+    assert (
+        await ask(scene, "picture", "{}") == "Here:\n(image/png, 8 bytes, attached to your answer, where people see it)"
+    )
+    (answer,) = scene.said()
+    assert [one["filename"] for one in answer.attachments] == ["picture.png"]
+
+
+@pytest.mark.slow
 async def test_the_setting_can_be_what_would_stand_in_the_file(
     stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

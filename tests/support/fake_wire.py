@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from discord_io.card import Card
+from discord_io.made_files import MadeFile
 from discord_io.streamed_reply import Posted, PostError, Problem
 from tests.support.clock import NOON
 
@@ -52,6 +53,8 @@ class FakeWire:
         self.forgets_nonces = False
         self.listeners: list[Callable[[int, str, int | None], None]] = []
         self._nonces: dict[str, int] = {}
+        self.attaches = True
+        self.files: dict[int, tuple[MadeFile, ...]] = {}
         self.typing = 0
         self.typed = False
 
@@ -62,7 +65,9 @@ class FakeWire:
     def done(self, kind: str) -> list[Call]:
         return [call for call in self.calls if call.kind == kind]
 
-    async def send(self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None) -> Posted:
+    async def send(
+        self, text: str, *, nonce: str, reply_to: int | None, card: Card | None = None, files: Sequence[MadeFile] = ()
+    ) -> Posted:
         if self.gate:
             await self.gate.wait()
         message_id = next(self._ids)
@@ -72,8 +77,14 @@ class FakeWire:
             if self.arrives_anyway:
                 self._post(message_id, text, nonce, reply_to, card)
             raise
-        message_id = self._post(message_id, text, nonce, reply_to, card)
-        return Posted(message_id, NOON, self.standing[message_id])
+        new, message_id = message_id, self._post(message_id, text, nonce, reply_to, card)
+        if files and new == message_id:
+            self.files[message_id] = tuple(files)
+        return self._posted(message_id)
+
+    def _posted(self, message_id: int) -> Posted:
+        names = tuple(file.name for file in self.files.get(message_id, ()))
+        return Posted(message_id, NOON, self.standing[message_id], names)
 
     def _post(self, message_id: int, text: str, nonce: str, reply_to: int | None, card: Card | None) -> int:
         """The id of the message that stands for the nonce; a new one where there is none."""
@@ -90,11 +101,15 @@ class FakeWire:
         for message_id, text in self.standing.items():
             replies_to = self.replies.get(message_id)
             if message_id > after and (replies_to == reply_to if replies_to else text in texts):
-                return Posted(message_id, NOON, text)
+                return self._posted(message_id)
         return None
 
-    async def edit(self, message_id: int, text: str, card: Card | None = None) -> None:
+    async def edit(
+        self, message_id: int, text: str, card: Card | None = None, files: Sequence[MadeFile] | None = None
+    ) -> None:
         await self._call(Call("edit", _now(), message_id, text, card=card))
+        if files is not None:
+            self.files[message_id] = tuple(files)
         self._put(message_id, text, card)
 
     async def settle(self, message_id: int, text: str) -> None:

@@ -20,6 +20,7 @@ from mcp.server.runner import serve_loop
 from mcp.types import ImageContent, TextContent
 
 GARBAGE = b'this is no JSON\n{"jsonrpc": "2.0"}\n[]\n\n'
+PNG = "iVBORw0KGgo="  # how one begins
 NO_TEXT = b"\xff\xfe\n"  # after which the client reads no more
 NAME, *MODES = sys.argv[1:]
 server = MCPServer(NAME, log_level="ERROR")
@@ -67,7 +68,7 @@ async def much(size: int) -> str:
 @server.tool()
 async def picture() -> list[TextContent | ImageContent]:
     """A text and a picture."""
-    return [TextContent(type="text", text="Here:"), ImageContent(type="image", data="AAAA", mime_type="image/png")]
+    return [TextContent(type="text", text="Here:"), ImageContent(type="image", data=PNG, mime_type="image/png")]
 
 
 @server.tool()

@@ -63,9 +63,9 @@ def packed_zeroes(megabytes: int) -> bytes:
     return b"".join(packer.compress(bytes(MEGABYTE)) for _ in range(megabytes)) + packer.flush()
 
 
-def picture(form: str, size: tuple[int, int] = (60, 40), color: str = "red", **how: object) -> bytes:
+def picture(form: str, size: tuple[int, int] = (60, 40), mode: str = "RGB", **how: object) -> bytes:
     out = io.BytesIO()
-    Image.new("RGB", size, color).save(out, form, **how)
+    Image.new(mode, size, "red").save(out, form, **how)
     return out.getvalue()
 
 

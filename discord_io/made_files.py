@@ -1,0 +1,99 @@
+"""What of an answer is posted as a file, since no message shows it well: long code blocks and wide tables."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer
+
+from discord_io.split import FENCE, MAX_LENGTH, length
+
+MAX_COLUMNS = 60  # of a table: what a window of usual size shows of it without breaking its lines
+MAX_FILES = 10  # of a message, as Discord has it
+RULE = re.compile(r"[ \t]*+\|?[ \t]*+:?-+:?[ \t]*+(?:\|[ \t]*+:?-+:?[ \t]*+)*+\|?[ \t]*+$")  # below a table's head
+PLAIN = re.compile(r"[a-z0-9]{1,8}")
+# Of the languages whose name is no file's ending.
+ENDINGS = {
+    "python": "py", "javascript": "js", "typescript": "ts", "bash": "sh", "shell": "sh", "zsh": "sh", "console": "txt",
+    "text": "txt", "plaintext": "txt", "markdown": "md", "rust": "rs", "ruby": "rb", "kotlin": "kt", "csharp": "cs",
+    "c++": "cpp", "c#": "cs", "golang": "go", "perl": "pl", "haskell": "hs", "yml": "yaml", "powershell": "ps1",
+    "latex": "tex", "makefile": "mk", "terraform": "tf", "dockerfile": "txt",
+}  # fmt: skip
+
+
+Data = Annotated[
+    bytes,
+    BeforeValidator(lambda value: b64decode(value) if isinstance(value, str) else value),
+    PlainSerializer(lambda data: b64encode(data).decode(), when_used="json"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFile:
+    """A file beside an answer."""
+
+    name: str
+    data: Data
+
+
+def with_files(text: str) -> tuple[str, list[MadeFile]]:
+    """The text with a line in place of each long code block and each wide table, and these as files.
+
+    As the text grows, what has become a file stays one.
+    """
+    files: list[MadeFile] = []
+    shown: list[str] = []
+    for piece, ending in _pieces(text):
+        if ending and len(files) < MAX_FILES:
+            name = f"answer{f'-{len(files) + 1}' if files else ''}.{ending}"
+            files.append(MadeFile(name, _inside(piece).encode(errors="replace")))
+            shown.append(f"📎 `{name}`\n")
+        else:
+            shown.append(piece)
+    return ("".join(shown), files) if files else (text, files)
+
+
+def _pieces(text: str) -> list[tuple[str, str]]:
+    """The text in pieces, each with the ending of the file that it is to be; empty where it is to be none."""
+    lines = text.splitlines(keepends=True)
+    pieces: list[tuple[str, str]] = []
+    at = 0
+    while at < len(lines):
+        end, ending = _code(lines, at) or _table(lines, at) or (at + 1, "")
+        pieces.append(("".join(lines[at:end]), ending))
+        at = end
+    return pieces
+
+
+def _code(lines: list[str], at: int) -> tuple[int, str] | None:
+    """Where the code block ends that begins here, and what it is to end in as a file, if it is to be one."""
+    opening = FENCE.match(lines[at])
+    if opening is None:
+        return None
+    closings = (FENCE.match(line) for line in lines[at + 1 :])
+    closed = next((n for n, c in enumerate(closings, at + 2) if c and c[1].startswith(opening[1]) and not c[2]), None)
+    end = closed or len(lines)
+    language = opening[2].lower()
+    ending = ENDINGS.get(language) or (language if PLAIN.fullmatch(language) else "txt")
+    return end, ending if length("".join(lines[at:end])) > MAX_LENGTH else ""
+
+
+def _table(lines: list[str], at: int) -> tuple[int, str] | None:
+    """The same for a table of Markdown, which Discord shows as it is written."""
+    if "|" not in lines[at] or at + 1 == len(lines) or "|" not in lines[at + 1] or not RULE.match(lines[at + 1]):
+        return None
+    end = next((n for n, line in enumerate(lines[at:], at) if "|" not in line), len(lines))
+    return end, "md" if max(len(line.strip()) for line in lines[at:end]) > MAX_COLUMNS else ""
+
+
+def _inside(piece: str) -> str:
+    """A code block's code; a table as it is."""
+    lines = piece.splitlines(keepends=True)
+    if (opening := FENCE.match(lines[0])) is None:
+        return piece
+    closing = FENCE.match(lines[-1]) if len(lines) > 1 else None
+    is_closed = closing is not None and closing[1].startswith(opening[1]) and not closing[2]
+    return "".join(lines[1 : len(lines) - is_closed])
