@@ -176,15 +176,16 @@ class Parley(discord.Client):
         self.parts.other_process.disconnected()
 
     async def on_message(self, message: discord.Message) -> None:
-        if self.parts.reader.hears(message):
-            if self.parts.gate.is_closed(message.channel.id):
-                await self.parts.gate.wait(message.channel.id)
-            await self.parts.inbox.take(message, hears_out=True)
-        elif self.user and message.author.id == self.user.id:
+        channel_id, answered_id = message.channel.id, replied_to_id(message)
+        if self.user and message.author.id == self.user.id:
             self.parts.other_process.overheard(message)
-            self.turns.overheard(message.channel.id, message.id, message.content, replied_to_id(message))
-        elif answered_id := replied_to_id(message):
-            self.proactive_offers.dealt_with(message.channel.id, answered_id)
+            self.turns.overheard(channel_id, message.id, message.content, answered_id)
+            return
+        if answered_id and not self.parts.reader.hears(message):
+            self.proactive_offers.dealt_with(channel_id, answered_id)
+        if self.parts.gate.is_closed(channel_id):
+            await self.parts.gate.wait(channel_id)
+        await self.parts.inbox.take(message, hears_out=True)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         if interaction.type is discord.InteractionType.modal_submit:  # clicks go to whom answer_clicks() names
@@ -198,7 +199,7 @@ class Parley(discord.Client):
         message, channel_id = payload.message, payload.channel_id
         if self.user and message.author.id == self.user.id:
             self.turns.overheard(channel_id, message.id, message.content)
-        elif not message.author.bot:
+        else:
             read = self.parts.reader.record(message)
             if self.parts.consent.is_opted_out(read.author_id):  # also of theirs the question is answered as it stands
                 self.turns.reworded(channel_id, self.parts.consent.unquoted(channel_id, read))

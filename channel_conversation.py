@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 
 from pydantic_ai.messages import ModelMessage
 
@@ -36,6 +37,7 @@ MAX_REMOTE = 2_000  # messages of which it is known that they are another agent'
 MAX_JOINED = 100  # what was said before hardly matters to a decision, and takes 7 us a message to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
 MAX_TAKEN_BACK = 20_000  # the same of all channels, by their ids alone
+IS_OTHER_BOT = attrgetter("is_other_bot")
 WORDED = 13  # newest messages that keep how they are worded, 6 kB each; a decision looks at 12 and a few of before
 
 
@@ -116,6 +118,8 @@ class ChannelConversation:
         if len(self.messages) > WORDED:
             self.messages[-WORDED - 1].forget_wording()
         self.size += message.size
+        if message.is_other_bot:
+            return  # it is told, and no more: neither does it take part, nor does the bot stand in any way with it
         if not message.is_bot:
             self.participants.add(message.author_id)
             if self.names.get(message.author_id) != message.author:
@@ -145,8 +149,12 @@ class ChannelConversation:
         return self.engagement_before if self._is_newest(message) else self.engagement
 
     def before(self, message: MessageRecord, count: int) -> Sequence[MessageRecord]:
-        """The messages before this one, so many at most, whether it is recorded already or not."""
-        return self.messages[-count - 1 : -1] if self._is_newest(message) else self.messages[-count:]
+        """The messages of people and the bot before this one, so many at most, whether it is recorded or not."""
+        end = len(self.messages) - self._is_newest(message)
+        found = self.messages[max(end - count, 0) : end]
+        if any(map(IS_OTHER_BOT, found)):
+            return [m for m in self.messages[:end] if not m.is_other_bot][-count:]
+        return found
 
     def joined(self, messages: Sequence[MessageRecord], utterance: MessageRecord) -> ChannelConversation:
         """A copy of the latest messages in which these are one, the newest."""
@@ -210,7 +218,7 @@ class ChannelConversation:
         before = self.find(message.message_id)
         self._change({message.message_id: message})
         # Its own it edits many times while it speaks, and Discord sends an edit for each link that it unfurls.
-        is_edited = before is None or before.content != message.content
+        is_edited = before is None or before.own_words != message.own_words
         if is_edited and not message.is_bot:
             self._leave(self._told([message.message_id]))
         if before and not message.is_bot and (before.content, before.mentions) != (message.content, message.mentions):
@@ -290,8 +298,8 @@ class ChannelConversation:
         }
         changes = {**quoting, **changes}
         # One that differs by an unfurled link or a quotation at most has the same words.
-        content = {m.message_id: m.content for m in self.messages}
-        gone = [i for i, new in changes.items() if not (new and content.get(new.message_id) == new.content)]
+        words = {m.message_id: m.own_words for m in self.messages}
+        gone = [i for i, new in changes.items() if not (new and words.get(new.message_id) == new.own_words)]
         self._keep([new for m in self.messages if (new := changes.get(m.message_id, m))])
         # A turn that runs was told the old words, and brings them back in its history.
         self.revisions = dict([*self.revisions.items(), *changes.items()][-MAX_REVISIONS:])
@@ -390,7 +398,7 @@ class ChannelConversation:
         self.messages = messages
         self.size = sum(m.size for m in messages)
         self.own &= {m.message_id for m in messages}
-        self.names = {m.author_id: m.author for m in messages if not m.is_bot}
+        self.names = {m.author_id: m.author for m in messages if m.is_persons}
         self.called = index_of(self.names)
         self.named = {m.message_id: self.named.get(m.message_id, frozenset()) for m in messages}
         self.participants = set(self.names)

@@ -208,7 +208,7 @@ class ResponseDecider:
         place: Place | None = None,
     ) -> Decision:
         """Within a conversation, whether the message is recorded in it already or not. place: where it was said."""
-        if message.is_bot:
+        if not message.is_persons:
             return NOTHING
         is_explicit = is_explicit_trigger(message, bot_user_id)
         if not is_explicit and message.reply_to_id is not None and message.reply_to_author_id is None:
@@ -308,7 +308,7 @@ class ResponseDecider:
 def is_explicit_trigger(message: MessageRecord, bot_user_id: int) -> bool:
     """A mention of the bot, a call by its name, or a Discord reply to one of its messages."""
     is_to_bot = bot_user_id in message.mentions or message.reply_to_author_id == bot_user_id
-    return not message.is_bot and (is_to_bot or bool(message.calls_bot))
+    return message.is_persons and (is_to_bot or bool(message.calls_bot))
 
 
 def _explicit(message: MessageRecord) -> Decision:
@@ -333,7 +333,7 @@ def _is_visibly_not_for_it(message: MessageRecord, bot_user_id: int) -> bool:
 
 def _is_alone(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, place: Place) -> bool:
     """Whether nobody else has spoken there, nor is named; what a thread was begun at, of its id, was said elsewhere."""
-    here = (m for m in conversation.messages if not m.is_bot and m.message_id != place.channel_id)
+    here = (m for m in conversation.messages if m.is_persons and m.message_id != place.channel_id)
     is_first = all(m.author_id == message.author_id for m in here)
     return is_first and not names_others(message, conversation, bot_user_id)
 

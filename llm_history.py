@@ -140,7 +140,7 @@ def told(message: MessageRecord) -> list[UserContent]:
     if message.reply_to_author:
         excerpt = " ".join(message.reply_to_text[:REPLY_EXCERPT].split())
         reply = f" (replying to {message.reply_to_author}: {excerpt!r})"
-    line = f"{message.author}{' (you)' if message.is_bot else ''}{reply}: {indented(message.text)}\n"
+    line = f"{message.author}{mark_of(message)}{reply}: {indented(message.text)}\n"
     tag = Tag(
         message_id=message.message_id,
         author_id=message.author_id,
@@ -157,6 +157,11 @@ def told_of_file(message: MessageRecord, key: str, words: str) -> TextContent:
         message_id, author_id = message.reply_to_id, message.reply_to_author_id or 0
     tag = Tag(message_id=message_id, author_id=author_id, reply_to_id=None, reply_to_author_id=None, file=key)
     return TextContent(f"    {indented(words)}\n", metadata=tag)
+
+
+def mark_of(message: MessageRecord) -> str:
+    """What stands behind the author's name where no person said it."""
+    return " (you)" if message.is_bot else " (another bot)" if message.is_other_bot else ""
 
 
 def indented(text: str) -> str:

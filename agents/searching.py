@@ -17,7 +17,7 @@ from agents.cutting import cut
 from agents.gateway import Asked
 from conversation import MessageRecord
 from discord_io.split import clipped
-from llm_history import indented
+from llm_history import indented, mark_of
 from state.message import sources_of_reading
 from understanding.links import DISCORD, message_link
 
@@ -68,7 +68,7 @@ def search_tool(find: Find, can_read: CanRead, site: str = DISCORD) -> Tool[Aske
             return NOTHING
         lines, sources = [HEADING], []
         for message in found:
-            author = " ".join(message.author.split()) + (" (you)" if message.is_bot else "")
+            author = " ".join(message.author.split()) + mark_of(message)
             link = message_link(site, asked.guild_id, asked.channel_id, message.message_id)
             excerpt = indented(_excerpt(message.text, words))
             lines.append(f"{message.timestamp:%Y-%m-%d %H:%M} {author}: {excerpt} ({link})")

@@ -74,5 +74,5 @@ class Team:
         if not (self._shares and self.has_several):
             return {}
         newest = max(question.message_id for question in questions)
-        seen = [m for m in conversation.messages if m.message_id <= newest]
+        seen = [m for m in conversation.messages if m.message_id <= newest and not m.is_other_bot]
         return shared_context(seen, bot_id=self._bot_id(), bot_name=place.bot_name)

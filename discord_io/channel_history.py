@@ -13,7 +13,7 @@ import structlog
 
 from conversation import MessageRecord
 from discord_io.discord_wire import UNREADABLE, find_channel, read_messages
-from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of, is_persons
+from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of, is_other_bots, is_persons
 from state.consent import Consent
 from state.message import requoted
 
@@ -50,7 +50,7 @@ class ChannelHistory:
         self._transcripts = transcripts
 
     async def before(self, guild_id: int, channel_id: int, asked: MessageRecord) -> list[MessageRecord]:
-        """The messages of people and of the bot, oldest first, as far as they may be told."""
+        """The messages of people and bots, its own among them, oldest first, as far as they may be told."""
         me = bot_of(self._client)[1]
         earlier = [m for m in self._client.cached_messages if m.channel.id == channel_id and m.id < asked.message_id]
         earlier = earlier[-HISTORY_MESSAGES:]
@@ -62,7 +62,7 @@ class ChannelHistory:
                 log.info("history_failed", channel=channel_id, detail=str(error))
         starter = await self._starter(channel_id, earlier)
         earlier = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE and m.id != channel_id]
-        read = {m.id: self._reader.record(m) for m in earlier if is_persons(m)}
+        read = {m.id: self._reader.record(m) for m in earlier if is_persons(m) or is_other_bots(m, me)}
         own = {m.id for m in earlier if m.author.id == me and m.type in SAID_BY_PEOPLE}
         own |= {r.reply_to_id for r in read.values() if r.reply_to_id is not None and r.reply_to_author_id == me}
         kept = await kept_of(self._transcripts, channel_id, own)

@@ -1,4 +1,4 @@
-"""Where people's messages come in: each once, and only what may concern the bot goes on."""
+"""Where messages come in: each once, and only what may concern the bot goes on."""
 
 from __future__ import annotations
 
@@ -71,13 +71,17 @@ class Inbox:
         self._in_turn = asyncio.Lock()
 
     async def take(self, message: discord.Message, *, hears_out: bool = False) -> None:
-        """Has a person's message handled, once. hears_out: with what else they say in one go.
+        """Has a message handled, once. hears_out: with what else its author says in one go.
 
-        Nearly every message of every channel ends here: outside any conversation, and not said to the bot.
+        Nearly every message of every channel ends here: outside any conversation, and not said to the bot. What other
+        bots post counts within a conversation only.
         """
-        if not self._reader.hears(message) or message.id in self._seen:  # after a RESUME Discord can send one twice
-            return
         channel_id = message.channel.id
+        is_heard = self._reader.hears(message) or (
+            self._conversations.get(channel_id) and self._reader.is_other_bots(message)
+        )
+        if not is_heard or message.id in self._seen:  # after a RESUME Discord can send one twice
+            return
         if not (
             self._listens(message.channel)
             or self._conversations.get(channel_id)

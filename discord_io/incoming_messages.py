@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeGuard
@@ -19,10 +19,12 @@ from state.message import NOBODY, AttachedFile
 from understanding.name_calls import called_as, may_call
 
 SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.reply})
+SAID_BY_BOTS = SAID_BY_PEOPLE | {discord.MessageType.chat_input_command, discord.MessageType.context_menu_command}
 MAX_IMAGES = 4
 MAX_IMAGE_BYTES = 8_000_000
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_EXTRA_CHARACTERS = 1_500
+MAX_BOT_CHARACTERS = 4_000  # of what another bot posted beside its text, which most post nothing but
 MAX_NAME_CHARACTERS = 40
 MARKS = re.compile(r"[:()]")
 KINDS: dict[object, PlaceKind] = {
@@ -86,6 +88,10 @@ class MessageReader:
             return False
         replied_to = message.reference.resolved
         return not isinstance(replied_to, discord.Message) or replied_to.author == self._client.user
+
+    def is_other_bots(self, message: discord.Message) -> bool:
+        """Whether another bot or a webhook posted it where people's messages are read."""
+        return is_other_bots(message, bot_of(self._client)[1]) and self.takes_part_in(message.channel)
 
     def own_quoted(self, message: discord.Message) -> int | None:
         """The id of the message of the bot's own that it replies to."""
@@ -232,7 +238,16 @@ def _reads_history(channel: object, author: discord.abc.User) -> bool:
 
 def is_persons(message: discord.Message) -> bool:
     """Whether a person said it: no bot, no webhook, no system message."""
-    return not message.author.bot and message.webhook_id is None and message.type in SAID_BY_PEOPLE
+    return not _is_automatic(message) and message.type in SAID_BY_PEOPLE
+
+
+def is_other_bots(message: discord.Message, bot_user_id: int) -> bool:
+    """Whether another bot or a webhook posted it."""
+    return _is_automatic(message) and message.author.id != bot_user_id and message.type in SAID_BY_BOTS
+
+
+def _is_automatic(message: discord.Message) -> bool:
+    return message.author.bot or message.webhook_id is not None
 
 
 def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...] = ()) -> MessageRecord:
@@ -245,7 +260,7 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
     replied_to = found if isinstance(found, discord.Message) else None
     reply_author = replied_to.author if replied_to else None
     names_own_role = message.guild is not None and message.guild.self_role in message.role_mentions
-    is_bot = message.author.id == bot_user_id
+    is_bot, is_other_bot = message.author.id == bot_user_id, is_other_bots(message, bot_user_id)
     return MessageRecord(
         author=_name(message.author),
         author_id=message.author.id,
@@ -264,7 +279,8 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
         files=tuple(file for file in map(_file, _attachments(message)) if not _is_shown(file)),
         reply_files=tuple(map(_file, _attachments(replied_to))) if replied_to else (),
         addressees=frozenset({reply_author.id}) if is_bot and reply_author else NOBODY,
-        calls_bot="" if is_bot else called_as(message.content, names),
+        calls_bot="" if is_bot or is_other_bot else called_as(message.content, names),
+        is_other_bot=is_other_bot,
     )
 
 
@@ -287,12 +303,13 @@ def _readable(message: discord.Message) -> str:
         fields = (f"{field.name}: {field.value}" for field in embed.fields)
         lines = filter(None, [embed.author.name, embed.title, embed.description, *fields])
         extras.append("[embed] " + "\n".join(lines))
+    extras += _texts(getattr(message, "components", ()))  # which a payload may leave out
     extras += map(_attachment, message.attachments)
     extras += (f"[sticker: {sticker.name}]" for sticker in message.stickers)
     title = _title(message)
     if not extras and not title and "<" not in message.content:
         return ""
-    shown = "\n".join(extras)[:MAX_EXTRA_CHARACTERS]
+    shown = "\n".join(extras)[: MAX_BOT_CHARACTERS if _is_automatic(message) else MAX_EXTRA_CHARACTERS]
     return f"{title}{message.clean_content}\n{shown}".strip()
 
 
@@ -302,6 +319,14 @@ def _title(message: discord.Message) -> str:
     if not isinstance(channel, discord.Thread) or channel.id != message.id:
         return ""
     return f"{channel.name}\n" if isinstance(channel.parent, discord.ForumChannel) else ""
+
+
+def _texts(components: Iterable[object]) -> Iterator[str]:
+    """What stands in components: bots post with these what others put into embeds."""
+    for component in components:
+        if isinstance(component, discord.TextDisplay):
+            yield component.content
+        yield from _texts(getattr(component, "children", ()))
 
 
 def _attachment(attachment: discord.Attachment) -> str:

@@ -47,7 +47,7 @@ class Edit:
 
     @property
     def is_reworded(self) -> bool:
-        return self.before is not None and self.before.content != self.message.content
+        return self.before is not None and self.before.own_words != self.message.own_words
 
     @property
     def may_be_reworded(self) -> bool:

@@ -42,18 +42,22 @@ BETWEEN_WORDS = re.compile(r'[\s,;/|"\0\u3001\u3002]+')
 CREATE = """
     CREATE VIRTUAL TABLE said USING fts5 (
         author, words, name UNINDEXED, text UNINDEXED,
-        author_id UNINDEXED, at UNINDEXED, is_bot UNINDEXED, addressees UNINDEXED, drew_on UNINDEXED,
+        author_id UNINDEXED, at UNINDEXED, is_bot UNINDEXED, is_other_bot UNINDEXED, addressees UNINDEXED,
+        drew_on UNINDEXED,
         tokenize = 'unicode61 remove_diacritics 2'
     )
 """
 ADD = """
-    INSERT OR REPLACE INTO said (rowid, author, words, name, text, author_id, at, is_bot, addressees, drew_on)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT OR REPLACE INTO said (
+        rowid, author, words, name, text, author_id, at, is_bot, is_other_bot, addressees, drew_on
+    )
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 # By whole numbers of bm25, or hardly any two would be alike and the newest first of them.
 FIND = "SELECT rowid FROM said WHERE said MATCH ? AND rowid < ? ORDER BY round(rank), rowid DESC LIMIT ?"
 GET = """
-    SELECT coalesce(name, author), author_id, coalesce(text, words), at, is_bot, rowid, addressees, drew_on
+    SELECT coalesce(name, author), author_id, coalesce(text, words), at, is_bot, is_other_bot, rowid, addressees,
+        drew_on
     FROM said WHERE rowid = ?
 """
 
@@ -202,13 +206,22 @@ def _row(message: MessageRecord) -> tuple[Any, ...]:
         message.author_id,
         message.timestamp.timestamp(),
         message.is_bot,
+        message.is_other_bot,
         " ".join(map(str, message.addressees)),
         " ".join(map(str, message.drew_on)),
     )
 
 
 def _message(
-    author: str, author_id: int, text: str, at: float, is_bot: int, message_id: int, addressees: str, drew_on: str
+    author: str,
+    author_id: int,
+    text: str,
+    at: float,
+    is_bot: int,
+    is_other_bot: int,
+    message_id: int,
+    addressees: str,
+    drew_on: str,
 ) -> MessageRecord:
     return MessageRecord(
         author,
@@ -219,6 +232,7 @@ def _message(
         message_id,
         addressees=frozenset(map(int, addressees.split())),
         drew_on=frozenset(map(int, drew_on.split())),
+        is_other_bot=bool(is_other_bot),
     )
 
 

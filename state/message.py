@@ -54,6 +54,7 @@ class MessageRecord:
     embeds and attachments in words), empty: the content. mentioned: whom Discord says it mentions, None: those in
     the content. addressees: of the bot's own messages, whom they answer; drew_on: whose
     words the model had been told, which it may quote; unasked: an offer, which nobody had asked for.
+    is_bot: the bot itself said it; is_other_bot: another bot or a webhook did.
     tells_off: it ended an answer of the bot's, and tells it to keep out. calls_bot: the name by which it calls the bot,
     empty where it does not. is_label: a click, whose words are not its author's but those of the button or option.
     timestamp: aware. images: the addresses of its pictures; files: what else is attached; reply_files: all that is
@@ -82,6 +83,17 @@ class MessageRecord:
     is_label: bool = False
     files: tuple[AttachedFile, ...] = ()
     reply_files: tuple[AttachedFile, ...] = ()
+    is_other_bot: bool = False
+
+    @property
+    def is_persons(self) -> bool:
+        """Whether a person said it."""
+        return not (self.is_bot or self.is_other_bot)
+
+    @property
+    def own_words(self) -> str:
+        """What its author wrote: of a person's not what Discord adds to links, of a bot's also the embeds."""
+        return self.text if self.is_other_bot else self.content
 
     @cached_property
     def mentions(self) -> frozenset[int]:

@@ -17,7 +17,7 @@ from state.agent_state import GENERAL, UMSState
 from tests.support.clock import NOON, FakeClock
 from tests.support.discord_payloads import a_bot, a_message
 from tests.support.histories import turn
-from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, replied, said
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, DAN, replied, said
 
 
 @pytest.fixture
@@ -160,6 +160,21 @@ def test_participants_are_the_people_who_spoke_and_the_bots_words_are_replaced_a
         manager.record_message(CHANNEL, replied(ANNA, text, message_id=42))
     assert [m.content for m in conversation.messages] == ["hello", "hello", "One two"]
     assert (conversation.participants, conversation.names) == ({ANNA, BEN}, {ANNA: "Anna", BEN: "Ben"})
+
+
+def test_another_bots_message_keeps_the_conversation_open_and_takes_no_part(
+    manager: ConversationManager, clock: FakeClock
+) -> None:
+    spoken = [said(ANNA), replied(ANNA), said(BEN)]
+    conversation = manager.start(CHANNEL, spoken)
+    before = conversation.engagement
+    clock.advance(59)
+    manager.record_message(CHANNEL, said(DAN, f"<@{BOT}> Ben: done", is_other_bot=True))
+    clock.advance(59)
+    assert manager.get(CHANNEL) is conversation
+    assert (conversation.participants, conversation.names) == ({ANNA, BEN}, {ANNA: "Anna", BEN: "Ben"})
+    assert conversation.engagement == before
+    assert list(conversation.before(said(CLEO), 3)) == spoken
 
 
 def test_what_was_said_before_is_put_in_front_once(manager: ConversationManager) -> None:

@@ -69,6 +69,9 @@ class MessageHandler:
         )
         if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
             return  # it is taken up after a restart, and was said before somebody had it forgotten
+        if record.is_other_bot:  # which is never answered, and nobody's word on an offer or a prompt
+            self._records.overheard(question)
+            return
         self._offers.heard(question.channel_id, question.as_kept.message)
         if not place.is_among(self._channels):
             decided: Decided | None = (question, NOT_LISTED)

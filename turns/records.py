@@ -91,6 +91,11 @@ class Records:
             answered = self._learning.outcomes.told_off(conversation.channel_id, record.timestamp.timestamp())
             self.unfollow(answered, Unwelcome.TOLD_OFF)
 
+    def overheard(self, question: Question) -> None:
+        """What another bot posted in a conversation."""
+        self._conversations.record_message(question.channel_id, question.message)
+        self.keep(question)
+
     def began(self, question: Question) -> None:
         """A conversation begins with this message."""
         self._conversations.start(question.channel_id, [question.as_kept.message])

@@ -152,6 +152,22 @@ def test_a_reply_to_a_deleted_message_keeps_its_id(bot: Parley) -> None:
     assert (record.reply_to_id, record.reply_to_author_id, record.reply_to_text) == (55, None, "")
 
 
+def test_another_bots_message_and_a_webhooks_are_marked_and_call_nobody(bot: Parley) -> None:
+    automatic = {**user(99), "bot": True}
+    for more in ({"author": automatic}, {"webhook_id": "9"}, {"author": automatic, "type": 20}):
+        record = read(bot, "Parley, are you there?", **more)
+        assert (record.is_other_bot, record.is_bot, record.calls_bot) == (True, False, "")
+    # What answers a command of its own has its own id.
+    assert not read(bot, "Done.", author_id=BOT, webhook_id=str(BOT)).is_other_bot
+
+
+def test_a_reply_to_a_bots_embed_quotes_what_stands_there(bot: Parley) -> None:
+    reply = reply_to(BEN, "")
+    reply["referenced_message"]["author"]["bot"] = True
+    reply["referenced_message"]["embeds"] = [{"type": "rich", "title": "Build 77 failed"}]
+    assert read(bot, "why?", **reply).reply_to_text == "[embed] Build 77 failed"
+
+
 def test_the_bots_own_reply_tells_whom_it_answers(bot: Parley) -> None:
     record = read(bot, "yes", author_id=BOT, **reply_to(BEN, "so?"))
     assert (record.is_bot, record.addressees) == (True, frozenset({BEN}))
@@ -199,6 +215,13 @@ def test_embeds_attachments_and_stickers_are_told_in_words(bot: Parley) -> None:
         "[sticker: wave]",
     ]
     assert record.images == ()
+
+
+def test_text_in_components_is_read(bot: Parley) -> None:
+    text = {"type": 10, "id": 3, "content": "Build 77 failed"}
+    button = {"type": 2, "id": 4, "style": 5, "label": "Log", "url": "https://ci.example/77"}
+    container = {"type": 17, "id": 1, "components": [{"type": 9, "id": 2, "components": [text], "accessory": button}]}
+    assert read(bot, "", components=[container], flags=1 << 15).readable == "Build 77 failed"
 
 
 def test_long_embeds_are_cut(bot: Parley) -> None:

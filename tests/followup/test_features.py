@@ -15,7 +15,7 @@ from followup.features import NOBODY, OTHER, before_it, feature_names
 from followup.scene import NEVER, NEVER_SECONDS, talking_with
 from tests.support.clock import NOON
 from tests.support.followups import after, look_at, talk
-from tests.support.people import ANNA, BEN, BOT, CLEO, replied, said
+from tests.support.people import ANNA, BEN, BOT, CLEO, EVE, replied, said
 
 ANSWERED = [
     said(BEN, "good morning"),
@@ -25,6 +25,14 @@ ANSWERED = [
 PEOPLE = [BOT, ANNA, BEN, CLEO]
 WINDOW, REACH = 12, 300  # as documented
 TEXTS = ["Anna, ok?", " ", "?", "x" * 4_000, "a, " * 1_000, f"<@{BEN}> see", f"<@{BOT}>", "parley: you?"]
+
+
+def test_what_other_bots_post_changes_nothing() -> None:
+    noise = [said(EVE, f"<@{ANNA}> Ben, why? <@{BOT}>", after(number), is_other_bot=True) for number in range(20)]
+    message = said(ANNA, "a Framework, is eve right?", after(30))
+    assert look_at(message, *noise[:5], ANSWERED[0], *noise[5:10], *ANSWERED[1:], *noise[10:]) == look_at(
+        message, *ANSWERED
+    )
 
 
 def words_of_others(count: int) -> list[MessageRecord]:
