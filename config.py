@@ -71,9 +71,16 @@ class Settings(BaseSettings):
         "channel ids separated by commas, or leave it empty for all channels",
     )
     threads: Literal["off", "join"] = setting(
-        "join",
-        "Whether it takes part in threads and posts, as it does in their channel.",
-        "off or join",
+        "join", "Whether it takes part in threads and posts, as it does in their channel."
+    )
+    direct_messages: Literal["off", "listed", "open"] = setting(
+        "off",
+        "Whose direct messages it answers: nobody's, those of USERS, or everybody's; others are told so once a day.",
+    )
+    users: Annotated[frozenset[PositiveInt], NoDecode] = setting(
+        frozenset(),
+        "The ids of those whose direct messages it answers, with DIRECT_MESSAGES=listed.",
+        "user ids separated by commas, or leave it empty for nobody",
     )
 
     forum_tags: Annotated[frozenset[str], NoDecode] = setting(
@@ -303,7 +310,7 @@ class Settings(BaseSettings):
         "info", "How much is logged; debug: also each message that starts no conversation."
     )
 
-    @field_validator("channels", "forum_tags", mode="before")
+    @field_validator("channels", "users", "forum_tags", mode="before")
     @classmethod
     def _split(cls, value: Any, info: Any) -> Any:
         at = "," if info.field_name == "forum_tags" else r"[,\s]"  # a tag's name can have spaces in it
@@ -342,7 +349,9 @@ class Settings(BaseSettings):
             raise ValueError("too few for a single request")
         return value
 
-    @field_validator("decision_log", "followup_eagerness", "log_level", "openai_state", "threads", mode="before")
+    @field_validator(
+        "decision_log", "direct_messages", "followup_eagerness", "log_level", "openai_state", "threads", mode="before"
+    )
     @classmethod
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value

@@ -18,6 +18,8 @@ from decision import (
     ACKNOWLEDGED,
     ALONE_TOGETHER,
     AWAITED,
+    CALLING,
+    DIRECT,
     EXPLICIT,
     NOT_JUDGED,
     NOT_OURS,
@@ -46,6 +48,7 @@ from understanding.wording import Wording, read
 
 __all__ = [
     "AWAITED",
+    "CALLING",
     "EXPLICIT",
     "NOTHING",
     "NOT_JUDGED",
@@ -194,11 +197,12 @@ class ResponseDecider:
         self, message: MessageRecord, bot_user_id: int, place: Place | None = None
     ) -> Decision:
         """Outside a conversation only an explicit trigger counts, or that nobody else is there."""
+        is_thanks = not is_called(message, bot_user_id) and bare_acknowledgement(message.text) is not None
         if is_explicit_trigger(message, bot_user_id):
-            return _explicit(message)
+            return ACKNOWLEDGED if is_thanks else _explicit(message, bot_user_id)
         if place is None or not place.is_with_one or _is_visibly_not_for_it(message, bot_user_id):
             return NOTHING
-        return NOTHING if bare_acknowledgement(message.text) is not None else ALONE_TOGETHER
+        return NOTHING if is_thanks else ALONE_TOGETHER
 
     async def should_respond(
         self,
@@ -216,7 +220,11 @@ class ResponseDecider:
             answered = conversation.find(message.reply_to_id)
             is_explicit = answered is not None and answered.is_bot
         if is_explicit:
-            return TOLD_OFF if conversation.engagement_at(message).is_telling_off(message) else _explicit(message)
+            if conversation.engagement_at(message).is_telling_off(message):
+                return TOLD_OFF
+            decision = _explicit(message, bot_user_id)
+            is_thanks = decision is DIRECT and self._acknowledges(message, conversation)
+            return ACKNOWLEDGED if is_thanks else decision
         if rule := self._rule(message, conversation, bot_user_id):
             return rule
         if place and place.is_with_one and _is_alone(message, conversation, bot_user_id, place):
@@ -263,11 +271,17 @@ class ResponseDecider:
         is_answer = asked is not None and asked.wording.ends_asking
         if is_told_of(message.wording.tokens, engagement.bot_name) and not (message.wording.asks or is_answer):
             return NOTHING  # "Parley is nice" is said of the bot, and to the others
+        return ACKNOWLEDGED if self._acknowledges(message, conversation) else None
+
+    def _acknowledges(self, message: MessageRecord, conversation: ChannelConversation) -> bool:
+        """Whether it is a bare thanks, ok or the like, and no answer to a question of the bot's."""
+        engagement = conversation.engagement_at(message)
         acknowledgement = bare_acknowledgement(message.text, engagement.bot_name)
         if acknowledgement in (Acknowledgement.CONSENT, Acknowledgement.EMOJI) and engagement.is_answer_due(message):
             # Where the bot asked the author something, an ok or an emoji answers it.
-            return None if is_answer else ACKNOWLEDGED
-        return ACKNOWLEDGED if acknowledgement is not None else None
+            asked = conversation.last_words_to(message.author_id)
+            return asked is None or not asked.wording.ends_asking
+        return acknowledgement is not None
 
     def _goes_on(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> bool:
         """Document 003's two scenarios: whoever was just answered goes on, or somebody else asks right after.
@@ -306,12 +320,19 @@ class ResponseDecider:
 
 
 def is_explicit_trigger(message: MessageRecord, bot_user_id: int) -> bool:
+    """Whether it calls the bot, or is a direct message."""
+    return is_called(message, bot_user_id) or message.is_direct
+
+
+def is_called(message: MessageRecord, bot_user_id: int) -> bool:
     """A mention of the bot, a call by its name, or a Discord reply to one of its messages."""
     is_to_bot = bot_user_id in message.mentions or message.reply_to_author_id == bot_user_id
     return message.is_persons and (is_to_bot or bool(message.calls_bot))
 
 
-def _explicit(message: MessageRecord) -> Decision:
+def _explicit(message: MessageRecord, bot_user_id: int) -> Decision:
+    if message.is_direct and not is_called(message, bot_user_id):
+        return DIRECT
     return replace(EXPLICIT, evidence="you called me by my name") if message.calls_bot else EXPLICIT
 
 

@@ -31,6 +31,7 @@ class Reason(StrEnum):
         return reason
 
     EXPLICIT_TRIGGER = "explicit_trigger", "you mentioned me or replied to me", ""
+    DIRECT_MESSAGE = "direct_message", "you wrote to me in a direct message", ""
     RECENT_FOLLOWUP = "recent_followup", "I had just spoken and this reads like a follow-up", ""
     LLM_JUDGE = "llm_judge", "the judge took it as meant for me", "the judge took it as not meant for me"
     NO_TRIGGER = "no_trigger", "", "I did not take it as said to me"
@@ -50,6 +51,7 @@ class Reason(StrEnum):
     DELETED = "deleted", "", "it was deleted while I thought about it"
     OPTED_OUT = "opted_out", "", "you asked me not to read you, and did not mention me"
     CHANNEL_NOT_LISTED = "channel_not_listed", "", "I am not set up to speak in this channel"
+    DIRECT_MESSAGES_OFF = "direct_messages_off", "", "I am not set up to answer your direct messages"
     MISSING_PERMISSION = "missing_permission", "", "I am not allowed to write in this channel"
     USER_CAP = "user_cap", "", "you had reached the number of answers per minute"
     DAILY_CAP = "daily_cap", "", "today's token budget was spent"
@@ -62,15 +64,15 @@ class Reason(StrEnum):
 NOT_JUDGED = frozenset(
     map(
         Reason,
-        """stop told_off unwelcome deleted opted_out channel_not_listed missing_permission user_cap daily_cap
-        shutting_down offer_declined""".split(),
+        """stop told_off unwelcome deleted opted_out channel_not_listed direct_messages_off missing_permission
+        user_cap daily_cap shutting_down offer_declined""".split(),
     )
 )
 """Reasons to be silent that are no judgement of for whom a message was meant: such a silence is never a miss."""
 
-PROMPTED = frozenset(
-    {Reason.EXPLICIT_TRIGGER, Reason.AWAITED, Reason.ALONE_TOGETHER, Reason.OFFERED, Reason.OFFER_ACCEPTED}
-)
+CALLING = frozenset({Reason.EXPLICIT_TRIGGER, Reason.DIRECT_MESSAGE})
+"""Reasons to answer since the message was said to the bot, and to nobody else."""
+PROMPTED = CALLING | {Reason.AWAITED, Reason.ALONE_TOGETHER, Reason.OFFERED, Reason.OFFER_ACCEPTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ class Decision:
 
 
 EXPLICIT = Decision(True, Reason.EXPLICIT_TRIGGER, tier=1, score=1.0)
+DIRECT = Decision(True, Reason.DIRECT_MESSAGE, tier=1, score=1.0)
 NOTHING = Decision(False, Reason.NO_TRIGGER)
 NOT_OURS = Decision(False, Reason.NAMES_OTHERS, tier=2)
 AWAITED = Decision(True, Reason.AWAITED, tier=2, score=1.0)

@@ -58,5 +58,9 @@ class Place:
         return Place(self.guild_id, self.parent_id or 0, bot_name=self.bot_name, guild=self.guild, channel=self.parent)
 
     def is_among(self, channels: Collection[int]) -> bool:
-        """Whether it, or what it is a thread of, is one of these channels; no channels: all."""
-        return not channels or self.channel_id in channels or self.parent_id in channels
+        """Whether it, or what it is a thread of, is one of these channels; no channels: all.
+
+        A direct message is in no server's channel, and has a setting of its own.
+        """
+        is_any = not channels or self.kind is PlaceKind.DIRECT
+        return is_any or self.channel_id in channels or self.parent_id in channels

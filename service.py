@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 INTENTS = discord.Intents(
-    guilds=True, guild_messages=True, guild_reactions=True, guild_typing=True, message_content=True
+    guilds=True, guild_messages=True, dm_messages=True, guild_reactions=True, guild_typing=True, message_content=True
 )
 discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # it never joins a voice channel
 MAX_RETRY_SECONDS = 60.0

@@ -83,6 +83,7 @@ from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
 from persistence.snapshots import Snapshots
 from state.awaiting import ConversationStateManager
 from state.consent import Consent, Forgotten
+from state.direct_messages import DirectMessages
 from state.limits import Budget, Limits
 from state.optout import OptOut
 from turns.admission import Admission
@@ -105,7 +106,7 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
-OFFERS, LIMITS = "initiative", "limits"
+OFFERS, LIMITS, DIRECT = "initiative", "limits", "direct_messages"
 USER_AGENT = "parley (Discord bot)"
 
 
@@ -162,6 +163,7 @@ class Parts:
             turn_tokens=settings.turn_tokens or None,
         )
         self.budget = Budget(self.limits, self._clock, partial(snapshots.touch_process, LIMITS))
+        self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch_process, DIRECT))
         self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
         # Stored together with the answer, so that a turn that is made anew does not do the same again.
         self.miniapps = MiniAppRouter(_miniapps(settings), on_change=lambda guid: snapshots.mark(MINIAPPS, int(guid)))
@@ -309,7 +311,7 @@ class Parts:
             turns=self.turns,
             discord=self.wires,
         )
-        self.admission = Admission(self.limits, self.gate, self.turns)
+        self.admission = Admission(self.limits, self.gate, self.turns, self.direct)
         self.handler = MessageHandler(
             settings.channels,
             consent=self.consent,
@@ -332,7 +334,7 @@ class Parts:
         self.catch_up = CatchUp(
             seconds=settings.catch_up_seconds,
             burst_seconds=settings.burst_seconds,
-            backlog=Backlog(self._client, settings.channels, self.reader, self.consent),
+            backlog=Backlog(self._client, settings.channels, self.reader, self.consent, self.direct),
             conversations=self.conversations,
             turns=self.turns,
             snapshots=snapshots,
@@ -350,6 +352,7 @@ class Parts:
         holders.register(OfferHolder(self.proactive_offers, self.offer_channels, snapshots), of_channels=OFFERS)
         holders.register(conversations, of_channels=CONVERSATION)
         holders.register(ProcessHolder(self.limits), of_process=LIMITS)
+        holders.register(ProcessHolder(self.direct), of_process=DIRECT)
         holders.register(ProcessHolder(self.opted_out), of_process=OPTED_OUT)
         holders.register(ProcessHolder(self.forgotten), of_process=FORGOTTEN)
         self.privacy = Privacy(

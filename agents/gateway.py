@@ -28,7 +28,8 @@ class Asked:
 
     people: all whose questions are answered together: what one of them may not read nobody is told. links: which
     messages people linked to in the conversation, each with the id of whoever did. allowed: by the id of a call that
-    needed to be allowed, who did. made: what tools have given to be posted with the answer.
+    needed to be allowed, who did. made: what tools have given to be posted with the answer. is_direct: they asked in a
+    direct message, where nobody else reads.
     """
 
     guild_id: int
@@ -39,6 +40,7 @@ class Asked:
     links: frozenset[tuple[int, Link]] = frozenset()
     allowed: Mapping[str, int] = field(default_factory=dict)
     made: list[MadeFile] = field(default_factory=list, compare=False)
+    is_direct: bool = False
 
     @property
     def everybody(self) -> frozenset[int]:

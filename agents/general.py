@@ -419,7 +419,10 @@ class GeneralAgent:
             where = f'forum "{parent}", in the post titled "{channel}"'
         elif place.is_thread:
             where = f'channel named "{parent}", in the thread named "{channel}"'
-        ours = INSTRUCTIONS.format(bot_name=bot_name, guild=guild, where=where)
+        where = f'a member of the Discord server named "{guild}", taking part in its {where}'
+        if place.kind is PlaceKind.DIRECT:
+            where = "on Discord, in a direct message, which nobody reads but you and whoever writes to you there"
+        ours = INSTRUCTIONS.format(bot_name=bot_name, where=where)
         return f"{ours}\n{self._instructions}" if self._instructions else ours
 
 

@@ -17,7 +17,7 @@ SHOWN, MAX_WORDS = 5, 60  # decisions; characters of a message
 MAX_LINE = MAX_LENGTH // SHOWN - len("\n")
 NOTHING_KNOWN = (
     "I remember no decision about that. I keep the last ones only, and none of messages from before I was started, "
-    "in direct messages, or by bots."
+    "or by bots."
 )
 UNNAMED = "somebody who asked not to be read"
 
@@ -30,11 +30,11 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
         return (replace(decision, partner=None) if is_unnamed else decision).in_words()
 
     @tree.command(description="Why did I answer, or not answer, the last messages in this channel?")
-    @app_commands.guild_only()
+    @app_commands.allowed_contexts(guilds=True, dms=True)
     async def why(interaction: discord.Interaction) -> None:
         latest = decisions.latest(interaction.channel_id or 0, SHOWN)
         known = {message.id: message.content for message in interaction.client.cached_messages}
-        may_read = interaction.permissions.read_message_history
+        may_read = interaction.guild_id is None or interaction.permissions.read_message_history
         lines = []
         for entry in latest:
             if privacy.is_opted_out(entry.author_id):
@@ -48,7 +48,7 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
         await tell(interaction, "\n".join(lines) or NOTHING_KNOWN)
 
     @tree.context_menu(name="Why?")
-    @app_commands.guild_only()
+    @app_commands.allowed_contexts(guilds=True, dms=True)
     async def why_this(interaction: discord.Interaction, message: discord.Message) -> None:
         question_id = (
             message.reference.message_id if message.reference and message.author == interaction.client.user else None

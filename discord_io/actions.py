@@ -15,8 +15,9 @@ import structlog
 
 from conversation import MessageRecord
 from discord_io.channel_history import FAILURES, Transcripts, kept_of, without_lost_quote
-from discord_io.incoming_messages import replied_to_id, to_record
-from discord_io.who_may_read import Channel, has_rules, is_in, is_read_by_all_of, may_read
+from discord_io.discord_wire import Channel, find_channel
+from discord_io.incoming_messages import bot_of, replied_to_id, to_record
+from discord_io.who_may_read import has_rules, is_in, is_read_by_all_of, may_read
 from state.consent import Consent
 
 log = structlog.get_logger()
@@ -57,6 +58,8 @@ class Asked(Protocol):
     def guild_id(self) -> int: ...
     @property
     def channel_id(self) -> int: ...
+    @property
+    def is_direct(self) -> bool: ...
     @property
     def user_id(self) -> int: ...
     @property
@@ -143,16 +146,22 @@ class DiscordActions:
     async def read(self, asked: Asked, channel_id: int, message_id: int) -> MessageRecord | str:
         place = await self._look(asked, channel_id)
         # What is read is answered to all who can read along, who did not ask for it, or had somebody else ask.
-        here = place.channel.guild.get_channel_or_thread(asked.channel_id)
-        if not (isinstance(here, Channel) and (here == place.channel or is_read_by_all_of(place.channel, here))):
+        if not self._reads_along(place.channel, asked):
             return READ_BY_FEWER
         message = await place.channel.fetch_message(message_id)
-        me = place.channel.guild.me.id
+        me = bot_of(self._client)[1]
         kept = await kept_of(self._transcripts, channel_id, [message_id, replied_to_id(message) or 0])
         record = (
             kept.get(message_id) if message.author.id == me else without_lost_quote(to_record(message, me), me, kept)
         )
         return (record and self._consent.tellable(channel_id, record)) or NOT_TOLD
+
+    def _reads_along(self, there: Channel, asked: Asked) -> bool:
+        """Whether all who read where it was asked can read there, too."""
+        here = self._client.get_channel(asked.channel_id)
+        if has_rules(here) and has_rules(there):
+            return here == there or is_read_by_all_of(there, here)
+        return asked.is_direct
 
     @_in_words
     async def react(self, asked: Asked, message_id: int, emoji: str) -> str | None:
@@ -183,15 +192,22 @@ class DiscordActions:
         made = discord.Poll(poll.question, timedelta(hours=poll.hours), multiple=poll.multiple)
         for option in poll.options:
             made.add_answer(text=option)
+        me = bot_of(self._client)[1]
         async for message in place.channel.history(limit=LOOK_BACK):
-            standing, is_ours = message.poll, message.author.id == place.channel.guild.me.id
+            standing, is_ours = message.poll, message.author.id == me
             is_over = standing and standing.expires_at and standing.expires_at <= self._clock()
             if standing and is_ours and not is_over and _content(standing) == _content(made):
                 return
         await place.channel.send(poll=made, nonce=nonce, allowed_mentions=discord.AllowedMentions.none())
 
     async def _look(self, asked: Asked, channel_id: int) -> _Place:
-        """Raises _NotDoneError if one of the two may not read there; that is asked anew, as no members are cached."""
+        """Raises _NotDoneError if one of the two may not read there; that is asked anew, as no members are cached.
+
+        In a direct message both may do everything, and read no other place from there.
+        """
+        if asked.is_direct and channel_id == asked.channel_id:
+            everything = discord.Permissions.all()
+            return _Place(find_channel(self._client, 0, channel_id), everything, everything)
         guild = self._client.get_guild(asked.guild_id)
         channel = guild.get_channel_or_thread(channel_id) if guild else None
         if guild is None or not has_rules(channel):
@@ -211,11 +227,12 @@ class DiscordActions:
         return _Place(channel, theirs, ours)
 
 
-def _emoji(guild: discord.Guild, given: str) -> discord.Emoji | str | None:
+def _emoji(guild: discord.Guild | None, given: str) -> discord.Emoji | str | None:
     """One of the guild's by its markup or name, or a character for Discord to judge."""
     asked = discord.PartialEmoji.from_str(given.strip())
     name = asked.name.strip(":")
-    own = (emoji for emoji in guild.emojis if (emoji.id == asked.id if asked.id else emoji.name == name))
+    emojis = guild.emojis if guild else ()
+    own = (emoji for emoji in emojis if (emoji.id == asked.id if asked.id else emoji.name == name))
     if (found := next(own, None)) or asked.id:
         return found
     return None if name.isascii() or len(name) > MAX_EMOJI else name

@@ -17,11 +17,13 @@ from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of
 from discord_io.streamed_reply import Posted
 from discord_io.who_may_read import has_rules
 from state.consent import Consent
+from state.direct_messages import DirectMessages
 
 log = structlog.get_logger()
 
 LIMIT = 100  # what Discord gives at once
 READABLE = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel, discord.Thread)
+MOST_DIRECT = 100  # channels of direct messages: a request for each
 Message = discord.Message
 
 
@@ -35,11 +37,17 @@ class News:
 
 
 class Backlog:
-    """client: connected. channels: the only ones that count, empty: all."""
+    """client: connected. channels: the only ones that count, empty: all. direct: whose direct messages do."""
 
     def __init__(
-        self, client: discord.Client, channels: Collection[int], reader: MessageReader, consent: Consent
+        self,
+        client: discord.Client,
+        channels: Collection[int],
+        reader: MessageReader,
+        consent: Consent,
+        direct: DirectMessages,
     ) -> None:
+        self._direct = direct
         self._client = client
         self._channels = channels
         self._reader = reader
@@ -73,6 +81,14 @@ class Backlog:
     def may_read(self, channel_id: int) -> bool:
         channel = self._client.get_channel(channel_id)
         return not isinstance(channel, READABLE) or _may_read(channel)
+
+    def direct(self, channel_ids: Sequence[int], after: int) -> list[News]:
+        """The newest 100 of these channels of direct messages, in which something may have been said after this id.
+
+        Discord does not tell of them when it is connected to. Makes no request.
+        """
+        asked = channel_ids[-MOST_DIRECT:] if self._direct.mode != "off" else ()
+        return [News(0, channel_id, after + 1) for channel_id in asked]
 
     async def since(self, guild_id: int, channel_id: int, after: int) -> list[discord.Message] | None:
         """By one request the first 100 messages after this id, oldest first; None where they cannot be had."""

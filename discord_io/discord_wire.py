@@ -38,6 +38,8 @@ TOO_MANY = 429
 # Discord: replying needs the permission to read the history.
 CANNOT_REPLY_WITHOUT_HISTORY = 160002
 THREAD_IS_ARCHIVED, THREAD_IS_LOCKED = 50083, 160005
+# Discord: this person takes no direct messages, or none of the bot's.
+BLOCKED = 50007
 
 
 _timeout: ContextVar[tuple[asyncio.Timeout, float] | None] = ContextVar("timeout", default=None)
@@ -57,10 +59,15 @@ class OwnPosts(Protocol):
 
 
 def find_channel(client: discord.Client, guild_id: int, channel_id: int) -> Channel:
-    """The channel as the cache knows it, or else as much as its id allows. Makes no request."""
+    """The channel as the cache knows it, or else as much as its id allows. Makes no request.
+
+    guild_id: 0 for a direct message.
+    """
     channel = client.get_channel(channel_id)
     if isinstance(channel, Known):
         return channel
+    if not guild_id:
+        return client.get_partial_messageable(channel_id, type=discord.ChannelType.private)
     return client.get_partial_messageable(channel_id, guild_id=guild_id)
 
 
@@ -140,7 +147,7 @@ class DiscordWire:
                     more["reference"] = discord.MessageReference(
                         message_id=answered,
                         channel_id=self._channel_id,
-                        guild_id=self._guild_id,
+                        guild_id=self._guild_id or None,
                         fail_if_not_exists=False,
                     )
                 try:
@@ -299,7 +306,8 @@ class DiscordWire:
             try:
                 await self._channel.typing()
             except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
-                log.info("typing_failed", channel=self._channel_id, error=str(error))
+                if getattr(error, "code", 0) != BLOCKED:  # which is said of the answer
+                    log.info("typing_failed", channel=self._channel_id, error=str(error))
                 return
             await asyncio.sleep(TYPING_INTERVAL_SECONDS)
 
@@ -331,7 +339,7 @@ async def _problems() -> AsyncIterator[None]:
             finally:
                 _timeout.reset(reset)
     except discord.Forbidden as error:
-        raise PostError(Problem.FORBIDDEN, str(error)) from error
+        raise PostError(Problem.BLOCKED if error.code == BLOCKED else Problem.FORBIDDEN, str(error)) from error
     except discord.NotFound as error:
         raise PostError(Problem.GONE, str(error)) from error
     except discord.DiscordServerError as error:

@@ -66,11 +66,11 @@ class MessageReader:
         return bool(self._forum_tags) and any(tag.name.casefold() in self._forum_tags for tag in thread.applied_tags)
 
     def hears(self, message: discord.Message) -> bool:
-        """Whether a person said it where the bot takes part: in a channel or a thread, not in a direct message."""
+        """Whether a person said it where the bot takes part: in a channel, a thread or a direct message."""
         return is_persons(message) and self.takes_part_in(message.channel)
 
     def takes_part_in(self, channel: object) -> bool:
-        return isinstance(channel, self._heard)
+        return isinstance(channel, self._heard) or is_direct(channel)
 
     def may_concern_us(self, message: discord.Message) -> bool:
         """Whether a message may mention the bot, call it by name or reply to it, or nobody else is there.
@@ -78,6 +78,8 @@ class MessageReader:
         Without that no conversation begins, and no more is read.
         """
         channel = message.channel
+        if is_direct(channel):
+            return True
         if isinstance(channel, discord.Thread) and _people_in(channel, message.author.id, bot_of(self._client)[1]) == 1:
             return True
         if (names := self._names(message.guild)) and may_call(message.content, names):
@@ -141,6 +143,7 @@ class MessageReader:
             reply_to_author=_name(card.author) if card else "",
             reply_to_text=card.clean_content[:REPLY_EXCERPT] if card else "",
             is_label=interaction.type is not discord.InteractionType.modal_submit,
+            is_direct=is_direct(interaction.channel),
         )
         return Incoming(
             record,
@@ -250,6 +253,11 @@ def _is_automatic(message: discord.Message) -> bool:
     return message.author.bot or message.webhook_id is not None
 
 
+def is_direct(channel: object) -> bool:
+    """Whether it is the bot's direct-message channel with somebody, of which the cache may know nothing but the id."""
+    return getattr(channel, "type", None) is discord.ChannelType.private
+
+
 def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...] = ()) -> MessageRecord:
     """The message as the rest of the bot knows it. A mention of the bot's own managed role is one of the bot.
 
@@ -281,6 +289,7 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
         addressees=frozenset({reply_author.id}) if is_bot and reply_author else NOBODY,
         calls_bot="" if is_bot or is_other_bot else called_as(message.content, names),
         is_other_bot=is_other_bot,
+        is_direct=is_direct(message.channel) and not message.author.bot,
     )
 
 

@@ -35,6 +35,8 @@ class Problem(StrEnum):
     """Why something could not be posted."""
 
     FORBIDDEN = "forbidden"
+    BLOCKED = "blocked"
+    """The person takes no direct messages from the bot."""
     REJECTED = "rejected"
     GONE = "gone"
     LOCKED = "locked"

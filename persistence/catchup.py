@@ -182,7 +182,9 @@ class CatchUp(Holder):
         alive = self.alive_at if self.alive_at and oldest + margin < self.alive_at <= self._clock() else oldest + margin
         after = id_at(alive - margin) if self.alive_at else 0
         left, self._left = self._left, set()
-        ordered = sorted(self._backlog.news(after) if after else [], key=lambda news: self._rank(news, left))
+        direct = self._backlog.direct(await self._snapshots.direct_channels(), after)
+        found = [*self._backlog.news(after), *direct] if after else []
+        ordered = sorted(found, key=lambda news: self._rank(news, left))
         news, unread = ordered[:MAX_REQUESTS], ordered[MAX_REQUESTS:]
         self._spare = MAX_REQUESTS - len(news)
         self._cut = {n.channel_id for n in unread}
@@ -353,7 +355,8 @@ class CatchUp(Holder):
         # What is older than the conversation was decided before it began, as no part of it.
         began = self._began.get(channel_id, 0)
         missed = [m for m in messages if m.id not in known and m.id >= began]
-        log.info("catching_up", channel=channel_id, read=len(messages), missed=len(missed))
+        if messages:
+            log.info("catching_up", channel=channel_id, read=len(messages), missed=len(missed))
         for message in missed:
             if self._gate.is_shutting_down:
                 break  # the next process takes up the rest

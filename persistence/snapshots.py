@@ -266,6 +266,10 @@ class Snapshots:
                 break
         await self._writer.run(partial(self._transcript.drop_if_empty, channel_id))
 
+    async def direct_channels(self) -> list[int]:
+        """Those of direct messages that have a transcript, the latest one last."""
+        return await self._writer.run(self._transcript.direct_channels)
+
     def guild_of(self, channel_id: int) -> int:
         """The guild of a channel that has a transcript; 0 where it cannot be said."""
         return self._transcript.guild_of(channel_id)

@@ -41,6 +41,7 @@ OPTIONAL = (
     "calls_bot",
     "is_label",
     "is_other_bot",
+    "is_direct",
 )
 
 Change = Callable[[Message], Message | None]
@@ -117,6 +118,10 @@ class Transcript:
     def channels(self) -> dict[int, int]:
         """As load() gives them."""
         return {channel_id: self.guild_of(channel_id) for channel_id in self._writer.channels(MESSAGE)}
+
+    def direct_channels(self) -> list[int]:
+        """Those of which it was noted that they are in no guild, the latest one last."""
+        return [channel_id for channel_id in self._writer.channels(MESSAGE) if self._guilds.get(channel_id) == 0]
 
     def guild_of(self, channel_id: int) -> int:
         return self._guilds.get(channel_id, 0)

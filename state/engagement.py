@@ -109,7 +109,7 @@ class Engagement:
         for person in (known | message.addressed | frozenset(called)) - {self.bot}:
             people[person] = replace(self.standing(person), addressed=mark)
         standing = self.standing(author)
-        is_calling_back = self.bot in message.addressed or bool(message.calls_bot)
+        is_calling_back = self.bot in message.addressed or bool(message.calls_bot) or message.is_direct
         told_off = self.is_telling_off(message, called) or (standing.told_off and not is_calling_back)
         people[author] = Standing(
             mark,
@@ -136,6 +136,7 @@ class Engagement:
         is_to_bot = (
             self.bot in message.addressed
             or bool(message.calls_bot)
+            or message.is_direct
             or self.bot_spoke_last
             or self.is_answer_due(message)
         )

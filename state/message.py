@@ -54,7 +54,8 @@ class MessageRecord:
     embeds and attachments in words), empty: the content. mentioned: whom Discord says it mentions, None: those in
     the content. addressees: of the bot's own messages, whom they answer; drew_on: whose
     words the model had been told, which it may quote; unasked: an offer, which nobody had asked for.
-    is_bot: the bot itself said it; is_other_bot: another bot or a webhook did.
+    is_bot: the bot itself said it; is_other_bot: another bot or a webhook did. is_direct: a person said it to the bot
+    in a direct message.
     tells_off: it ended an answer of the bot's, and tells it to keep out. calls_bot: the name by which it calls the bot,
     empty where it does not. is_label: a click, whose words are not its author's but those of the button or option.
     timestamp: aware. images: the addresses of its pictures; files: what else is attached; reply_files: all that is
@@ -84,6 +85,7 @@ class MessageRecord:
     files: tuple[AttachedFile, ...] = ()
     reply_files: tuple[AttachedFile, ...] = ()
     is_other_bot: bool = False
+    is_direct: bool = False
 
     @property
     def is_persons(self) -> bool:

@@ -19,6 +19,7 @@ from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers
 from place import Place
 from state.consent import Consent, Forgotten
+from state.direct_messages import DirectMessages
 from state.limits import Limits
 from state.optout import OptOut
 from state.prompts import Ask, AwaitingType
@@ -87,7 +88,7 @@ class Stage(Bench):
             records=records,
             bursts=Bursts(0, conversations=self.conversations, decider=decider, discord=self.around),
             intake=self.intake,
-            admission=Admission(limits, self.gate, self.turns),
+            admission=Admission(limits, self.gate, self.turns, DirectMessages("off", (), lambda: None)),
             turns=self.turns,
             offers=cast(OfferReplies, self.offers),
         )

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import structlog
 
-from decider import Decision, Reason
+from decider import CALLING, Decision, Reason
 from incoming import Incoming
 from place import PlaceKind
+from state.direct_messages import DirectMessages
 from state.limits import Cap, Limits, Refusal
 from turns.ending_texts import NOT_ALLOWED, RESTARTING
 from turns.gate import Gate
@@ -21,17 +22,37 @@ CLOSED_THREADS = (
     "{name}, I cannot answer in <#{thread}>: in the threads of this channel I lack the permission "
     "*Send Messages in Threads*."
 )
-CALLED = (Reason.EXPLICIT_TRIGGER, Reason.AWAITED, Reason.OFFER_ACCEPTED)
+CALLED = CALLING | {Reason.AWAITED, Reason.OFFER_ACCEPTED}
+NO_DIRECT_MESSAGES = "I take no direct messages. Mention me in a server where we both are, and I answer you there."
+DIRECT_MESSAGES_OF_SOME = (
+    "I take direct messages of some people only, and you are not on their list. Mention me in a server where we both "
+    "are, and I answer you there."
+)
 
 
 class Admission:
     """Admits questions and clicks."""
 
-    def __init__(self, limits: Limits, gate: Gate, turns: TurnQueue) -> None:
+    def __init__(self, limits: Limits, gate: Gate, turns: TurnQueue, direct: DirectMessages) -> None:
+        self._direct = direct
         self._limits = limits
         self._gate = gate
         self._turns = turns
         self._told_above: set[int | None] = set()  # the channels; no more than the bot sees
+
+    def refuses_direct(self, incoming: Incoming, question: Question) -> Decision | None:
+        """The decision on a direct message that is not to be answered, whose author is told so once a day."""
+        if incoming.place.kind is not PlaceKind.DIRECT or self._direct.takes(question.message.author_id):
+            return None
+        if self._gate.is_shutting_down:
+            return Decision(False, Reason.SHUTTING_DOWN)
+        if self._direct.tells(question.message.author_id, incoming.now):
+            self._turns.announce(question, self._no_direct_messages)
+        return Decision(False, Reason.DIRECT_MESSAGES_OFF)
+
+    @property
+    def _no_direct_messages(self) -> str:
+        return NO_DIRECT_MESSAGES if self._direct.mode == "off" else DIRECT_MESSAGES_OF_SOME
 
     def permit(self, incoming: Incoming, question: Question, decision: Decision) -> Decision:
         """The decision, unless it is to answer and something outside the conversation forbids that."""
@@ -76,6 +97,8 @@ class Admission:
         """Why a click cannot be taken now, in a sentence."""
         if self._gate.is_shutting_down or self._gate.is_closed(clicked.place.channel_id):
             return RESTARTING
+        if clicked.place.kind is PlaceKind.DIRECT and not self._direct.takes(clicked.record.author_id):
+            return self._no_direct_messages
         refusal = self._limits.admit(
             clicked.record.author_id,
             clicked.place.channel_id,

@@ -19,6 +19,7 @@ from discord_io.split import clipped
 from files.reading import FileReader, Reading
 from miniapps.base import MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
+from place import PlaceKind
 from state.awaiting import ConversationStateManager
 from state.limits import PAYER, Budget
 from state.prompts import ResolutionType
@@ -216,6 +217,7 @@ class Answering:
                     if not m.is_bot
                     for link in m.links
                 ),
+                is_direct=place.kind is PlaceKind.DIRECT,
             ),
             shared={} if turn.newcomers else self._team.shared(questions, conversation, place),
             may_decline=turn.may_decline,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import (
+    CALLING,
     NOT_OURS,
     Decision,
     Reason,
@@ -103,7 +104,7 @@ class Bursts:
         is_for_others = addresses_others(message, me) or names_others(message, conversation, me)
         if is_explicit_trigger(message, me) or not is_for_others:
             return False
-        if burst.decision.reason is not Reason.EXPLICIT_TRIGGER:
+        if burst.decision.reason not in CALLING:
             burst.decision = NOT_OURS  # whoever turns to somebody else was speaking to them
         self._end(burst)
         return True
@@ -126,7 +127,7 @@ class Bursts:
             return False
         words = MENTION.sub("", question.message.content).rstrip(" \n!").casefold()
         words = words.removesuffix(question.message.calls_bot.casefold()).rstrip(" \n!,@")
-        return not (decision.reason is Reason.EXPLICIT_TRIGGER and words.endswith(QUESTION_MARKS))
+        return not (decision.reason in CALLING and words.endswith(QUESTION_MARKS))
 
     async def hear_out(self, question: Question, decision: Decision) -> list[tuple[Question, Decision]]:
         """Waits until the author pauses. Returns all that they said from this message on, each with its decision.

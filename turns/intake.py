@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conversation import ChannelConversation, ConversationManager, MessageRecord
-from decider import addresses_others, is_explicit_trigger, names_others
+from decider import addresses_others, is_called, names_others
 from discord_io.prompt_cards import PromptCards, ending_of
 from miniapps.router import MiniAppRouter
 from offers.open_offers import OpenOffers
@@ -96,7 +96,7 @@ class Intake:
             said_before(message, conversation.messages) if conversation else (),
             user_id=message.author_id,
             message_id=message.message_id,
-            is_direct=is_explicit_trigger(message, me),
+            is_direct=is_called(message, me),
             is_for_others=is_for_others or (conversation is not None and names_others(message, conversation, me)),
             keeps_prompt=True,
             is_again=is_again,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from conversation import ChannelConversation
-from decider import AWAITED, OFFER_ACCEPTED, OFFER_DECLINED, Decision, Reason, is_explicit_trigger
+from decider import AWAITED, CALLING, OFFER_ACCEPTED, OFFER_DECLINED, Decision, Reason, is_explicit_trigger
 from incoming import Incoming
 from offers.offer import Reply
 from state.awaiting import Meaning
@@ -75,6 +75,8 @@ class MessageHandler:
         self._offers.heard(question.channel_id, question.as_kept.message)
         if not place.is_among(self._channels):
             decided: Decided | None = (question, NOT_LISTED)
+        elif refused := self._admission.refuses_direct(incoming, question):
+            decided = question, refused
         elif conversation is None:
             decided = self._begin(incoming, question)
         else:
@@ -147,7 +149,7 @@ class MessageHandler:
             self._records.decided(question, decision, seconds)
         if answered := [replace(question, decision=decision) for question, decision in decisions if decision.respond]:
             newest = answered[-1]
-            if newest.decision.reason is Reason.EXPLICIT_TRIGGER:
+            if newest.decision.reason in CALLING:
                 self._records.called(newest)
             if newest.decision.reason is Reason.OFFER_ACCEPTED:
                 self._offers.accept(newest)

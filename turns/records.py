@@ -222,7 +222,7 @@ class Records:
             question.guild_id,
             conversation,
             decision,
-            is_explicit=decision.tier == EXPLICIT.tier,
+            is_explicit=decision.reason is Reason.EXPLICIT_TRIGGER,
             is_judgement=decision.reason not in NOT_JUDGED,
         )
 

@@ -14,7 +14,7 @@ import structlog
 
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from conversation import ConversationManager, MessageRecord
-from decider import addresses_others, is_explicit_trigger, names_others
+from decider import addresses_others, is_called, names_others
 from discord_io.prompt_cards import PromptCards, card_of
 from discord_io.split import closed
 from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, PostError, Problem, StreamedReply
@@ -167,11 +167,11 @@ class TurnQueue:
             return
         if queue.turn:
             queue.turn.ask_anew(message)
-        is_called = is_explicit_trigger(message, self._discord.bot()[1])
+        is_now_called = is_called(message, self._discord.bot()[1])
         for questions in (queue.waiting, queue.turn.questions if queue.turn else []):
             for place, question in enumerate(questions):
                 if question.message.message_id == message.message_id:
-                    questions[place] = question.reworded(message, is_called=is_called)
+                    questions[place] = question.reworded(message, is_called=is_now_called)
                     self.pending.revised(questions[place])
 
     def withdraw(self, channel_id: int, gone: Callable[[MessageRecord], bool]) -> None:
@@ -444,5 +444,5 @@ class TurnQueue:
                     return
             except PostError as again:
                 log.error("report_failed", channel=newest.channel_id, problem=again.problem, detail=str(again))
-        if error.problem not in (Problem.GONE, Problem.LOCKED):
+        if error.problem not in (Problem.GONE, Problem.LOCKED, Problem.BLOCKED):
             await self._discord.open(newest.guild_id, newest.channel_id).react(newest.reply_to, NOT_ALLOWED)

@@ -30,8 +30,8 @@ class _Place(NamedTuple):
 
 class TurnSlots:
     """Fair between guilds, then channels: the next slot goes to the guild that has the fewest, and in it to whoever
-    waits longest. A channel waits with one turn at a time, so its next one stands behind all that wait by then. A turn
-    that is asked anew, as its question was edited, keeps its place.
+    waits longest. A direct message counts as a guild of its own. A channel waits with one turn at a time, so its next
+    one stands behind all that wait by then. A turn that is asked anew, as its question was edited, keeps its place.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -48,7 +48,7 @@ class TurnSlots:
     @asynccontextmanager
     async def taken(self, turn: Turn) -> AsyncIterator[None]:
         """Waits for a slot, and has it until the end of the block."""
-        guild_id = turn.newest.guild_id
+        guild_id = turn.newest.guild_id or turn.newest.channel_id  # of a direct message
         turn.number = turn.number or next(self._numbers)
         if self._free:
             self._free -= 1

@@ -6,4 +6,5 @@ DISCORD = "https://discord.com"
 
 
 def message_link(site: str, guild_id: int | None, channel_id: int | None, message_id: int) -> str:
-    return f"{site}/channels/{guild_id}/{channel_id}/{message_id}"
+    """guild_id: 0 or None in a direct message."""
+    return f"{site}/channels/{guild_id or '@me'}/{channel_id}/{message_id}"

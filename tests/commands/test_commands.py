@@ -17,10 +17,15 @@ def parts(command: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from parts(option)
 
 
-async def test_all_are_there_described_and_for_servers_alone_and_offers_for_those_who_manage(pg: Playground) -> None:
+async def test_all_are_there_and_described_for_where_they_are_of_use_and_for_whom(pg: Playground) -> None:
     shown = {command["name"]: command for command in pg.commands.all()}
     assert shown.keys() == {"why", "Why?", "forget", "optout", "optin", "export", "offers", "tour"}
-    assert [command["contexts"] for command in shown.values()] == [[0]] * 8
+    # What is of channels is in servers alone, the rest in direct messages as well.
+    assert {name for name, command in shown.items() if command["contexts"] == [0]} == {"offers", "tour"}
+    assert {name for name, command in shown.items() if command["contexts"] == [0, 1]} == shown.keys() - {
+        "offers",
+        "tour",
+    }
     needed = {name: command["default_member_permissions"] for name, command in shown.items()}
     assert needed.pop("offers") == str(MANAGE_CHANNELS)
     assert set(needed.values()) == {None}

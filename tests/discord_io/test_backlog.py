@@ -17,6 +17,7 @@ from discord_io.incoming_messages import MessageReader
 from playground.model import Message
 from playground.server import Playground
 from state.consent import Consent, Forgotten
+from state.direct_messages import DirectMessages
 from state.optout import OptOut
 from tests.playground.support import Bot
 
@@ -47,7 +48,7 @@ class Room:
     def backlog(self, *channels: str) -> Backlog:
         ids: Collection[int] = frozenset(map(self.pg.channel, channels))
         reader = MessageReader(self.bot, name_calls=False, threads=True, clock=discord.utils.utcnow)
-        return Backlog(self.bot, ids, reader, Consent(OptOut(), Forgotten()))
+        return Backlog(self.bot, ids, reader, Consent(OptOut(), Forgotten()), DirectMessages("off", (), lambda: None))
 
     def news(self, after: int, *channels: str) -> list[str]:
         names = {channel.id: channel.name for channel in self.pg.world.channels.values()}

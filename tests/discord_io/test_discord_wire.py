@@ -16,6 +16,7 @@ from discord_io.streamed_reply import Posted, PostError, Problem, StreamedReply
 from playground.model import Message
 from playground.server import Playground
 from state.consent import Consent, Forgotten
+from state.direct_messages import DirectMessages
 from state.optout import OptOut
 from tests.discord_io.posting import CARD
 from tests.playground.support import Bot, point_discord_at
@@ -103,7 +104,7 @@ def answered(pg: Playground) -> list[str]:
 async def adopted_by(process: Process, pg: Playground, question: Message, *later: int) -> list[Posted]:
     """What stands of the answer, as it is found after a restart."""
     reader = MessageReader(process, name_calls=False, threads=True, clock=discord.utils.utcnow)
-    backlog = Backlog(process, (), reader, Consent(OptOut(), Forgotten()))
+    backlog = Backlog(process, (), reader, Consent(OptOut(), Forgotten()), DirectMessages("off", (), lambda: None))
     messages = await backlog.since(pg.guild_id, question.channel_id, question.id)
     assert messages is not None
     return backlog.answer(messages, question.id, later)

@@ -54,7 +54,7 @@ def reply_to(author_id: int, content: str, message_id: int = 55) -> dict[str, An
 
 
 def test_a_persons_message_and_reply_count(bot: Parley) -> None:
-    for more in ({}, reply_to(BEN, "so?"), {"channel_id": THREAD}):
+    for more in ({}, reply_to(BEN, "so?"), {"channel_id": THREAD}, {"channel_id": DIRECT}):
         assert bot.parts.reader.hears(a_message(bot, author_id=ANNA, content="hello", **more))
 
 
@@ -65,9 +65,8 @@ def test_a_persons_message_and_reply_count(bot: Parley) -> None:
         {"webhook_id": "9", "application_id": "9"},
         {"type": 7},
         {"type": 6},
-        {"channel_id": DIRECT},
     ],
-    ids=["a bot", "a webhook", "somebody joined", "something was pinned", "a direct message"],
+    ids=["a bot", "a webhook", "somebody joined", "something was pinned"],
 )
 def test_nothing_else_does(bot: Parley, more: dict[str, Any]) -> None:
     assert not bot.parts.reader.hears(a_message(bot, **{"author_id": ANNA, "content": f"<@{BOT}> hi", **more}))

@@ -6,7 +6,6 @@ from playground.model import File
 from tests.support.samples import picture
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply, texts
-from tests.support.unusual import said_in_thread
 
 PNG = File("cat.png", "image/png", picture("PNG"))
 NOTES = File("notes.txt", "text/plain", b"hello")
@@ -72,13 +71,11 @@ async def test_a_name_stays_on_its_line_and_is_not_the_bots_own_mark(scene: Scen
 
 
 async def test_messages_that_are_no_persons_get_no_decision(scene: Scene) -> None:
-    pg, mention = scene.pg, f"<@{scene.pg.bot_id}> hello"
+    mention = f"<@{scene.pg.bot_id}> hello"
     unheeded = [
         scene.say("Chloe", mention, webhook=True),
         scene.say("Chloe", mention, bot=True),
         scene.say("Chloe", mention, type=7),  # Discord: somebody joined
-        said_in_thread(scene, "Chloe", mention),
-        pg.post(pg.dm(pg.person("Chloe")), pg.person("Chloe"), mention),
     ]
     await scene.ask("Ada", "hello", channel="help")
     assert not [message for message in unheeded if message.id in scene.decisions]

@@ -68,6 +68,9 @@ class FakeBacklog:
         }
         return [News(GUILD, channel, last) for channel, last in newest.items() if last > after]
 
+    def direct(self, _channel_ids: Sequence[int], _after: int) -> list[News]:
+        return []
+
     async def since(self, _guild_id: int, channel_id: int, after: int) -> list[Message] | None:
         self.read.append(channel_id)
         self.reading += 1
@@ -98,6 +101,9 @@ class FakeSnapshots:
         self.transcript: list[MessageRecord] = []
         self.revisions: list[MessageRecord] = []
         self.purged: list[int] = []
+
+    async def direct_channels(self) -> list[int]:
+        return []
 
     async def recent(self, _channel_id: int, since: int) -> list[MessageRecord]:
         return [record for record in self.transcript if record.message_id >= since]

@@ -1,0 +1,50 @@
+"""Whose direct messages are answered, and who was told today that theirs are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from datetime import date, datetime
+from typing import Literal
+
+from pydantic import JsonValue, TypeAdapter
+
+MAX_TOLD = 10_000  # people a day; of more than that the first are told once more
+
+Mode = Literal["off", "listed", "open"]
+STORED = TypeAdapter(tuple[date | None, list[int]])
+
+
+class DirectMessages:
+    """mode: off: nobody's; listed: those of these users; open: everybody's. on_change: told when somebody is told."""
+
+    def __init__(self, mode: Mode, users: Collection[int], on_change: Callable[[], None]) -> None:
+        self.mode = mode
+        self._users = users
+        self._on_change = on_change
+        self._day: date | None = None
+        self._told: dict[int, None] = {}
+
+    def takes(self, user_id: int) -> bool:
+        return self.mode == "open" or (self.mode == "listed" and user_id in self._users)
+
+    def tells(self, user_id: int, now: datetime) -> bool:
+        """Whether somebody whose messages are not answered is to be told so now: once a day (UTC)."""
+        if self._day != now.date():
+            self._day, self._told = now.date(), {}
+        if user_id in self._told:
+            return False
+        if len(self._told) >= MAX_TOLD:
+            del self._told[next(iter(self._told))]
+        self._told[user_id] = None
+        self._on_change()
+        return True
+
+    def stored(self) -> JsonValue:
+        """Who was told today."""
+        stored: JsonValue = STORED.dump_python((self._day, [*self._told]), mode="json")
+        return stored
+
+    def restore(self, stored: JsonValue) -> None:
+        """Takes back what stored() gave. Raises ValueError for what cannot be read."""
+        day, told = STORED.validate_python(stored)
+        self._day, self._told = day, dict.fromkeys(told[-MAX_TOLD:])
