@@ -61,4 +61,4 @@ I may give it to a language model. What you edit or delete in Discord is edited 
 kept or sent to a model, but for one that mentions me, for its answer; `/optin` ends this.
 
 **Why did I speak, or not?**
-`/why` tells it of the last messages; for any one, right-click it, *Apps*, *Why?*"""
+`/why` tells it of the last messages; for any one, right-click it, or take its last button, then *Apps*, *Why?*"""

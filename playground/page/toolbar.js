@@ -1,7 +1,7 @@
 // The toolbar on the message that is hovered or focused: react, reply, edit, delete, and the bot's message commands.
 
 import * as api from "./api.js";
-import { h, part } from "./dom.js";
+import { byId, h, part } from "./dom.js";
 import { icon } from "./icons.js";
 import { openPopover } from "./popover.js";
 
@@ -47,13 +47,21 @@ function buttons(id, own, commands, page) {
     action("react", "Add a reaction", (event) => openEmoji(event.currentTarget, react)),
     action("reply", "Reply", () => page.composer.reply(current())),
     own && action("edit", "Edit", () => store.choose({ editingId: id, replyTo: null })),
-    own && action("delete", "Delete", () => page.attempt(api.remove(current(), store.speakerId)), "trash"),
+    own && action("delete", "Delete", () => askToDelete(current(), page), "trash"),
     commands.length > 0 && action("apps", "Apps", (event) => openApps(event.currentTarget, current(), commands, page)),
   ];
 }
 
 const action = (name, label, onclick, picture = name) =>
   h("button", { "aria-label": label, title: label, "data-action": name, onclick }, icon(picture));
+
+function askToDelete(message, page) {
+  const dialog = byId("deletion");
+  const speakerId = page.store.speakerId;
+  dialog.returnValue = "";
+  dialog.onclose = () => dialog.returnValue === "delete" && page.attempt(api.remove(message, speakerId));
+  dialog.showModal();
+}
 
 function openEmoji(anchor, react) {
   const buttonOf = (emoji) => ({ label: emoji, content: emoji, run: () => react(emoji) });

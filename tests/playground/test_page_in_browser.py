@@ -80,6 +80,26 @@ async def test_a_private_file_is_shown_and_the_bot_is_removed_and_added(
     assert [event for event, _ in bot.seen if event in ("guild_remove", "guild_join")] == ["guild_remove", "guild_join"]
 
 
+@needs_browser
+async def test_a_message_is_deleted_once_that_is_confirmed(pg: Playground, tmp_path: Path) -> None:
+    await asyncio.to_thread(_delete, pg.url, tmp_path)
+    assert not pg.messages(pg.channel("general"))
+
+
+def _delete(address: str, profile: Path) -> None:
+    with open_browser(profile) as browser:
+        browser.get(address)
+        write(browser, "not for long")
+        when(browser, f"{LAST}?.textContent.includes('not for long')")
+        for button, count in (("secondary", 1), ("danger", 0)):
+            browser.execute_script(f"{LAST}.focus(); {LAST}.querySelector('[data-action=delete]').click()")
+            when(browser, "document.querySelector('#deletion').open")
+            browser.find_element(By.CSS_SELECTOR, f"#deletion .{button}").click()
+            when(browser, "!document.querySelector('#deletion').open")
+            when(browser, f"document.querySelectorAll('#messages .message').length === {count}")
+        assert not console_errors(browser)
+
+
 def _take_the_file_and_remove_the_bot(address: str, profile: Path) -> None:
     with open_browser(profile) as browser:
         browser.get(address)
