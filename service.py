@@ -167,9 +167,11 @@ async def _http(port: int | None, health: Health) -> AsyncIterator[None]:
 @asynccontextmanager
 async def playground(host: str, port: int) -> AsyncIterator[Playground]:
     """A Discord on loopback with a chat page. Raises RefusedError for a port that cannot be had."""
-    from playground.server import Playground  # noqa: PLC0415 - a bot in service never needs it
+    from playground.model import FORUM  # noqa: PLC0415 - a bot in service never needs it
+    from playground.server import Playground  # noqa: PLC0415
 
     loopback = Playground(host=host, port=port)
+    loopback.add_channel("questions", "A forum: each post is a thread of its own", type=FORUM, tags=("cooking", "code"))
     try:
         await loopback.start()
     except OSError as error:

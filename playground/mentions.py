@@ -31,6 +31,7 @@ class AllowedMentions:
 
 
 ANY = AllowedMentions()
+NOBODY = AllowedMentions(frozenset(), frozenset(), everyone=False, replied_user=False)
 
 
 @dataclass(frozen=True, slots=True)

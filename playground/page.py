@@ -11,25 +11,26 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 from aiohttp import web
 
-from playground import body, errors, wire
+from playground import wire
 from playground.commands import needed
 from playground.errors import ApiError
 from playground.gateway import Gateway
-from playground.model import Channel, Event, User, Wire, snowflake
+from playground.model import Channel, Event, Thread, User, Wire
+from playground.page_request import field, identity, place, read, speaker, texts
+from playground.page_threads import PageThreads
 from playground.people import People
 from playground.scenes import Stage
+from playground.world import World
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-T = TypeVar("T")
 
 _FILES = Path(__file__).parent / "page"
-_MAX_BODY = 64 * 1024
 _MAX_QUEUED = 5_000  # frames waiting for a page that does not read
 _MAX_ANNOTATIONS = 5_000
 _SHOWN = 200  # messages per channel that a page is given at first
@@ -91,7 +92,7 @@ class Page:
             (
                 "POST",
                 "/page/channels/{channel}/typing",
-                lambda request, given: self._people.typing(_place(request, "channel"), self._speaker(given).id),
+                lambda request, given: self._people.typing(place(request, "channel"), speaker(self._world, given).id),
             ),
             ("PUT", reaction, self._react),
             ("DELETE", reaction, partial(self._react, add=False)),
@@ -102,8 +103,9 @@ class Page:
             (
                 "DELETE",
                 "/page/channels/{channel}/scene",
-                lambda request, _: self._stage.stop(_place(request, "channel")),
+                lambda request, _: self._stage.stop(place(request, "channel")),
             ),
+            *PageThreads(self._people).acts(),
             ("DELETE", "/page/bot", lambda *_: self._people.remove_bot()),
             ("PUT", "/page/bot", lambda *_: self._people.invite_bot()),
         ]
@@ -112,7 +114,7 @@ class Page:
             web.get("/page/events", self._events),
             web.get("/page/{file}", self._file),
             web.get("/attachments/{channel}/{id}/{name}", self._attachment),
-            *(web.route(method, path, _acting(act)) for method, path, act in acts),
+            *(web.route(method, path, _acting(act, self._world)) for method, path, act in acts),
         ]
 
     # Files
@@ -162,7 +164,9 @@ class Page:
     def _snapshot(self) -> Wire:
         """The whole world as the page needs it."""
         world, bot = self._world, self._world.bot
-        channels = world.channels.values()
+        for person in world.people:
+            world.open_dm(person.id)
+        channels = [*world.channels.values(), *world.threads.values(), *world.dms.values()]
         return {
             "type": "world",
             "guild": {
@@ -170,8 +174,11 @@ class Page:
                 "name": world.guild_name,
                 "roles": [{"id": str(world.bot_role_id), "name": world.bot.name}],
             },
-            "channels": [self._channel(one) for one in channels],
-            "people": [{"id": str(one.id), "name": one.name, "color": one.color} for one in world.people],
+            "channels": [self._channel(one) for one in world.channels.values()],
+            "threads": [self._channel(one) for one in world.threads.values()],
+            "dms": [self._channel(one) for one in world.dms.values()],
+            "people": [_person(one) for one in world.people],
+            "bots": [_person(one) for one in world.users.values() if one.bot and one.id != bot.id],
             "bot": {
                 "id": str(bot.id),
                 "name": bot.name,
@@ -188,9 +195,30 @@ class Page:
         }
 
     def _channel(self, channel: Channel) -> Wire:
-        allowed = {str(one.id): str(self._world.permissions(channel, one.id)) for one in self._world.people}
-        place = {"id": str(channel.id), "name": channel.name, "topic": channel.topic}
-        return place | {"permissions": allowed, "scene": self._playing(channel)}
+        allowed = {str(one.id): str(self._world.permissions(channel, one.id)) for one in self._world.users.values()}
+        told: Wire = {
+            "id": str(channel.id),
+            "name": channel.name,
+            "topic": channel.topic,
+            "type": channel.type,
+            "permissions": allowed,
+            "scene": self._playing(channel),
+            "tags": [tag["name"] for tag in channel.tags],
+        }
+        if channel.recipient_id is not None:
+            told["recipient_id"] = str(channel.recipient_id)
+        return told if channel.thread is None else told | self._thread(channel, channel.thread)
+
+    def _thread(self, channel: Channel, thread: Thread) -> Wire:
+        names = {tag["id"]: tag["name"] for tag in self._world.channel(channel.parent_id or 0).tags}
+        return {
+            "parent_id": str(channel.parent_id),
+            "owner_id": str(thread.owner_id),
+            "archived": thread.archived,
+            "locked": thread.locked,
+            "members": [str(one) for one in thread.members],
+            "tags": [names[tag] for tag in thread.tags],
+        }
 
     def _playing(self, channel: Channel) -> str | None:
         """The title of the scene that is being played there."""
@@ -224,12 +252,25 @@ class Page:
             case "TYPING_START" if event.channel:
                 return {"type": "typing", "channel_id": str(event.channel.id), "user_id": str(event.user_id)}
             case "SCENE" if event.channel:
-                return {"type": "scene", "channel_id": str(event.channel.id), "title": self._playing(event.channel)}
+                told = {"type": "scene", "channel_id": str(event.channel.id), "title": self._playing(event.channel)}
+                return told | (event.data or {})
+            case "THREAD_CREATE" | "THREAD_UPDATE" | "THREAD_MEMBERS_UPDATE" if event.channel:
+                return {"type": "thread", "thread": self._channel(event.channel)}
+            case "THREAD_DELETE" if event.channel:
+                return {"type": "thread_delete", "id": str(event.channel.id)}
             case "COMMANDS":
                 return {"type": "commands", "commands": self._commands()}
             case "BOT":
                 return {"type": "bot", "connected": self._gateway.connected}
-            case "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "MESSAGE_DELETE_BULK" | "GUILD_CREATE" | "GUILD_DELETE":
+            case (
+                "PEOPLE"
+                | "CHANNEL_CREATE"
+                | "CHANNEL_UPDATE"
+                | "CHANNEL_DELETE"
+                | "MESSAGE_DELETE_BULK"
+                | "GUILD_CREATE"
+                | "GUILD_DELETE"
+            ):
                 return self._snapshot()
         return _reactions(event) if event.name.startswith("MESSAGE_REACTION") else self._private_frame(event)
 
@@ -257,54 +298,46 @@ class Page:
     # What people do on the page
 
     def _post(self, request: web.Request, given: Wire) -> Any:
-        reply_to = _id(given, "reply_to") if given.get("reply_to") is not None else None
-        ping = _field(given, "ping", bool) if "ping" in given else True
-        content, author_id = _field(given, "content", str), self._speaker(given).id
-        message = self._people.post(_place(request, "channel"), author_id, content, reply_to=reply_to, ping=ping)
+        reply_to = identity(given, "reply_to") if given.get("reply_to") is not None else None
+        ping = field(given, "ping", bool, True)
+        content, author_id = field(given, "content", str), speaker(self._world, given).id
+        where, files = place(request, "channel"), given["files"]
+        message = self._people.post(where, author_id, content, reply_to=reply_to, ping=ping, attachments=files)
         return wire.message_object(self._world, message)
 
     def _edit(self, request: web.Request, given: Wire) -> Any:
-        message = self._world.message(_place(request, "channel"), _place(request, "message"))
-        content, author_id = _field(given, "content", str), self._speaker(given).id
+        message = self._world.message(place(request, "channel"), place(request, "message"))
+        content, author_id = field(given, "content", str), speaker(self._world, given).id
         return wire.message_object(self._world, self._people.edit(message, content, author_id=author_id))
 
     def _delete(self, request: web.Request, given: Wire) -> Any:
-        message = self._world.message(_place(request, "channel"), _place(request, "message"))
-        self._people.delete(message, author_id=self._speaker(given).id)
+        message = self._world.message(place(request, "channel"), place(request, "message"))
+        self._people.delete(message, author_id=speaker(self._world, given).id)
 
     def _react(self, request: web.Request, given: Wire, *, add: bool = True) -> Any:
-        message = self._world.message(_place(request, "channel"), _place(request, "message"))
-        self._people.react(message, self._speaker(given).id, request.match_info["emoji"], add=add)
+        message = self._world.message(place(request, "channel"), place(request, "message"))
+        self._people.react(message, speaker(self._world, given).id, request.match_info["emoji"], add=add)
 
     def _command(self, request: web.Request, given: Wire) -> Any:
-        options = _field(given, "options", dict) if given.get("options") is not None else {}
-        target_id = _id(given, "target_id") if given.get("target_id") is not None else None
-        name = str(_id(given, "command_id"))
-        made = self._people.command(_place(request, "channel"), self._speaker(given).id, name, options, target_id)
+        options: Wire = field(given, "options", dict, {})
+        target_id = identity(given, "target_id") if given.get("target_id") is not None else None
+        name = str(identity(given, "command_id"))
+        made = self._people.command(place(request, "channel"), speaker(self._world, given).id, name, options, target_id)
         return {"id": str(made.id)}
 
     def _click(self, request: web.Request, given: Wire) -> Any:
-        self._world.channel(_place(request, "channel"))
-        values = _field(given, "values", list) if given.get("values") is not None else []
-        if not all(isinstance(value, str) for value in values):
-            raise _wrong("values")
-        custom_id, author_id = _field(given, "custom_id", str), self._speaker(given).id
-        return {"id": str(self._people.click(_id(given, "message_id"), author_id, custom_id, values).id)}
+        self._world.channel(place(request, "channel"))
+        values = texts(given, "values")
+        custom_id, author_id = field(given, "custom_id", str), speaker(self._world, given).id
+        return {"id": str(self._people.click(identity(given, "message_id"), author_id, custom_id, values).id)}
 
     def _submit(self, request: web.Request, given: Wire) -> Any:
-        self._world.channel(_place(request, "channel"))
-        opener = self._people.interactions.shown_form(_id(given, "interaction_id"), self._speaker(given).id)
-        return {"id": str(self._people.submit(opener, _field(given, "values", dict)).id)}
+        self._world.channel(place(request, "channel"))
+        opener = self._people.interactions.shown_form(identity(given, "interaction_id"), speaker(self._world, given).id)
+        return {"id": str(self._people.submit(opener, field(given, "values", dict)).id)}
 
     def _play(self, request: web.Request, given: Wire) -> Any:
-        self._stage.play(_place(request, "channel"), _field(given, "title", str))
-
-    def _speaker(self, given: Wire) -> User:
-        """The person that a request speaks as; never the bot."""
-        user = self._world.user(_id(given, "author_id"))
-        if user.bot:
-            raise errors.unknown_user()
-        return user
+        self._stage.play(place(request, "channel"), field(given, "title", str))
 
 
 async def _write(socket: web.WebSocketResponse, feed: asyncio.Queue[bytes | None]) -> None:
@@ -312,6 +345,10 @@ async def _write(socket: web.WebSocketResponse, feed: asyncio.Queue[bytes | None
         while (data := await feed.get()) is not None:
             await socket.send_str(data.decode())
         await socket.close(code=1001)
+
+
+def _person(user: User) -> Wire:
+    return {"id": str(user.id), "name": user.name, "color": user.color}
 
 
 def _reactions(event: Event) -> Wire | None:
@@ -322,23 +359,14 @@ def _reactions(event: Event) -> Wire | None:
     return {"type": "reactions", **place, "reactions": shown}
 
 
-def _acting(act: Callable[[web.Request, Wire], Any]) -> Handler:
+def _acting(act: Callable[[web.Request, Wire], Any], world: World) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
-            return _json(act(request, await _given(request)) or {})
+            return _json(act(request, await read(request, world.upload_limit)) or {})
         except ApiError as error:
             return _json({"error": _sentence(error)}, status=error.status)
 
     return handle
-
-
-async def _given(request: web.Request) -> Wire:
-    """The JSON body over the query."""
-    if not request.can_read_body:
-        return dict(request.query)
-    if request.content_length is None or request.content_length > _MAX_BODY:
-        raise errors.too_large()
-    return dict(request.query) | body.mapping(body.load(await request.read()))
 
 
 def _sentence(error: ApiError) -> str:
@@ -351,28 +379,6 @@ def _sentence(error: ApiError) -> str:
     if not found:
         return f"{error.message.rstrip('.')}."
     return f"{'.'.join(path)}: {found['_errors'][0]['message'].rstrip('.')}."
-
-
-def _place(request: web.Request, name: str) -> int:
-    return _id(dict(request.match_info), name)
-
-
-def _id(given: Wire, name: str) -> int:
-    value = snowflake(given.get(name))
-    if value is None:
-        raise _wrong(name)
-    return value
-
-
-def _field(given: Wire, name: str, kind: type[T]) -> T:
-    value = given.get(name)
-    if not isinstance(value, kind):
-        raise _wrong(name)
-    return value
-
-
-def _wrong(name: str) -> ApiError:
-    return ApiError(400, 50035, f"The field {name} is missing or not what it should be.")
 
 
 def _json(value: Any, status: int = 200) -> web.Response:

@@ -156,18 +156,30 @@ class People:
             self.world.join_thread(thread, self.world.user(user_id).id, by=author)
         return thread.id
 
-    def forum_post(self, forum_id: int, author_id: int, title: str, content: str, *, tags: Iterable[str] = ()) -> int:
+    def forum_post(
+        self,
+        forum_id: int,
+        author_id: int,
+        title: str,
+        content: str,
+        *,
+        tags: Sequence[str] = (),
+        attachments: Iterable[File] = (),
+    ) -> int:
         """Post in a forum, and return the thread that this opens; `tags` are the names of its tags."""
         forum, author = self.world.channel(forum_id), self.world.user(author_id)
         if forum.type not in THREADS_ONLY:
             raise errors.wrong_channel_type()
         known = {tag["name"]: tag["id"] for tag in forum.tags}
+        if not known.keys() >= set(tags):
+            raise invalid_form("applied_tags", "BASE_TYPE_CHOICES", "There is no such tag in this channel.")
         applied = [known[tag] for tag in tags]
         if forum.needs_tag and not applied:
             raise errors.tag_required()
         if not _content(content):
             raise errors.empty_message()
-        return self.world.open_thread(forum, author, title, first=Draft(content=_content(content)), tags=applied).id
+        draft = Draft(content=_content(content), attachments=self.posting.upload(forum.id, attachments))
+        return self.world.open_thread(forum, author, title, first=draft, tags=applied).id
 
     def change_thread(self, thread_id: int, actor_id: int | None = None, **changes: Any) -> None:
         """Set a thread's `name`, `archived`, `locked` or `tags` (ids), as the owner of the guild or as `actor_id`."""

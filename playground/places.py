@@ -124,6 +124,7 @@ class Places:
         """Let another bot into the guild."""
         bot = User(self.next_id(), name, bot=True, color=_BOT_COLOR)
         self.users[bot.id] = bot
+        self.emit(Event(name="PEOPLE"))
         return bot
 
     def add_webhook(self, name: str) -> User:

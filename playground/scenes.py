@@ -11,8 +11,9 @@ from pathlib import Path
 
 from playground.changes import Changes
 from playground.errors import ApiError
-from playground.model import Channel, Event, Message
+from playground.model import FORUM, Channel, Event, File, Message
 from playground.people import People
+from playground.uploads import named_type
 
 FILE = Path(__file__).with_name("scenes.txt")
 BOT = "Parley"  # in the script, whatever the bot's name
@@ -21,7 +22,9 @@ SETTLED_SECONDS = 1.5  # an answer that did not change for so long is whole
 ANSWER_SECONDS = 15.0  # then the scene goes on without one
 AT = re.compile(r"@(\w+)")
 STEP = re.compile(r"\[(?:(?P<answer>answer|begun)|(?P<seconds>\d(?:\.\d)?)s)\]")
-SPOKEN = re.compile(r"(?P<speaker>\w+): (?P<text>\S.*)")
+GOING = re.compile(r"\[(?P<kind>thread|post|direct)(?:: (?P<title>.+))?\]")
+SPOKEN = re.compile(r"(?P<speaker>\w+)(?P<app> \(app\))?: (?P<text>\S.*?)(?: \{(?P<name>[\w.-]+): (?P<data>.*)\})?")
+FORUM_NAME = "questions"
 
 
 class Await(Enum):
@@ -34,12 +37,19 @@ class Await(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What somebody says. awaits: what of the bot's comes before it; pause: seconds, after that."""
+    """What somebody says. awaits: what of the bot's comes before it; pause: seconds, after that.
+
+    goes: where this and what follows is said: a (kind, title) of GOING. app: another bot says it. file: a text file's
+    name and content.
+    """
 
     speaker: str
     text: str
     pause: float = LINE_SECONDS
     awaits: Await = Await.NOTHING
+    goes: tuple[str, str] | None = None
+    app: bool = False
+    file: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +74,12 @@ def parse(script: str) -> list[Scene]:
             pause, answer = step["seconds"], step["answer"]
             changed = {"pause": float(pause)} if pause else {"awaits": Await[answer.upper()]}
             following = replace(following, **changed)
+        elif going := GOING.fullmatch(line):
+            following = replace(following, goes=(going["kind"], going["title"] or ""))
         elif spoken := SPOKEN.fullmatch(line):
-            said = replace(following, speaker=spoken["speaker"], text=spoken["text"])
+            said = replace(following, speaker=spoken["speaker"], text=spoken["text"], app=bool(spoken["app"]))
+            if spoken["name"]:
+                said = replace(said, file=(spoken["name"], spoken["data"].replace("\\n", "\n")))
             scenes[-1] = replace(scenes[-1], lines=(*scenes[-1].lines, said))
             following = Line("", "")
         elif not line.startswith("##"):
@@ -92,7 +106,7 @@ class Stage:
     def scenes(self) -> list[Scene]:
         """Those whose people are all here."""
         here = {one.name for one in self._world.people}
-        return [scene for scene in self._script if here.issuperset(line.speaker for line in scene.lines)]
+        return [scene for scene in self._script if here.issuperset(one.speaker for one in scene.lines if not one.app)]
 
     def playing(self, channel_id: int) -> Scene | None:
         return self._playing[channel_id][0] if channel_id in self._playing else None
@@ -110,32 +124,73 @@ class Stage:
 
     def stop(self, channel_id: int) -> None:
         """Breaks off what is being played in the channel, if anything is."""
-        channel = self._world.channel(channel_id)
+        self._world.channel(channel_id)
         if channel_id in self._playing:
-            self._playing.pop(channel_id)[1].cancel()
-            self._tell(channel)
+            self._playing[channel_id][1].cancel()
+            self._end(channel_id)
+
+    def _end(self, channel_id: int) -> None:
+        """Forgets what is played in a channel, also where else it went."""
+        ended = self._playing[channel_id]
+        for place_id in [one for one, playing in self._playing.items() if playing is ended]:
+            del self._playing[place_id]
+            with contextlib.suppress(ApiError):  # it was deleted meanwhile
+                self._tell(self._world.channel(place_id))
 
     async def close(self) -> None:
         """Breaks off everything."""
         tasks = [task for _, task in self._playing.values()]
-        for channel_id in list(self._playing):
-            self.stop(channel_id)
+        while self._playing:
+            self.stop(next(iter(self._playing)))
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _tell(self, channel: Channel) -> None:
         self._world.emit(Event(name="SCENE", channel=channel))
 
     async def _perform(self, channel: Channel, scene: Scene) -> None:
+        place = channel
         for line in scene.lines:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    await self._heard(channel, line.awaits)
-            speaker_id = self._people.person(line.speaker)
-            self._people.typing(channel.id, speaker_id)
+                    await self._heard(place, line.awaits)
+            speaker_id = self._speaker(line)
+            self._people.typing(place.id, speaker_id)
             await asyncio.sleep(line.pause)
-            self._people.post(channel.id, speaker_id, AT.sub(self._mention, line.text))
-        del self._playing[channel.id]
-        self._tell(channel)
+            try:
+                place = self._say(line, speaker_id, place, channel)
+            except ApiError:  # somebody at the page archived, locked or deleted where it is said
+                break
+        self._end(channel.id)
+
+    def _speaker(self, line: Line) -> int:
+        if not line.app:
+            return self._people.person(line.speaker)
+        known = {one.name: one.id for one in self._world.users.values() if one.bot}
+        return known.get(line.speaker) or self._people.add_bot(line.speaker)
+
+    def _say(self, line: Line, speaker_id: int, place: Channel, channel: Channel) -> Channel:
+        """Posts the line, and returns where."""
+        text, files = AT.sub(self._mention, line.text), _files(line)
+        kind, title = line.goes or ("", "")
+        if kind == "post":
+            forum = next((one for one in self._world.channels.values() if one.type == FORUM), None)
+            forum_id = forum.id if forum else self._people.add_channel(FORUM_NAME, type=FORUM)
+            return self._move(channel, self._people.forum_post(forum_id, speaker_id, title, text, attachments=files))
+        if kind == "thread":
+            newest = _newest(place)
+            starter = newest if newest is not None and newest.id not in self._world.threads else None
+            place = self._move(channel, self._people.open_thread(place.id, speaker_id, title, message=starter))
+        elif kind == "direct":
+            place = self._move(channel, self._people.dm(speaker_id))
+        self._people.post(place.id, speaker_id, text, attachments=files)
+        return place
+
+    def _move(self, channel: Channel, place_id: int) -> Channel:
+        """Has the scene of the channel go on elsewhere, and the page follow it."""
+        self._playing[place_id] = self._playing[channel.id]
+        place = self._world.channel(place_id)
+        self._world.emit(Event(name="SCENE", channel=place, data={"from": str(channel.id)}))
+        return place
 
     async def _heard(self, channel: Channel, awaits: Await) -> None:
         """Waits until the newest message is the bot's, and, where the whole answer is awaited, changes no more."""
@@ -150,6 +205,10 @@ class Stage:
     def _mention(self, at: re.Match[str]) -> str:
         ids = {one.name: one.id for one in self._world.people} | {BOT: self._world.bot.id}
         return f"<@{ids[at[1]]}>" if at[1] in ids else at[0]
+
+
+def _files(line: Line) -> list[File]:
+    return [] if line.file is None else [named_type(File(line.file[0], "", line.file[1].encode()))]
 
 
 def _newest(channel: Channel) -> Message | None:

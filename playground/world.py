@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from playground import errors
-from playground.mentions import ANY, AllowedMentions, named
+from playground.mentions import ANY, NOBODY, AllowedMentions, named
 from playground.model import (
     HAS_THREAD,
     NAME_CHANGE,
@@ -74,12 +74,14 @@ class World(Places):
         self._members_changed(thread, owner.id)
         if starter is not None:
             self.replace_message(replace(starter, flags=starter.flags | HAS_THREAD))
-            self.post(thread, owner, Draft(type=THREAD_STARTER, reference=Reference(starter.id, parent.id)))
+            reference = Reference(starter.id, parent.id)
+            self.post(thread, owner, Draft(type=THREAD_STARTER, reference=reference, allowed=NOBODY))
         elif first is not None:
             parent.last_message_id = thread.id
             self.post(thread, owner, first, message_id=thread.id)
         elif type != PRIVATE_THREAD:
-            self.post(parent, owner, Draft(content=name, type=THREAD_CREATED, reference=Reference(None, thread.id)))
+            reference = Reference(None, thread.id)
+            self.post(parent, owner, Draft(content=name, type=THREAD_CREATED, reference=reference, allowed=NOBODY))
         return thread
 
     def _keep_thread(self, thread: Channel) -> None:
@@ -102,7 +104,7 @@ class World(Places):
             setattr(thread if field == "name" else state, field, value)
         self.emit(Event(name="THREAD_UPDATE", channel=thread))
         if renamed and not state.archived:
-            self.post(thread, actor, Draft(content=thread.name, type=NAME_CHANGE))
+            self.post(thread, actor, Draft(content=thread.name, type=NAME_CHANGE, allowed=NOBODY))
 
     def join_thread(self, thread: Channel, user_id: int, by: User | None = None) -> None:
         """Make somebody a member; by: who adds them, which is said in the thread."""
@@ -241,8 +243,7 @@ class World(Places):
         channel = self.channel(message.channel_id)
         self.replace_message(replace(message, pinned_at=self._now()))
         self.emit(Event(name="CHANNEL_PINS_UPDATE", channel=channel))
-        nobody = replace(ANY, replied_user=False)
-        self.post(channel, actor, Draft(type=PINS_ADD, reference=Reference(message.id, channel.id), allowed=nobody))
+        self.post(channel, actor, Draft(type=PINS_ADD, reference=Reference(message.id, channel.id), allowed=NOBODY))
 
     def unpin(self, message: Message) -> None:
         if message.pinned_at is not None:

@@ -6,12 +6,11 @@ const LONGEST_DELAY_MS = 8000;
 /** What the server refused, in one sentence fit for people. */
 export class Refused extends Error {}
 
-async function call(method, path, body) {
-  const init = {
-    method,
-    headers: body ? { "Content-Type": "application/json" } : {},
-    body: body && JSON.stringify(body),
-  };
+async function call(method, path, body, files = []) {
+  const json = body && JSON.stringify(body);
+  const init = files.length
+    ? { method, body: multipart(json, files) }
+    : { method, headers: body ? { "Content-Type": "application/json" } : {}, body: json };
   const response = await fetch(`/page${path}`, init).catch(() => {
     throw new Refused("The playground does not answer. Is it still running?");
   });
@@ -20,12 +19,19 @@ async function call(method, path, body) {
   return answer;
 }
 
+function multipart(json, files) {
+  const form = new FormData();
+  form.append("payload_json", json);
+  files.forEach((file, index) => form.append(`files[${index}]`, file));
+  return form;
+}
+
 const at = (channelId, rest) => `/channels/${channelId}/${rest}`;
 const as = (authorId) => `?author_id=${encodeURIComponent(authorId)}`;
 const reaction = (message, emoji, authorId) =>
   at(message.channel_id, `messages/${message.id}/reactions/${encodeURIComponent(emoji)}${as(authorId)}`);
 
-export const post = (channelId, body) => call("POST", at(channelId, "messages"), body);
+export const post = (channelId, body, files) => call("POST", at(channelId, "messages"), body, files);
 export const edit = (message, authorId, content) =>
   call("PATCH", at(message.channel_id, `messages/${message.id}`), { author_id: authorId, content });
 export const remove = (message, authorId) =>
@@ -38,6 +44,14 @@ export const useComponent = (channelId, body) => call("POST", at(channelId, "com
 export const submitForm = (channelId, body) => call("POST", at(channelId, "forms"), body);
 export const playScene = (channelId, title) => call("PUT", at(channelId, "scene"), { title });
 export const stopScene = (channelId) => call("DELETE", at(channelId, "scene"));
+export const openThread = (channelId, body) => call("POST", at(channelId, "threads"), body);
+export const changeThread = (channelId, body) => call("PATCH", `/channels/${channelId}`, body);
+export const removeChannel = (channelId, authorId) => call("DELETE", `/channels/${channelId}${as(authorId)}`);
+export const joinThread = (channelId, userId, authorId) =>
+  call("PUT", at(channelId, `members/${userId}`), { author_id: authorId });
+export const leaveThread = (channelId, userId, authorId) =>
+  call("DELETE", at(channelId, `members/${userId}${as(authorId)}`));
+export const addBot = (body) => call("POST", "/bots", body);
 export const removeBot = () => call("DELETE", "/bot");
 export const inviteBot = () => call("PUT", "/bot");
 

@@ -9,6 +9,8 @@ import { renderScenes, setUpScenes } from "./scenes.js";
 import { renderSidebar, setUpSidebar } from "./sidebar.js";
 import { renderSpeakers, setUpSpeakers } from "./speakers.js";
 import { Store } from "./state.js";
+import { renderThreadsButton, setUpThreads } from "./threads.js";
+import { Uploads } from "./uploads.js";
 
 const ERROR_MS = 6000;
 const DRAW_MS = 16;
@@ -20,13 +22,14 @@ const page = {
   store,
   attempt,
   names: {
-    user: (id) => (store.bot.id === id ? store.bot.name : store.people.get(id)?.name) ?? null,
+    user: (id) => store.everyone().find((one) => one.id === id)?.name ?? null,
     channel: (id) => store.channels.find((channel) => channel.id === id)?.name ?? null,
     role: (id) => store.guild.roles?.find((role) => role.id === id)?.name ?? "role",
   },
   show: (messageId) => page.messages.show(messageId),
 };
 page.messages = new MessageList(page);
+page.uploads = new Uploads(page);
 page.composer = new Composer(page);
 page.form = new Form(page);
 
@@ -68,6 +71,7 @@ function draw() {
   renderSidebar(page);
   renderSpeakers(page);
   renderScenes(page);
+  renderThreadsButton(page);
   page.messages.render();
   page.composer.render();
   page.form.render();
@@ -89,6 +93,7 @@ document.addEventListener("keydown", (event) => {
 setUpSidebar(page);
 setUpSpeakers(page);
 setUpScenes(page);
+setUpThreads(page);
 store.subscribe(drawSoon);
 api.listen(
   (frame) => store.apply(frame),

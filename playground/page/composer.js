@@ -6,6 +6,8 @@ import { CommandForm } from "./commandform.js";
 import { icon } from "./icons.js";
 import { toRaw } from "./mentions.js";
 import { Picker } from "./picker.js";
+import { nameOfChannel } from "./sidebar.js";
+import { FORUMS } from "./threads.js";
 
 const TYPING_EVERY_MS = 8000;
 const LIMIT = 4000; // Discord: characters a person may send
@@ -113,14 +115,16 @@ export class Composer {
   async send() {
     const { store } = this.page;
     const typed = this.box.value;
-    if (!typed.trim()) return;
+    if (!typed.trim() && !this.page.uploads.files.length) return;
+    const files = this.page.uploads.take();
     const { replyTo } = store;
     const body = { author_id: store.speakerId, content: toRaw(typed.trim(), store.everyone()) };
     if (replyTo) Object.assign(body, { reply_to: replyTo.id, ping: store.ping });
     this.clear();
     store.choose({ replyTo: null });
     this.page.messages.pin();
-    if (await this.page.attempt(api.post(store.channelId, body))) return;
+    if (await this.page.attempt(api.post(store.channelId, body, files))) return;
+    this.page.uploads.add(files);
     if (!this.box.value) this.suggest(typed);
     store.choose({ replyTo });
   }
@@ -139,8 +143,12 @@ export class Composer {
 
   render() {
     const { store } = this.page;
-    this.box.placeholder = `Message #${store.channel.name}`;
-    this.box.setAttribute("aria-label", `Message #${store.channel.name} as ${store.person(store.speakerId).name}`);
+    const { channel } = store;
+    const name = nameOfChannel(store, channel);
+    const place = channel.parent_id ? name : `${channel.recipient_id ? "@" : "#"}${name}`;
+    byId("compose-row").hidden = FORUMS.includes(channel.type);
+    this.box.placeholder = `Message ${place}`;
+    this.box.setAttribute("aria-label", `Message ${place} as ${store.person(store.speakerId).name}`);
     const bar = byId("reply-bar");
     const { replyTo } = store;
     bar.hidden = !replyTo;

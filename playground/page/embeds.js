@@ -48,6 +48,10 @@ function attachment(file) {
     });
     return h("div", { class: "attachment" }, link(file.url, image));
   }
+  if ((file.content_type ?? "").startsWith("audio/") && isWeb(file.url)) {
+    const player = h("audio", { controls: true, src: file.url, "aria-label": file.filename });
+    return h("div", { class: "attachment file" }, player, h("span", {}, link(file.url, file.filename)));
+  }
   const label = isWeb(file.url) ? link(file.url, file.filename) : file.filename;
   return h("div", { class: "attachment file" }, icon("file"), h("span", {}, label), h("small", {}, size(file.size)));
 }

@@ -1,6 +1,8 @@
 // The icons, as stroked paths on a 24-unit grid.
 
 const PATHS = {
+  attach: "M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.5 3.5 0 0 1 5 5l-8.5 8.5a2 2 0 0 1-3-3L14 7",
+  thread: "M4 5h16v10H10l-4 4v-4H4z M8 9h8 M8 12h5",
   apps: "M4 4h6v6H4z M14 4h6v6h-6z M4 14h6v6H4z M17 14v6 M14 17h6",
   at: "M16 12a4 4 0 1 1-8 0 4 4 0 0 1 8 0v1.5a2.5 2.5 0 0 0 5 0V12a9 9 0 1 0-4 7.5",
   close: "M6 6l12 12 M18 6L6 18",

@@ -13,7 +13,15 @@ import { showReactions } from "./reactions.js";
 
 const COMMAND = 2; // interaction type
 const SLASH_ANSWER = 20; // message type
-const PINS_ADD = 6; // message type
+const REPLY = 19; // message type
+// What the messages say that Discord itself posts, by their types.
+const SYSTEM = {
+  1: ({ mentions }, page) => `Added ${page.store.person(mentions[0].id).name} to the thread.`,
+  2: ({ mentions }, page) => `Removed ${page.store.person(mentions[0].id).name} from the thread.`,
+  4: ({ content }) => `Renamed the thread to ${content}.`,
+  6: () => "Pinned a message in this channel.",
+  18: ({ content }) => `Started a thread: ${content}`,
+};
 const LOADING = 128; // message flag: the bot has deferred its answer
 const SILENT = 4096; // message flag: nobody was notified
 const PARTS = [
@@ -23,12 +31,14 @@ const PARTS = [
   "content",
   "extras",
   "components",
+  "thread",
   "failed",
   "reactions",
   "private",
   "decision",
 ];
 
+export const canStartThread = ({ type, thread }) => [0, REPLY].includes(type) && !thread;
 export const isSilent = (message) => Boolean(message.flags & SILENT);
 
 export function createRow(item) {
@@ -54,14 +64,15 @@ export function updateRow(row, item, page) {
   );
   part(parts.face, [item.grouped, item.author, message.timestamp], () => face(item));
   part(parts.head, [item.grouped, item.author, message.timestamp], () => (item.grouped ? null : head(item, page)));
-  part(parts.content, [item.editing || [message.content, message.edited_timestamp, message.flags]], () =>
-    content(item, page),
-  );
-  const { embeds, attachments, sticker_items: stickers, message_snapshots: snapshots, poll, pinned } = message;
-  part(parts.extras, [embeds, attachments, stickers, snapshots, poll, pinned], () => extras(message, page.names));
+  const words = [message.content, message.edited_timestamp, message.flags, item.starter?.content];
+  part(parts.content, [item.editing || words], () => content(item, page));
+  const shown = item.starter ?? message;
+  const { embeds, attachments, sticker_items: stickers, message_snapshots: snapshots, poll, pinned } = shown;
+  part(parts.extras, [embeds, attachments, stickers, snapshots, poll, pinned], () => extras(shown, page.names));
   part(parts.components, [message.components], () =>
     components(message.components, (id, values) => use(message, id, values, page)),
   );
+  part(parts.thread, [item.thread?.id, item.thread?.name], () => item.thread && threadButton(item.thread, page));
   part(parts.failed, [item.failed], () => item.failed && "This interaction failed");
   showReactions(parts.reactions, item, page);
   part(parts.private, [item.ephemeral], () => item.ephemeral && onlyYou(message, page));
@@ -142,7 +153,8 @@ function content(item, page) {
   if (item.editing) return editor(message, page);
   if (message.flags & LOADING && !message.content)
     return h("span", { class: "thinking" }, `${item.author.name} is thinking…`);
-  if (message.type === PINS_ADD) return h("span", { class: "subtext" }, "Pinned a message in this channel.");
+  if (SYSTEM[message.type]) return h("span", { class: "subtext" }, SYSTEM[message.type](message, page));
+  if (item.starter) return markdown(item.starter.content, page.names);
   const nodes = markdown(message.content ?? "", page.names);
   if (message.edited_timestamp) markEdited(nodes, message.edited_timestamp);
   return nodes;
@@ -171,6 +183,10 @@ function onlyYou(message, page) {
     "Only you can see this · ",
     h("button", { class: "text", onclick: () => page.store.dismiss(message.id) }, "Dismiss message"),
   ];
+}
+
+function threadButton({ id, name }, page) {
+  return h("button", { class: "thread-link", onclick: () => page.store.openChannel(id) }, icon("thread"), name);
 }
 
 function decision({ respond, reason, text }) {

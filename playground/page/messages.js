@@ -8,6 +8,8 @@ import { attachToolbar, refreshToolbar } from "./toolbar.js";
 const GROUP_MS = 7 * 60_000; // Discord groups an author's messages within seven minutes
 const NEAR_PX = 40;
 const FLASH_MS = 1500;
+const THREAD_CREATED = 18; // message types
+const THREAD_STARTER = 21; // it stands for the message in the channel at which the thread began
 const FORWARD = 1; // message reference type
 const MESSAGE_LINK = /^(https?:\/\/[^\/]+)\/channels\/(\d+)\/(\d+)\/(\d+)$/;
 
@@ -135,12 +137,17 @@ function listItems(store) {
 const dayLabel = (iso) => new Date(iso).toLocaleDateString([], { dateStyle: "long" });
 
 function messageItem(store, message, previous) {
+  const isStarter = message.type === THREAD_STARTER;
+  const replied = original(store, message);
+  const author = (isStarter && replied?.author) || message.author;
   const item = {
     kind: "message",
     key: message.id,
     message,
-    author: store.person(message.author.id, message.author),
-    reference: original(store, message),
+    author: store.person(author.id, author),
+    reference: isStarter && replied ? undefined : replied,
+    starter: isStarter ? replied : null,
+    thread: store.channels.find(({ id, parent_id }) => parent_id === message.channel_id && id === threadOf(message)),
     reactions: store.reactionsTo(message),
     annotation: store.annotations.get(message.id),
     ephemeral: store.isEphemeral(message.id),
@@ -158,12 +165,16 @@ function isGrouped(store, { message, reference, ephemeral }, previous) {
   const sameAuthor = previous.author.id === message.author.id && ephemeral === store.isEphemeral(previous.id);
   const sameSound = isSilent(previous) === isSilent(message);
   const soon = new Date(message.timestamp) - new Date(previous.timestamp) < GROUP_MS;
-  return sameAuthor && sameSound && soon && reference === undefined && !message.interaction_metadata;
+  const talk = previous.type !== THREAD_STARTER;
+  return talk && sameAuthor && sameSound && soon && reference === undefined && !message.interaction_metadata;
 }
+
+/** The id of the thread that began at a message, or that one tells of. */
+const threadOf = ({ id, type, message_reference: reference }) => (type === THREAD_CREATED ? reference.channel_id : id);
 
 /** The message this one replies to: undefined if it replies to none, null if that one is gone. */
 function original(store, { message_reference: reference, referenced_message: sent }) {
-  if (!reference || reference.type === FORWARD) return undefined;
+  if (!reference?.message_id || reference.type === FORWARD) return undefined;
   const kept = store.messages.get(reference.channel_id)?.get(reference.message_id);
   return kept ?? sent ?? null;
 }

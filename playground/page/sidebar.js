@@ -4,11 +4,18 @@ import * as api from "./api.js";
 import { avatar, byId, h, initials, part, syncList } from "./dom.js";
 import { icon } from "./icons.js";
 import { start } from "./start.js";
+import { askForBot, FORUMS } from "./threads.js";
 
+const PRIVATE_THREAD = 12; // channel type
 const DRAWERS = ["menu", "people"]; // the buttons that open channels and members on a narrow screen
 
 export function setUpSidebar(page) {
   const { store } = page;
+  const open = (id) => {
+    openDrawer(null);
+    store.openChannel(id);
+    page.composer.focus();
+  };
   for (const name of DRAWERS) {
     byId(name).append(icon(name));
     byId(name).addEventListener("click", () => openDrawer(byId(name).ariaExpanded === "false" && name));
@@ -18,13 +25,25 @@ export function setUpSidebar(page) {
   document.addEventListener("keydown", (event) => event.key === "Escape" && openDrawer(null));
   byId("channels").addEventListener("click", (event) => {
     const id = event.target.closest("[data-channel-id]")?.dataset.channelId;
-    if (!id) return;
-    openDrawer(null);
-    store.openChannel(id);
-    page.composer.focus();
+    if (id) open(id);
   });
+  byId("direct").addEventListener("click", () => open(store.directMessages()?.id ?? directOfFirst(store)));
   byId("decisions").addEventListener("change", (event) => store.choose({ showDecisions: event.target.checked }));
 }
+
+/** Another bot has no direct messages with the bot: those of the first person, then. */
+const directOfFirst = (store) => store.channels.find((channel) => channel.recipient_id).id;
+
+const SIGNS = { 2: "♪", 5: "!", 13: "♪", 15: "≡", 16: "≡" }; // by channel type
+
+/** What stands before a channel's name. */
+function signOf(channel) {
+  if (channel.recipient_id) return "@";
+  return channel.parent_id ? "›" : (SIGNS[channel.type] ?? "#");
+}
+
+/** A channel's name as it is shown. */
+export const nameOfChannel = (store, channel) => (channel.recipient_id ? store.bot.name : channel.name);
 
 /** Where there is no room for channels or members, this button's list lies over the messages; null: none does. */
 function openDrawer(open) {
@@ -37,31 +56,42 @@ function openDrawer(open) {
 export function renderSidebar(page) {
   const { store } = page;
   const unread = store.unread.size > 0 ? "• " : "";
-  document.title = `${unread}#${store.channel.name} | ${store.guild.name}`;
+  const { channel } = store;
+  document.title = `${unread}${signOf(channel)}${nameOfChannel(store, channel)} | ${store.guild.name}`;
   byId("guild-icon").textContent = initials(store.guild.name);
   byId("guild-name").textContent = store.guild.name;
   byId("decisions").checked = store.showDecisions;
   renderChannels(store);
   renderMembers(page);
-  renderHeader(store);
-  part(byId("start"), [store.channel.id, store.channel.name, store.bot.name], () => start(page));
+  renderHeader(store, channel);
+  const posts = FORUMS.includes(channel.type) && [store.threadsOf(channel.id), store.speakerId];
+  part(byId("start"), [channel.id, channel.name, store.bot.name, posts], () => start(page));
 }
 
 function renderChannels(store) {
-  const items = store.channels.map((channel) => ({ key: channel.id, ...channel }));
-  const create = ({ id, name }) =>
+  const shown = (thread) => !thread.archived || thread.id === store.channelId;
+  const listed = store.channels
+    .filter((channel) => !channel.parent_id && !channel.recipient_id)
+    .flatMap((channel) => [channel, ...store.threadsOf(channel.id).filter(shown).reverse()]);
+  const items = listed.map((channel) => ({ key: channel.id, ...channel }));
+  const create = (channel) =>
     h(
       "li",
       {},
       h(
         "button",
-        { class: "channel", "data-channel-id": id },
-        h("span", { class: "hash", "aria-hidden": "true" }, "#"),
-        name,
+        { class: channel.parent_id ? "channel thread" : "channel", "data-channel-id": channel.id },
+        h("span", { class: "hash", "aria-hidden": "true" }, signOf(channel)),
+        h("span", { class: "channel-label" }, channel.name),
       ),
     );
+  const direct = store.directMessages();
+  byId("direct").setAttribute("aria-current", store.channel.recipient_id ? "page" : "false");
+  byId("direct").classList.toggle("unread", store.unread.has(direct?.id));
+  byId("direct").lastElementChild.textContent = store.bot.name;
   syncList(byId("channels"), items, create, (node, { id, name }) => {
     const button = node.firstChild;
+    button.lastChild.textContent = name;
     const unread = store.unread.has(id);
     button.classList.toggle("unread", unread);
     button.setAttribute("aria-label", unread ? `${name}, unread` : name);
@@ -70,19 +100,32 @@ function renderChannels(store) {
 }
 
 function renderMembers(page) {
-  const { bot, people } = page.store;
-  const listed = [...people.values()];
-  part(byId("members"), [bot, listed], () => [
-    h("h2", {}, `App — ${Number(bot.member)}`),
-    bot.member && member(bot, page, bot.connected),
-    membership(bot, page),
-    h("h2", {}, `People — ${listed.length}`),
+  const { bot, bots, people, channel, speakerId } = page.store;
+  const inside = channel.recipient_id ? [channel.recipient_id, bot.id] : (channel.parent_id && channel.members);
+  const here = (person) => !inside || inside.includes(person.id);
+  const listed = [...people.values()].filter(here);
+  const others = [...bots.values()].filter(here);
+  const isHere = bot.member && here(bot);
+  const addable = channel.parent_id ? page.store.everyone().filter((one) => !here(one)) : [];
+  part(byId("members"), [bot, others, listed, channel.id, addable, speakerId], () => [
+    h("h2", {}, `App — ${Number(isHere) + others.length}`),
+    isHere && member(bot, page, bot.connected),
+    others.map((other) => member(other, page, true)),
+    !inside && membership(bot, page),
+    !inside && h("button", { class: "membership text", onclick: () => askForBot(page) }, "Add another bot"),
+    h("h2", {}, `${channel.parent_id ? "In this thread" : "People"} — ${listed.length}`),
     listed.map((person) => member(person, page, true)),
+    addable.map((one) => adder(one, channel, page)),
   ]);
 }
 
+function adder(person, channel, page) {
+  const add = () => page.attempt(api.joinThread(channel.id, person.id, page.store.speakerId));
+  return h("button", { class: "membership text", onclick: add }, `Add ${person.name} to the thread`);
+}
+
 function member(person, page, online) {
-  const tag = person.id === page.store.bot.id && h("span", { class: "app-tag" }, "APP");
+  const tag = !page.store.people.has(person.id) && h("span", { class: "app-tag" }, "APP");
   const label = `Mention ${person.name}${online ? "" : " (offline)"}`;
   const face = h("span", { class: online ? "presence online" : "presence" }, avatar(person));
   const mention = () => page.composer.mention(person);
@@ -109,14 +152,24 @@ function askToRemove(bot, page) {
   dialog.showModal();
 }
 
-function renderHeader({ channel, bot }) {
-  byId("channel-name").textContent = channel.name;
-  byId("channel-topic").textContent = channel.topic ?? "";
+function renderHeader(store, channel) {
+  const { bot } = store;
+  byId("channel-name").textContent = nameOfChannel(store, channel);
+  byId("channel-name").dataset.sign = signOf(channel);
+  byId("channel-topic").textContent = topicOf(store, channel);
   const state = byId("bot-state");
   const { className, short, long } = presence(bot);
   state.className = className;
   state.title = `${bot.name} ${long}`;
   part(state, [bot], () => [h("span", { class: "dot" }), h("span", { class: "bot-name" }, bot.name), h("span", { class: "bot-word" }, short)]);
+}
+
+function topicOf(store, channel) {
+  if (channel.recipient_id) return `Direct messages of ${store.person(channel.recipient_id).name}`;
+  if (!channel.parent_id) return channel.topic ?? "";
+  const parent = store.channels.find((one) => one.id === channel.parent_id);
+  const state = [channel.type === PRIVATE_THREAD && "private", channel.archived && "archived", channel.locked && "locked"];
+  return [`in #${parent.name}`, ...state, ...channel.tags].filter(Boolean).join(", ");
 }
 
 function presence({ connected, member }) {

@@ -5,24 +5,21 @@ import { avatar, byId, h, syncList } from "./dom.js";
 export function setUpSpeakers(page) {
   const { store } = page;
   const box = byId("speakers");
-  box.addEventListener("change", (event) => speakAs(store, event.target.value));
+  box.addEventListener("change", (event) => store.speakAs(event.target.value));
   // A click (unlike an arrow key) is followed by typing.
   box.addEventListener("click", (event) => event.detail > 0 && page.composer.focus());
   document.addEventListener("keydown", (event) => {
     const index = /^Digit([1-9])$/.exec(event.code)?.[1] - 1;
-    const person = event.altKey && [...store.people.values()][index];
+    const person = event.altKey && [...store.people.values(), ...store.bots.values()][index];
     if (!person) return;
     event.preventDefault();
-    speakAs(store, person.id);
+    store.speakAs(person.id);
   });
 }
 
-function speakAs(store, speakerId) {
-  store.choose({ speakerId, editingId: null });
-}
-
 export function renderSpeakers({ store }) {
-  const items = [...store.people.values()].map((person, index) => ({ key: person.id, index, ...person }));
+  const people = [...store.people.values(), ...(store.channel.recipient_id ? [] : store.bots.values())];
+  const items = people.map((person, index) => ({ key: person.id, index, isApp: store.bots.has(person.id), ...person }));
   syncList(byId("speaker-list"), items, create, (label, { id }) => (label.firstChild.checked = id === store.speakerId));
 }
 
@@ -35,5 +32,6 @@ function create(person) {
     radio,
     avatar(person, "avatar tiny"),
     person.name,
+    person.isApp && h("span", { class: "app-tag" }, "APP"),
   );
 }

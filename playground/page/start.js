@@ -2,16 +2,25 @@
 
 import { h } from "./dom.js";
 import { openScenes } from "./scenes.js";
+import { FORUMS, posts } from "./threads.js";
 
 export function start(page) {
   const { channel, channels } = page.store;
   if (channel.id === channels[0].id) return welcome(page);
+  if (FORUMS.includes(channel.type)) return posts(page);
+  if (channel.recipient_id) return direct(page.store);
+  if (channel.parent_id) return h("h2", {}, channel.name);
   return [
     h("span", { class: "big-hash", "aria-hidden": "true" }, "#"),
     h("h2", {}, `Welcome to #${channel.name}!`),
     h("p", {}, `This is the start of the #${channel.name} channel.`),
   ];
 }
+
+const direct = (store) => [
+  h("h2", {}, store.bot.name),
+  h("p", {}, `What ${store.person(store.channel.recipient_id).name} and ${store.bot.name} say to each other, nobody else sees.`),
+];
 
 function welcome(page) {
   const { bot, people, guild } = page.store;

@@ -4,6 +4,7 @@
 const TYPING_MS = 10_000; // Discord: a typing notice lasts ten seconds
 const MESSAGES_KEPT = 500; // per channel, oldest dropped
 const EPHEMERALS_KEPT = 50;
+const VIEW_CHANNEL = 1n << 10n; // permission
 const NONE = []; // one value, so that messages without reactions compare equal
 
 const CHOICES = { channelId: null, speakerId: null, showDecisions: true };
@@ -47,9 +48,37 @@ export class Store {
     this.changed();
   }
 
+  /** In direct messages only their person speaks. */
   openChannel(channelId) {
     this.unread.delete(channelId);
-    this.choose({ channelId, replyTo: null, editingId: null });
+    this.wantedId = null;
+    const { recipient_id: speakerId = this.speakerId } = this.channels.find((channel) => channel.id === channelId) ?? {};
+    this.choose({ channelId, speakerId, replyTo: null, editingId: null });
+  }
+
+  /** Open a channel, or as soon as the server has told of it. */
+  openWhenKnown(channelId) {
+    if (this.channels.some((channel) => channel.id === channelId)) this.openChannel(channelId);
+    else this.wantedId = channelId;
+  }
+
+  speakAs(speakerId) {
+    this.choose({ speakerId, editingId: null });
+    if (this.channel.recipient_id) this.openChannel(this.directMessages().id);
+  }
+
+  /** The speaker's direct messages with the bot; another bot has none. */
+  directMessages() {
+    return this.channels.find((channel) => channel.recipient_id === this.speakerId);
+  }
+
+  /** The threads of a channel that the speaker can see, the newest first. */
+  threadsOf(channelId) {
+    return this.channels.filter((channel) => channel.parent_id === channelId && this.sees(channel)).reverse();
+  }
+
+  sees(channel) {
+    return Boolean(BigInt(channel.permissions[this.speakerId] ?? 0) & VIEW_CHANNEL);
   }
 
   startReply(message) {
@@ -92,18 +121,22 @@ export class Store {
 
   /** Name and colour of a person or bot, also of one that is not in the guild (a webhook). */
   person(id, author = null) {
-    const known = this.bot.id === id ? this.bot : this.people.get(id);
+    const known = this.bot.id === id ? this.bot : (this.people.get(id) ?? this.bots.get(id));
     return known ?? { id, name: author?.global_name ?? author?.username ?? "unknown", color: "#80848e" };
   }
 
   /** The commands of a type that the speaker may use in the open channel; Discord does not show the others. */
   commandsOf(type) {
     const own = BigInt(this.channel.permissions[this.speakerId] ?? 0);
-    return this.commands.filter((command) => command.type === type && !(BigInt(command.needed) & ~own));
+    const direct = Boolean(this.channel.recipient_id);
+    const lets = ({ needed }) => direct || !(BigInt(needed) & ~own);
+    return this.commands.filter(
+      (command) => command.type === type && command.contexts.includes(Number(direct)) && lets(command),
+    );
   }
 
   everyone() {
-    return [this.bot, ...this.people.values()];
+    return [this.bot, ...this.people.values(), ...this.bots.values()];
   }
 
   /** [{emoji, users: ids, count}]; until the first change since the page was loaded, only the count is known. */
@@ -137,9 +170,24 @@ const FRAMES = {
   reactions: (store, { message_id, reactions }) => store.reactions.set(message_id, reactions.map(fromWire)),
   annotation: (store, { message_id, annotation }) => store.annotations.set(message_id, annotation),
   commands: (store, { commands }) => (store.commands = commands),
-  scene: (store, { channel_id, title }) => {
+  thread: (store, { thread }) => {
+    const index = store.channels.findIndex((channel) => channel.id === thread.id);
+    if (index < 0) store.channels = [...store.channels, thread];
+    else store.channels = store.channels.with(index, thread);
+    if (store.wantedId === thread.id) store.openChannel(thread.id);
+  },
+  thread_delete: (store, { id }) => {
+    const gone = store.channels.find((channel) => channel.id === id);
+    store.channels = store.channels.filter((channel) => channel.id !== id);
+    store.messages.delete(id);
+    if (store.channelId === id) store.openChannel(gone.parent_id);
+    store.unread.delete(id);
+  },
+  scene: (store, { channel_id, title, from }) => {
+    const follow = from && store.channel?.scene === title;
     const told = (channel) => (channel.id === channel_id ? { ...channel, scene: title } : channel);
     store.channels = store.channels.map(told);
+    if (follow) store.openChannel(channel_id);
   },
   bot: (store, { connected }) => (store.bot = { ...store.bot, connected }),
   ephemeral: applyEphemeral,
@@ -149,8 +197,9 @@ const FRAMES = {
 
 function applyWorld(store, world) {
   store.guild = world.guild;
-  store.channels = world.channels;
+  store.channels = [...world.channels, ...world.threads, ...world.dms];
   store.people = new Map(world.people.map((person) => [person.id, person]));
+  store.bots = new Map(world.bots.map((bot) => [bot.id, bot]));
   store.bot = { color: "#5865f2", ...world.bot };
   store.commands = world.commands;
   store.scenes = world.scenes;
@@ -167,7 +216,7 @@ function dropStale(store) {
   const known = new Set(store.channels.map((channel) => channel.id));
   const open = store.messages.get(store.channelId);
   if (!known.has(store.channelId)) store.channelId = store.channels[0]?.id ?? null;
-  if (!store.people.has(store.speakerId)) store.speakerId = [...store.people.keys()][0] ?? null;
+  if (!store.people.has(store.speakerId) && !store.bots.has(store.speakerId)) store.speakerId = [...store.people.keys()][0] ?? null;
   if (!open?.has(store.replyTo?.id)) store.replyTo = null;
   if (!open?.has(store.editingId)) store.editingId = null;
   store.unread = new Set([...store.unread].filter((id) => known.has(id)));

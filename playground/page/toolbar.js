@@ -3,7 +3,9 @@
 import * as api from "./api.js";
 import { byId, h, part } from "./dom.js";
 import { icon } from "./icons.js";
+import { canStartThread } from "./message.js";
 import { openPopover } from "./popover.js";
+import { askForThread, FORUMS, holdsThreads } from "./threads.js";
 
 const MESSAGE_COMMAND = 3;
 const QUICK = ["👍", "👎", "❤️"];
@@ -24,10 +26,12 @@ export function refreshToolbar(page) {
   if (!message) return;
   const commands = page.store.commandsOf(MESSAGE_COMMAND);
   const own = message.author.id === page.store.speakerId;
-  part(toolbar, [id, own, commands], () => buttons(message.id, own, commands, page));
+  const { channel } = page.store;
+  const threads = holdsThreads(channel) && !FORUMS.includes(channel.type) && canStartThread(message);
+  part(toolbar, [id, own, commands, threads], () => buttons(message.id, { own, commands, threads }, page));
 }
 
-function buttons(id, own, commands, page) {
+function buttons(id, { own, commands, threads }, page) {
   const { store } = page;
   const current = () => store.messagesIn(store.channelId).get(id);
   const react = (emoji) => page.attempt(api.react(current(), emoji, store.speakerId));
@@ -46,6 +50,7 @@ function buttons(id, own, commands, page) {
     ),
     action("react", "Add a reaction", (event) => openEmoji(event.currentTarget, react)),
     action("reply", "Reply", () => page.composer.reply(current())),
+    threads && action("thread", "Start a thread", () => askForThread(page, current())),
     own && action("edit", "Edit", () => store.choose({ editingId: id, replyTo: null })),
     own && action("delete", "Delete", () => askToDelete(current(), page), "trash"),
     commands.length > 0 && action("apps", "Apps", (event) => openApps(event.currentTarget, current(), commands, page)),

@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 import yarl
 
 from playground import interactions, permissions
+from playground.model import FORUM
 from playground.scenes import read_script
 from playground.server import Playground
 from tests.playground.support import Api
@@ -299,3 +301,57 @@ async def test_uploads_that_could_act_as_a_page_are_only_downloaded(
         assert response.headers["Content-Disposition"] == "attachment"
         assert response.content_type == "application/octet-stream"
     assert (await browser.call("GET", "/attachments/1/1/x"))[0] == 404
+
+
+async def test_threads_are_opened_changed_and_deleted_by_who_may(pg: Playground, browser: Browser) -> None:
+    general, ben = pg.channel("general"), pg.person("Ben")
+    as_ada, as_ben = {"author_id": str(pg.person("Ada"))}, {"author_id": str(ben)}
+    asked = pg.post(general, ben, "ramen?")
+    path = f"/page/channels/{general}/threads"
+    body = as_ben | {"name": "Ramen", "message_id": str(asked.id)}
+    assert await browser.call("POST", path, body) == (200, {"id": str(asked.id)})
+    assert (await browser.call("POST", path, body))[1] == {
+        "error": "A thread has already been created for this message."
+    }
+    _, private = await browser.call("POST", path, as_ben | {"name": "Secret", "private": True})
+    assert (await browser.call("POST", path, as_ben | {"name": " "}))[0] == 400
+    thread, member = f"/page/channels/{asked.id}", f"/page/channels/{asked.id}/members/{pg.person('Chloe')}"
+    assert (await browser.call("PATCH", thread, as_ben | {"name": "Soup", "archived": True}))[0] == 200
+    assert (await browser.call("PATCH", thread, as_ben | {"locked": True}))[0] == 403
+    assert (await browser.call("DELETE", f"{thread}?author_id={ben}"))[0] == 403
+    assert (await browser.call("PATCH", thread, as_ada | {"archived": False, "locked": False}))[0] == 200
+    assert (await browser.call("PUT", member, as_ben))[0] == 200
+    assert [one.type for one in pg.messages(asked.id)] == [21, 1]
+    assert (await browser.call("DELETE", f"{member}?author_id={pg.person('Chloe')}"))[0] == 200
+    hidden = f"/page/channels/{private['id']}/members/{pg.person('Chloe')}"
+    assert (await browser.call("PUT", hidden, {"author_id": str(pg.person("Chloe"))}))[0] == 403
+    assert (await browser.call("PATCH", f"/page/channels/{general}", as_ada | {"name": "x"}))[0] == 400
+    assert (await browser.call("DELETE", f"{thread}?author_id={pg.person('Ada')}"))[0] == 200
+    assert [one.name for one in pg.world.threads.values()] == ["Secret"]
+
+
+async def test_posts_files_and_other_bots_come_by_the_page(
+    pg: Playground,
+    browser: Browser,
+    events: Events,
+) -> None:
+    forum = pg.add_channel("questions", type=FORUM, tags=["code"], needs_tag=True)
+    assert (await events.next())["type"] == "world"
+    path, body = f"/page/channels/{forum}/threads", {"author_id": str(pg.person("Ada")), "name": "Sorting"}
+    assert (await browser.call("POST", path, body | {"content": "how?"}))[0] == 400
+    _, made = await browser.call("POST", path, body | {"content": "how?", "tags": ["code"]})
+    told = (await events.next())["thread"]
+    assert (told["id"], told["tags"], told["members"]) == (made["id"], ["code"], [str(pg.person("Ada"))])
+    _, bot = await browser.call("POST", "/page/bots", {"name": "CI"})
+    form = aiohttp.FormData()
+    form.add_field("payload_json", orjson.dumps({"author_id": bot["id"], "content": ""}).decode())
+    form.add_field("files[0]", b"\x89PNG", filename="a.png", content_type="text/html")
+    status, posted = await browser.call("POST", f"/page/channels/{made['id']}/messages", data=form)
+    assert (status, posted["author"]["username"], posted["author"]["bot"]) == (200, "CI", True)
+    assert posted["attachments"][0]["content_type"] == "image/png"
+    pg.world.upload_limit = 3
+    form = aiohttp.FormData()
+    form.add_field("payload_json", orjson.dumps({"author_id": bot["id"], "content": "x"}).decode())
+    form.add_field("files[0]", b"four", filename="a.txt")
+    answer = await browser.call("POST", f"/page/channels/{made['id']}/messages", data=form)
+    assert answer == (413, {"error": "Request entity too large."})

@@ -73,6 +73,14 @@ def test_a_script_is_read_as_it_is_written() -> None:
     )
 
 
+def test_a_script_goes_to_other_places_and_has_files_and_other_bots() -> None:
+    script = "# A title\n[thread: One, two]\nAda: see {a.txt: first\\nsecond}\n[direct]\nCI (app): done"
+    assert parse(script)[0].lines == (
+        Line("Ada", "see", goes=("thread", "One, two"), file=("a.txt", "first\nsecond")),
+        Line("CI", "done", goes=("direct", ""), app=True),
+    )
+
+
 def test_a_line_that_cannot_be_read_is_an_error() -> None:
     for line in ("Ada says hi", "[later]", "[10s]", "#Title", "Ada:hi"):
         with pytest.raises(ValueError, match="is neither"):
@@ -82,10 +90,12 @@ def test_a_line_that_cannot_be_read_is_an_error() -> None:
 def test_the_scenes_are_short_talks_of_people_who_are_here_and_begin_with_a_mention(pg: Playground) -> None:
     scenes = Stage(pg, pg._changes).scenes
     assert scenes == read_script()
-    assert len({scene.title for scene in scenes}) == len(scenes) == 7
+    assert len({scene.title for scene in scenes}) == len(scenes) == 12
     for scene in scenes:
         assert scene.look
-        assert scene.lines[0].text.startswith("@Parley ")
+        begins = [line for line in scene.lines if line.text.startswith("@Parley ") or line.goes == ("direct", "")]
+        assert begins
+        assert begins[0] in scene.lines[:2]
         assert len(scene.lines) <= 8
         assert sum(line.pause for line in scene.lines) <= 15
 
@@ -151,6 +161,23 @@ async def test_a_scene_of_people_who_are_not_here_is_not_offered(pg: Playground,
             stage.play(pg.channel("general"), title)
     pg.add_person("Dan")
     stage.play(pg.channel("general"), "Without Dan")
+
+
+async def test_a_scene_goes_on_in_threads_posts_and_direct_messages(pg: Playground) -> None:
+    script = (
+        "# Places\nAda: begin\n[thread: Talk]\nBen: inside {a.py: pass}\nCI (app): built\n"
+        "[post: How?]\nAda: like this\n[direct]\nAda: psst"
+    )
+    stage, general = Stage(pg, pg._changes, parse(script)), pg.channel("general")
+    stage.play(general, "Places")
+    await passes(2 * LINE_SECONDS)
+    assert stage.playing(pg.channel("Talk")) is stage.playing(general) is not None
+    await passes(3 * LINE_SECONDS)
+    assert (said(pg), said(pg, "How?")) == (["begin"], ["like this"])
+    assert [one.author.name for one in pg.messages(pg.channel("Talk"))] == ["Ben", "Ben", "CI"]
+    assert pg.messages(pg.channel("Talk"))[1].attachments[0]["content_type"] == "text/x-python; charset=utf-8"
+    assert [one.content for one in pg.messages(pg.dm(pg.person("Ada")))] == ["psst"]
+    assert stage.playing(general) is stage.playing(pg.channel("Talk")) is None
 
 
 async def test_what_is_played_ends_with_the_playground(pg: Playground) -> None:

@@ -36,7 +36,7 @@ async def test_a_thread_begun_at_a_message_shares_its_id_and_begins_with_it(
     assert (thread.id, thread.parent_id, thread.owner_id, thread.member_count) == (starter.id, general, pg.bot_id, 1)
     first = await bot.event("message", 2)
     assert (first.type, first.content) == (discord.MessageType.thread_starter_message, "")
-    assert first.reference.resolved.content == "ramen?"
+    assert (first.reference.resolved.content, first.mentions) == ("ramen?", [])
     fetched = await first.channel.parent.fetch_message(starter.id)
     assert (fetched.thread.name, fetched.flags.has_thread) == ("Ramen", True)
     answer = await thread.send("Ichiran")
