@@ -110,7 +110,7 @@ class Parley(discord.Client):
         """Finishes what is being answered, tells those cut off, and closes."""
         await self.bursts.end()
         self.parts.gate.is_shutting_down = True
-        await self.turns.drain(DRAIN_SECONDS)
+        await asyncio.gather(self.turns.drain(DRAIN_SECONDS), self.parts.private_answers.drain(DRAIN_SECONDS))
         await self.close()
         self._report()
         log.info("stopped", ignored_messages=self.decisions.ignored_count)

@@ -30,7 +30,7 @@ from agents.team import Team
 from agents.tools import own_tools
 from agents.transcriber import build_transcriber
 from agents.ums import UMSAgent
-from commands import ClickEdge, Clicks, OfferClicks, add_commands, answer_clicks
+from commands import Asking, ClickEdge, Clicks, OfferClicks, add_commands, answer_clicks
 from config import SettingError, Settings
 from conversation import ConversationManager
 from decider import (
@@ -96,6 +96,7 @@ from turns.judging import ChannelJudge, OfferJudge
 from turns.message_handler import MessageHandler
 from turns.offer_turns import OfferReplies, record_offer
 from turns.pending_turns import PendingTurns
+from turns.private_answers import PrivateAnswers
 from turns.records import Records
 from turns.turn_queue import TurnQueue
 from turns.turn_slots import TurnSlots
@@ -277,12 +278,11 @@ class Parts:
         self.history = ChannelHistory(self._client, self.reader, self.consent, self.snapshots)
         compaction = Compaction(self.conversations, self.records, self._summarizer, self._settings.session_tokens)
         preparing = Preparing(self.history, self.states, self.budget, self._rewriter, compaction, self._files)
-        self.slots = TurnSlots(self._settings.turns_at_once)
+        slots = self.slots = TurnSlots(self._settings.turns_at_once)
+        answering = Answering(self.team, self.miniapps, self.states, preparing, self.records, slots, clock=self._clock)
         self.turns = TurnQueue(
             conversations=self.conversations,
-            answering=Answering(
-                self.team, self.miniapps, self.states, preparing, self.records, self.slots, clock=self._clock
-            ),
+            answering=answering,
             prompts=self.prompts,
             discord=self.wires,
             budget=self.budget,
@@ -312,6 +312,8 @@ class Parts:
             discord=self.wires,
         )
         self.admission = Admission(self.limits, self.gate, self.turns, self.direct)
+        asked = GeneralAgent(self._model, instructions=settings.instructions, asks=False)
+        self.private_answers = PrivateAnswers(asked, self.admission, self.budget, self.slots, clock=self._clock)
         self.handler = MessageHandler(
             settings.channels,
             consent=self.consent,
@@ -386,6 +388,7 @@ class Parts:
             self.tree,
             self.decisions,
             self.privacy,
+            Asking(self.reader, self.consent, self.history, self.private_answers),
             offers=self.proactive_offers,
             retention_days=self._settings.retention_days,
             site=self._settings.site,

@@ -118,7 +118,7 @@ class GeneralAgent:
     tools: with fixed definitions; one that requires approval asks the person who is answered before it runs. lent:
     those of others, which come and go. What a tool raises ends the run, and is logged. keep_turns: of so many turns it
     is given back what its tools were asked and answered. server_state: what the provider remembers itself, None:
-    everything is sent each time.
+    everything is sent each time. asks: whether it may ask the person it answers, and decline.
     """
 
     def __init__(
@@ -130,6 +130,7 @@ class GeneralAgent:
         lent: McpTools | None = None,
         keep_turns: int = KEEP_TURNS,
         server_state: ServerState | None = None,
+        asks: bool = True,
         stall_seconds: float = STALL_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
@@ -138,7 +139,7 @@ class GeneralAgent:
         self._keep_turns = keep_turns
         self._server_state = server_state
         self._instructions = instructions
-        own = [*OWN_TOOLS, *tools]
+        own = [*(OWN_TOOLS if asks else ()), *tools]
         self._own = [tool.tool_def for tool in own]
         self._own_size = sum(map(size_of, self._own))
         self._lent = lent

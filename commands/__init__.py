@@ -9,6 +9,7 @@ import structlog
 from discord import app_commands
 
 from commands.answers import INCOMPLETE
+from commands.ask import NOT_TO_READ, NOTHING_TO_READ, Asking, add_ask
 from commands.clicks import NOT_YOURS, TOO_LATE, ClickEdge, Clicks
 from commands.items import answer_clicks, answer_when_open
 from commands.offer_clicks import OfferClicks
@@ -41,13 +42,16 @@ __all__ = [
     "IN_ALREADY",
     "NOTHING_KEPT",
     "NOTHING_KNOWN",
+    "NOTHING_TO_READ",
     "NOT_A_MANAGER",
+    "NOT_TO_READ",
     "NOT_YOURS",
     "OPTED_IN",
     "OPTED_OUT",
     "OUT_ALREADY",
     "TOO_LARGE",
     "TOO_LATE",
+    "Asking",
     "ClickEdge",
     "Clicks",
     "OfferClicks",
@@ -66,6 +70,7 @@ def add_commands(
     tree: app_commands.CommandTree,
     decisions: RecentDecisions,
     privacy: Privacy,
+    asking: Asking,
     *,
     offers: Offers,
     retention_days: int,
@@ -75,6 +80,7 @@ def add_commands(
     add_why(tree, decisions, privacy, site)
     add_privacy(tree, privacy)
     add_offers(tree, offers)
+    add_ask(tree, asking)
     add_tour(tree, offers, retention_days=retention_days)
 
 

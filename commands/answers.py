@@ -8,10 +8,15 @@ import discord
 import structlog
 
 from discord_io.interactions import UNANSWERABLE
+from discord_io.split import MAX_LENGTH, split
 
 log = structlog.get_logger()
 
 INCOMPLETE = "That could not be done completely. Whoever runs me finds the reason in my log; please try again later."
+
+# Discord lets an app that somebody has installed for themselves follow its answer up five times.
+MAX_PARTS = 6
+TOO_LONG = "\n-# There is more, for which there is no room here."
 
 # What is said in the end, or that with files.
 Outcome = str | tuple[str, Sequence[discord.File]]
@@ -30,7 +35,14 @@ async def carry_out(interaction: discord.Interaction, work: Awaitable[Outcome], 
         log.error(failed, **_of(interaction), detail=str(error))
         outcome = INCOMPLETE
     text, files = (outcome, ()) if isinstance(outcome, str) else outcome
-    await take(interaction, interaction.edit_original_response(content=text, attachments=files))
+    parts = split(text)
+    if len(parts) > MAX_PARTS:
+        parts = [*parts[: MAX_PARTS - 1], f"{parts[MAX_PARTS - 1][: MAX_LENGTH - len(TOO_LONG)]}{TOO_LONG}"]
+    nobody = discord.AllowedMentions.none()
+    first = interaction.edit_original_response(content=parts[0], attachments=files, allowed_mentions=nobody)
+    await take(interaction, first)
+    for part in parts[1:]:
+        await take(interaction, interaction.followup.send(part, ephemeral=True, allowed_mentions=nobody))
 
 
 async def tell(interaction: discord.Interaction, text: str) -> None:

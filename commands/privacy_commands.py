@@ -54,6 +54,7 @@ class Privacy(Protocol):
 def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
     @tree.command(description="Forget what I keep of what you said, in all channels.")
     @app_commands.describe(everything="All that anybody said in this channel: for those who manage it")
+    @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def forget(interaction: discord.Interaction, everything: bool = False) -> None:
         if everything and interaction.guild_id and not interaction.permissions.manage_channels:
@@ -66,6 +67,7 @@ def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
             await _carry_out(interaction, _then(forgetting, FORGOTTEN))
 
     @tree.command(description="Forget what you said, and read only those of your messages that mention me.")
+    @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def optout(interaction: discord.Interaction) -> None:
         # Also of whoever is out: the first time may have been incomplete.
@@ -73,6 +75,7 @@ def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
         await _carry_out(interaction, _then(privacy.opt_out(interaction.user.id, interaction.id), done))
 
     @tree.command(description="Read your messages again, after /optout.")
+    @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def optin(interaction: discord.Interaction) -> None:
         if privacy.is_opted_out(interaction.user.id):
@@ -81,6 +84,7 @@ def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
             await tell(interaction, IN_ALREADY)
 
     @tree.command(description="Give me a file with what you keep of what I said.")
+    @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def export(interaction: discord.Interaction) -> None:
         await _carry_out(interaction, _as_file(privacy.export(interaction.user.id), interaction.filesize_limit))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 import structlog
 
 from decider import CALLING, Decision, Reason
 from incoming import Incoming
-from place import PlaceKind
+from place import Place, PlaceKind
 from state.direct_messages import DirectMessages
 from state.limits import Cap, Limits, Refusal
 from turns.ending_texts import NOT_ALLOWED, RESTARTING
@@ -95,17 +96,18 @@ class Admission:
 
     def refuses_click(self, clicked: Incoming, *, costs_tokens: bool) -> str | None:
         """Why a click cannot be taken now, in a sentence."""
-        if self._gate.is_shutting_down or self._gate.is_closed(clicked.place.channel_id):
+        if self._gate.is_closed(clicked.place.channel_id):
             return RESTARTING
         if clicked.place.kind is PlaceKind.DIRECT and not self._direct.takes(clicked.record.author_id):
             return self._no_direct_messages
+        return self.refuses(clicked.record.author_id, clicked.place, clicked.now, costs_tokens=costs_tokens)
+
+    def refuses(self, user_id: int, place: Place, now: datetime, *, costs_tokens: bool) -> str | None:
+        """Why what somebody asks by a click or a command is not answered now, in a sentence; else it is counted."""
+        if self._gate.is_shutting_down:
+            return RESTARTING
         refusal = self._limits.admit(
-            clicked.record.author_id,
-            clicked.place.channel_id,
-            explicit=True,
-            now=clicked.now,
-            guild_id=clicked.place.guild_id,
-            costs_tokens=costs_tokens,
+            user_id, place.channel_id, explicit=True, now=now, guild_id=place.guild_id, costs_tokens=costs_tokens
         )
         return refusal_line(refusal) if refusal else None
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
-from commands import add_commands, sync
+from commands import Asking, add_commands, sync
 from decider import RecentDecisions
 from playground.limits import Limits
 from playground.server import Playground
@@ -47,7 +49,7 @@ async def bot(
     """It has told Discord of its commands."""
     point_discord_at(pg, monkeypatch)
     client = Bot()
-    add_commands(client.tree, decisions, privacy, offers=offers, retention_days=30)
+    add_commands(client.tree, decisions, privacy, cast(Asking, None), offers=offers, retention_days=30)
     connection = asyncio.create_task(client.start(pg.token))
     await client.ready.wait()
     await sync(client.tree)

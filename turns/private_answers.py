@@ -1,0 +1,104 @@
+"""Answers that one person alone sees, outside any conversation: nothing of them is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import structlog
+
+from agents.gateway import AgentGateway, AgentRequest, Failure, FailureKind
+from conversation import MessageRecord
+from state.limits import Budget
+from turns.admission import Admission
+from turns.ending_texts import final_text
+from turns.turn import Cancel, Question, Turn
+from turns.turn_slots import TurnSlots
+
+log = structlog.get_logger()
+
+TOTAL_SECONDS = 840.0  # Discord takes no answer to an interaction after 15 minutes
+FAREWELL_SECONDS = 5.0
+
+
+class PrivateAnswers:
+    """agent: has no tools, as nobody could allow them there, nor be asked anything."""
+
+    def __init__(
+        self,
+        agent: AgentGateway,
+        admission: Admission,
+        budget: Budget,
+        slots: TurnSlots,
+        *,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._agent = agent
+        self._admission = admission
+        self._budget = budget
+        self._slots = slots
+        self._clock = clock
+        self._asking: set[asyncio.Task[object]] = set()
+        self._work: set[asyncio.Task[str]] = set()
+
+    async def answer(self, question: Question, about: Sequence[MessageRecord] = ()) -> str:
+        """What is to be said to a question. about: the messages that it is about, oldest first."""
+        asked = question.message
+        if refusal := self._admission.refuses(asked.author_id, question.place, self._clock(), costs_tokens=True):
+            return refusal
+        if asking := asyncio.current_task():
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
+        turn = Turn([question])
+        turn.allowance = self._budget.allowance(turn.payer)
+        work = asyncio.create_task(self._answer(turn, about))
+        self._work.add(work)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if asking and asking.cancelling():  # it is not the answer that is cut off, but we
+                raise
+            return final_text(turn, Cancel.SHUTDOWN)
+        finally:
+            self._work.discard(work)
+
+    async def _answer(self, turn: Turn, about: Sequence[MessageRecord]) -> str:
+        question, started, tokens = turn.newest, asyncio.get_running_loop().time(), 0
+        request = AgentRequest(
+            history=(),
+            transcript=[*about, question.message],
+            questions=[question.message],
+            place=question.place,
+            now=self._clock(),
+            is_private=True,
+            allowance=turn.allowance,
+        )
+        ended = "cut_off"
+        try:
+            async with asyncio.timeout(TOTAL_SECONDS), self._slots.taken(turn):
+                outcome = await self._agent.respond(request, turn.show)
+            tokens, ended = outcome.tokens, getattr(outcome, "kind", "answered")
+            if isinstance(outcome, Failure):
+                log.error("agent_failed", channel=question.channel_id, kind=outcome.kind, detail=outcome.detail)
+            return final_text(turn, outcome)
+        except TimeoutError:
+            tokens, ended = self._agent.interrupted(request, turn.text).tokens, FailureKind.LATE
+            return final_text(turn, Failure(FailureKind.LATE, "It waited too long."))
+        except asyncio.CancelledError:
+            tokens = self._agent.interrupted(request, turn.text).tokens
+            raise
+        finally:
+            turn.allowance.settle(tokens)
+            where = {"guild": question.guild_id, "channel": question.channel_id, "message": question.message.message_id}
+            elapsed = asyncio.get_running_loop().time() - started
+            log.info("answered_privately", **where, outcome=ended, tokens=tokens, elapsed_ms=round(1000 * elapsed))
+
+    async def drain(self, seconds: float) -> None:
+        """Lets what is being answered finish for so long, then tells those cut off."""
+        if self._asking:
+            await asyncio.wait(self._asking, timeout=seconds)
+        for work in self._work:
+            work.cancel()
+        if self._asking:
+            await asyncio.wait(self._asking, timeout=FAREWELL_SECONDS)
