@@ -128,12 +128,12 @@ class _Rush:
 
     def heard(self, event: Event) -> None:
         message = event.message
-        if message is None or message.author.id != self._loopback.bot_id or message.reference is None:
+        if message is None or message.author.id != self._loopback.bot_id or (asked := message.points_at) is None:
             return
         if message.content.startswith(ANSWER[:20]):
-            self.first.setdefault(message.reference.message_id, perf_counter())
+            self.first.setdefault(asked, perf_counter())
         if not message.content.startswith("-# "):  # a line on what is being done meanwhile
-            self.ended[message.reference.message_id] = message.content
+            self.ended[asked] = message.content
 
 
 async def main(channels: int) -> None:

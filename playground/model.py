@@ -119,6 +119,11 @@ class Message:
     poll: Wire | None = None
     pinned_at: float | None = None
 
+    @property
+    def points_at(self) -> int | None:
+        """The id of the message that it answers or forwards."""
+        return self.reference.message_id if self.reference else None
+
 
 @dataclass(slots=True, kw_only=True)
 class Thread:

@@ -62,5 +62,5 @@ async def _has_read(pg: Playground, count: int) -> None:
 
 def _answers(pg: Playground, asked: list[Message]) -> Counter[int]:
     """How often each was answered."""
-    said = (m for question in asked for m in pg.messages(question.channel_id) if m.author.bot and m.reference)
-    return Counter(m.reference.message_id for m in said if m.reference)
+    said = (m for question in asked for m in pg.messages(question.channel_id) if m.author.bot)
+    return Counter(m.points_at for m in said if m.points_at is not None)

@@ -165,9 +165,8 @@ class Crowd:
 
     def _asked_by(self, message: Message | None) -> int | None:
         """Whom a message of the bot's answers; by way of a click, whoever had clicked."""
-        if message is None or message.reference is None:
+        if message is None or (to := message.points_at) is None:
             return None
-        to = message.reference.message_id
         clickers = [clicked.interaction.user_id for clicked in self.clicked if clicked.card.id == to]
         if clickers:
             return clickers[-1]

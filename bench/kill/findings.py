@@ -77,8 +77,8 @@ class _ChannelAnswers:
         self._replies: dict[int, list[Message]] = {}
         self._begun: dict[int, list[tuple[int, Message]]] = {}
         for message in messages:
-            if message.reference:
-                self._replies.setdefault(message.reference.message_id, []).append(message)
+            if message.points_at is not None:
+                self._replies.setdefault(message.points_at, []).append(message)
         for kind, number, mark, message in self.tokens:
             if kind == "b":
                 self._begun.setdefault(mark, []).append((number, message))
@@ -101,7 +101,7 @@ class _ChannelAnswers:
         """
         by_miniapp = any(not TOKEN.search(message.content) for message in self._replies.get(asked.reply_to, ()))
         begun = self._begun.get(asked.mark, []) if asked.mark and asked.is_accepted and not by_miniapp else []
-        return [(n, m) for n, m in begun if m.reference is None or m.reference.message_id >= asked.id]
+        return [(n, m) for n, m in begun if m.points_at is None or m.points_at >= asked.id]
 
 
 def _by_channel(evidence: Evidence) -> Mapping[int, _ChannelAnswers]:

@@ -57,8 +57,8 @@ class MarkedModel:
     def listen(self, event: Event) -> None:
         """What the playground tells those who listen."""
         message = event.message
-        if message and message.author.bot and message.reference:
-            self._reply_to |= {int(n): message.reference.message_id for _, n, _ in TOKEN.findall(message.content)}
+        if message and message.author.bot and (asked := message.points_at) is not None:
+            self._reply_to |= {int(n): asked for _, n, _ in TOKEN.findall(message.content)}
 
     def _answers(self, number: int, mark: int) -> bool:
         """Whether an answer is to the question with this mark, and was not merely told of it as said meanwhile."""

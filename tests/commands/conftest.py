@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from typing import cast
-from unittest.mock import Mock
 
 import pytest
 

@@ -25,6 +25,9 @@ class Handler:
     def listens(self, _channel_id: int) -> bool:
         return True
 
+    def follows(self, _thread_id: int, _parent_id: int, _guild_id: int, *, is_wanted: bool = False) -> bool:  # noqa: ARG002
+        return True
+
     def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
         """Nothing is, as it listens to all."""
 
