@@ -13,7 +13,7 @@ from bot import Parley
 from persistence.holders import Edit, Forget, Holder
 from persistence.snapshots import Encode, as_json
 from tests.support.clock import NOON
-from tests.support.discord_payloads import a_bot, a_message
+from tests.support.discord_payloads import THREAD, a_bot, a_message
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 
 
@@ -78,7 +78,7 @@ async def test_every_way_in_which_something_changes_or_goes_reaches_a_probe(tmp_
         Forget([CHANNEL], author_id=BEN, through=9),
         Forget([CHANNEL], through=10),
     ]
-    assert (last.guild_id, list(last.channel_ids)) == (GUILD, [CHANNEL])
+    assert (last.guild_id, list(last.channel_ids)) == (GUILD, [CHANNEL, THREAD])
     await bot.privacy.expire(NOON)
     assert probe.expired == [NOON]
     await bot.close()
