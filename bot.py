@@ -205,7 +205,7 @@ class Parley(discord.Client):
                 self.turns.reworded(channel_id, self.parts.consent.unquoted(channel_id, read))
             record = self.parts.consent.readable(channel_id, read)
             is_by_author = message.edited_at is not None
-            for place_id in self._places_of(channel_id, message.id):
+            for place_id in self._places_of(channel_id):
                 self.parts.holders.revised(place_id, payload.guild_id or 0, record, is_by_author=is_by_author)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
@@ -215,12 +215,13 @@ class Parley(discord.Client):
         self._forget_messages(payload.channel_id, payload.message_ids)
 
     def _forget_messages(self, channel_id: int, message_ids: Collection[int]) -> None:
-        places = {place for message_id in message_ids for place in self._places_of(channel_id, message_id)}
-        self.parts.holders.forget(Forget(list(places or [channel_id]), message_ids=frozenset(message_ids)))
+        self.parts.holders.forget(Forget(self._places_of(channel_id), message_ids=frozenset(message_ids)))
 
-    def _places_of(self, channel_id: int, message_id: int) -> list[int]:
-        """Where a message may be known: its channel, and the thread that was begun at it, which has its id."""
-        return [channel_id, message_id] if self.snapshots.has(message_id) else [channel_id]
+    def _places_of(self, channel_id: int) -> list[int]:
+        """Where what is said in a channel may be known: there, and in threads that go on from it."""
+        channel = self.get_channel(channel_id)
+        threads = channel.threads if isinstance(channel, discord.TextChannel) else []
+        return [channel_id, *(thread.id for thread in threads if self.snapshots.has(thread.id))]
 
     async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
         if payload.member is None or payload.member.bot:

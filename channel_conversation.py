@@ -33,6 +33,7 @@ from state.message import NOBODY, MessageRecord, Source, requoted
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Told, Unwelcome
 from understanding.names import add_to, called_by_name, index_of
 
+LONG_ANSWERS = 4  # so many answers make a conversation a longer one
 MAX_REMOTE = 2_000  # messages of which it is known that they are another agent's business
 MAX_JOINED = 100  # what was said before hardly matters to a decision, and takes 7 us a message to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
@@ -54,6 +55,7 @@ class ChannelConversation:
     began; tainted: those of them whose words its answer may have all the same. looked_up: whose words tools gave.
     unsaid: of which questions the answers went since then, and sources: from which messages on all answers did.
     told_off: who told the bot to keep out in messages that are trimmed.
+    has_asked_for_thread: a button was shown by which it goes on in a thread.
     unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
     has_answered: whether the turn that runs, or has run last, has brought its answer to the history.
     """
@@ -88,6 +90,7 @@ class ChannelConversation:
     unwelcome: Unwelcome | None = None
     declines: Declines = NO_DECLINES
     has_answered: bool = False
+    has_asked_for_thread: bool = False
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
@@ -143,6 +146,14 @@ class ChannelConversation:
         # What was edited or deleted while it was being read is so here, too.
         current = [self.revisions.get(m.message_id, m) for m in earlier if m.message_id not in known]
         self._replay([m for m in current if m] + self.messages)
+
+    def asks_for_thread(self) -> bool:
+        """Whether it has become long enough to go on in a thread, which is said once."""
+        answered = {m.reply_to_id for m in self.messages if m.is_bot and m.reply_to_id is not None}
+        if self.has_asked_for_thread or len(answered) < LONG_ANSWERS:
+            return False
+        self.has_asked_for_thread = True
+        return True
 
     def engagement_at(self, message: MessageRecord) -> Engagement:
         """The engagement before this message, whether it is recorded already or not."""
@@ -392,6 +403,7 @@ class ChannelConversation:
             unwelcome=self.unwelcome,
             declines=self.declines,
             looked_up=frozenset(self.looked_up),
+            has_asked_for_thread=self.has_asked_for_thread,
         )
 
     def _keep(self, messages: list[MessageRecord]) -> None:

@@ -70,8 +70,9 @@ class Settings(BaseSettings):
         "The ids of the channels it may speak in, and in their threads; empty: all it can see.",
         "channel ids separated by commas, or leave it empty for all channels",
     )
-    threads: Literal["off", "join"] = setting(
-        "join", "Whether it takes part in threads and posts, as it does in their channel."
+    threads: Literal["off", "join", "open"] = setting(
+        "join",
+        "Whether it takes part in threads and posts; open: it also has a longer conversation go on in a thread.",
     )
     direct_messages: Literal["off", "listed", "open"] = setting(
         "off",

@@ -200,6 +200,12 @@ class ConversationManager:
         if conversation and self._was_left(conversation, until - conversation.last_activity):
             self._expire(conversation)
 
+    def move(self, channel_id: int, thread_id: int) -> None:
+        """Has the conversation go on in another place, with what was said; there the model is told it anew."""
+        if conversation := self.get(channel_id):
+            self.start(thread_id, conversation.messages)
+            self.end(channel_id)
+
     def end(self, channel_id: int) -> None:
         """Drops all that is kept of the channel."""
         conversation, left = self._conversations.pop(channel_id, None), self._left.pop(channel_id, None)
@@ -268,6 +274,7 @@ class ConversationManager:
             unwelcome=stored.unwelcome,
             declines=stored.declines,
             looked_up=set(stored.looked_up),
+            has_asked_for_thread=stored.has_asked_for_thread,
             waits=any(map(waits_for, stored.llm_history)),
         )
         if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):

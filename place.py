@@ -29,7 +29,8 @@ class Place:
     guild_id: 0 where there is no server. channel_id: the place's own id, by which all that is kept of it is found; a
     thread is a channel of its own. parent_id: of a thread, the channel whose settings count there, too. guild, channel,
     parent: their names. people: how many people are in a thread that the bot is in; None: that is not known, or it is
-    none. is_opener: whether the author of the message opened the thread.
+    none. is_opener: whether the author of the message opened the thread. opens_threads:
+    whether a longer conversation may go on in a thread of the channel.
     """
 
     guild_id: int = 0
@@ -42,6 +43,7 @@ class Place:
     parent: str = ""
     people: int | None = None
     is_opener: bool = False
+    opens_threads: bool = False
 
     @property
     def is_thread(self) -> bool:

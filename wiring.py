@@ -30,7 +30,7 @@ from agents.team import Team
 from agents.tools import own_tools
 from agents.transcriber import build_transcriber
 from agents.ums import UMSAgent
-from commands import Asking, ClickEdge, Clicks, OfferClicks, add_commands, answer_clicks
+from commands import Asking, ClickEdge, Clicks, OfferClicks, ThreadClicks, add_commands, answer_clicks
 from config import SettingError, Settings
 from conversation import ConversationManager
 from decider import (
@@ -52,6 +52,7 @@ from discord_io.other_process import OtherProcess
 from discord_io.prompt_cards import PromptCards
 from discord_io.view import OFFER_PREFIX as OFFER
 from discord_io.view import PREFIX as PROMPT
+from discord_io.view import THREAD_PREFIX as THREAD
 from files.reading import FileReader
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
@@ -197,7 +198,7 @@ class Parts:
         self.reader = MessageReader(
             self._client,
             name_calls=settings.name_calls,
-            threads=settings.threads != "off",
+            threads=settings.threads,
             forum_tags=settings.forum_tags,
             clock=self._clock,
         )
@@ -382,7 +383,9 @@ class Parts:
         edge = ClickEdge(self.reader, self.conversations, self.admission, self.handler, self.snapshots)
         self.clicks = Clicks(self.states, self.prompts, edge)
         offer_clicks = OfferClicks(self.proactive_offers, self.offers, edge)
-        answer_clicks(self._client, self.gate, {PROMPT: self.clicks.answer, OFFER: offer_clicks.answer})
+        moves = ThreadClicks(self.conversations, self.turns)
+        clicks = {PROMPT: self.clicks.answer, OFFER: offer_clicks.answer, THREAD: moves.answer}
+        answer_clicks(self._client, self.gate, clicks)
         self.tree = app_commands.CommandTree(self._client)
         add_commands(
             self.tree,

@@ -28,6 +28,7 @@ from commands.privacy_commands import (
     Privacy,
     add_privacy,
 )
+from commands.thread_clicks import ThreadClicks
 from commands.tour import add_tour
 from commands.why import NOTHING_KNOWN, add_why
 from decider import RecentDecisions
@@ -57,6 +58,7 @@ __all__ = [
     "OfferClicks",
     "Offers",
     "Privacy",
+    "ThreadClicks",
     "add_commands",
     "answer_clicks",
     "answer_when_open",

@@ -15,13 +15,17 @@ MAX_CHOICES = 25
 class Card:
     """The buttons or the menu of one prompt. prompt_id: up to 40 ASCII characters. labels: the options as shown.
 
-    numbered: whether they are shown with their numbers, by which they can be typed as well.
+    awaiting_type: None for the button by which a conversation goes on in a thread, which is no prompt's. numbered:
+    whether they are shown with their numbers, by which they can be typed as well.
     """
 
     prompt_id: str
-    awaiting_type: AwaitingType
+    awaiting_type: AwaitingType | None
     labels: tuple[str, ...] = ()
     numbered: bool = True
+
+
+THREAD_CARD = Card("", None)
 
 
 class Press(StrEnum):

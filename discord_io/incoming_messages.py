@@ -43,21 +43,23 @@ def bot_of(client: discord.Client) -> tuple[str, int]:
 
 
 class MessageReader:
-    """Reads messages and clicks. name_calls: whether the bot may be called by its names; threads: whether it takes
-    part in threads; forum_tags: the names of those tags by which a post is a question to the room."""
+    """Reads messages and clicks. name_calls: whether the bot may be called by its names; threads: as the
+    setting; forum_tags: the names of those tags by which a post is a question to the room."""
 
     def __init__(
         self,
         client: discord.Client,
         *,
         name_calls: bool,
-        threads: bool,
+        threads: str,
         forum_tags: Collection[str] = (),
         clock: Callable[[], datetime],
     ) -> None:
         self._client = client
         self._name_calls = name_calls
-        self._heard = (discord.abc.GuildChannel, discord.Thread) if threads else (discord.abc.GuildChannel,)
+        heard = (discord.abc.GuildChannel, discord.Thread)
+        self._heard = heard[:1] if threads == "off" else heard
+        self._opens_threads = threads == "open"
         self._forum_tags = {tag.casefold() for tag in forum_tags}
         self._clock = clock
 
@@ -112,10 +114,14 @@ class MessageReader:
             if guild and guild.me:  # as far as the cache knows
                 allowed = channel.permissions_for(guild.me)
             manages = isinstance(author, discord.Member) and channel.permissions_for(author).manage_messages
+        place = place_of(channel, guild, author.id, name, bot_id)
+        if self._opens_threads and isinstance(channel, discord.TextChannel):
+            may_open = allowed.create_public_threads and allowed.send_messages_in_threads
+            place = replace(place, opens_threads=may_open and allowed.read_message_history)
         return Incoming(
             to_record(message, bot_id, self._names(guild)),
             conversation,
-            place_of(channel, guild, author.id, name, bot_id),
+            place,
             bot_id,
             self._clock(),
             may_send=may_send(channel, allowed),

@@ -13,6 +13,7 @@ from state.prompts import AwaitingType
 
 PREFIX = "parley:prompt:"
 OFFER_PREFIX = "parley:offer:"
+THREAD_PREFIX = "parley:thread:"
 # What follows the prompt in a custom_id is one of these, a Press, or the index of an option.
 MENU, FORM = "menu", "text"
 
@@ -63,6 +64,8 @@ def view_of(card: Card) -> discord.ui.View | None:
         case AwaitingType.METADATA:
             note = _button(card, Press.OPEN_FORM, "Add a note…", discord.ButtonStyle.primary)
             items = [note, _button(card, Press.CANCEL, "Skip")]
+        case None:
+            items = [discord.ui.Button(label="Go on in a thread", custom_id=f"{THREAD_PREFIX}open")]
     return _view(items) if items else None
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from agents.gateway import AgentRequest, Outcome
 from conversation import ChannelConversation, MessageRecord
 from decider import EXPLICIT, Decision
+from discord_io.card import THREAD_CARD, Card
 from discord_io.made_files import MadeFile
 from discord_io.split import closed
 from discord_io.streamed_reply import Posted, StreamedReply, Wire
@@ -243,6 +244,13 @@ class Turn:
         """Whether those who stopped it, or their part in it, are told nothing of that and have read nothing of it."""
         is_unheard = not (self.text.strip() or self.adopted)
         return is_unheard and (self.cancel is None or all(question.is_unprompted for question in self.questions))
+
+    def take_thread_card(self) -> Card | None:
+        """The button by which a longer conversation goes on in a thread, once in each."""
+        is_answer = self.work and self.work.done() and not self.work.cancelled() and self.cancel is None
+        if not (is_answer and self.newest.place.opens_threads and self.conversation):
+            return None
+        return THREAD_CARD if self.conversation.asks_for_thread() else None
 
     def begin_typing(self) -> None:
         """Shows the bot typing until something stands, unless it may decline."""

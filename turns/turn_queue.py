@@ -378,7 +378,8 @@ class TurnQueue:
         """Brings the channel to the whole answer. Returns why that could not be done, once it is reported."""
         card_id, failed = None, None
         try:
-            card_id = await post.finish(ready.text, card_of(prompt) if prompt else None, ready.files)
+            card = card_of(prompt) if prompt else turn.take_thread_card()
+            card_id = await post.finish(ready.text, card, ready.files)
             if turn.cancel is Cancel.WITHDRAWN and ready.text:
                 # The question was deleted while its answer was being posted.
                 card_id = await post.finish("")

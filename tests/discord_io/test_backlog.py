@@ -47,7 +47,7 @@ class Room:
 
     def backlog(self, *channels: str) -> Backlog:
         ids: Collection[int] = frozenset(map(self.pg.channel, channels))
-        reader = MessageReader(self.bot, name_calls=False, threads=True, clock=discord.utils.utcnow)
+        reader = MessageReader(self.bot, name_calls=False, threads="join", clock=discord.utils.utcnow)
         return Backlog(self.bot, ids, reader, Consent(OptOut(), Forgotten()), DirectMessages("off", (), lambda: None))
 
     def news(self, after: int, *channels: str) -> list[str]:

@@ -103,7 +103,7 @@ def answered(pg: Playground) -> list[str]:
 
 async def adopted_by(process: Process, pg: Playground, question: Message, *later: int) -> list[Posted]:
     """What stands of the answer, as it is found after a restart."""
-    reader = MessageReader(process, name_calls=False, threads=True, clock=discord.utils.utcnow)
+    reader = MessageReader(process, name_calls=False, threads="join", clock=discord.utils.utcnow)
     backlog = Backlog(process, (), reader, Consent(OptOut(), Forgotten()), DirectMessages("off", (), lambda: None))
     messages = await backlog.since(pg.guild_id, question.channel_id, question.id)
     assert messages is not None

@@ -47,4 +47,4 @@ async def test_of_a_thread_in_which_nothing_is_said_nothing_is_kept() -> None:
     desk.offer_channels.open(CHANNEL).made.clear()
     for _ in range(9 * 24):
         await desk.wait(timedelta(hours=1).total_seconds())
-    assert (len(desk.offer_channels), {*desk.disk}) == (1, {CHANNEL})
+    assert (len(desk.offer_channels), [*desk.disk]) == (1, [CHANNEL])

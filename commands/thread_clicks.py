@@ -1,0 +1,61 @@
+"""Clicks on the button by which a longer conversation goes on in a thread of its own."""
+
+from __future__ import annotations
+
+import discord
+import structlog
+
+from conversation import ChannelConversation, ConversationManager
+from discord_io.channel_history import FAILURES
+from discord_io.interactions import settle, whisper
+from discord_io.split import clipped
+from turns.turn_queue import TurnQueue
+from understanding.wording import MENTION
+
+log = structlog.get_logger()
+
+TOO_LATE = "That conversation is over."
+NOT_YOURS = "Only those who take part in the conversation can move it."
+BUSY = "I am just answering: please click again once I have."
+REFUSED = "Discord did not let me open a thread, so we go on here."
+MAX_TITLE = 100  # Discord
+UNTITLED = "Conversation"
+
+
+class ThreadClicks:
+    """Moves a conversation into a thread that is begun at the message with the button, and has that message's id."""
+
+    def __init__(self, conversations: ConversationManager, turns: TurnQueue) -> None:
+        self._conversations = conversations
+        self._turns = turns
+
+    async def answer(self, interaction: discord.Interaction) -> None:
+        """Answers a click; nothing of what was said is said again in the thread."""
+        card, channel_id = interaction.message, interaction.channel_id or 0
+        conversation = self._conversations.get(channel_id)
+        if card is None or conversation is None or conversation.find(card.id) is None:
+            await whisper(interaction, TOO_LATE)
+        elif interaction.user.id not in conversation.participants:
+            await whisper(interaction, NOT_YOURS)
+        elif self._turns.is_busy(channel_id):
+            await whisper(interaction, BUSY)
+        else:
+            # At once, so that nothing is said in the channel meanwhile that the conversation would be gone on with for.
+            title = title_of(conversation)
+            self._conversations.move(channel_id, card.id)
+            await settle(interaction, card.content)
+            try:
+                thread = await card.create_thread(name=title)
+                await thread.add_user(interaction.user)
+            except FAILURES as error:
+                log.warning("thread_not_opened", channel=channel_id, detail=str(error))
+                if interaction.guild and interaction.guild.get_thread(card.id) is None:
+                    self._conversations.move(card.id, channel_id)
+                    await interaction.followup.send(REFUSED, ephemeral=True)
+
+
+def title_of(conversation: ChannelConversation) -> str:
+    """The first question, without what only calls the bot."""
+    first = next((m for m in conversation.messages if not m.is_bot and m.message_id >= conversation.since), None)
+    words = " ".join(MENTION.sub("", first.content).split()) if first else ""
+    return clipped(words, MAX_TITLE) or UNTITLED

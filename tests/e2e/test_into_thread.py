@@ -1,0 +1,95 @@
+"""THREADS=open: a longer conversation goes on in a thread of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from channel_conversation import LONG_ANSWERS
+from commands.thread_clicks import BUSY, NOT_YOURS, REFUSED, TOO_LATE
+from playground.model import Message
+from tests.support.lives import life, on_disk
+from tests.support.scene import Scene, choices
+from tests.support.stub_model import Reply
+
+QUESTIONS = ["what is a good name for a cat?", *(f"and another one, number {n}?" for n in range(2, LONG_ANSWERS + 1))]
+BUTTON = "Go on in a thread"
+
+
+async def long_talk(scene: Scene) -> list[Message]:
+    """Ada's questions are answered, so many that it asks whether to go on elsewhere. Returns its answers."""
+    scene.stub.replies.extend(Reply(f"Miso {number}.") for number in range(1, LONG_ANSWERS + 1))
+    return [await scene.ask("Ada", text) for text in QUESTIONS]
+
+
+def buttons(message: Message) -> list[str]:
+    return [label for label, *_ in choices(message)]
+
+
+def now(scene: Scene, message: Message) -> Message:
+    return scene.pg.world.find_message(message.id)
+
+
+async def test_a_longer_conversation_goes_on_in_a_thread_and_nothing_is_said_twice(stage: Scene) -> None:
+    async with life(stage, threads="open"):
+        answers = await long_talk(stage)
+        assert [buttons(now(stage, answer)) for answer in answers] == [[]] * (LONG_ANSWERS - 1) + [[BUTTON]]
+        stage.stub.replies.append(Reply("Miso, once more."))
+        assert not buttons(await stage.ask("Ada", "and a last one?"))  # it is asked once
+        said = len(stage.said())
+        card = answers[-1]
+        stage.press("Ada", now(stage, card), BUTTON)
+        thread = await stage.until(lambda: stage.pg.world.threads.get(card.id))
+        assert thread.name == QUESTIONS[0]
+        assert not buttons(now(stage, card))
+        await stage.until(lambda: stage.pg.person("Ada") in stage.pg.world.thread(thread).members)
+        stage.stub.replies.append(Reply("For a dog: Rex."))
+        follow_up = stage.say("Ada", "and for a dog?", channel=thread.name)
+        assert (await stage.answer_to(follow_up)).content == "For a dog: Rex."
+        assert [stage.told().count(f"@Parley {text}") for text in QUESTIONS] == [1] * LONG_ANSWERS
+        assert [m.content for m in stage.said(thread.name) if m.content] == ["For a dog: Rex."]
+        assert len(stage.said()) == said
+        elsewhere = stage.say("Ada", "I go for a walk")
+        assert not (await stage.decision(elsewhere)).respond
+        await stage.delete(next(m for m in stage.pg.messages(card.channel_id) if QUESTIONS[1] in m.content))
+    async with life(stage, threads="open"):
+        stage.stub.replies.append(Reply("For a fish: Fin."))
+        await stage.answer_to(stage.say("Ada", "and for a fish?", channel=thread.name))
+        assert "For a dog: Rex." in stage.told()
+        assert QUESTIONS[1] not in stage.told()
+    assert not on_disk(stage.folder, QUESTIONS[1])
+
+
+@pytest.mark.parametrize("missing", ["create_public_threads", "send_messages_in_threads"])
+async def test_where_it_may_not_it_does_not_ask(stage: Scene, missing: str) -> None:
+    stage.pg.deny(stage.pg.channel("general"), missing)
+    async with life(stage, threads="open"):
+        assert not any(buttons(now(stage, answer)) for answer in await long_talk(stage))
+
+
+async def test_a_click_that_cannot_be_followed_says_why(stage: Scene) -> None:
+    async with life(stage, threads="open"):
+        card = now(stage, (await long_talk(stage))[-1])
+        assert await said_to(stage, "Ben", card) == NOT_YOURS
+        gate = stage.held()
+        question = stage.mention("Ada", "wait, what?")
+        await stage.until(lambda: len(stage.stub.requests) == LONG_ANSWERS + 1)
+        assert await said_to(stage, "Ada", card) == BUSY
+        gate.set()
+        await stage.answer_to(question)
+        stage.pg.deny(stage.pg.channel("general"), "create_public_threads")
+        stage.press("Ada", card, BUTTON)
+        await stage.until(lambda: [sent for sent in stage.pg.requests if REFUSED in str(sent.body)])
+        stage.stub.replies.append(Reply("Still here."))
+        await stage.ask("Ada", "so we stay?")
+        assert QUESTIONS[0] in stage.told()
+
+
+async def test_a_click_after_the_conversation_is_over_says_so(stage: Scene) -> None:
+    async with life(stage, threads="open"):
+        card = now(stage, (await long_talk(stage))[-1])
+        stage.bot.conversations.end(card.channel_id)
+        assert await said_to(stage, "Ada", card) == TOO_LATE
+
+
+async def said_to(scene: Scene, who: str, card: Message) -> str:
+    return (await scene.pg.reply_to(scene.press(who, card, BUTTON), timeout=10)).content
