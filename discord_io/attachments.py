@@ -35,7 +35,13 @@ class Attachments:
         if not self._is_discords(url):
             raise FileProblem("elsewhere")
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=TIMEOUT, cookie_jar=aiohttp.DummyCookieJar())
+            # Not packed: what is small on the way could be large at once.
+            self._session = aiohttp.ClientSession(
+                timeout=TIMEOUT,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                headers={"Accept-Encoding": "identity"},
+            )
         try:
             async with self._session.get(url, allow_redirects=False) as response:
                 if response.status != 200:

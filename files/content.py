@@ -17,6 +17,7 @@ MARKS = (
 )
 LONGEST_CHARACTER = 4  # bytes, in any of these encodings
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f\ufffe\uffff]")  # what no text has
+ASCII = bytes(range(0x80))
 MOSTLY = 0.7  # of the bytes, at least, are ASCII in a text of the old Western encodings
 ZEROES = 0.3  # of every second byte, at least, in UTF-16 without a mark
 
@@ -58,7 +59,7 @@ def decoded(data: bytes, *, is_cut: bool = False) -> str | None:
     if (encoding := _unmarked_utf16(data)) and (text := _as(data, encoding, is_cut=is_cut)):
         return text
     text = _as(data, "utf-8", is_cut=is_cut)
-    if text is None and sum(byte < 0x80 for byte in data) >= MOSTLY * len(data):
+    if text is None and len(data.translate(None, ASCII)) <= (1 - MOSTLY) * len(data):
         text = _as(data, "cp1252", is_cut=False)
     return text
 

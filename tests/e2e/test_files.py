@@ -9,6 +9,7 @@ import pytest
 from files import reading, sandbox
 from playground.model import File
 from tests.support import samples
+from tests.support import scene as support
 from tests.support.ears import listening
 from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene, open_scene
@@ -19,6 +20,8 @@ SECRET = File("secret.txt", "text/plain", b"the code is 4711\n")
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, nothing is late."""
+    monkeypatch.setattr(support, "PATIENCE_SECONDS", 120.0)
     monkeypatch.setattr(sandbox, "SECONDS", 600.0)
     monkeypatch.setattr(reading, "READ_SECONDS", 600.0)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from playground.model import File
+from tests.support import scene as support
 from tests.support.samples import picture
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply, texts
@@ -35,7 +38,8 @@ async def test_fifty_mentions_with_the_bots_among_them_are_answered(scene: Scene
     assert answer.pinged == {scene.pg.person("Ada")}
 
 
-async def test_what_is_posted_without_words_reaches_the_model(scene: Scene) -> None:
+async def test_what_is_posted_without_words_reaches_the_model(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(support, "PATIENCE_SECONDS", 120.0)  # a picture is read in a process of its own
     first = await scene.ask("Ada", "show me a cat")
     await scene.answer_to(scene.say("Ada", reply_to=first.id, attachments=[NOTES]))
     assert "[attachment: notes.txt, text/plain, 5 bytes]" in scene.told()

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from pydantic import JsonValue
 
+from state.message import AttachedFile
 from state.optout import UNREAD, OptOut, redacted, without_quote
 from tests.support.people import ANNA, BEN, BOT, CLEO, said
 
@@ -40,6 +41,9 @@ def test_nonsense_is_refused_and_changes_nothing() -> None:
     assert opted_out.stored() == [ANNA]
 
 
+FILE = AttachedFile("Tim.txt", "text/plain", 3, "https://host/Tim.txt")
+
+
 def test_no_word_and_no_name_is_left_of_a_message_but_its_place_and_whom_it_addresses() -> None:
     message = said(
         ANNA,
@@ -51,11 +55,14 @@ def test_no_word_and_no_name_is_left_of_a_message_but_its_place_and_whom_it_addr
         reply_to_text=SECRET,
         readable=f"@Parley @Ben {SECRET}",
         images=("https://host/cat.png",),
+        files=(FILE,),
+        reply_files=(FILE,),
     )
     left = redacted(message)
     assert "Tim" not in repr(left)
     assert "Anna" not in repr(left)
     assert (left.text, left.images, left.author) == (UNREAD, (), "somebody")
+    assert (left.files, left.reply_files) == ((), ())
     for name in ("message_id", "author_id", "timestamp", "is_bot", "mentions", "mentions_group", "reply_to_id"):
         assert getattr(left, name) == getattr(message, name)
     assert left.addressed == {BOT, BEN, CLEO}
@@ -63,4 +70,4 @@ def test_no_word_and_no_name_is_left_of_a_message_but_its_place_and_whom_it_addr
 
 def test_a_reply_to_somebody_who_opted_out_keeps_its_own_words_only() -> None:
     reply = said(BEN, "nice name", reply_to_id=5, reply_to_author_id=ANNA, reply_to_author="Anna", reply_to_text=SECRET)
-    assert without_quote(reply) == replace(reply, reply_to_author="", reply_to_text="")
+    assert without_quote(replace(reply, reply_files=(FILE,))) == replace(reply, reply_to_author="", reply_to_text="")
