@@ -74,7 +74,7 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
         *pieces,
         *(TextContent(f"(Note: {indented(note)})\n") for note in notes),
-        TextContent(f"{whose}{MAY_DECLINE if request.may_decline else 'Now'} answer {', '.join(names)}."),
+        TextContent(f"{whose}{_may_decline(request) if request.may_decline else 'Now'} answer {', '.join(names)}."),
     ]
 
 
@@ -95,6 +95,15 @@ def _with_files(message: MessageRecord, attached: Mapping[str, Reading]) -> Iter
                 yield BinaryContent(picture.data, media_type=picture.kind) if picture.data else ImageUrl(picture.url)
             case str() as said if said:
                 yield told_of_file(message, key, said)
+
+
+def _may_decline(request: AgentRequest) -> str:
+    """That it may keep silent, with what a thread tells of for whom a message is."""
+    place = request.place
+    if not place.is_thread or place.people is None:
+        return MAY_DECLINE
+    opened = f', which "{request.questions[-1].author}" opened' if place.is_opener else ""
+    return f"{place.people} {'person is' if place.people == 1 else 'people are'} in this thread{opened}. {MAY_DECLINE}"
 
 
 def flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | list[UserContent]:

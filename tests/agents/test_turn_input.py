@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from agents.gateway import AgentRequest
 from agents.turn_input import flat, kept, turn_content
-from place import Place
+from place import Place, PlaceKind
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
 
@@ -34,3 +35,14 @@ def test_the_history_keeps_none_of_it() -> None:
     (prompt,) = history[0].parts
     assert isinstance(prompt, UserPromptPart)
     assert flat(prompt.content) == flat(turn_content(TURN))
+
+
+def test_whoever_may_decline_is_told_how_many_are_in_the_thread_and_whether_the_author_opened_it() -> None:
+    def told(**place: Any) -> str:
+        where = Place(bot_name="Parley", **place)
+        return str(flat(turn_content(replace(TURN, place=where, may_decline=True))))
+
+    thread = {"kind": PlaceKind.THREAD, "people": 3}
+    assert '3 people are in this thread, which "Anna" opened. You were not mentioned.' in told(**thread, is_opener=True)
+    assert "3 people are in this thread. You were not mentioned." in told(**thread)
+    assert "thread" not in told()
