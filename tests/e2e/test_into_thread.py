@@ -38,7 +38,8 @@ async def test_a_longer_conversation_goes_on_in_a_thread_and_nothing_is_said_twi
         said = len(stage.said())
         card = answers[-1]
         stage.press("Ada", now(stage, card), BUTTON)
-        thread = await stage.until(lambda: stage.pg.world.threads.get(card.id))
+        await stage.until(lambda: card.id in stage.pg.world.threads)
+        thread = stage.pg.world.threads[card.id]
         assert thread.name == QUESTIONS[0]
         assert not buttons(now(stage, card))
         await stage.until(lambda: stage.pg.person("Ada") in stage.pg.world.thread(thread).members)
