@@ -24,7 +24,7 @@ from agents.models import DEMO, UnusableModelError
 from commands import answer_when_open, sync
 from config import SettingError, Settings, load_settings
 from conversation import Unwelcome
-from decider import FollowupTier, LoggedDecision
+from decider import FollowupTier, LoggedDecision, load_followup
 from discord_io.discord_wire import request_timeouts
 from discord_io.incoming_messages import replied_to_id
 from environment import check_token, misspelt, secrets_of
@@ -36,7 +36,7 @@ from service import INTENTS, RefusedError, playground, serve, shown_in
 from storage.store import StoreError, WrongKeyError
 from web.health import Health
 from web.logs import configure_logging
-from wiring import Parts, build_followup, where
+from wiring import Parts, where
 
 gc.enable()
 
@@ -311,7 +311,8 @@ def main() -> int:
 
 async def run(settings: Settings) -> int:
     """Keeps the bot in service, in the playground where there is no token. Returns the exit code."""
-    make_bot = partial(create_bot, followup=build_followup(settings))
+    followup = load_followup(settings.followup_eagerness, settings.followup_window_seconds)
+    make_bot = partial(create_bot, followup=followup)
     make_bot(settings)  # a model that cannot be built ends the start before anything else begins
     gc.freeze()  # modules stay, the providers' too: to walk through them held up the event loop for 0.3 s each time
     if settings.discord_token:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
-from datetime import time
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dotenv import load_dotenv
 from pydantic import AliasChoices, Field, PositiveInt, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-QuietHours = tuple[time, time, ZoneInfo]
-"""From when until when, by which clock; over midnight where the second is the earlier one."""
+from setting_values import QuietHours, checked_address, quiet_hours
+
 # What an mcp.json or a table of agents has, also one that is wrong, and hardly any path: a sentence shows that whole.
 INLINE = re.compile(r"[{\"\n]|^\[\[|^agent\s*=")
-HOURS = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*-\s*(\d{1,2})(?::(\d{2}))?(?:\s+(\S+))?")
 
 
 class SettingError(ValueError):
@@ -328,19 +324,7 @@ class Settings(BaseSettings):
     @field_validator("offer_quiet_hours", mode="before")
     @classmethod
     def _hours(cls, value: Any) -> Any:
-        """Raises ValueError for what are none. Without a zone the hours are those of UTC."""
-        if not isinstance(value, str):
-            return value
-        found = HOURS.fullmatch(value.strip())
-        if found is None:
-            raise ValueError("no hours")
-        start, end = (time(int(found[hour]), int(found[hour + 1] or 0)) for hour in (1, 3))
-        if start == end:
-            raise ValueError("no hours lie between")
-        try:
-            return start, end, ZoneInfo(found[5] or "UTC")
-        except (ZoneInfoNotFoundError, OSError):
-            raise ValueError("no such zone") from None
+        return quiet_hours(value) if isinstance(value, str) else value
 
     @field_validator("turn_tokens")
     @classmethod
@@ -373,7 +357,7 @@ class Settings(BaseSettings):
         value = value.rstrip("/")
         if not re.search(r"/api/v\d+$", value):
             raise ValueError("no API version")
-        return _refuse_eavesdropping(value, secure="https", loopback="http")
+        return checked_address(value, secure="https", loopback="http")
 
     @property
     def site(self) -> str:
@@ -383,7 +367,7 @@ class Settings(BaseSettings):
     @field_validator("discord_gateway_url")
     @classmethod
     def _gateway_url(cls, value: str | None) -> str | None:
-        return value and _refuse_eavesdropping(value, secure="wss", loopback="ws")
+        return value and checked_address(value, secure="wss", loopback="ws")
 
     @model_validator(mode="after")
     def _one_server(self) -> Settings:
@@ -409,7 +393,7 @@ class Settings(BaseSettings):
     def _nominatim_url(cls, value: str | None) -> str | None:
         if value and re.search(r"[\s?#]", value):
             raise ValueError("more than an address")
-        return value and _refuse_eavesdropping(value.rstrip("/"), secure="https", loopback="http")
+        return value and checked_address(value.rstrip("/"), secure="https", loopback="http")
 
     @field_validator("model", "judge_model", "rewrite_model", "coordinator_model")
     @classmethod
@@ -448,22 +432,6 @@ def what_works(name: str) -> str:
     high = f" to {limits['le']}" if "le" in limits else ""
     number = "a number of seconds" if field.annotation is float else "a whole number"
     return f"{number}{' of days' if name.endswith('_days') else ''} {low}{high}, such as {field.default}"
-
-
-def _refuse_eavesdropping(value: str, *, secure: str, loopback: str) -> str:
-    """The token travels to this address: it must be encrypted, or never leave the machine."""
-    url = urlsplit(value)
-    _ = url.port  # a ValueError for one that cannot be
-    if not url.hostname or not (url.scheme == secure or (url.scheme == loopback and _is_loopback(url.hostname))):
-        raise ValueError("not encrypted, and not loopback")
-    return value
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _sentence(error: ValidationError) -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
+import structlog
+
 from conversation import ChannelConversation
 from decision import (
     ACKNOWLEDGED,
@@ -34,7 +36,7 @@ from decision import (
     Reason,
     RecentDecisions,
 )
-from followup.model import Eagerness, FollowupModel, load_model
+from followup.model import Eagerness, FollowupModel, ModelFileError, load_model
 from followup.probation import passed_over, pending, without
 from followup.scene import talking_with
 from place import Place
@@ -45,6 +47,8 @@ from understanding.name_calls import is_told_of
 from understanding.names import called_by_name
 from understanding.stopping import stops_person
 from understanding.wording import Wording, read
+
+log = structlog.get_logger()
 
 __all__ = [
     "AWAITED",
@@ -167,6 +171,15 @@ class FollowupRules:
         if _spoke_within(self.window_seconds, message, engagement):
             return replace(NOTHING, tier=2, score=self.doubt[0])
         return NOTHING
+
+
+def load_followup(eagerness: str, window_seconds: float) -> FollowupTier:
+    """The trained model, or, where its file cannot be used, rules of thumb."""
+    try:
+        return TrainedFollowup(load_model(), Eagerness(eagerness))
+    except ModelFileError as error:
+        log.warning("followup_model_unusable", detail=str(error), meaning="rules of thumb follow conversations instead")
+        return FollowupRules(window_seconds)
 
 
 class ResponseDecider:

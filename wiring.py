@@ -33,14 +33,7 @@ from agents.ums import UMSAgent
 from commands import Asking, ClickEdge, Clicks, OfferClicks, ThreadClicks, add_commands, answer_clicks
 from config import SettingError, Settings
 from conversation import ConversationManager
-from decider import (
-    FollowupRules,
-    FollowupTier,
-    LoggedDecision,
-    RecentDecisions,
-    ResponseDecider,
-    TrainedFollowup,
-)
+from decider import FollowupTier, LoggedDecision, RecentDecisions, ResponseDecider, load_followup
 from discord_io.actions import DiscordActions
 from discord_io.attachments import Attachments
 from discord_io.backlog import Backlog
@@ -56,7 +49,6 @@ from discord_io.view import THREAD_PREFIX as THREAD
 from files.reading import FileReader
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
-from followup.model import Eagerness, ModelFileError, load_model
 from miniapps.base import MiniApp
 from miniapps.router import MiniAppRouter, discover
 from miniapps.trip_planner import TripPlanner
@@ -295,7 +287,7 @@ class Parts:
         """The way of a message from Discord to the queue."""
         settings = self._settings
         self.decider = ResponseDecider(
-            followup=followup or build_followup(settings),
+            followup=followup or load_followup(settings.followup_eagerness, settings.followup_window_seconds),
             judge=self._judge,
             window_seconds=settings.followup_window_seconds,
             declines=settings.decline and settings.model != DEMO,
@@ -436,15 +428,6 @@ def where(settings: Settings) -> tuple[Path, str | None, str | None]:
     """Where what is kept is stored, and with which keys."""
     redis_url, keys = (s.get_secret_value() if s else None for s in (settings.redis_url, settings.state_key))
     return settings.state_dir, redis_url, keys
-
-
-def build_followup(settings: Settings) -> FollowupTier:
-    """The trained model, or, where its file cannot be used, rules of thumb."""
-    try:
-        return TrainedFollowup(load_model(), Eagerness(settings.followup_eagerness))
-    except ModelFileError as error:
-        log.warning("followup_model_unusable", detail=str(error), meaning="rules of thumb follow conversations instead")
-        return FollowupRules(settings.followup_window_seconds)
 
 
 def _loaded(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import discord
 
 from commands.clicks import ClickEdge
+from discord_io.channel_wire import Posted
 from discord_io.interactions import read_offer_click, settle, whisper
-from discord_io.streamed_reply import Posted
 from offers.offer import Offer, Reply
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers

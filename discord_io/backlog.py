@@ -12,9 +12,9 @@ import structlog
 
 from conversation import MessageRecord
 from discord_io.channel_history import FAILURES
+from discord_io.channel_wire import Posted
 from discord_io.discord_wire import Known, find_channel, posted, read_messages
 from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of
-from discord_io.streamed_reply import Posted
 from discord_io.who_may_read import has_rules
 from state.consent import Consent
 from state.direct_messages import DirectMessages

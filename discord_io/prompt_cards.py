@@ -13,8 +13,8 @@ import structlog
 
 from conversation import MessageRecord
 from discord_io.card import Card
+from discord_io.channel_wire import PostError, Wire
 from discord_io.split import MAX_LENGTH, clipped, length
-from discord_io.streamed_reply import PostError, Wire
 from state.awaiting import ConversationStateManager, Miss, Prompt
 from state.prompts import Ask, AwaitingType
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
-from zoneinfo import ZoneInfo
+from datetime import datetime, timedelta
+
+from setting_values import QuietHours
 
 DAY = timedelta(days=1)
 MAX_COOLDOWN_SECONDS = 7 * 86_400.0
-
-QuietHours = tuple[time, time, ZoneInfo]
-"""From when until when, by which clock; over midnight where the second is the earlier one."""
 
 
 @dataclass(frozen=True, slots=True)

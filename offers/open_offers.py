@@ -12,7 +12,7 @@ from uuid import uuid4
 import structlog
 
 from conversation import MessageRecord
-from discord_io.streamed_reply import Posted, PostError, Problem
+from discord_io.channel_wire import Posted, PostError, Problem
 from offers.offer import LABELS, LINK, Ending, Offer, Opportunity, Reply, read_reply
 from offers.offer_channels import RETRY, OfferChannel, OfferChannels
 from offers.questions import called

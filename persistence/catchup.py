@@ -13,8 +13,9 @@ from pydantic import AwareDatetime, TypeAdapter
 
 from conversation import ConversationManager, MessageRecord, StoredConversation
 from discord_io.backlog import LIMIT, Backlog, Message, News, id_at
+from discord_io.channel_wire import Posted
 from discord_io.inbox import Inbox
-from discord_io.streamed_reply import DELIVERY_SECONDS, Posted
+from discord_io.streamed_reply import DELIVERY_SECONDS
 from persistence.holders import Edit, Forget, Holder, Holders
 from persistence.snapshots import Encode, Snapshots, as_json
 from turns.gate import Gate

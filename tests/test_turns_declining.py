@@ -10,7 +10,7 @@ import pytest
 from agents.gateway import FailureKind
 from conversation import MessageRecord
 from decider import Decision, Reason
-from discord_io.streamed_reply import Posted
+from discord_io.channel_wire import Posted
 from tests.support.clock import NOON
 from tests.support.fake_agent import Script
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, said

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agents.gateway import FailureKind
-from discord_io.streamed_reply import Problem
+from discord_io.channel_wire import Problem
 from place import Place
 from tests.support.fake_agent import INTERRUPTED_TOKENS, Script
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said

@@ -9,7 +9,7 @@ import pytest
 
 from conversation import MessageRecord
 from decider import Reason, RecentDecisions
-from discord_io.streamed_reply import Posted
+from discord_io.channel_wire import Posted
 from offers.offer import Note, Offer
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers

@@ -10,7 +10,7 @@ import pytest
 from pydantic_ai.messages import ModelResponse, TextPart
 
 from decider import Decision, Reason
-from discord_io.streamed_reply import Posted, Problem
+from discord_io.channel_wire import Posted, Problem
 from llm_history import History
 from state.optout import UNREAD
 from tests.support.clock import NOON

@@ -12,8 +12,8 @@ import pytest
 import structlog
 
 from agents.gateway import FailureKind
+from discord_io.channel_wire import Problem
 from discord_io.prompt_cards import CALLED_OFF, EXPIRED
-from discord_io.streamed_reply import Problem
 from miniapps.base import MiniApp, MiniAppContext, MiniAppResponse
 from miniapps.router import BROKEN, LATE
 from state.awaiting import Prompt

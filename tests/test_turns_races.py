@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from conversation import ConversationManager, MessageRecord
-from discord_io.streamed_reply import Problem
+from discord_io.channel_wire import Problem
 from state.prompts import Ask
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import INTERRUPTED_TOKENS, Script

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from decider import Decision, Reason
-from discord_io.streamed_reply import Problem
+from discord_io.channel_wire import Problem
 from turns.turn import Cancel, Turn, with_note
 
 NOT_ALLOWED = "🔇"

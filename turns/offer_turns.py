@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from conversation import ConversationManager, MessageRecord
 from decider import OFFER_ACCEPTED, Decision, Reason, RecentDecisions
-from discord_io.streamed_reply import Posted
+from discord_io.channel_wire import Posted
 from offers.offer import Offer, Reply
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers

@@ -12,9 +12,10 @@ from agents.gateway import AgentRequest, Outcome
 from conversation import ChannelConversation, MessageRecord
 from decider import EXPLICIT, Decision
 from discord_io.card import THREAD_CARD, Card
+from discord_io.channel_wire import Posted, Wire
 from discord_io.made_files import MadeFile
 from discord_io.split import closed
-from discord_io.streamed_reply import Posted, StreamedReply, Wire
+from discord_io.streamed_reply import StreamedReply
 from llm_history import History
 from place import Place
 from state.agent_state import GENERAL, AgentState

@@ -15,9 +15,10 @@ import structlog
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from conversation import ConversationManager, MessageRecord
 from decider import addresses_others, is_called, names_others
+from discord_io.channel_wire import PostError, Problem
 from discord_io.prompt_cards import PromptCards, card_of
 from discord_io.split import closed
-from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, PostError, Problem, StreamedReply
+from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, StreamedReply
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import Prompt
 from state.limits import Budget

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from conversation import MessageRecord
 from discord_io.card import Card
-from discord_io.streamed_reply import Posted, StreamedReply
+from discord_io.channel_wire import Posted
+from discord_io.streamed_reply import StreamedReply
 from state.prompts import AwaitingType
 from tests.support.fake_wire import FakeWire
 from tests.support.people import ANNA, BEN, BOT, said

@@ -10,9 +10,10 @@ import discord
 import pytest
 
 from discord_io.backlog import Backlog
+from discord_io.channel_wire import Posted, PostError, Problem
 from discord_io.discord_wire import DiscordWire
 from discord_io.incoming_messages import MessageReader
-from discord_io.streamed_reply import Posted, PostError, Problem, StreamedReply
+from discord_io.streamed_reply import StreamedReply
 from playground.model import Message
 from playground.server import Playground
 from state.consent import Consent, Forgotten

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter
 
+from discord_io.channel_wire import Posted, PostError, Problem
 from discord_io.made_files import MadeFile, with_files
 from discord_io.split import MAX_LENGTH, split
-from discord_io.streamed_reply import Posted, PostError, Problem
 from tests.discord_io.posting import CARD, Posting
 from tests.support.clock import NOON
 from tests.support.fake_wire import FakeWire

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from discord_io.streamed_reply import DELIVERY_SECONDS, TYPING_DELAY_SECONDS, PostError, Problem
+from discord_io.channel_wire import PostError, Problem
+from discord_io.streamed_reply import DELIVERY_SECONDS, TYPING_DELAY_SECONDS
 from tests.discord_io.posting import CARD, QUESTION, Posting, words
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, BOT

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from discord_io.streamed_reply import Posted, PostError, Problem
+from discord_io.channel_wire import Posted, PostError, Problem
 from tests.discord_io.posting import CARD, Posting, words
 from tests.support.clock import NOON
 from tests.support.fake_wire import FakeWire

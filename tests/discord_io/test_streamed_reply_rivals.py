@@ -7,8 +7,9 @@ from itertools import pairwise, product
 
 import pytest
 
+from discord_io.channel_wire import Posted, PostError, Problem
 from discord_io.sent_texts import MAX_TEXTS, SentTexts
-from discord_io.streamed_reply import TYPING_DELAY_SECONDS, Posted, PostError, Problem
+from discord_io.streamed_reply import TYPING_DELAY_SECONDS
 from tests.discord_io.posting import CARD, Posting, words
 from tests.support.fake_wire import FakeWire
 from tests.support.virtual_time import settle, until

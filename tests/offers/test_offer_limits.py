@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from offers.offer_limits import OfferLimits, QuietHours, of_the_last_day
+from offers.offer_limits import OfferLimits, of_the_last_day
+from setting_values import QuietHours
 from tests.support.clock import NOON
 
 BERLIN, NEPAL = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kathmandu")

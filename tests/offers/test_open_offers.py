@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.typing import EventDict
 
-from discord_io.streamed_reply import Posted, Problem
+from discord_io.channel_wire import Posted, Problem
 from offers.offer import Ending, Offer, Reply
 from state.proactive import AgentStateV2
 from tests.support import offers as support

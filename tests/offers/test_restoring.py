@@ -11,7 +11,7 @@ import orjson
 import pytest
 from structlog.typing import EventDict
 
-from discord_io.streamed_reply import Posted
+from discord_io.channel_wire import Posted
 from offers.offer import LABELS, Offer
 from offers.offer_channels import STORED, StoredChannel
 from offers.offer_limits import OfferLimits

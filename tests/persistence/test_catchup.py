@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 
 from conversation import MessageRecord
 from discord_io.backlog import LIMIT, Backlog, News, id_at
+from discord_io.channel_wire import Posted
 from discord_io.inbox import Inbox
-from discord_io.streamed_reply import Posted
 from persistence.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, CatchUp
 from persistence.holders import Forget, Holders
 from persistence.snapshots import Snapshots

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from discord_io.card import Card
+from discord_io.channel_wire import Posted, PostError, Problem
 from discord_io.made_files import MadeFile
-from discord_io.streamed_reply import Posted, PostError, Problem
 from tests.support.clock import NOON
 
 KINDS = ("send", "find", "edit", "settle", "delete")

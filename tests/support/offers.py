@@ -13,7 +13,7 @@ import orjson
 import structlog
 
 from conversation import MessageRecord
-from discord_io.streamed_reply import Posted, PostError, Problem
+from discord_io.channel_wire import Posted, PostError, Problem
 from offers.offer import LINK, Note, Offer, Opportunity
 from offers.offer_channels import OfferChannel, OfferChannels
 from offers.offer_limits import OfferLimits
