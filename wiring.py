@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import discord
-import structlog
 from discord import app_commands
 from pydantic import SecretStr
 
@@ -94,8 +93,6 @@ from turns.records import Records
 from turns.turn_queue import TurnQueue
 from turns.turn_slots import TurnSlots
 from web.health import Health
-
-log = structlog.get_logger()
 
 T = TypeVar("T")
 
