@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 from operator import attrgetter
 
 from pydantic_ai.messages import ModelMessage
@@ -119,7 +120,7 @@ class ChannelConversation:
     def _append(self, message: MessageRecord) -> None:
         self.messages.append(message)
         if len(self.messages) > WORDED:
-            self.messages[-WORDED - 1].forget_wording()
+            self._forget_wordings()
         self.size += message.size
         if message.is_other_bot:
             return  # it is told, and no more: neither does it take part, nor does the bot stand in any way with it
@@ -139,6 +140,18 @@ class ChannelConversation:
         # An offer is no word to anybody until it is taken up: what people say behind it they say to each other.
         if not message.unasked:
             self.engagement = self.engagement.after(told_whom, called)
+
+    def _forget_wordings(self) -> None:
+        """A message keeps how it is worded while it is one of the newest, and twice as long while its author, what they
+        said before being part of a decision, has not spoken again."""
+        leaving, newest = self.messages[-WORDED - 1], self.messages[-WORDED:]
+        if any(m.author_id == leaving.author_id for m in newest):
+            leaving.forget_wording()
+        for message in self.messages[-2 * WORDED - 1 : -2 * WORDED]:
+            message.forget_wording()
+        older = (m for m in reversed(self.messages[-MAX_JOINED:-WORDED]) if m.author_id == newest[-1].author_id)
+        for message in islice(older, 1, 2):
+            message.forget_wording()
 
     def precede(self, earlier: Sequence[MessageRecord]) -> None:
         """Puts what was said before the conversation in front of it."""

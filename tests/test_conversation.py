@@ -152,6 +152,21 @@ def test_only_the_newest_messages_keep_how_they_are_worded(manager: Conversation
     assert all(kept[-WORDED:])
 
 
+def test_what_somebody_said_last_keeps_how_it_is_worded_twice_as_long(
+    manager: ConversationManager, clock: FakeClock
+) -> None:
+    conversation, people = manager.start(CHANNEL, []), range(100, 120)
+    for number in range(3 * len(people)):
+        author = people[number % len(people)]
+        before = next((m for m in reversed(conversation.messages) if m.author_id == author), None)
+        conversation.add(said(author, "I had pasta for lunch today", clock(), message_id=number + 1))
+        assert before is None or "wording" in before.__dict__
+        assert conversation.messages[-1].grams
+    kept = ["wording" in message.__dict__ for message in conversation.messages]
+    assert not any(kept[: -2 * WORDED])
+    assert all(kept[-len(people) :])
+
+
 def test_participants_are_the_people_who_spoke_and_the_bots_words_are_replaced_as_they_grow(
     manager: ConversationManager,
 ) -> None:
