@@ -104,7 +104,7 @@ def test_any_text_can_be_read(text: str) -> None:
     wording = read(text)
     assert wording.rare <= wording.words
     assert wording.first <= wording.cues
-    assert wording.capitals <= len(text)
+    assert "<" in text or "http" in text or "`" in text or wording.capitals == sum(map(str.isupper, text))
     assert wording.asks or not wording.ends_asking
 
 
