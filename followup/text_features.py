@@ -6,10 +6,15 @@ second time together with that. No text can be read back from the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from itertools import pairwise
 from math import sqrt
+from operator import xor
 from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
 
 from understanding.wording import Wording
 
@@ -43,7 +48,26 @@ def _group(pieces: Iterable[bytes], start: int = 0) -> Group:
     return list(places), WEIGHT / sqrt(len(places) or 1)
 
 
+def _checksums_of(run: int) -> Sequence[npt.NDArray[np.intp]]:
+    """What each value of each byte of a run adds to the run's place: CRC-32 is linear, the place is their sum by
+    exclusive or."""
+    zeros = crc32(bytes(run), run)
+    alone = [
+        [crc32(bytes(place) + bytes((code,)) + bytes(run - place - 1), run) for code in range(256)]
+        for place in range(run)
+    ]
+    tables = [(np.array(values) ^ zeros) & MASK for values in alone]
+    return [tables[0] ^ (zeros & MASK), *tables[1:]]
+
+
+CHECKSUMS = {run: _checksums_of(run) for run in RUNS}
+
+
 def _runs(text: bytes) -> Group:
-    end = len(text)
-    places = {crc32(text[start : start + run], run) & MASK for run in RUNS for start in range(end - run + 1)}
+    """All runs at once: one by one they take twice as long in a text of 100 bytes."""
+    codes, places = np.frombuffer(text, np.uint8), set[int]()
+    for run, tables in CHECKSUMS.items():
+        count = max(len(text) - run + 1, 0)
+        found = [table.take(codes[start : start + count]) for start, table in enumerate(tables)]
+        places.update(reduce(xor, found).tolist())
     return list(places), WEIGHT / sqrt(len(places) or 1)

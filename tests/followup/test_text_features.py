@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import sqrt
+from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from followup.text_features import MAX_BYTES, MAX_WORDS, SIZE, WEIGHT, Group, groups
+from followup.text_features import MAX_BYTES, MAX_WORDS, RUNS, SIZE, WEIGHT, Group, groups
 from understanding.wording import read
 
 
@@ -50,6 +51,14 @@ def test_order_marks_beginning_and_end_count_too(other: str) -> None:
 def test_runs_of_letters_are_shared_by_words_of_one_stem() -> None:
     assert shared("shortening", "shortened", 1) > 0.5
     assert shared("shortening", "zebra", 1) == 0
+
+
+@given(st.text(max_size=2 * MAX_BYTES))
+def test_runs_are_at_the_places_of_their_checksums(text: str) -> None:
+    """As all models that were ever trained have them."""
+    whole = f" {text.casefold()} ".encode()[:MAX_BYTES]
+    ends = ((start, start + run, run) for run in RUNS for start in range(len(whole) - run + 1))
+    assert {*groups_of(text)[1][0]} == {crc32(whole[start:end], run) % SIZE for start, end, run in ends}
 
 
 def test_words_count_a_second_time_together_with_who_spoke_before() -> None:
