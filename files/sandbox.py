@@ -37,13 +37,16 @@ async def run(job: str, room: int, chunks: AsyncIterator[bytes]) -> tuple[dict[s
     )
     try:
         async with asyncio.timeout(SECONDS):
-            return await _talk(worker, chunks)
+            told = await _talk(worker, chunks)
+            await worker.wait()  # to kill what has just ended by itself would be warned of
+            return told
     except TimeoutError:
         return {"problem": "late"}, b""
     finally:
-        with suppress(ProcessLookupError):
-            worker.kill()
-        await worker.wait()
+        if worker.returncode is None:
+            with suppress(ProcessLookupError):
+                worker.kill()
+            await worker.wait()
 
 
 async def _talk(worker: asyncio.subprocess.Process, chunks: AsyncIterator[bytes]) -> tuple[dict[str, Any], bytes]:
@@ -56,9 +59,9 @@ async def _talk(worker: asyncio.subprocess.Process, chunks: AsyncIterator[bytes]
     worker.stdin.close()
     said = b""
     while chunk := await worker.stdout.read(MAX_OUTPUT):
-        said += chunk
-        if len(said) > MAX_OUTPUT:
-            break
+        said += chunk[: MAX_OUTPUT + 1 - len(said)]
+    if len(said) > MAX_OUTPUT:  # half a picture is none
+        return {"problem": "complex"}, b""
     head, _, body = said.partition(b"\n")
     try:
         return dict(orjson.loads(head)), body

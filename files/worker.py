@@ -19,11 +19,14 @@ CPU_SECONDS = 10
 MAX_FILE = 8_000_000  # bytes
 MAX_PAGES = 50
 # Decoded at once: a screenshot in 4K, of which the library holds two copies for formats that can move.
-MAX_PIXELS = {"PNG": 8_500_000, "JPEG": 8_500_000, "WEBP": 4_200_000, "GIF": 4_200_000}
+# MPO: a JPEG with more behind it, as the cameras of many phones make it.
+MAX_PIXELS = {"PNG": 8_500_000, "JPEG": 8_500_000, "MPO": 8_500_000, "WEBP": 4_200_000, "GIF": 4_200_000}
 MAX_SIDES = 200_000_000  # pixels that a JPEG may say it has
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 QUALITY = 85
+MAX_PNG = 3_500_000  # bytes: what is larger is sent as a JPEG, on white
 ORIENTATION = 0x0112  # as EXIF numbers it
+REDUCED_AS_THEY_ARE = ("L", "LA", "RGB", "RGBA", "CMYK")  # others have a palette, single bits, or 16 of them
 BAND = 16  # lines of a reduced picture that are made at once
 
 
@@ -75,12 +78,21 @@ def read_pdf(data: bytes, room: int) -> tuple[dict[str, Any], bytes]:
     return {"pages": count, "read": len(texts), "blank": blank}, "\n".join(texts)[: room + 1].encode()
 
 
-def _reduced(picture: Any, factor: int) -> Any:
+def _plain(picture: Any, mode: str) -> Any:
+    """The picture in this mode; of 16 bits, its upper ones."""
+    if picture.mode.startswith("I"):
+        picture = picture.point(lambda value: value / 256).convert("L")
+    return picture if picture.mode == mode else picture.convert(mode)
+
+
+def _reduced(picture: Any, factor: int, mode: str) -> Any:
     """The picture so many times smaller, a band at a time: a copy of the whole would take as much memory again."""
-    small = picture.resize((-(-picture.width // factor), -(-picture.height // factor)), 0)  # of the nearest pixels
+    size = -(-picture.width // factor), -(-picture.height // factor)
+    small = _plain(picture.resize(size, 0), mode)  # of the nearest pixels
     for top in range(0, picture.height, factor * BAND):
         bottom = min(top + factor * BAND, picture.height)
-        small.paste(picture.crop((0, top, picture.width, bottom)).reduce(factor), (0, top // factor))
+        band = _plain(picture.crop((0, top, picture.width, bottom)), mode)
+        small.paste(band.reduce(factor), (0, top // factor))
     return small
 
 
@@ -99,15 +111,21 @@ def read_picture(data: bytes, side: int) -> tuple[dict[str, Any], bytes]:
             raise Problem("huge")
         turn = picture.getexif().get(ORIENTATION)
         picture.load()
+        is_clear = picture.has_transparency_data
+        mode = "RGBA" if is_clear else "RGB"
         if (factor := max(picture.size) // side) > 1:
-            picture = _reduced(picture, factor)
+            picture = _reduced(picture, factor, picture.mode if picture.mode in REDUCED_AS_THEY_ARE else mode)
         picture.thumbnail((side, side))
         picture.getexif()[ORIENTATION] = turn or 1
         picture = ImageOps.exif_transpose(picture)
-        is_clear = picture.has_transparency_data
-        picture = picture.convert("RGBA" if is_clear else "RGB")
+        picture = _plain(picture, mode)
         out = BytesIO()
         picture.save(out, "PNG" if is_clear else "JPEG", quality=QUALITY)
+        if is_clear and out.tell() > MAX_PNG:
+            is_clear, out = False, BytesIO()
+            shown = Image.new("RGB", picture.size, "white")
+            shown.paste(picture, mask=picture)
+            shown.save(out, "JPEG", quality=QUALITY)
     except Image.DecompressionBombError as error:
         raise Problem("huge") from error
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, TypeError, LookupError) as error:

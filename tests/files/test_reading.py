@@ -158,6 +158,29 @@ async def test_a_picture_is_shown(name: str) -> None:
     assert red > 200 > 50 > max(green, blue)
 
 
+WIDE = (3_840, 1_000)
+UNUSUAL: dict[str, Callable[[], bytes]] = {
+    "a palette": lambda: samples.picture("PNG", WIDE, mode="P"),
+    "black and white": lambda: samples.picture("PNG", WIDE, mode="1"),
+    "gray with clear places": lambda: samples.picture("PNG", (4_000, 2_000), mode="LA"),
+    "16 bits": lambda: samples.gray(WIDE, 100 * 256),
+    "16 bits, small": lambda: samples.gray((60, 40), 100 * 256),
+    "a phone's, with another inside": lambda: samples.picture(
+        "MPO", save_all=True, append_images=[Image.new("RGB", (60, 40))]
+    ),
+    "noise that a PNG takes 4 MB for": lambda: samples.noisy((1_200, 1_000)),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+async def test_a_picture_of_an_unusual_kind_is_shown_whole(name: str) -> None:
+    got = await read(UNUSUAL[name](), "image/png")
+    assert isinstance(got, Picture)
+    shown = Image.open(io.BytesIO(got.data))
+    shown.load()
+    assert "16" not in name or shown.getpixel((30, 20)) == (100, 100, 100)
+
+
 async def test_a_picture_is_made_smaller_upright_and_tells_no_place() -> None:
     got = await read(samples.picture("PNG", (3_840, 2_160)), "image/png")
     assert isinstance(got, Picture)

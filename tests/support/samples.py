@@ -69,6 +69,20 @@ def picture(form: str, size: tuple[int, int] = (60, 40), mode: str = "RGB", **ho
     return out.getvalue()
 
 
+def gray(size: tuple[int, int], value: int) -> bytes:
+    """A PNG of 16 bits a pixel."""
+    out = io.BytesIO()
+    Image.new("I;16", size, value).save(out, "PNG")
+    return out.getvalue()
+
+
+def noisy(size: tuple[int, int]) -> bytes:
+    """A PNG that cannot be packed, with clear places."""
+    out = io.BytesIO()
+    Image.frombytes("RGBA", size, noise(4 * size[0] * size[1])).save(out, "PNG")
+    return out.getvalue()
+
+
 def two_frames() -> bytes:
     """A GIF that is red first and then blue."""
     out = io.BytesIO()
