@@ -53,7 +53,7 @@ def _bound(job: str) -> None:
 
 def read_pdf(data: bytes, room: int) -> tuple[dict[str, Any], bytes]:
     from pypdf import PdfReader  # noqa: PLC0415 - what it needs is imported before the bounds
-    from pypdf.errors import DependencyError, PyPdfError  # noqa: PLC0415
+    from pypdf.errors import DependencyError  # noqa: PLC0415
 
     try:
         reader = PdfReader(BytesIO(data))
@@ -71,8 +71,10 @@ def read_pdf(data: bytes, room: int) -> tuple[dict[str, Any], bytes]:
                 break
     except DependencyError as error:
         raise Problem("encrypted") from error
-    except (PyPdfError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-        raise Problem("broken") from error  # a library that reads what anybody may have written raises anything
+    except (Problem, MemoryError, RecursionError):
+        raise
+    except Exception as error:  # a library that reads what anybody may have written raises anything
+        raise Problem("broken") from error
     if blank == len(texts):
         raise Problem("scanned" if count else "empty")
     return {"pages": count, "read": len(texts), "blank": blank}, "\n".join(texts)[: room + 1].encode()

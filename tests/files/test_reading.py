@@ -105,6 +105,10 @@ SENTENCES: dict[str, tuple[Callable[[], bytes], str]] = {
     "a text with a zero": (lambda: b"hello\x00world", "it is no text"),
     "a PDF with a password": (lambda: samples.locked("secret"), "it is protected by a password"),
     "a PDF that is cut": (lambda: samples.pdf(["the plan"])[:200], "it is broken"),
+    "a PDF of a packing that nobody knows": (
+        lambda: samples.pdf(["x"], stream=b"x").replace(b"/FlateDecode", b"/OfMyOwn"),
+        "it is broken",
+    ),
     "a PDF without pages": (lambda: samples.pdf([]), "it is empty"),
     "a scanned PDF": (lambda: samples.pdf(["", ""]), "its pages are pictures of text"),
     "a PDF whose pages hold themselves": (lambda: samples.pdf(["x"], kids="2 0 R"), "(You cannot read the file"),
