@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer
@@ -96,4 +97,5 @@ def _inside(piece: str) -> str:
         return piece
     closing = FENCE.match(lines[-1]) if len(lines) > 1 else None
     is_closed = closing is not None and closing[1].startswith(opening[1]) and not closing[2]
-    return "".join(lines[1 : len(lines) - is_closed])
+    code = "".join(lines[1 : len(lines) - is_closed])
+    return dedent(code) if opening.start(1) else code  # in a list it is indented as the list is

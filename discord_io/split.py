@@ -6,8 +6,8 @@ import re
 
 # Discord: 2,000 characters. Counted here in UTF-16 units, which are never fewer than what Discord counts.
 MAX_LENGTH = 2_000
-# Discord knows fences of backticks only.
-FENCE = re.compile(r"^[ \t]*+(`{3,8})[ \t]*+([^\s`]{0,32})[^`\n]*+$", re.MULTILINE)
+# Discord knows fences of backticks only. They may stand right behind the mark of a list's item.
+FENCE = re.compile(r"^[ \t]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]++)?(`{3,8})[ \t]*+([^\s`]{0,32})[^`\n]*+$", re.MULTILINE)
 LONGEST_CLOSING = len("\n") + 8
 JOINERS = "\u200d\ufe0f"  # zero-width joiner, emoji variation selector
 # Where to cut, best first: between paragraphs, lines, sentences, words.

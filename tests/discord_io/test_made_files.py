@@ -31,6 +31,19 @@ def test_what_a_message_holds_stays_in_it() -> None:
         assert with_files(text) == (text, [])
 
 
+@pytest.mark.parametrize("lead", ["1. Do:\n   ", "- ", "2. "])
+def test_code_in_a_list_is_indented_in_its_file_as_it_is_by_itself(lead: str) -> None:
+    code = "def f():\n    return 1\n" + CODE
+    text = f"{lead}```python\n" + "".join(f"   {line}\n" for line in code.splitlines()) + "   ```\nRun it."
+    assert with_files(text)[1] == [MadeFile("answer.py", code.encode())]
+
+
+def test_words_behind_a_block_in_a_list_are_no_code() -> None:
+    text = "- ```python\n  x = 1\n  ```\n" + "So it goes on. " * 200
+    assert with_files(text) == (text, [])
+    assert [part.count("```") for part in split(text)] == [2, 0]
+
+
 def test_a_table_wider_than_a_window_becomes_a_file() -> None:
     shown, files = with_files(f"So:\n\n{TABLE}\nThat is all.")
     assert shown == "So:\n\n📎 `answer.md`\n\nThat is all."
