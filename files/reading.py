@@ -27,6 +27,8 @@ MAX_UNTIMED_AUDIO = 5_000_000  # where its length is not known: ten minutes of 6
 MAX_AUDIO_SECONDS = 600.0
 MAX_FILES = 10  # of one turn
 MAX_PICTURES = 4
+IN_MESSAGE = "image/"  # the kind of what a message shows as its picture, whichever of these it is
+PICTURES = frozenset({IN_MESSAGE, "image/png", "image/jpeg", "image/webp", "image/gif"})
 JUST_NOW = timedelta(minutes=10)  # before they ask, what they posted may be what they ask about
 READ_SECONDS = 60.0  # for all files of a turn
 AT_ONCE = 2  # files of all turns; each takes memory
@@ -112,7 +114,7 @@ class FileReader:
         read: dict[str, Reading] = {}
         room, pictures, deadline = self._characters, 0, asyncio.get_running_loop().time() + READ_SECONDS
         for count, (file, is_asked) in enumerate(_in_order(messages, asked)):
-            is_picture = file.kind.startswith("image/")
+            is_picture = file.kind in PICTURES
             if count >= MAX_FILES or (is_picture and pictures >= MAX_PICTURES):
                 read[file.key] = sentence(file, "many") if is_asked else ""
                 continue
@@ -129,10 +131,12 @@ class FileReader:
         return read
 
     async def _read(self, file: AttachedFile, room: int) -> Reading:
-        is_picture, is_public = file.kind.startswith("image/"), urlsplit(file.url).hostname in DISCORD_HOSTS
+        is_picture, is_public = file.kind in PICTURES, urlsplit(file.url).hostname in DISCORD_HOSTS
         if is_picture and self._sight is Sight.NONE:
             raise FileProblem("blind")
-        if is_picture and self._sight is Sight.BY_ADDRESS and is_public and file.size <= MAX_FILE:
+        # A picture that moves is refused; of it they get the first frame.
+        is_still = is_picture and not file.key.lower().endswith(".gif")
+        if is_still and self._sight is Sight.BY_ADDRESS and is_public and file.size <= MAX_FILE:
             return Picture(file.url)
         async with self._fetch.open(file.url) as chunks:
             head = await _begun(HEAD_BYTES, chunks)
@@ -266,7 +270,7 @@ def _in_order(messages: Sequence[MessageRecord], asked: Collection[int]) -> Sequ
 
 
 def _pictures(message: MessageRecord) -> list[AttachedFile]:
-    return [AttachedFile(file_key(url).rpartition("/")[2], "image/", 0, url) for url in message.images]
+    return [AttachedFile(file_key(url).rpartition("/")[2], IN_MESSAGE, 0, url) for url in message.images]
 
 
 def _name(file: AttachedFile) -> str:

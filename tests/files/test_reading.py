@@ -213,6 +213,18 @@ async def test_a_model_that_takes_no_pictures_is_told_so_and_one_whose_provider_
     assert fetched[file.key] == Picture(file.url)
 
 
+async def test_by_its_address_goes_only_what_providers_take() -> None:
+    drawing, moving = b'<svg xmlns="http://www.w3.org/2000/svg"/>\n', samples.two_frames()
+    files = (attached("a.svg", drawing, "image/svg+xml"), attached("b.gif", moving, "image/gif"))
+    asked = said(ANNA, "what are these?", files=files)
+    served = Served(**{"a.svg": drawing, "b.gif": moving})
+    got = await FileReader(served, 60_000, Sight.BY_ADDRESS).read([asked], {asked.message_id})
+    svg, gif = (got[file.key] for file in files)
+    assert "<svg" in str(svg)
+    assert isinstance(gif, Picture)
+    assert gif.kind == "image/jpeg"
+
+
 def posted(author: int, *names: str, before: timedelta = timedelta()) -> MessageRecord:
     return said(author, "", files=tuple(attached(name) for name in names), at=NOON - before)
 
