@@ -67,8 +67,10 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
     names = list(dict.fromkeys(f'"{question.author}"' for question in request.questions))
     # Of several, who asked last is the one whose answer is awaited.
     whose = f'What you ask by a tool goes to "{request.questions[-1].author}". ' if len(names) > 1 else ""
-    images = [image for message in new for image in message.images][-MAX_PROMPT_IMAGES:]
-    new = [replace(message, images=tuple(i for i in message.images if i in images)) for message in new]
+    # Which of those that were looked at are shown was decided there.
+    images = [i for message in new for i in message.images if file_key(i) not in request.attached][-MAX_PROMPT_IMAGES:]
+    seen = [i for message in new for i in message.images if file_key(i) in request.attached]
+    new = [replace(message, images=tuple(i for i in message.images if i in images or i in seen)) for message in new]
     pieces = [piece for message in new for piece in _with_files(message, request.attached)]
     return [
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.messages import ImageUrl, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from agents.gateway import AgentRequest
 from agents.turn_input import flat, kept, turn_content
+from files.reading import Picture
 from place import Place, PlaceKind
 from tests.support.clock import NOON
 from tests.support.people import ANNA, said
@@ -46,3 +47,13 @@ def test_whoever_may_decline_is_told_how_many_are_in_the_thread_and_whether_the_
     assert '3 people are in this thread, which "Anna" opened. You were not mentioned.' in told(**thread, is_opener=True)
     assert "3 people are in this thread. You were not mentioned." in told(**thread)
     assert "thread" not in told()
+
+
+def test_the_pictures_that_were_read_are_shown_whatever_else_stands_in_the_channel() -> None:
+    pictures = [f"https://cdn.discordapp.com/attachments/1/{number}.png" for number in range(6)]
+    asked, later = said(ANNA, "what are these?", images=tuple(pictures[:2])), said(ANNA, "", images=tuple(pictures[2:]))
+    read = {url: Picture(url) for url in pictures[:4]} | {pictures[4]: "(You cannot read it.)", pictures[5]: ""}
+    turn = replace(TURN, transcript=[asked, later], questions=[asked], attached=read)
+    content = turn_content(turn)
+    assert [item.url for item in content if isinstance(item, ImageUrl)] == pictures[:4]
+    assert "(You cannot read it.)" in str(flat(content, images=False))
