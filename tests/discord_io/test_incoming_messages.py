@@ -239,6 +239,8 @@ def test_images_count_by_type_size_and_number(bot: Parley) -> None:
     assert read(bot, attachments=[*others, *fitting]).images == tuple(
         f"https://cdn.example/{i}.png" for i in range(MAX_IMAGES)
     )
+    # Those beyond the number are files, of which it is said that they are not looked at.
+    assert len(read(bot, attachments=[*others, *fitting]).files) == len(others) + len(fitting) - MAX_IMAGES
     assert read(bot, attachments=[attachment("p.jpg", "image/jpeg; charset=x", MAX_IMAGE_BYTES)]).images
 
 
