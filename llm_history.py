@@ -239,7 +239,7 @@ def cut(history: Sequence[ModelMessage], max_tokens: int, own: Sequence[MessageR
 
 
 def _origin(history: Sequence[ModelMessage], own: Sequence[MessageRecord]) -> Origin:
-    told = {one for message in history if isinstance(message, ModelRequest) for one in _told_in(message)}
+    told = {one for message in history if isinstance(message, ModelRequest) for one in _drawn_on(message)}
     told |= {message.message_id for message in own if message.reply_to_id in told}
     tags = tags_in(history)
     people = {who for tag in tags for who in (tag["author_id"], tag["reply_to_author_id"]) if who is not None}
@@ -373,7 +373,7 @@ def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> 
     is_told_of = False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
-            is_told_of = is_told_of or not _told_in(message).isdisjoint(gone_ids)
+            is_told_of = is_told_of or not _drawn_on(message).isdisjoint(gone_ids)
         beside = _kept_beside(message)
         if isinstance(message, ModelResponse) and (made_of := _made_of(message)) and made_of.is_among(gone):
             is_told_of = True  # what was answered out of it since
@@ -391,10 +391,15 @@ def _told_in(prompt: ModelRequest) -> set[int]:
     return {tag["message_id"] for tag in tags_in([prompt])} if told is None else set(told)
 
 
+def _drawn_on(prompt: ModelRequest) -> set[int]:
+    """The ids of the messages that a prompt told, or quoted as what one of them replies to."""
+    return _told_in(prompt) | {tag["reply_to_id"] for tag in tags_in([prompt]) if tag["reply_to_id"] is not None}
+
+
 def first_told(history: Sequence[ModelMessage]) -> int:
     """The lowest id of a message that the model was told, be it in short; 0 where there is none."""
     prompts = (message for message in history if isinstance(message, ModelRequest))
-    told = {one for prompt in prompts for one in _told_in(prompt)}
+    told = {one for prompt in prompts for one in _drawn_on(prompt)}
     summed_up = context_of(history)
     return min([*told, *([summed_up.since] if summed_up else [])], default=0)
 

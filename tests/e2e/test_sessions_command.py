@@ -171,6 +171,30 @@ async def test_tool_use_goes_with_what_was_told_before_it(stage: Scene, how: str
     assert bool(on_disk(stage.folder, ZONE)) is bool(stored(stage, MessageCategory.SYSTEM_OUTPUT)) is (how == "unfurl")
 
 
+@pytest.mark.parametrize("how", ["edit", "delete"])
+async def test_tool_use_and_a_summary_go_with_what_was_merely_quoted_to_the_agent(stage: Scene, how: str) -> None:
+    async with life(stage, session_tokens=2_000):
+        stage.stub.rewriter_says = lambda _: Reply(CAME_TO, tokens=700)
+        quoted = stage.say("Ada", TELLS)
+        for number in range(25):  # more than is read of what was said before
+            stage.say("Chloe", f"{number}")
+        await stage.ask("Ben", f"why? {SHEEP}", reply_to=quoted.id)
+        assert TELLS in stage.told()
+        await counts_sheep(stage)
+        uses_a_tool(stage.stub)
+        await stage.ask("Ben", "what time is it?")
+        assert CAME_TO in stage.told()
+        assert await stage.bot.snapshots.settled()
+        assert on_disk(stage.folder, ZONE)
+        await (stage.edit(quoted, "my cat is called Tom") if how == "edit" else stage.delete(quoted))
+        assert await stage.bot.snapshots.settled()
+        await stage.ask("Ben", "what was that?")
+        assert CAME_TO not in stage.told()
+        assert ZONE not in str(stage.stub.requests[-1]["messages"])
+    assert not on_disk(stage.folder, CAME_TO)
+    assert not on_disk(stage.folder, ZONE)
+
+
 async def test_tool_use_for_whoever_is_not_kept_is_not_stored(stage: Scene) -> None:
     async with life(stage):
         await stage.use("Ada", "optout")
