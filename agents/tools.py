@@ -24,7 +24,7 @@ from conversation import MessageRecord
 from discord_io.split import clipped, is_blank
 from llm_history import told
 from miniapps.trips import escaped
-from state.message import LINK, Link, Source, sources_of_reading
+from state.message import LINK, Link, Source, ids_in, sources_of_reading
 from understanding.links import DISCORD, message_link
 
 MAX_REACTIONS = 3  # in one turn
@@ -211,8 +211,7 @@ def _ids(link: str, site: str = DISCORD) -> Link:
     match = LINK.fullmatch(link.strip())
     if match is None or not (match[1] == site or DISCORDS.fullmatch(match[1])):
         raise ModelRetry(NO_LINK)
-    guild_id, channel_id, message_id = map(int, match.groups()[1:])
-    return guild_id, channel_id, message_id
+    return ids_in(match)
 
 
 def _here(asked: Asked, link: str, site: str = DISCORD) -> int | None:

@@ -16,11 +16,11 @@ CALL_FIRST = re.compile(r"@?([^,:\n]{1,40})[,:]")
 MAX_GRAMS = 400
 NOBODY: frozenset[int] = frozenset()  # one for all: each empty set takes 216 bytes
 NO_CALLS: frozenset[str] = frozenset()
-LINK = re.compile(r"<?(https?://[^\s/<>]{1,253})/channels/(\d{1,20})/(\d{1,20})/(\d{1,20})/?>?")
+LINK = re.compile(r"<?(https?://[^\s/<>]{1,253})/channels/(\d{1,20}|@me)/(\d{1,20})/(\d{1,20})/?>?")
 END_MARKS = " \t\n.?!"
 
 Link = tuple[int, int, int]
-"""The ids of a message's guild, its channel, and its own."""
+"""The ids of a message's guild, 0 in a direct message, its channel, and its own."""
 Source = tuple[Literal["message", "person", "channel"], int]
 """Where words come from that somebody keeps: with any of these they go."""
 
@@ -39,6 +39,12 @@ class AttachedFile:
     @property
     def key(self) -> str:
         return file_key(self.url)
+
+
+def ids_in(match: re.Match[str]) -> Link:
+    """The ids in a link that was found by LINK."""
+    guild, channel, message = match.groups()[1:]
+    return 0 if guild == "@me" else int(guild), int(channel), int(message)
 
 
 def file_key(url: str) -> str:
@@ -152,7 +158,7 @@ class MessageRecord:
         """The messages that its author gives a link to; what they forward, reply to or click are not their words."""
         if self.is_label:
             return []
-        return [(int(guild), int(channel), int(message)) for _, guild, channel, message in LINK.findall(self.content)]
+        return [ids_in(match) for match in LINK.finditer(self.content)]
 
     @property
     def text(self) -> str:

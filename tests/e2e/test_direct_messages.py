@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from agents.tools import OTHER_GUILD
 from commands import CHANNEL_FORGOTTEN, EXPORTED, FORGOTTEN, OPTED_OUT
 from decider import Reason
+from discord_io.actions import CANNOT_READ
 from playground.model import Message
 from tests.e2e.test_asking import DRINK, tool_results
 from tests.support.lives import kill, life, on_disk
@@ -82,6 +84,19 @@ async def test_no_words_of_a_server_get_there_nor_any_from_there_into_one(scene:
     await scene.answer_to(write(scene, "Ada", "which word did I tell you?"))
     assert "/channels/@me/" in tool_results(scene.stub.requests[-1])[-1]
     assert "foxglove" in tool_results(scene.stub.requests[-1])[-1]
+
+
+async def test_a_link_to_what_was_said_there_is_read(scene: Scene) -> None:
+    word = write(scene, "Ada", "my word is foxglove")
+    await scene.answer_to(word)
+    link = f"https://discord.com/channels/@me/{word.channel_id}/{word.id}"
+    for who, told in (("Ada", "Ada: my word is foxglove\n"), ("Ben", CANNOT_READ)):
+        scene.stub.replies += [Reply(calls=(Call("read_message", f'{{"link": "{link}"}}'),)), Reply("I see.")]
+        await scene.answer_to(write(scene, who, f"what stands in {link} ?"))
+        assert tool_results(scene.stub.requests[-1]) == [told]
+    scene.stub.replies += [Reply(calls=(Call("read_message", f'{{"link": "{link}"}}'),)), Reply("I see.")]
+    await scene.ask("Ada", f"what stands in {link} ?")
+    assert tool_results(scene.stub.requests[-1]) == [OTHER_GUILD]
 
 
 @pytest.mark.parametrize("is_click", [False, True])
