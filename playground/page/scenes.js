@@ -1,9 +1,10 @@
-// "Try it": a menu of scripted talks that the server plays in the open channel, and a line that says which one is on.
+// "Try it": a menu of scripted talks that the server plays in the open channel (or the one around it), and a line that says which one is on.
 
 import * as api from "./api.js";
 import { byId, h, part } from "./dom.js";
 import { icon } from "./icons.js";
 import { openPopover } from "./popover.js";
+import { STARTS_THREADS } from "./threads.js";
 
 export function setUpScenes(page) {
   const button = byId("try");
@@ -15,13 +16,22 @@ export function setUpScenes(page) {
 /** The menu, at `anchor`. */
 export function openScenes(anchor, page) {
   const { store } = page;
-  const play = (title) => page.attempt(api.playScene(store.channelId, title));
+  const play = async (title) => {
+    const { id } = stageOf(store);
+    if (await page.attempt(api.playScene(id, title))) store.openChannel(id);
+  };
   const buttonOf = ({ title, look }) => ({
     label: `${title}: ${look}`,
     content: [h("strong", {}, title), h("span", {}, look)],
     run: () => play(title),
   });
   openPopover(anchor, "Scenes to try", "menu scenes", store.scenes.map(buttonOf));
+}
+
+/** Where all can speak and begin threads: neither direct messages, a forum, nor a thread, of which not all are members. */
+function stageOf({ channel, channels }) {
+  const around = channels.find(({ id }) => id === channel.parent_id) ?? channel;
+  return STARTS_THREADS.includes(around.type) ? around : (channels.find(({ type }) => type === 0) ?? channel);
 }
 
 export function renderScenes({ store }) {

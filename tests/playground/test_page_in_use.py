@@ -96,6 +96,26 @@ def _watch(address: str, profile: Path) -> None:
         assert not console_errors(browser)
 
 
+@needs_browser
+async def test_a_scene_is_played_where_all_can_speak(pg: Playground, tmp_path: Path) -> None:
+    thread = pg.open_thread(pg.channel("random"), pg.person("Ada"), "Just me", private=True)
+    title = read_script()[0].title
+
+    def play() -> None:
+        with open_browser(tmp_path) as browser:
+            browser.get(pg.url)
+            for place, stage in (("#direct", "general"), (f"[data-channel-id='{thread}']", "random")):
+                when(browser, f'document.querySelector("{place} .channel-label")?.textContent')
+                browser.find_element(By.CSS_SELECTOR, place).click()
+                when(browser, f"document.querySelector('#channel-name').textContent !== '{stage}'")
+                _play(browser, title)
+                when(browser, f"document.querySelector('#channel-name').textContent === '{stage}'")
+                when(browser, f"{LAST}?.textContent.includes('@Parley we land in Tokyo')")
+            assert not console_errors(browser)
+
+    await asyncio.to_thread(play)
+
+
 def _play(browser: webdriver.Chrome, title: str) -> None:
     when(browser, "document.querySelector('.channel')")
     browser.find_element(By.ID, "try").click()
