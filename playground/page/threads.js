@@ -3,10 +3,11 @@
 import * as api from "./api.js";
 import { byId, h } from "./dom.js";
 import { icon } from "./icons.js";
+import { toRaw } from "./mentions.js";
 import { openPopover } from "./popover.js";
 
 export const FORUMS = [15, 16]; // channel types: forum, media
-const STARTS_THREADS = [0, 5]; // text, announcement
+export const STARTS_THREADS = [0, 5]; // text, announcement
 const ANNOUNCEMENT = 5;
 const LONGEST_NAME = 100;
 
@@ -92,7 +93,7 @@ function ask(page, title, fields, send) {
     event.preventDefault();
     const form = new FormData(event.target);
     const given = { author_id: page.store.speakerId, name: form.get("name") };
-    if (fields.content) Object.assign(given, { content: form.get("content"), tags: form.getAll("tags") });
+    if (fields.content) Object.assign(given, { content: toRaw(form.get("content"), page.store.everyone()), tags: form.getAll("tags") });
     if (fields.private) given.private = form.has("private");
     if (await page.attempt(send(given))) dialog.close();
   };

@@ -38,7 +38,7 @@ async def test_every_place_is_used_by_keyboard_and_mouse(pg: Playground, tmp_pat
     thread, post = pg.channel("Ramen tonight"), pg.channel("How to sort?")
     assert [one["filename"] for one in pg.messages(thread)[1].attachments] == ["chosen.py", "dropped.py", "pasted.py"]
     assert pg.world.thread(pg.world.channel(thread)).archived
-    assert [one.content for one in pg.messages(post)] == ["A list of people."]
+    assert pg.messages(post)[0].content == f"A list of people, <@{pg.bot_id}>."
     assert len(pg.world.thread(pg.world.channel(post)).tags) == 1
     assert [one.content for one in pg.messages(pg.dm(pg.person("Ben")))] == ["psst"]
     assert [one.author.name for one in pg.messages(pg.channel("general"))] == ["Ada", "CI"]
@@ -104,7 +104,7 @@ def _post_in_the_forum(browser: webdriver.Chrome, _: Path) -> None:
     browser.find_element(By.XPATH, "//button[contains(., 'questions')]").click()
     when(browser, "document.querySelector('#compose-row').hidden")
     _choose(browser, "New post")
-    _fill_in(browser, "How to sort?", Keys.TAB, "A list of people.", Keys.TAB, Keys.SPACE)
+    _fill_in(browser, "How to sort?", Keys.TAB, "A list of people, @Parley.", Keys.TAB, Keys.SPACE)
     when(browser, "document.querySelector('#channel-topic').textContent === 'in #questions, code'")
     _choose(browser, "Go to #questions")
     when(browser, "document.querySelector('.posts .post')?.textContent === 'How to sort?codeby Ada'")
