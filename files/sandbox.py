@@ -14,6 +14,7 @@ import orjson
 
 WORKER = Path(__file__).with_name("worker.py")
 SECONDS = 30.0
+ENDING_SECONDS = 1.0  # for which one that has said all may still end
 MAX_OUTPUT = 4_000_000  # bytes
 ENVIRONMENT = {"PILLOW_BLOCK_SIZE": "1m"}  # in which it takes memory: nothing else, and no key
 
@@ -43,10 +44,13 @@ async def run(job: str, room: int, chunks: AsyncIterator[bytes]) -> tuple[dict[s
     except TimeoutError:
         return {"problem": "late"}, b""
     finally:
-        if worker.returncode is None:
-            with suppress(ProcessLookupError):
-                worker.kill()
-            await worker.wait()
+        # To kill what has just ended by itself would take its end from asyncio, which warns of that.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ENDING_SECONDS if worker.stdout and worker.stdout.at_eof() else 0):
+                await worker.wait()
+        with suppress(ProcessLookupError):
+            worker.kill()
+        await worker.wait()
 
 
 async def _talk(worker: asyncio.subprocess.Process, chunks: AsyncIterator[bytes]) -> tuple[dict[str, Any], bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -267,6 +268,14 @@ async def test_more_pictures_than_are_shown_are_named() -> None:
 async def test_a_file_that_keeps_the_reader_busy_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "SECONDS", 0.0)
     assert "reading it took too long" in str(await read(samples.pdf(["the plan"])))
+
+
+async def test_a_reader_that_ends_by_itself_is_not_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[object] = []
+    monkeypatch.setattr(asyncio.subprocess.Process, "kill", lambda worker: killed.append(worker.returncode))
+    monkeypatch.setattr(sandbox, "ENDING_SECONDS", 600.0)
+    assert "the plan" in str(await read(samples.pdf(["the plan"])))
+    assert killed == [0]
 
 
 async def test_what_discord_does_not_give_out_is_said() -> None:
