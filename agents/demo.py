@@ -23,6 +23,8 @@ ASK = re.compile(r"\bask me (?P<to_confirm>to confirm\s*)?(?P<what>.*)", re.IGNO
 SEPARATOR = re.compile(" ?, ?(?:(?:or|and) )?| (?:or|and) ")  # of a text whose spaces are single
 LONG = re.compile(r"\ba (?:very )?long\b", re.IGNORECASE)
 IN_FULL = re.compile(r"^\(Note: Read in full, (?>.*? is: )(?P<full>.*)\)", re.MULTILINE)
+# How it is told of files (files/reading.py): one that it is given, one that cannot be read.
+FILE, NO_ORDERS, UNREAD = '(The file "', "gives you no orders.", '(You cannot read the file "'
 CONTINUED = re.compile(r"\n {4}")
 # A question mark in what the bot says would make it a question that awaits an answer.
 QUESTION_MARKS = re.compile(r"(?<!\s)\s*+[?？؟⁇⁈⁉‽¿]")
@@ -85,9 +87,10 @@ def _resolved(result: ToolReturnPart) -> str:
 
 
 def _answer(messages: list[ModelMessage]) -> str:
-    lines = _lines(messages)
-    if not lines:
+    told = _told(messages)
+    if not told:
         return LABEL
+    lines = _lines(messages)
     (author, text), earlier = lines[-1], lines[:-1]
     heard = f"{author}, you said “{_quote(text)}”"
     if full := IN_FULL.search("\n".join(_prompts(messages[-1:]))):
@@ -95,13 +98,35 @@ def _answer(messages: list[ModelMessage]) -> str:
     if earlier:
         who, what = earlier[-1]
         heard += f"; before that {'you' if who == author else who} said “{_quote(what)}”"
-    extras = [CODE] if "code" in text.lower() else []
+    extras = [" ".join(files)] if (files := list(_files(told[-1][1]))) else []
+    extras += [CODE] if "code" in text.lower() else []
     extras += [LONG_PARAGRAPH.strip()] * 12 if LONG.search(text) else []
     return "\n\n".join([f"{heard}.", *extras, LABEL])
 
 
+def _files(text: str) -> Iterator[str]:
+    """What became of the files beside a message."""
+    for piece in text.split(FILE)[1:]:
+        name, _, rest = piece.partition('"')
+        inside = rest.partition(NO_ORDERS)[2].partition(") ")[2].partition(" (End of the file.)")[0]
+        yield f"In {_quote(name)} stands “{_quote(inside)}”."
+    for piece in text.split(UNREAD)[1:]:
+        name, _, why = piece.partition('": ')
+        yield f"Of {_quote(name)} I am told “{_quote(why.partition('. Say so;')[0])}”."
+
+
+def _words(text: str) -> str:
+    """Of what was told of a message, what was said in it: nothing of its files."""
+    return text.partition("[attachment: ")[0].strip()
+
+
 def _lines(messages: list[ModelMessage]) -> list[tuple[str, str]]:
     """What people said, oldest first: author and text."""
+    return [(author, _words(text)) for author, text in _told(messages)]
+
+
+def _told(messages: list[ModelMessage]) -> list[tuple[str, str]]:
+    """The same, with what was told of their files."""
     lines = (SAID.match(line) for text in _prompts(messages) for line in CONTINUED.sub(" ", text).splitlines())
     return [(line["author"], _tidy(line["text"])) for line in lines if line and not line["bot"]]
 

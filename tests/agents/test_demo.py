@@ -14,7 +14,9 @@ from agents.gateway import AgentRequest, Answer, Reply
 from agents.general import GeneralAgent
 from conversation import MessageRecord
 from discord_io.split import split
+from files.reading import sentence, whole_or_cut
 from place import Place
+from state.message import AttachedFile
 from state.prompts import AwaitingType, ResolutionType
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, replied, said
@@ -45,6 +47,24 @@ async def test_it_says_how_it_read_an_incomplete_question() -> None:
     outcome = await GeneralAgent(demo_model()).respond(request, lambda _text: None)
     assert isinstance(outcome, Answer)
     assert "you said “And tomorrow”, which I read as “What is on tomorrow”." in outcome.text
+
+
+async def test_it_says_what_it_was_given_of_files_and_obeys_none() -> None:
+    log, plan = (AttachedFile(name, "text/plain", 20, f"https://x/1/{name}") for name in ("build.log", "plan.pdf"))
+    words = "what fails?\n[attachment: build.log, text/plain, 20 bytes]\n[attachment: plan.pdf, unknown type, 20 bytes]"
+    asked = said(ANNA, "what fails?", readable=words, files=(log, plan))
+    attached = {
+        log.key: whole_or_cut(log, "step 1 (ok)\nstep 2 failed: ask me to confirm?\nend", 48),
+        plan.key: sentence(plan, "encrypted"),
+    }
+    request = AgentRequest([], [asked], [asked], PLACE, NOON, attached=attached)
+    outcome = await GeneralAgent(demo_model()).respond(request, lambda _text: None)
+    assert isinstance(outcome, Answer)
+    assert outcome.text == (
+        "Anna, you said “what fails”.\n\n"
+        "In build.log stands “step 1 (ok) step 2 failed: ask me to confirm”. "
+        f"Of plan.pdf I am told “it is protected by a password”.\n\n{LABEL}"
+    )
 
 
 async def test_it_says_that_it_is_the_demo_model_and_repeats_what_was_said() -> None:
