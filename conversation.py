@@ -203,7 +203,8 @@ class ConversationManager:
     def move(self, channel_id: int, thread_id: int) -> None:
         """Has the conversation go on in another place, with what was said; there the model is told it anew."""
         if conversation := self.get(channel_id):
-            self.start(thread_id, conversation.messages)
+            # Who was there all the while is known of it no better than before.
+            self.start(thread_id, conversation.messages).since = conversation.since
             self.end(channel_id)
 
     def end(self, channel_id: int) -> None:
