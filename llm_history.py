@@ -97,9 +97,10 @@ class _Beside(BaseModel):
 
 
 class _Told(BaseModel):
-    """A prompt's metadata: the ids of the messages that it told."""
+    """A prompt's metadata: the ids of the messages that it told, and what was cut before it without a summary."""
 
     told: list[StrictInt] = []
+    before: _MadeOf | None = None
 
 
 class _Tagged(BaseModel):
@@ -202,6 +203,9 @@ class Cut:
         """What is left of the history, behind a summary of what goes, or else behind the one that it begins with."""
         left = [replace(m, metadata=None) if place in self.emptied else m for place, m in enumerate(history)]
         before = history[:CONTEXT_LENGTH] if self.keeps_context and self.start and not summary else summary
+        if self.start and not summary:  # what was answered since may be out of it all the same
+            prompt = left[self.start]
+            left[self.start] = replace(prompt, metadata={**(prompt.metadata or {}), "before": _as_made_of(self.origin)})
         return [*before, *left[self.start :]]
 
 
@@ -243,7 +247,7 @@ def _origin(history: Sequence[ModelMessage], own: Sequence[MessageRecord]) -> Or
     told |= {message.message_id for message in own if message.reply_to_id in told}
     tags = tags_in(history)
     people = {who for tag in tags for who in (tag["author_id"], tag["reply_to_author_id"]) if who is not None}
-    if before := context_of(history):
+    for before in filter(None, (context_of(history), *map(_cut_before, history))):
         told |= {before.since, before.through}
         people |= before.people
     return Origin(min(told, default=0), max(told, default=0), frozenset(people))
@@ -251,11 +255,14 @@ def _origin(history: Sequence[ModelMessage], own: Sequence[MessageRecord]) -> Or
 
 def as_context(summary: str, origin: Origin) -> list[ModelMessage]:
     """A summary of what was told and said, as a history begins with it."""
-    made_of = {"since": origin.since, "through": origin.through, "people": sorted(origin.people)}
     return [
         ModelRequest(parts=[UserPromptPart(content=[TextContent(SUMMED_UP)])]),
-        ModelResponse(parts=[TextPart(summary)], metadata={"context": made_of}),
+        ModelResponse(parts=[TextPart(summary)], metadata={"context": _as_made_of(origin)}),
     ]
+
+
+def _as_made_of(origin: Origin) -> dict[str, Any]:
+    return {"since": origin.since, "through": origin.through, "people": sorted(origin.people)}
 
 
 def context_of(history: Sequence[ModelMessage]) -> Origin | None:
@@ -264,8 +271,16 @@ def context_of(history: Sequence[ModelMessage]) -> Origin | None:
 
 
 def _made_of(message: ModelMessage) -> Origin | None:
-    made_of = _kept_beside(message).get("context")
-    return made_of and Origin(made_of["since"], made_of["through"], frozenset(made_of["people"]))
+    return _origin_in(_kept_beside(message).get("context"))
+
+
+def _cut_before(message: ModelMessage) -> Origin | None:
+    """What was cut before a prompt without a summary."""
+    return _origin_in((message.metadata or {}).get("before")) if isinstance(message, ModelRequest) else None
+
+
+def _origin_in(made_of: Mapping[str, Any] | None) -> Origin | None:
+    return Origin(made_of["since"], made_of["through"], frozenset(made_of["people"])) if made_of else None
 
 
 def uses_tools(message: ModelMessage) -> bool:
@@ -373,6 +388,8 @@ def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> 
     is_told_of = False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
+            cut_before = _cut_before(message)
+            is_told_of = is_told_of or bool(cut_before and cut_before.is_among(gone))
             is_told_of = is_told_of or not _drawn_on(message).isdisjoint(gone_ids)
         beside = _kept_beside(message)
         if isinstance(message, ModelResponse) and (made_of := _made_of(message)) and made_of.is_among(gone):

@@ -78,9 +78,10 @@ def test_a_history_over_the_budget_loses_its_oldest_turns_whole_but_never_the_ne
     history = long_history(10)
     assert trimmed(history[:6], 1_000) == history[:6]
     kept = trimmed(history, 1_000)
-    assert kept == history[-4:]  # half of the budget, as each turn takes 200
+    # Half of the budget, as each turn takes 200.
+    assert [message.parts for message in kept] == [message.parts for message in history[-4:]]
     too_long = [*long_history(2), *turn(said(ANNA, "x" * 40_000))]
-    assert trimmed(too_long, 1_000) == too_long[-2:]
+    assert [message.parts for message in trimmed(too_long, 1_000)] == [message.parts for message in too_long[-2:]]
     images = [m for _ in range(4) for m in turn(said(ANNA, "look", images=(IMAGE,)))]
     assert [len(trimmed(images, budget)) for budget in (4_500, 3_500)] == [8, 2]
 
@@ -162,6 +163,28 @@ def test_a_summary_goes_with_what_it_was_made_of(manager: ConversationManager, h
     words = [part.content for part in conversation.llm_history[1].parts if isinstance(part, TextPart)]
     assert words == {"other": ["They shout."], "meanwhile": [FORGOTTEN]}.get(how, [FORGOTTEN])
     assert (context_of(conversation.llm_history) is not None) is (how == "other")
+
+
+@pytest.mark.parametrize("cuts", [1, 2])
+def test_what_tools_gave_goes_with_what_was_cut_before_without_a_summary(
+    manager: ConversationManager, cuts: int
+) -> None:
+    conversation = manager.start(CHANNEL, [])
+    first = said(ANNA, "x" * 2_000)
+    for count, asked in enumerate((first, said(BEN, "y" * 2_000), said(CLEO, "z"), said(CLEO, "z")), start=1):
+        manager.record_message(CHANNEL, asked)
+        answered = turn(asked) if count < 4 else with_tools(turn(asked), 40)
+        manager.record_bot_response(CHANNEL, [*conversation.llm_history, *answered])
+        if count in (2, 3)[:cuts]:
+            made = conversation.cut(600 if count == 2 else 300)
+            assert made
+            assert made.start
+            conversation.shorten(made)
+    assert uses_tools(conversation.llm_history[-1])
+    manager.forget_messages(CHANNEL, [said(ANNA, "another").message_id])
+    assert uses_tools(conversation.llm_history[-1])
+    manager.forget_messages(CHANNEL, [first.message_id])
+    assert not uses_tools(conversation.llm_history[-1])
 
 
 def test_the_beginning_stays_the_same_between_two_cuts(manager: ConversationManager) -> None:
