@@ -221,7 +221,8 @@ class Parley(discord.Client):
         """Where what is said in a channel may be known: there, and in threads that go on from it."""
         channel = self.get_channel(channel_id)
         threads = channel.threads if isinstance(channel, discord.TextChannel) else []
-        return [channel_id, *(thread.id for thread in threads if self.snapshots.has(thread.id))]
+        known = (thread.id for thread in threads if self.snapshots.has(thread.id))
+        return [*dict.fromkeys([channel_id, *known, *self.snapshots.threads_of(channel_id)])]  # archived ones, too
 
     async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
         if payload.member is None or payload.member.bot:

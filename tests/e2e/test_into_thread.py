@@ -8,7 +8,7 @@ from channel_conversation import LONG_ANSWERS
 from commands.thread_clicks import BUSY, NOT_YOURS, REFUSED, TOO_LATE
 from playground.model import Message
 from tests.support.lives import life, on_disk
-from tests.support.scene import Scene, choices
+from tests.support.scene import PATIENCE_SECONDS, Scene, choices
 from tests.support.stub_model import Reply
 
 QUESTIONS = ["what is a good name for a cat?", *(f"and another one, number {n}?" for n in range(2, LONG_ANSWERS + 1))]
@@ -56,6 +56,25 @@ async def test_a_longer_conversation_goes_on_in_a_thread_and_nothing_is_said_twi
         stage.stub.replies.append(Reply("For a fish: Fin."))
         await stage.answer_to(stage.say("Ada", "and for a fish?", channel=thread.name))
         assert "For a dog: Rex." in stage.told()
+        assert QUESTIONS[1] not in stage.told()
+    assert not on_disk(stage.folder, QUESTIONS[1])
+
+
+async def test_what_is_deleted_in_the_channel_goes_from_a_thread_that_is_archived(stage: Scene) -> None:
+    async with life(stage, threads="open"):
+        card = (await long_talk(stage))[-1]
+        stage.press("Ada", now(stage, card), BUTTON)
+        await stage.until(lambda: card.id in stage.pg.world.threads)
+        thread = stage.pg.world.threads[card.id]
+        stage.stub.replies.append(Reply("For a dog: Rex."))
+        await stage.answer_to(stage.say("Ada", "and for a dog?", channel=thread.name))
+        heard = stage.bot.wait_for("thread_update", timeout=PATIENCE_SECONDS)
+        stage.pg.change_thread(thread.id, archived=True)
+        await heard
+        assert stage.bot.get_channel(thread.id) is None
+        await stage.delete(next(m for m in stage.pg.messages(card.channel_id) if QUESTIONS[1] in m.content))
+        stage.stub.replies.append(Reply("For a fish: Fin."))
+        await stage.answer_to(stage.say("Ada", "and for a fish?", channel=thread.name))
         assert QUESTIONS[1] not in stage.told()
     assert not on_disk(stage.folder, QUESTIONS[1])
 
