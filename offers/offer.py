@@ -102,7 +102,7 @@ class Opportunity:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An offer that is open. message_id: None until it is posted; text: as it is posted."""
+    """An offer that is open. message_id: None until it is posted; text: as it is posted; parent_id: of a thread."""
 
     id: str
     opportunity: Annotated[Opportunity, Field(alias="occasion")]  # by that name it is stored
@@ -110,6 +110,7 @@ class Offer:
     guild_id: int
     text: str
     message_id: int | None = None
+    parent_id: int | None = None
 
     @property
     def user_id(self) -> int:

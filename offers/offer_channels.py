@@ -262,6 +262,9 @@ class OfferChannels:
     def threads_of(self, channel_id: int) -> list[OfferChannel]:
         return [channel for channel in self._channels.values() if channel.parent_id == channel_id]
 
+    def of_guild(self, guild_id: int) -> list[OfferChannel]:
+        return [channel for channel in self._channels.values() if channel.guild_id == guild_id]
+
     def drop(self, channel_id: int) -> None:
         if channel := self._channels.pop(channel_id, None):
             channel.offer, channel.is_on = None, False

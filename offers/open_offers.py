@@ -91,7 +91,8 @@ class OpenOffers:
         about = opportunity.subject.message_id if opportunity.subject else 0
         link = message_link(self._site, channel.guild_id, channel.channel_id, about)
         now = self._channels.clock()
-        offer = Offer(uuid4().hex, opportunity, now, channel.guild_id, opportunity.line.replace(LINK, link))
+        text, parent_id = opportunity.line.replace(LINK, link), channel.parent_id
+        offer = Offer(uuid4().hex, opportunity, now, channel.guild_id, text, parent_id=parent_id)
         channel.made_one(offer, now)
         self._channels.changed(channel)
         await self._channels.settled()  # so that a kill cannot have it made twice

@@ -250,8 +250,14 @@ class ProactiveOffers:
             self._drop_notes(channel, lambda note: note.source_id < before)
 
     def leave(self, channel_id: int) -> None:
-        """The channel is gone, or we are."""
-        self._channels.drop(channel_id)
+        """The channel is gone with its threads, or we are."""
+        for gone in (channel_id, *(thread.channel_id for thread in self._channels.threads_of(channel_id))):
+            self._channels.drop(gone)
+
+    def leave_guild(self, guild_id: int) -> None:
+        """We are not there any more."""
+        for channel in self._channels.of_guild(guild_id):
+            self._channels.drop(channel.channel_id)
 
     def _drop_notes(self, channel: OfferChannel, is_gone: Callable[[Note], bool]) -> None:
         """Also those that are about something which the mini-apps do not keep any more."""

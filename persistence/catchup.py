@@ -330,7 +330,7 @@ class CatchUp(Holder):
             if conversation.find(asked.message_id) is None:
                 # A kill can come between the question and its place in the transcript.
                 self._conversations.record_message(channel_id, asked)
-                self._snapshots.append(channel_id, question.guild_id, asked)
+                self._snapshots.append(channel_id, question.guild_id, asked, parent_id=question.place.parent_id)
             if asked.content != words[asked.message_id]:
                 self._conversations.revise(channel_id, asked)
                 self._snapshots.revised(channel_id, asked)

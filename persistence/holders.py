@@ -314,6 +314,8 @@ class OfferHolder(Holder):
                 self._proactive_offers.forget(channel_id, what.author_id)
             if what.guild_id is not None:
                 self._proactive_offers.leave(channel_id)
+        if what.guild_id is not None:  # also archived threads, of which nothing but an offer may be kept
+            self._proactive_offers.leave_guild(what.guild_id)
 
     def expire(self, before: datetime) -> None:
         for channel_id in self._snapshots.channels:

@@ -70,9 +70,10 @@ class Privacy:
         await self._forget(Forget(gone, through=at), removal)
 
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
-        """We are not there any more, or the server is gone."""
+        """We are not there any more, or the server is gone. channel_ids: those that are known beside what is kept."""
+        gone = {*channel_ids, *self._snapshots.channels_of(guild_id)}  # archived threads are known by that alone
         removal = self._snapshots.forget_where(lambda _channel, guild: guild == guild_id)
-        await self._forget(Forget(list(channel_ids), guild_id=guild_id, through=at), removal)
+        await self._forget(Forget(list(gone), guild_id=guild_id, through=at), removal)
 
     async def expire(self, before: datetime) -> None:
         """What was said before goes."""

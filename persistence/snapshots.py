@@ -270,6 +270,10 @@ class Snapshots:
         """Those of direct messages that have a transcript, the latest one last."""
         return await self._writer.run(self._transcript.direct_channels)
 
+    def channels_of(self, guild_id: int) -> list[int]:
+        """The channels of a guild of which something is kept beside the transcript, as far as it can be said."""
+        return [channel_id for channel_id in self.channels if self.guild_of(channel_id) == guild_id]
+
     def guild_of(self, channel_id: int) -> int:
         """The guild of a channel that has a transcript; 0 where it cannot be said."""
         return self._transcript.guild_of(channel_id)

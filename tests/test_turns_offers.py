@@ -36,7 +36,7 @@ class Fixture:
         offers = cast(OpenOffers, self)
         self.replies = OfferReplies(cast(ProactiveOffers, None), offers, self.bench.intake, self.decisions)
 
-    def append(self, *kept: Any) -> None:
+    def append(self, *kept: Any, **_: Any) -> None:
         self.kept.append(kept)
 
     def note(self, *_: Any) -> None:

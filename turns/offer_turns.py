@@ -49,7 +49,7 @@ def record_offer(
     )
     conversations.record_message(channel_id, record, by_model=False)
     for message in (*context, record):
-        transcripts.append(channel_id, offer.guild_id, message)
+        transcripts.append(channel_id, offer.guild_id, message, parent_id=offer.parent_id)
     decision = Decision(True, Reason.OFFERED, evidence=offer.opportunity.evidence)
     decisions.add(posted.message_id, channel_id, offer.user_id, decision)
 

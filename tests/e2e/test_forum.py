@@ -12,8 +12,8 @@ from decider import Reason
 from playground.model import FORUM, MEDIA, Message
 from tests.e2e.test_offers import ANSWER, wait
 from tests.support.clock import FakeClock
-from tests.support.lives import life, open_stage
-from tests.support.scene import Scene
+from tests.support.lives import life, on_disk, open_stage
+from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import Reply, StubModel
 
 TITLE, WORDS = "printer on fire", "It smokes since this morning, and the lamp is red."
@@ -85,3 +85,28 @@ async def test_of_a_post_that_somebody_answered_nothing_is_offered(stage: Scene)
         assert (await stage.decision(other)).reason is Reason.EXPLICIT_TRIGGER
         await stage.answer_to(other)
         assert not stage.said(TITLE)
+
+
+@pytest.mark.parametrize("what", ["its forum", "the server"])
+async def test_of_an_archived_post_with_an_offer_nothing_stays_where_it_is_gone_with(stage: Scene, what: str) -> None:
+    """The bot knows of it only what it has stored."""
+    printers = forum(stage)
+    listed = frozenset({"question"})
+    async with life(stage, forum_tags=listed):
+        await stage.decision(post(stage, tags=["question"]))
+        wait(stage, 91)
+        await stage.until(lambda: stage.journal.find("offered"))
+    stage.pg.change_thread(stage.pg.channel(TITLE), archived=True)
+    async with life(stage, forum_tags=listed):
+        assert on_disk(stage.folder, WORDS)
+        event = "guild_channel_delete" if what == "its forum" else "guild_remove"
+        heard = stage.bot.wait_for(event, timeout=PATIENCE_SECONDS)
+        if what == "its forum":
+            stage.pg.delete_channel(printers)
+        else:
+            stage.pg.remove_bot()
+        await heard
+        async with stage.bot.privacy._at_a_time:  # which is held until all is gone
+            pass
+        assert not len(stage.bot.parts.offer_channels)
+    assert not on_disk(stage.folder, WORDS)

@@ -108,7 +108,7 @@ class FakeSnapshots:
     async def recent(self, _channel_id: int, since: int) -> list[MessageRecord]:
         return [record for record in self.transcript if record.message_id >= since]
 
-    def append(self, _channel_id: int, _guild_id: int, record: MessageRecord, _tokens: int = 0) -> None:
+    def append(self, _channel_id: int, _guild_id: int, record: MessageRecord, **_: object) -> None:
         self.transcript.append(record)
 
     def revised(self, _channel_id: int, record: MessageRecord) -> None:
