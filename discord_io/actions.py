@@ -209,7 +209,7 @@ class DiscordActions:
             everything = discord.Permissions.all()
             return _Place(find_channel(self._client, 0, channel_id), everything, everything)
         guild = self._client.get_guild(asked.guild_id)
-        channel = guild.get_channel_or_thread(channel_id) if guild else None
+        channel = await _find(guild, channel_id) if guild else None
         if guild is None or not has_rules(channel):
             raise _NotDoneError(CANNOT_READ)
         # What one of those who are answered together may not, none of them gets.
@@ -225,6 +225,16 @@ class DiscordActions:
         if not may_read(channel, ours):
             raise _NotDoneError(UNREAD)
         return _Place(channel, theirs, ours)
+
+
+async def _find(guild: discord.Guild, channel_id: int) -> object:
+    """A channel or thread of the guild; None where there is none. An archived thread is not known without asking."""
+    if channel := guild.get_channel_or_thread(channel_id):
+        return channel
+    try:
+        return await guild.fetch_channel(channel_id)
+    except (discord.NotFound, discord.Forbidden, discord.InvalidData):
+        return None
 
 
 def _emoji(guild: discord.Guild | None, given: str) -> discord.Emoji | str | None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from commands import EXPORTED, FORGOTTEN, OPTED_OUT
+from discord_io.actions import CANNOT_READ, READ_BY_FEWER
 from discord_io.prompt_cards import EXPIRED
 from persistence import catchup
 from playground.model import FORUM, Message
@@ -14,6 +15,7 @@ from tests.e2e.test_asking import DRINK, tool_results
 from tests.e2e.test_forum import TITLE, WORDS
 from tests.e2e.test_other_bots import BUILD, FAILED, post
 from tests.e2e.test_threads import open_thread
+from tests.e2e.test_who_may_read import call, link
 from tests.support.lives import kill, life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene
 from tests.support.stub_model import Reply
@@ -202,6 +204,19 @@ async def test_what_another_bot_posts_there_is_told_over_a_restart(scene: Scene)
         assert told.index("77 is mine") < told.index("what does that error mean?")
         assert {before.id, behind.id}.isdisjoint(scene.decisions)
     assert len(own(scene, place)) == 2
+
+
+@pytest.mark.parametrize("is_private", [False, True])
+async def test_a_link_into_an_archived_thread_is_followed_as_into_an_active_one(scene: Scene, is_private: bool) -> None:
+    place = begin(scene, "private thread" if is_private else "thread")
+    said = scene.pg.post(place, scene.pg.person("Ada"), TELLS)
+    scene.pg.change_thread(place, archived=True)
+    async with life(scene):
+        expected = (READ_BY_FEWER, CANNOT_READ) if is_private else (TELLS, TELLS)
+        for who, told in zip(("Ada", "Ben"), expected, strict=True):
+            scene.stub.replies.extend([call("read_message", link=link(scene, said)), Reply("Noted.")])
+            await scene.ask(who, f"what does {link(scene, said)} say?")
+            assert told in tool_results(scene.stub.requests[-1])[-1], who
 
 
 async def test_a_place_that_vanishes_between_decision_and_answer_costs_no_other_its_answer(scene: Scene) -> None:
