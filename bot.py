@@ -181,6 +181,7 @@ class Parley(discord.Client):
             self.parts.other_process.overheard(message)
             self.turns.overheard(channel_id, message.id, message.content, answered_id)
             return
+        self.parts.reader.count(message)
         if answered_id and not self.parts.reader.hears(message):
             self.proactive_offers.dealt_with(channel_id, answered_id)
         if self.parts.gate.is_closed(channel_id):
@@ -236,6 +237,9 @@ class Parley(discord.Client):
     async def on_thread_create(self, thread: discord.Thread) -> None:
         # It has the id of the message that it was begun at.
         self.proactive_offers.dealt_with(thread.parent_id, thread.id)
+
+    async def on_thread_remove(self, thread: discord.Thread) -> None:
+        thread.me = None  # which the library leaves as it was
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
         await self._forget_place(channel.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeGuard
 
 import discord
@@ -26,6 +26,7 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_EXTRA_CHARACTERS = 1_500
 MAX_BOT_CHARACTERS = 4_000  # of what another bot posted beside its text, which most post nothing but
 MAX_NAME_CHARACTERS = 40
+AN_ID = timedelta(milliseconds=1)  # of two moments within that, ids do not tell which came first
 MARKS = re.compile(r"[:()]")
 KINDS: dict[object, PlaceKind] = {
     discord.ChannelType.voice: PlaceKind.VOICE,
@@ -82,7 +83,8 @@ class MessageReader:
         channel = message.channel
         if is_direct(channel):
             return True
-        if isinstance(channel, discord.Thread) and _people_in(channel, message.author.id, bot_of(self._client)[1]) == 1:
+        me = bot_of(self._client)[1]
+        if isinstance(channel, discord.Thread) and _people_in(channel, message.author.id, me, message.created_at) == 1:
             return True
         if (names := self._names(message.guild)) and may_call(message.content, names):
             return True
@@ -103,6 +105,12 @@ class MessageReader:
         is_own = isinstance(replied_to, discord.Message) and replied_to.author == self._client.user
         return replied_to_id(message) if is_own else None
 
+    def count(self, message: discord.Message) -> None:
+        """Counts whom somebody adds to a thread or removes from it, of which Discord tells the bot in no other way."""
+        step = {discord.MessageType.recipient_add: 1, discord.MessageType.recipient_remove: -1}.get(message.type)
+        if step and isinstance(message.channel, discord.Thread) and self._client.user not in message.mentions:
+            message.channel.member_count += step
+
     def record(self, message: discord.Message) -> MessageRecord:
         return to_record(message, bot_of(self._client)[1], self._names(message.guild))
 
@@ -114,7 +122,7 @@ class MessageReader:
             if guild and guild.me:  # as far as the cache knows
                 allowed = channel.permissions_for(guild.me)
             manages = isinstance(author, discord.Member) and channel.permissions_for(author).manage_messages
-        place = place_of(channel, guild, author.id, name, bot_id)
+        place = place_of(channel, guild, author.id, name, bot_id, message.created_at)
         if self._opens_threads and isinstance(channel, discord.TextChannel):
             may_open = allowed.create_public_threads and allowed.send_messages_in_threads
             place = replace(place, opens_threads=may_open and allowed.read_message_history)
@@ -154,7 +162,7 @@ class MessageReader:
         return Incoming(
             record,
             conversation,
-            place_of(interaction.channel, interaction.guild, interaction.user.id, name, bot_id),
+            place_of(interaction.channel, interaction.guild, interaction.user.id, name, bot_id, interaction.created_at),
             bot_id,
             self._clock(),
             reads_history=_reads_history(interaction.channel, interaction.user),
@@ -175,8 +183,9 @@ def place_of(
     author_id: int,
     bot_name: str,
     bot_id: int,
+    at: datetime,
 ) -> Place:
-    """Where somebody says something, as far as the cache knows it."""
+    """Where somebody says something, and when, as far as the cache knows it."""
     kind = KINDS.get(getattr(channel, "type", None), PlaceKind.TEXT)
     place = Place(
         guild.id if guild else 0,
@@ -194,17 +203,17 @@ def place_of(
         kind=PlaceKind.POST if isinstance(parent, discord.ForumChannel) else kind,
         parent_id=channel.parent_id,
         parent=parent.name if parent else "",
-        people=_people_in(channel, author_id, bot_id),
+        people=_people_in(channel, author_id, bot_id, at),
         is_opener=channel.owner_id == author_id,
     )
 
 
-def _people_in(thread: discord.Thread, author_id: int, bot_id: int) -> int | None:
-    """How many people are in a thread that the bot is in.
+def _people_in(thread: discord.Thread, author_id: int, bot_id: int, at: datetime) -> int | None:
+    """How many people are in a thread that the bot was in at that time.
 
     Discord told of that when the bot came; whoever speaks, and who opened it, is there by now.
     """
-    if thread.me is None and thread.owner_id != bot_id:
+    if thread.me is None or thread.me.joined_at - at > AN_ID:  # what was said before is read later, not said to it
         return None
     return max(thread.member_count - 1, len({author_id, thread.owner_id} - {bot_id}))
 

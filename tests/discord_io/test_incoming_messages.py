@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import discord
@@ -100,7 +101,7 @@ def test_of_a_thread_that_the_bot_is_in_it_is_known_how_many_people_there_are(au
     bot = a_bot()
     thread = a_message(bot, author_id=ANNA, content="hello", channel_id=THREAD).channel
     assert isinstance(thread, discord.Thread)
-    thread.me, thread.member_count = cast(Any, object()), 2
+    thread.me, thread.member_count = cast(Any, SimpleNamespace(joined_at=NOON)), 2
     here = place(bot, author_id, channel_id=THREAD)
     assert (here.people, here.is_with_one) == (people, people == 1)
 

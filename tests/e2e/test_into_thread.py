@@ -6,6 +6,7 @@ import pytest
 
 from channel_conversation import LONG_ANSWERS
 from commands.thread_clicks import BUSY, NOT_YOURS, REFUSED, TOO_LATE
+from decider import Reason
 from playground.model import Message
 from tests.support.lives import life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, choices
@@ -57,6 +58,11 @@ async def test_a_longer_conversation_goes_on_in_a_thread_and_nothing_is_said_twi
         await stage.answer_to(stage.say("Ada", "and for a fish?", channel=thread.name))
         assert "For a dog: Rex." in stage.told()
         assert QUESTIONS[1] not in stage.told()
+        removed = stage.bot.wait_for("thread_remove", timeout=PATIENCE_SECONDS)
+        stage.pg.leave_thread(card.id, stage.pg.bot_id, by=stage.pg.person("Ada"))
+        await removed
+        walk = stage.say("Ada", "I go for a walk", channel=thread.name)
+        assert (await stage.decision(walk)).reason is not Reason.ALONE_TOGETHER
     assert not on_disk(stage.folder, QUESTIONS[1])
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from commands import EXPORTED, FORGOTTEN, OPTED_OUT
+from decider import Reason
 from discord_io.actions import CANNOT_READ, READ_BY_FEWER
 from discord_io.prompt_cards import EXPIRED
 from persistence import catchup
@@ -165,6 +167,36 @@ async def test_what_goes_there_goes_from_every_file_after_a_kill(scene: Scene, k
     assert not on_disk(scene.folder, SECRET)
 
 
+async def test_a_third_person_ends_what_two_had_over_a_restart(scene: Scene) -> None:
+    """Whom somebody adds or removes Discord tells; who comes alone is known after a start. It may be removed, too."""
+    place = begin(scene, "thread")
+
+    async def reason(who: str, text: str) -> str:
+        decision = await scene.decision(scene.pg.post(place, scene.pg.person(who), text))
+        await scene.at_rest()
+        return decision.reason
+
+    async with life(scene):
+        await scene.answer_to(say(scene, place, "hello"))
+        assert await reason("Ada", "my cat is grey, by the way") is Reason.ALONE_TOGETHER
+        await kill(scene)
+    async with life(scene):
+        assert await reason("Ada", "it sleeps all day long") is Reason.ALONE_TOGETHER
+        scene.pg.add_to_thread(place, scene.pg.person("Ben"), by=scene.pg.person("Ada"))
+        assert await reason("Ada", "it is really cold today") is not Reason.ALONE_TOGETHER
+        scene.pg.leave_thread(place, scene.pg.person("Ben"), by=scene.pg.person("Ada"))
+        assert await reason("Ada", "my dog is brown, by the way") is Reason.ALONE_TOGETHER
+        gone = scene.bot.wait_for("thread_remove", timeout=PATIENCE_SECONDS)
+        scene.pg.leave_thread(place, scene.pg.bot_id)
+        await gone
+        assert await reason("Ada", "my bird is red, by the way") is not Reason.ALONE_TOGETHER
+        scene.pg.add_to_thread(place, scene.pg.bot_id)
+        await kill(scene)
+    scene.pg.add_to_thread(place, scene.pg.person("Chloe"))
+    async with life(scene):
+        assert await reason("Ada", "it is really warm today") is not Reason.ALONE_TOGETHER
+
+
 async def test_of_more_threads_than_it_may_read_it_says_which_are_left(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,3 +269,18 @@ async def test_a_place_that_vanishes_between_decision_and_answer_costs_no_other_
         await scene.ask("Ben", "and now?")
         assert len(scene.stub.requests) == 1
     assert len(own(scene, scene.pg.channel("general"))) == 3
+
+
+async def test_what_was_said_in_a_thread_before_it_came_was_not_said_to_it(scene: Scene) -> None:
+    async with life(scene):
+        await scene.ask("Ben", "hello")
+    thread = open_thread(scene, "Ada", "names", private=True)
+    note = scene.pg.post(thread, scene.pg.person("Ada"), "a surprise party for Ben would be good")
+    await asyncio.sleep(0.01)
+    scene.pg.add_to_thread(thread, scene.pg.bot_id, by=scene.pg.person("Ada"))
+    question = scene.pg.post(thread, scene.pg.person("Ada"), "what can we give him?")
+    async with life(scene):
+        await scene.answer_to(question)
+        assert (await scene.decision(note)).reason is Reason.NO_TRIGGER
+        assert (await scene.decision(question)).reason is Reason.ALONE_TOGETHER
+    assert len(own(scene, thread)) == 1
