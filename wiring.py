@@ -372,7 +372,7 @@ class Parts:
         edge = ClickEdge(self.reader, self.conversations, self.admission, self.handler, self.snapshots)
         self.clicks = Clicks(self.states, self.prompts, edge)
         offer_clicks = OfferClicks(self.proactive_offers, self.offers, edge)
-        moves = ThreadClicks(self.conversations, self.turns)
+        moves = ThreadClicks(self.conversations, self.turns, self.bursts, self.states)
         clicks = {PROMPT: self.clicks.answer, OFFER: offer_clicks.answer, THREAD: moves.answer}
         answer_clicks(self._client, self.gate, clicks)
         self.tree = app_commands.CommandTree(self._client)

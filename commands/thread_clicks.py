@@ -9,6 +9,8 @@ from conversation import ChannelConversation, ConversationManager
 from discord_io.channel_history import FAILURES
 from discord_io.interactions import settle, whisper
 from discord_io.split import clipped
+from state.awaiting import ConversationStateManager
+from turns.bursts import Bursts
 from turns.turn_queue import TurnQueue
 from understanding.wording import MENTION
 
@@ -17,6 +19,7 @@ log = structlog.get_logger()
 TOO_LATE = "That conversation is over."
 NOT_YOURS = "Only those who take part in the conversation can move it."
 BUSY = "I am just answering: please click again once I have."
+ASKED = "I have asked something here: please answer that first, and click again then."
 REFUSED = "Discord did not let me open a thread, so we go on here."
 MAX_TITLE = 100  # Discord
 UNTITLED = "Conversation"
@@ -25,9 +28,13 @@ UNTITLED = "Conversation"
 class ThreadClicks:
     """Moves a conversation into a thread that is begun at the message with the button, and has that message's id."""
 
-    def __init__(self, conversations: ConversationManager, turns: TurnQueue) -> None:
+    def __init__(
+        self, conversations: ConversationManager, turns: TurnQueue, bursts: Bursts, states: ConversationStateManager
+    ) -> None:
         self._conversations = conversations
         self._turns = turns
+        self._bursts = bursts
+        self._states = states
 
     async def answer(self, interaction: discord.Interaction) -> None:
         """Answers a click; nothing of what was said is said again in the thread."""
@@ -37,8 +44,10 @@ class ThreadClicks:
             await whisper(interaction, TOO_LATE)
         elif interaction.user.id not in conversation.participants:
             await whisper(interaction, NOT_YOURS)
-        elif self._turns.is_busy(channel_id):
+        elif self._turns.is_busy(channel_id) or self._bursts.is_busy(channel_id):
             await whisper(interaction, BUSY)
+        elif self._states.is_awaiting(channel_id):  # its answer is for the run that waits for it, here
+            await whisper(interaction, ASKED)
         else:
             # At once, so that nothing is said in the channel meanwhile that the conversation would be gone on with for.
             title = title_of(conversation)
@@ -50,7 +59,8 @@ class ThreadClicks:
             except FAILURES as error:
                 log.warning("thread_not_opened", channel=channel_id, detail=str(error))
                 if interaction.guild and interaction.guild.get_thread(card.id) is None:
-                    self._conversations.move(card.id, channel_id)
+                    if self._conversations.get(channel_id) is None:  # nobody has begun another one meanwhile
+                        self._conversations.move(card.id, channel_id)
                     await interaction.followup.send(REFUSED, ephemeral=True)
 
 

@@ -166,6 +166,11 @@ class Bursts:
         bursts = [burst for burst in self._waiting() if burst.questions[0].channel_id == channel_id]
         return [replace(q, decision=burst.decision) for burst in bursts for q in burst.questions]
 
+    def is_busy(self, channel_id: int) -> bool:
+        """Whether something said there may still be to be answered: it is being decided, or heard out."""
+        judged = (question.channel_id for question in self._judged.values())
+        return channel_id in judged or bool(self.heard_out(channel_id))
+
     def call_off(self, question: Question, conversation: ChannelConversation) -> None:
         """Whoever says stop while a judge is asked about what they said gets no answer to that."""
         message, (name, me) = question.message, self._discord.bot()

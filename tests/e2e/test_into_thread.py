@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from channel_conversation import LONG_ANSWERS
-from commands.thread_clicks import BUSY, NOT_YOURS, REFUSED, TOO_LATE
+from commands.thread_clicks import ASKED, BUSY, NOT_YOURS, REFUSED, TOO_LATE
 from decider import Reason
 from playground.model import Message
+from tests.e2e.test_asking import DRINK
+from tests.e2e.test_bursts import say
 from tests.support.lives import life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, choices
 from tests.support.stub_model import Reply
@@ -115,6 +120,42 @@ async def test_a_click_after_the_conversation_is_over_says_so(stage: Scene) -> N
         card = now(stage, (await long_talk(stage))[-1])
         stage.bot.conversations.end(card.channel_id)
         assert await said_to(stage, "Ada", card) == TOO_LATE
+
+
+async def test_what_is_still_heard_out_or_was_asked_is_not_lost_by_a_click(stage: Scene) -> None:
+    async with life(stage, threads="open", burst_seconds=60):
+        card = now(stage, (await long_talk(stage))[-1])
+        question = await say(stage, "Ada", "@Parley tell me more of it")
+        assert await said_to(stage, "Ada", card) == BUSY
+        stage.stub.replies.extend([Reply(calls=(DRINK,)), Reply("Coffee it is.")])
+        await stage.bot.bursts.end()
+        prompt = await stage.answer_to(question)
+        await stage.at_rest()
+        assert await said_to(stage, "Ada", card) == ASKED
+        stage.press("Ada", prompt, "2.")
+        await stage.shows("Coffee it is.")
+
+
+async def test_what_was_begun_in_the_channel_while_no_thread_could_be_opened_goes_on(stage: Scene) -> None:
+    async with life(stage, threads="open"):
+        card = now(stage, (await long_talk(stage))[-1])
+        stage.pg.deny(stage.pg.channel("general"), "create_public_threads")
+        gate, request = asyncio.Event(), stage.bot.http.request
+
+        async def held(route: Any, **how: Any) -> Any:
+            if route.path.endswith("/threads"):
+                await gate.wait()
+            return await request(route, **how)
+
+        stage.bot.http.request = held  # type: ignore[method-assign]
+        stage.press("Ada", card, BUTTON)
+        await stage.until(lambda: stage.bot.conversations.get(card.channel_id) is None)
+        stage.stub.replies.append(Reply("Polly."))
+        await stage.ask("Ben", "a name for a parrot?")
+        gate.set()
+        await stage.until(lambda: [sent for sent in stage.pg.requests if REFUSED in str(sent.body)])
+        await stage.answer_to(stage.mention("Ben", "and another one?"))
+        assert "parrot" in stage.told()
 
 
 async def said_to(scene: Scene, who: str, card: Message) -> str:
