@@ -56,7 +56,8 @@ class ChannelConversation:
     began; tainted: those of them whose words its answer may have all the same. looked_up: whose words tools gave.
     unsaid: of which questions the answers went since then, and sources: from which messages on all answers did.
     told_off: who told the bot to keep out in messages that are trimmed.
-    has_asked_for_thread: a button was shown by which it goes on in a thread.
+    has_asked_for_thread: a button was shown by which it goes on in a thread. came_from: of one that did, the channel
+    that it began in, and the last message that was said there.
     unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
     has_answered: whether the turn that runs, or has run last, has brought its answer to the history.
     """
@@ -92,6 +93,7 @@ class ChannelConversation:
     declines: Declines = NO_DECLINES
     has_answered: bool = False
     has_asked_for_thread: bool = False
+    came_from: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
@@ -417,6 +419,7 @@ class ChannelConversation:
             declines=self.declines,
             looked_up=frozenset(self.looked_up),
             has_asked_for_thread=self.has_asked_for_thread,
+            came_from=self.came_from,
         )
 
     def _keep(self, messages: list[MessageRecord]) -> None:

@@ -203,8 +203,10 @@ class ConversationManager:
     def move(self, channel_id: int, thread_id: int) -> None:
         """Has the conversation go on in another place, with what was said; there the model is told it anew."""
         if conversation := self.get(channel_id):
+            moved, last = self.start(thread_id, conversation.messages), conversation.messages[-1:]
             # Who was there all the while is known of it no better than before.
-            self.start(thread_id, conversation.messages).since = conversation.since
+            moved.since = conversation.since
+            moved.came_from = (channel_id, last[0].message_id) if last else None
             self.end(channel_id)
 
     def end(self, channel_id: int) -> None:
@@ -276,6 +278,7 @@ class ConversationManager:
             declines=stored.declines,
             looked_up=set(stored.looked_up),
             has_asked_for_thread=stored.has_asked_for_thread,
+            came_from=stored.came_from,
             waits=any(map(waits_for, stored.llm_history)),
         )
         if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):

@@ -74,7 +74,8 @@ class StoredConversation:
     """What its messages do not tell of a conversation.
 
     since: no message that belongs to it has a lower id; those put in front of it have. own: ids of what the model said.
-    remote, states, told_before, unwelcome, declines, looked_up, has_asked_for_thread: as of ChannelConversation.
+    remote, states, told_before, unwelcome, declines, looked_up, has_asked_for_thread,
+    came_from: as of ChannelConversation.
     """
 
     started_at: AwareDatetime
@@ -90,6 +91,7 @@ class StoredConversation:
     declines: Declines = NO_DECLINES
     looked_up: frozenset[int] = frozenset()
     has_asked_for_thread: bool = False
+    came_from: tuple[int, int] | None = None
 
     def to_json(self) -> bytes:
         head = STORED.dump_python(self, mode="json", exclude={"llm_history"})

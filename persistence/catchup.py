@@ -112,6 +112,10 @@ class CatchUp(Holder):
             return
         self._began[channel_id] = stored.since
         messages = await self._snapshots.recent(channel_id, stored.since)
+        if stored.came_from:  # what was said in its channel stands in the transcript of that
+            origin, last = stored.came_from
+            said = await self._snapshots.recent(origin, stored.since)
+            messages = [*(m for m in said if m.message_id <= last), *messages]
         if self._conversations.restore(channel_id, stored, messages) is None:
             # It has expired by now, but what was missed may belong to it.
             self._dormant[channel_id] = (stored, messages)

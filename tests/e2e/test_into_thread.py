@@ -122,6 +122,17 @@ async def test_a_click_after_the_conversation_is_over_says_so(stage: Scene) -> N
         assert await said_to(stage, "Ada", card) == TOO_LATE
 
 
+async def test_what_was_said_in_the_channel_is_known_in_the_thread_after_a_restart(stage: Scene) -> None:
+    async with life(stage, threads="open"):
+        card = now(stage, (await long_talk(stage))[-1])
+        stage.press("Ada", card, BUTTON)
+        await stage.until(lambda: card.id in stage.pg.world.threads)
+    async with life(stage, threads="open"):
+        stage.stub.replies.append(Reply("Rex."))
+        await stage.answer_to(stage.say("Ada", "and for a dog?", channel=stage.pg.world.threads[card.id].name))
+        assert [stage.told().count(f"@Parley {text}") for text in QUESTIONS] == [1] * LONG_ANSWERS
+
+
 async def test_what_is_still_heard_out_or_was_asked_is_not_lost_by_a_click(stage: Scene) -> None:
     async with life(stage, threads="open", burst_seconds=60):
         card = now(stage, (await long_talk(stage))[-1])
