@@ -83,8 +83,7 @@ class MessageReader:
         channel = message.channel
         if is_direct(channel):
             return True
-        me = bot_of(self._client)[1]
-        if isinstance(channel, discord.Thread) and _people_in(channel, message.author.id, me, message.created_at) == 1:
+        if isinstance(channel, discord.Thread) and self._people_in(channel, message.author.id, message.created_at) == 1:
             return True
         if (names := self._names(message.guild)) and may_call(message.content, names):
             return True
@@ -115,14 +114,14 @@ class MessageReader:
         return to_record(message, bot_of(self._client)[1], self._names(message.guild))
 
     def incoming(self, message: discord.Message, conversation: ChannelConversation | None) -> Incoming:
-        name, bot_id = bot_of(self._client)
+        _, bot_id = bot_of(self._client)
         guild, channel, author = message.guild, message.channel, message.author
         allowed, manages = discord.Permissions.all(), False
         if has_permissions(channel):
             if guild and guild.me:  # as far as the cache knows
                 allowed = channel.permissions_for(guild.me)
             manages = isinstance(author, discord.Member) and channel.permissions_for(author).manage_messages
-        place = place_of(channel, guild, author.id, name, bot_id, message.created_at)
+        place = self._place(channel, guild, author.id, message.created_at)
         if self._opens_threads and isinstance(channel, discord.TextChannel):
             may_open = allowed.create_public_threads and allowed.send_messages_in_threads
             place = replace(place, opens_threads=may_open and allowed.read_message_history)
@@ -142,7 +141,7 @@ class MessageReader:
         self, interaction: discord.Interaction, words: str, conversation: ChannelConversation | None
     ) -> Incoming:
         """What somebody clicked, as if they had said it in reply to the card."""
-        name, bot_id = bot_of(self._client)
+        _, bot_id = bot_of(self._client)
         card = interaction.message
         record = MessageRecord(
             author=_name(interaction.user),
@@ -162,11 +161,54 @@ class MessageReader:
         return Incoming(
             record,
             conversation,
-            place_of(interaction.channel, interaction.guild, interaction.user.id, name, bot_id, interaction.created_at),
+            self._place(interaction.channel, interaction.guild, interaction.user.id, interaction.created_at),
             bot_id,
             self._clock(),
             reads_history=_reads_history(interaction.channel, interaction.user),
         )
+
+    def _place(
+        self,
+        channel: discord.abc.MessageableChannel | discord.interactions.InteractionChannel | None,
+        guild: discord.Guild | None,
+        author_id: int,
+        at: datetime,
+    ) -> Place:
+        """Where somebody says something, and when, as far as the cache knows it."""
+        kind = KINDS.get(getattr(channel, "type", None), PlaceKind.TEXT)
+        place = Place(
+            guild.id if guild else 0,
+            channel.id if channel else 0,
+            kind,
+            bot_of(self._client)[0],
+            guild=guild.name if guild else "",
+            channel=getattr(channel, "name", None) or "",
+        )
+        if not isinstance(channel, discord.Thread):
+            return place
+        parent = channel.parent
+        return replace(
+            place,
+            kind=PlaceKind.POST if isinstance(parent, discord.ForumChannel) else kind,
+            parent_id=channel.parent_id,
+            parent=parent.name if parent else "",
+            people=self._people_in(channel, author_id, at),
+            is_opener=channel.owner_id == author_id,
+        )
+
+    def _people_in(self, thread: discord.Thread, author_id: int, at: datetime) -> int | None:
+        """How many people are in a thread that the bot was in at that time.
+
+        Discord told of that when the bot came, and tells of those who are added; of others it is known by what they
+        say, or by a mention, which adds whom it names.
+        """
+        if thread.me is None or thread.me.joined_at - at > AN_ID:  # what was said before is read later, not said to it
+            return None
+        known = {author_id, thread.owner_id} - {bot_of(self._client)[1]}
+        if max(thread.member_count - 1, len(known)) == 1:
+            said = (m for m in self._client.cached_messages if m.channel.id == thread.id and m.type in SAID_BY_PEOPLE)
+            known |= {user.id for m in said for user in (m.author, *m.mentions) if not (user.bot or m.webhook_id)}
+        return max(thread.member_count - 1, len(known))
 
     def _names(self, guild: discord.Guild | None) -> tuple[str, ...]:
         """By which the bot may be called there: as it is called now."""
@@ -175,47 +217,6 @@ class MessageReader:
             return ()
         me = guild.me if guild else None
         return (me.display_name, user.name) if me else (user.name,)
-
-
-def place_of(
-    channel: discord.abc.MessageableChannel | discord.interactions.InteractionChannel | None,
-    guild: discord.Guild | None,
-    author_id: int,
-    bot_name: str,
-    bot_id: int,
-    at: datetime,
-) -> Place:
-    """Where somebody says something, and when, as far as the cache knows it."""
-    kind = KINDS.get(getattr(channel, "type", None), PlaceKind.TEXT)
-    place = Place(
-        guild.id if guild else 0,
-        channel.id if channel else 0,
-        kind,
-        bot_name,
-        guild=guild.name if guild else "",
-        channel=getattr(channel, "name", None) or "",
-    )
-    if not isinstance(channel, discord.Thread):
-        return place
-    parent = channel.parent
-    return replace(
-        place,
-        kind=PlaceKind.POST if isinstance(parent, discord.ForumChannel) else kind,
-        parent_id=channel.parent_id,
-        parent=parent.name if parent else "",
-        people=_people_in(channel, author_id, bot_id, at),
-        is_opener=channel.owner_id == author_id,
-    )
-
-
-def _people_in(thread: discord.Thread, author_id: int, bot_id: int, at: datetime) -> int | None:
-    """How many people are in a thread that the bot was in at that time.
-
-    Discord told of that when the bot came; whoever speaks, and who opened it, is there by now.
-    """
-    if thread.me is None or thread.me.joined_at - at > AN_ID:  # what was said before is read later, not said to it
-        return None
-    return max(thread.member_count - 1, len({author_id, thread.owner_id} - {bot_id}))
 
 
 def has_permissions(channel: object) -> TypeGuard[discord.abc.GuildChannel | discord.Thread]:

@@ -14,7 +14,6 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 import bot
-import wiring
 from config import Settings
 from decider import FollowupRules, TrainedFollowup
 from followup.model import MODEL_FILE, Eagerness, load_model
@@ -43,7 +42,7 @@ async def test_without_a_model_it_starts_warns_once_and_goes_by_rules(
     prepare: Callable[[Path], None], detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(path := tmp_path / "model.json")
-    monkeypatch.setattr(wiring, "load_model", partial(load_model, path))
+    monkeypatch.setattr("decider.load_model", partial(load_model, path))
     with capture_logs() as logs:
         parley = a_bot(followup_window_seconds=33)
         earlier = talk(said(ANNA), replied(ANNA))
@@ -71,7 +70,7 @@ async def test_of_many_bots_of_one_service_only_the_first_reads_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The service makes a bot anew where the first could not connect; the owner is warned once."""
-    monkeypatch.setattr(wiring, "load_model", partial(load_model, tmp_path / "missing.json"))
+    monkeypatch.setattr("decider.load_model", partial(load_model, tmp_path / "missing.json"))
     made: list[object] = []
 
     async def serve(make_bot: Callable[[], object], _token: str, _port: int | None) -> int:

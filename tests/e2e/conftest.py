@@ -10,7 +10,6 @@ from typing import Any
 import discord
 import pytest
 
-import wiring
 from followup.model import FollowupModel, ModelFileError
 from tests.support.followups import shipped_model
 from tests.support.lives import open_stage
@@ -61,7 +60,7 @@ async def docs() -> AsyncIterator[RemoteAgent]:
 @pytest.fixture(autouse=True)
 def model_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """To read it takes as long as all else that a bot is made of."""
-    monkeypatch.setattr(wiring, "load_model", shipped_model)
+    monkeypatch.setattr("decider.load_model", shipped_model)
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def rules_of_thumb(monkeypatch: pytest.MonkeyPatch) -> None:
     def load_model() -> FollowupModel:
         raise ModelFileError("the test took it away.")
 
-    monkeypatch.setattr(wiring, "load_model", load_model)
+    monkeypatch.setattr("decider.load_model", load_model)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from discord_io.actions import CANNOT_READ, READ_BY_FEWER
 from tests.e2e.test_asking import tool_results
 from tests.e2e.test_who_may_read import call, link
 from tests.support.lives import life
-from tests.support.scene import Scene, open_scene
+from tests.support.scene import PATIENCE_SECONDS, Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 
 QUESTION = "what is a good name for a cat?"
@@ -117,6 +117,37 @@ async def test_where_nobody_else_is_everything_is_said_to_it_until_somebody_else
         await stage.ask("Ada", QUESTION, channel="names")
         assert await reason("Ben", "it is really cold today") is not Reason.ALONE_TOGETHER
         assert await reason("Ada", "yes it really is") is not Reason.ALONE_TOGETHER
+
+
+@pytest.mark.parametrize("way", ["said something", "was mentioned", "was added"])
+async def test_who_came_later_is_there_in_the_next_conversation_too(stage: Scene, way: str) -> None:
+    """Of which Discord does not tell a bot without the members intent."""
+    stage.stub.default = lambda _: Reply("I see.")
+    thread, ben = open_thread(stage), stage.pg.person("Ben")
+    async with life(stage):
+        await stage.ask("Ada", QUESTION, channel="names")
+        if way == "was added":
+            heard = stage.bot.wait_for("message", check=lambda m: not m.content, timeout=PATIENCE_SECONDS)
+            stage.pg.add_to_thread(thread, ben, by=stage.pg.person("Ada"))
+            await heard
+        else:
+            words = "it is really cold today" if way == "said something" else f"<@{ben}> have a look"
+            await stage.decision(stage.say("Ben" if way == "said something" else "Ada", words, channel="names"))
+        await stage.at_rest()
+        stage.bot.conversations.end(thread)
+        decision = await stage.decision(stage.say("Ada", "it is warm where I am", channel="names"))
+        assert decision.reason is Reason.NO_TRIGGER
+
+
+async def test_where_it_was_removed_not_everything_is_said_to_it(stage: Scene) -> None:
+    thread = open_thread(stage)
+    async with life(stage):
+        await stage.ask("Ada", QUESTION, channel="names")
+        heard = stage.bot.wait_for("thread_remove", timeout=PATIENCE_SECONDS)
+        stage.pg.leave_thread(thread, stage.pg.bot_id, by=stage.pg.person("Ada"))
+        await heard
+        decision = await stage.decision(stage.say("Ada", "my cat is grey, by the way", channel="names"))
+        assert decision.reason is not Reason.ALONE_TOGETHER
 
 
 # What a thread was begun at
