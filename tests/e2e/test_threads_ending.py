@@ -68,6 +68,35 @@ async def test_of_an_archived_thread_whose_channel_is_deleted_nothing_stays(stag
         assert not on_disk(stage.folder, "Xanadu")
 
 
+async def test_of_a_server_that_it_left_nothing_stays_of_archived_threads_either(scene: Scene) -> None:
+    thread = open_thread(scene)
+    await scene.ask("Ada", "my bicycle is called Xanadu", channel="names")
+    await scene.at_rest()
+    await archive(scene, thread)
+    await scene.bot.on_guild_remove(scene.bot.guilds[0])
+    assert scene.bot.conversations.get(thread) is None
+    assert not in_snapshots(scene.folder, "Xanadu")
+
+
+async def test_what_a_thread_was_begun_at_is_forgotten_where_it_is_archived_too(stage: Scene) -> None:
+    starter = stage.say("Ben", "the server room is flooded")
+    thread = open_thread(stage, "Ada", "flood", message=starter)
+    async with life(stage):
+        await stage.ask("Ada", "what do we do?", channel="flood")
+        await stage.at_rest()
+        await archive(stage, thread)
+        await stage.delete(starter)
+        await stage.ask("Ada", "and then?", channel="flood")
+        assert "flooded" not in stage.told()
+
+
+async def archive(scene: Scene, thread: int) -> None:
+    """The library forgets it by that."""
+    heard = scene.bot.wait_for("thread_update", timeout=PATIENCE_SECONDS)
+    scene.pg.change_thread(thread, archived=True)
+    await heard
+
+
 async def test_where_it_may_not_write_in_threads_it_says_so_once_in_their_channel(scene: Scene) -> None:
     open_thread(scene)
     scene.pg.deny(scene.pg.channel("general"), "send_messages_in_threads")

@@ -39,6 +39,15 @@ async def test_off_in_a_thread_is_off_in_its_channel_and_all_its_threads() -> No
     assert not await opened(desk, THREADS[2])
 
 
+async def test_of_a_channel_that_is_gone_no_thread_is_kept() -> None:
+    desk = Desk()
+    await desk.on()
+    assert await opened(desk, THREADS[0])
+    assert desk.open(GUILD, THREADS[0]).offered
+    desk.proactive_offers.leave(CHANNEL)
+    assert not (len(desk.offer_channels) or [*desk.disk])
+
+
 async def test_of_a_thread_in_which_nothing_is_said_nothing_is_kept() -> None:
     desk = Desk()
     await desk.on()
