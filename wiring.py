@@ -301,7 +301,7 @@ class Parts:
             turns=self.turns,
             discord=self.wires,
         )
-        self.admission = Admission(self.limits, self.gate, self.turns, self.direct)
+        self.admission = Admission(self.limits, self.gate, self.turns, self.direct, settings.channels)
         asked = GeneralAgent(self._model, instructions=settings.instructions, asks=False)
         self.private_answers = PrivateAnswers(asked, self.admission, self.budget, self.slots, clock=self._clock)
         self.handler = MessageHandler(

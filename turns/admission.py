@@ -32,9 +32,17 @@ DIRECT_MESSAGES_OF_SOME = (
 
 
 class Admission:
-    """Admits questions and clicks."""
+    """Admits questions and clicks. channels: the only ones in which the bot speaks; empty: all."""
 
-    def __init__(self, limits: Limits, gate: Gate, turns: TurnQueue, direct: DirectMessages) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        gate: Gate,
+        turns: TurnQueue,
+        direct: DirectMessages,
+        channels: frozenset[int] = frozenset(),
+    ) -> None:
+        self._channels = channels
         self._direct = direct
         self._limits = limits
         self._gate = gate
@@ -88,6 +96,8 @@ class Admission:
         place = question.place
         if not place.is_thread or place.kind is PlaceKind.POST or decision.reason not in CALLED:
             return  # in a forum nothing but posts stands
+        if place.kind is PlaceKind.PRIVATE_THREAD or not place.above.is_among(self._channels):
+            return  # who is in a private thread is for nobody else to read
         if place.parent_id not in self._told_above:
             self._told_above.add(place.parent_id)
             told = CLOSED_THREADS.format(name=question.message.author, thread=place.channel_id)

@@ -110,6 +110,18 @@ async def test_where_it_may_not_write_in_threads_it_says_so_once_in_their_channe
     assert not told.pinged
 
 
+@pytest.mark.parametrize("private", [True, False])
+async def test_what_is_not_for_their_channel_it_does_not_say_there(stage: Scene, private: bool) -> None:
+    """Who is in a private thread; and nothing at all where it may not speak."""
+    thread = open_thread(stage, private=private)
+    stage.pg.add_to_thread(thread, stage.pg.bot_id)
+    stage.pg.deny(stage.pg.channel("general"), "send_messages_in_threads")
+    async with life(stage, channels=frozenset({stage.pg.channel("general") if private else thread})):
+        question = stage.mention("Ada", QUESTION, channel="names")
+        await stage.until(lambda: NOT_ALLOWED in reactions(stage, question))
+    assert not stage.said("general")
+
+
 def reactions(scene: Scene, message: object) -> list[str]:
     found = scene.pg.world.find_message(message.id)  # type: ignore[attr-defined]
     return [reaction.emoji for reaction in found.reactions]
