@@ -44,6 +44,7 @@ class StoredChannel:
     offered: tuple[int, ...] = ()
     setbacks: int = 0
     parent_id: int = 0
+    is_off: bool = False
 
     def to_json(self) -> bytes:
         return STORED.dump_json(self, by_alias=True)
@@ -57,7 +58,8 @@ class OfferChannel:
     """State of one channel. Mutable.
 
     made: when offers were made in the last week; offered: ids of the messages that the last ones were about; setbacks:
-    how many in a row were ignored or declined. parent_id: of a thread, the channel that it follows. looks: when which
+    how many in a row were ignored or declined. is_off: somebody does not want them in its threads either, whatever
+    tags those have. parent_id: of a thread, the channel that it follows. looks: when which
     trigger is to look at it. is_busy: an offer is being made; is_kept: it may be stored; is_unread: what became of the
     open offer's question while we were away is not known yet. shown: the message of the last offer that was seen to
     stand. planned: when it is checked next.
@@ -74,6 +76,7 @@ class OfferChannel:
     offered: list[int] = field(default_factory=list)
     setbacks: int = 0
     parent_id: int = 0
+    is_off: bool = False
     recent: RecentMessages = field(default_factory=RecentMessages)
     looks: list[tuple[datetime, str]] = field(default_factory=list)
     is_busy: bool = False
@@ -97,7 +100,9 @@ class OfferChannel:
     def is_at_rest(self) -> bool:
         """Whether it is as if nothing had ever happened there."""
         # What was made counts, too, where somebody switches offers off and on again.
-        is_wanted = bool(self.messages) if self.parent_id else self.is_on  # a thread's channel keeps that it is
+        is_wanted = (
+            bool(self.messages) if self.parent_id else self.is_on or self.is_off
+        )  # a thread's channel keeps that it is
         is_idle = not (is_wanted or self.offer or self.is_busy or self.made)
         return is_idle and self.machine.can_deliver_proactive()[0]
 
@@ -211,7 +216,14 @@ class OfferChannel:
         self.is_kept = True
         lists = tuple(self.notes), tuple(self.made), tuple(self.offered)
         return StoredChannel(
-            self.is_on, self.guild_id, self.machine.to_dict(), self.offer, *lists, self.setbacks, self.parent_id
+            self.is_on,
+            self.guild_id,
+            self.machine.to_dict(),
+            self.offer,
+            *lists,
+            self.setbacks,
+            self.parent_id,
+            self.is_off,
         )
 
 
@@ -326,6 +338,7 @@ class OfferChannels:
         lists = list(kept.notes), list(kept.made), list(kept.offered)
         channel = OfferChannel(channel_id, kept.guild_id, machine, self.limits, kept.is_on, kept.offer, *lists)
         channel.setbacks, channel.parent_id, channel.is_kept = kept.setbacks, kept.parent_id, True
+        channel.is_off = kept.is_off
         channel.look_at(now)
         try:
             if kept.offer and kept.offer.opportunity.subject:

@@ -84,10 +84,12 @@ class ProactiveOffers:
         return channel is not None and channel.is_on
 
     def follows(self, thread_id: int, parent_id: int, guild_id: int, *, is_wanted: bool = False) -> bool:
-        """The same of a thread, in which offers are on as in its channel; is_wanted: also where they are off there."""
+        """The same of a thread, in which offers are on as in its channel; is_wanted: also where nobody has said there
+        whether they are on."""
         if self.listens(thread_id):
             return True
-        if is_wanted or self.listens(parent_id):
+        parent = self._channels.get(parent_id)
+        if self.listens(parent_id) or (is_wanted and not (parent and parent.is_off)):
             self._channels.follow(thread_id, parent_id, guild_id)
             return True
         return False
@@ -164,26 +166,29 @@ class ProactiveOffers:
 
     # Whether offers are wanted
 
-    async def switch(self, channel_id: int, guild_id: int, *, on: bool) -> bool:
-        """Has offers made in the channel, or no more. Returns whether that changed anything.
+    async def switch(self, channel_id: int, guild_id: int, *, on: bool, in_thread: bool = False) -> bool:
+        """Has offers made in the channel, or no more. in_thread: said in one of its threads, which it holds for.
+
+        Returns whether that changed anything.
 
         Raises OSError where it could not be stored.
         """
         if on:
             channel = self._channels.open(channel_id, guild_id)
-            has_changed, channel.is_on = not channel.is_on, True
+            has_changed, channel.is_on, channel.is_off = not channel.is_on, True, False
             self._channels.changed(channel)
         else:
-            has_changed = self.switch_off(channel_id)
+            has_changed = self.switch_off(channel_id, in_thread=in_thread)
         if not await self._channels.settled():
             raise OSError("what was switched could not be written")
         return has_changed
 
-    def switch_off(self, channel_id: int) -> bool:
+    def switch_off(self, channel_id: int, *, in_thread: bool = False) -> bool:
         """As switch, without waiting; of a thread, for its channel. Nothing stays of what was heard there."""
         asked = self._channels.open(channel_id)
         channel = self._channels.open(asked.parent_id or channel_id)
         was_on = channel.is_on or asked.is_on
+        channel.is_off = in_thread or bool(asked.parent_id)
         for place in (channel, asked, *self._channels.threads_of(channel.channel_id)):
             place.is_on = False
             self._offers.end(place, Ending.NOT_HERE)

@@ -74,6 +74,26 @@ async def test_a_post_that_nobody_answers_is_offered_an_answer_to(stage: Scene, 
         assert len(stage.said(TITLE)) == 2
 
 
+@pytest.mark.parametrize("way", ["a click", "/offers off"])
+async def test_where_it_is_not_wanted_no_tag_has_it_offer_anything(stage: Scene, way: str) -> None:
+    forum(stage)
+    tags = frozenset({"question"})
+    async with life(stage, forum_tags=tags):
+        await stage.decision(post(stage, tags=["question"]))
+        wait(stage, 91)
+        offer = await stage.card("Nobody has said anything", TITLE)
+        if way == "a click":
+            await stage.pg.reply_to(stage.press("Ada", offer, "Not in this channel"), timeout=10)
+        else:
+            await stage.use("Ada", "offers", channel=TITLE, off={})
+    async with life(stage, forum_tags=tags):
+        stage.say("Ada", "it still smokes, what now?", channel=TITLE)
+        post(stage, "another one", tags=["question"])
+        await stage.ask("Ben", "hello")  # behind it
+        here = (stage.pg.channel(TITLE), stage.pg.channel("another one"))
+        assert not any(stage.bot.proactive_offers.listens(place) for place in here)
+
+
 async def test_of_a_post_that_somebody_answered_nothing_is_offered(stage: Scene) -> None:
     forum(stage)
     async with life(stage, forum_tags=frozenset({"question"})):
