@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from typing import Protocol
 
 import structlog
@@ -22,6 +23,7 @@ from miniapps.router import UNKNOWN, MiniAppRouter
 from place import PlaceKind
 from state.awaiting import ConversationStateManager
 from state.limits import PAYER, Budget
+from state.message import file_key
 from state.prompts import ResolutionType
 from turns.compaction import Compaction
 from turns.records import Records
@@ -232,7 +234,9 @@ class Answering:
         else:
             # A question may have been told already, as something said while an earlier turn was being prepared. What
             # an earlier process had begun to answer is said anew, and not to be taken for said.
-            to_tell = {m.message_id for m in (*conversation.untold(), *questions)}.difference(parts)
+            # A picture that was posted while the files were read waits for the next turn, with what was said behind it.
+            untold = takewhile(lambda m: attached.keys() >= set(map(file_key, m.images)), conversation.untold())
+            to_tell = {m.message_id for m in (*untold, *questions)}.difference(parts)
             trimmed = [q for q in questions if conversation.find(q.message_id) is None]
             asked = {q.message_id: q for q in questions}
             told = [asked.get(m.message_id, m) for m in conversation.messages if m.message_id in to_tell]

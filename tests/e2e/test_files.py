@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -67,6 +68,29 @@ async def test_a_model_that_takes_no_pictures_is_told_that_it_saw_none(scene: Sc
     answer = await scene.ask("Ada", "what is it?", attachments=[cat])
     assert answer.content == "I cannot see pictures."
     assert "You cannot see this picture" in scene.told()
+
+
+async def test_a_picture_posted_while_files_are_read_is_shown_in_the_next_turn(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, begun, gate = reading.FileReader.read, asyncio.Event(), asyncio.Event()
+
+    async def slowly(*how: Any) -> Any:
+        got = await read(*how)
+        begun.set()
+        await gate.wait()
+        return got
+
+    monkeypatch.setattr(reading.FileReader, "read", slowly)
+    asked = scene.mention("Ada", "what does it say?", attachments=[SECRET])
+    await begun.wait()
+    late = scene.say("Ben", "mine", attachments=[File("late.png", "image/png", samples.picture("PNG"))])
+    await scene.decision(late)
+    gate.set()
+    await scene.answer_to(asked)
+    assert not pictures(scene.stub.requests[-1])
+    await scene.ask("Ada", "and that?")
+    assert [url[:5] for url in pictures(scene.stub.requests[-1])] == ["data:"]
 
 
 async def test_nothing_is_fetched_of_what_is_ignored_and_nothing_from_elsewhere(scene: Scene) -> None:
