@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, fields, replace
 from errno import EACCES, ENOTDIR
 from functools import partial
+from itertools import count
 from operator import attrgetter
 from pathlib import Path
 from time import time
@@ -111,7 +112,8 @@ class DecisionFile:
         try:
             self._write(changes)
         except UnusableFileError as error:
-            aside = self.path.replace(self.path.with_name(f"{self.path.name}{ASIDE}{int(self._clock())}"))
+            names = (f"{self.path.name}{ASIDE}{moved_at}" for moved_at in count(int(self._clock())))
+            aside = self.path.replace(next(to for to in map(self.path.with_name, names) if not to.exists()))
             self._write(changes)
             log.warning(
                 "decision_log_unusable",

@@ -597,6 +597,18 @@ def test_what_was_moved_aside_goes_when_all_in_it_is_too_old(folder: Path) -> No
     assert names(folder) == [FILE_NAME, others.name]
 
 
+def test_of_two_that_are_moved_aside_in_one_second_both_are_kept(folder: Path) -> None:
+    for spoilt in (b"one", b"another"):
+        file = DecisionFile(folder / FILE_NAME, SEAL, clock=lambda: 1_000.0)
+        file.path.parent.mkdir(exist_ok=True)
+        file.path.write_bytes(spoilt + GARBAGE)
+        file.write([entry(1)])
+    assert [path.read_bytes() for path in sorted(folder.glob("*.damaged-*"))] == [
+        b"one" + GARBAGE,
+        b"another" + GARBAGE,
+    ]
+
+
 async def test_a_flush_that_is_broken_off_loses_no_removal(
     folder: Path, file: DecisionFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
