@@ -166,7 +166,8 @@ class StreamedReply:
         being sent at this moment becomes that by an edit.
         """
         stands = not is_begun and any(part.content.text != place for part in self._parts)
-        if stands or self.broken.done():
+        is_over = self.broken.done() and not (is_begun and self.is_refused)  # else it is still to be told why
+        if stands or is_over:
             return False
         self._final, self._card, self._extra = False, None, ()
         self.show("")
@@ -199,15 +200,17 @@ class StreamedReply:
         """Says in a line why there is no more of the answer. Returns whether that stands. Raises PostError.
 
         It has the nonce of the part that is missing: should that have arrived after all, nothing is posted beside it.
-        What is left of the time in which the answer might have been posted it has, too.
+        What is left of the time in which the answer might have been posted it has, too, unless it is called off.
         """
         nonce, failures = self._nonce(len(self._parts)), 0
         while True:
             try:
                 return (await self._wire.send(text, nonce=nonce, reply_to=self._reply_to())).content == text
             except PostError as error:
-                failures += 1
-                await asyncio.sleep(self._wait(error, failures))
+                failures, self.is_refused = failures + 1, True
+                await asyncio.wait({self._taken_back}, timeout=self._wait(error, failures))
+                if self._taken_back.done():
+                    raise PostError(Problem.TAKEN_BACK, "it was called off") from error
 
     async def _type(self) -> None:
         await asyncio.sleep(TYPING_DELAY_SECONDS)

@@ -83,6 +83,18 @@ async def test_stop_ends_an_answer_that_waits_for_discord_to_take_it(bench: Benc
     assert bench.history() == []
 
 
+async def test_stop_ends_the_sentence_that_waits_to_tell_why_there_is_no_answer(bench: Bench) -> None:
+    gate = await running(bench)
+    bench.wire.problems["send"].extend([Problem.REJECTED, *[Problem.UNREACHABLE] * 1_000])
+    gate.set()
+    await asyncio.sleep(20)
+    assert is_being_posted(bench)
+    assert bench.turns.stop(said(ANNA, "stop"), CHANNEL)
+    tried = len(bench.wire.done("send"))
+    await bench.idle()
+    assert len(bench.wire.done("send")) == tried
+
+
 async def test_an_answer_whose_question_is_deleted_while_it_is_posted_is_taken_back(bench: Bench) -> None:
     bench.wire.gate = asyncio.Event()
     question = bench.ask(ANNA, "one")
