@@ -28,6 +28,8 @@ TYPING_INTERVAL_SECONDS = 8.0
 PINGS = discord.AllowedMentions(everyone=False, users=False, roles=False, replied_user=True)
 # What discord.py raises when a server's answer is not what it takes it for.
 UNREADABLE = (TypeError, KeyError, AttributeError, ValueError)
+# What a request raises that fails, or, the RuntimeError, that is made while the library is being closed.
+FAILED = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError)
 # Nothing takes longer: the library's own tries included, and the waits between them.
 CALL_SECONDS = 120.0
 # Nor does Discord to answer one request.
@@ -297,7 +299,7 @@ class DiscordWire:
         """A reaction is the least of our ways to say something: where it is not allowed, it is left out."""
         try:
             await self._message(message_id).add_reaction(emoji)
-        except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
+        except FAILED as error:
             log.info("reaction_failed", message=message_id, error=str(error))
 
     async def keep_typing(self) -> None:
@@ -305,7 +307,7 @@ class DiscordWire:
         while True:
             try:
                 await self._channel.typing()
-            except (discord.DiscordException, aiohttp.ClientError, OSError) as error:
+            except FAILED as error:
                 if getattr(error, "code", 0) != BLOCKED:  # which is said of the answer
                     log.info("typing_failed", channel=self._channel_id, error=str(error))
                 return

@@ -111,6 +111,20 @@ async def adopted_by(process: Process, pg: Playground, question: Message, *later
     return backlog.answer(messages, question.id, later)
 
 
+async def test_to_type_and_react_while_the_client_is_being_closed_fails_quietly(
+    pg: Playground, question: Message, one: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for the tasks in which that is done."""
+
+    async def closed(*_: object, **__: object) -> None:
+        raise RuntimeError("Session is closed")
+
+    wire = DiscordWire(one, pg.guild_id, question.channel_id)
+    monkeypatch.setattr(one.http, "request", closed)
+    await wire.keep_typing()
+    await wire.react(question.id, "👍")
+
+
 async def test_what_was_sent_comes_back_as_it_stands(pg: Playground, question: Message, one: Process) -> None:
     wire = DiscordWire(one, pg.guild_id, question.channel_id)
     first = await wire.send(f"  {BEGUN} ", nonce="1", reply_to=question.id)
