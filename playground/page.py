@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import orjson
 from aiohttp import web
 
-from playground import wire
+from playground import errors, wire
 from playground.commands import needed
 from playground.errors import ApiError
 from playground.gateway import Gateway
@@ -364,13 +364,15 @@ def _acting(act: Callable[[web.Request, Wire], Any], world: World) -> Handler:
         try:
             return _json(act(request, await read(request, world.upload_limit)) or {})
         except ApiError as error:
-            return _json({"error": _sentence(error)}, status=error.status)
+            return _json({"error": _sentence(error, world)}, status=error.status)
 
     return handle
 
 
-def _sentence(error: ApiError) -> str:
+def _sentence(error: ApiError, world: World) -> str:
     """A form error names its first field; the page shows one sentence."""
+    if error.code == errors.too_large().code:
+        return f"That is too large: a file may have {world.upload_limit >> 20} MB at most."
     found, path = error.errors or {}, []
     while found and "_errors" not in found:
         key = next(iter(found))

@@ -1,5 +1,6 @@
 """The page's endpoints, its event stream, and whom they refuse."""
 
+import io
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -349,9 +350,9 @@ async def test_posts_files_and_other_bots_come_by_the_page(
     status, posted = await browser.call("POST", f"/page/channels/{made['id']}/messages", data=form)
     assert (status, posted["author"]["username"], posted["author"]["bot"]) == (200, "CI", True)
     assert posted["attachments"][0]["content_type"] == "image/png"
-    pg.world.upload_limit = 3
+    pg.world.upload_limit = 1 << 20
     form = aiohttp.FormData()
     form.add_field("payload_json", orjson.dumps({"author_id": bot["id"], "content": "x"}).decode())
-    form.add_field("files[0]", b"four", filename="a.txt")
+    form.add_field("files[0]", io.BytesIO(bytes(1 << 20 | 1)), filename="a.txt")
     answer = await browser.call("POST", f"/page/channels/{made['id']}/messages", data=form)
-    assert answer == (413, {"error": "Request entity too large."})
+    assert answer == (413, {"error": "That is too large: a file may have 1 MB at most."})
