@@ -59,8 +59,22 @@ function ofThread(thread, page) {
     entry("Rename", () => ask(page, "Rename the thread", { name: thread.name }, (given) => api.changeThread(thread.id, given))),
     entry(thread.archived ? "Take out of the archive" : "Archive", change({ archived: !thread.archived })),
     entry(thread.locked ? "Unlock" : "Lock", change({ locked: !thread.locked })),
-    entry("Delete", () => page.attempt(api.removeChannel(thread.id, store.speakerId))),
+    entry("Delete", () => deleteThread(thread, page)),
   ];
+}
+
+function deleteThread(thread, page) {
+  const { speakerId } = page.store;
+  askToDelete("thread", () => page.attempt(api.removeChannel(thread.id, speakerId)));
+}
+
+/** Ask whether to delete a message or thread, `what`; `run()` does it. */
+export function askToDelete(what, run) {
+  const dialog = byId("deletion");
+  byId("deletion-title").textContent = `Delete this ${what}?`;
+  dialog.returnValue = "";
+  dialog.onclose = () => dialog.returnValue === "delete" && run();
+  dialog.showModal();
 }
 
 /** Ask for a new thread of the open channel, at `message` where that is given, or for a forum's new post. */

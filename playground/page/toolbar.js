@@ -5,7 +5,7 @@ import { byId, h, part } from "./dom.js";
 import { icon } from "./icons.js";
 import { canStartThread } from "./message.js";
 import { openPopover } from "./popover.js";
-import { askForThread, FORUMS, holdsThreads } from "./threads.js";
+import { askForThread, askToDelete, FORUMS, holdsThreads } from "./threads.js";
 
 const MESSAGE_COMMAND = 3;
 const QUICK = ["👍", "👎", "❤️"];
@@ -52,7 +52,7 @@ function buttons(id, { own, commands, threads }, page) {
     action("reply", "Reply", () => page.composer.reply(current())),
     threads && action("thread", "Start a thread", () => askForThread(page, current())),
     own && action("edit", "Edit", () => store.choose({ editingId: id, replyTo: null })),
-    own && action("delete", "Delete", () => askToDelete(current(), page), "trash"),
+    own && action("delete", "Delete", () => deleteMessage(current(), page), "trash"),
     commands.length > 0 && action("apps", "Apps", (event) => openApps(event.currentTarget, current(), commands, page)),
   ];
 }
@@ -60,12 +60,9 @@ function buttons(id, { own, commands, threads }, page) {
 const action = (name, label, onclick, picture = name) =>
   h("button", { "aria-label": label, title: label, "data-action": name, onclick }, icon(picture));
 
-function askToDelete(message, page) {
-  const dialog = byId("deletion");
+function deleteMessage(message, page) {
   const speakerId = page.store.speakerId;
-  dialog.returnValue = "";
-  dialog.onclose = () => dialog.returnValue === "delete" && page.attempt(api.remove(message, speakerId));
-  dialog.showModal();
+  askToDelete("message", () => page.attempt(api.remove(message, speakerId)));
 }
 
 function openEmoji(anchor, react) {

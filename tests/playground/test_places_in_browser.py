@@ -134,9 +134,9 @@ def _speak_as_another_bot(browser: webdriver.Chrome, _: Path) -> None:
 @pytest.mark.usefixtures("bot")
 async def test_a_thread_fits_a_phone_and_is_left_when_it_is_deleted(pg: Playground, tmp_path: Path) -> None:
     name = "A thread with quite a long name that does not fit the width of a phone"
-    thread = pg.open_thread(pg.channel("general"), pg.person("Ada"), name)
+    pg.open_thread(pg.channel("general"), pg.person("Ada"), name)
 
-    def open_and_lose(loop: asyncio.AbstractEventLoop) -> Any:
+    def open_and_delete() -> Any:
         with open_browser(tmp_path) as browser:
             size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -146,9 +146,14 @@ async def test_a_thread_fits_a_phone_and_is_left_when_it_is_deleted(pg: Playgrou
             when(browser, f"document.querySelector('#channel-name').textContent === '{name}'")
             width = browser.execute_script("return document.documentElement.scrollWidth")
             bottom = browser.execute_script("return document.querySelector('#people').getBoundingClientRect().right")
-            loop.call_soon_threadsafe(pg.delete_channel, thread)
+            for answer in ("Cancel", "Delete"):
+                _choose(browser, "Delete")
+                when(browser, "document.querySelector('#deletion').open")
+                assert browser.find_element(By.ID, "deletion-title").text == "Delete this thread?"
+                browser.find_element(By.XPATH, f"//*[@id='deletion']//button[.='{answer}']").click()
+                when(browser, "!document.querySelector('#deletion').open")
             when(browser, "document.querySelector('#channel-name').textContent === 'general'")
             assert not console_errors(browser)
             return width, bottom <= 390
 
-    assert await asyncio.to_thread(open_and_lose, asyncio.get_running_loop()) == (390, True)
+    assert await asyncio.to_thread(open_and_delete) == (390, True)
