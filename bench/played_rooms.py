@@ -234,7 +234,7 @@ def play(
     """What comes of the rooms, in an event loop of their own. seed: what lots are drawn by."""
     loop = ForwardedLoop()
     with (
-        patch.object(wiring, "load_model", lambda: model),
+        patch("decider.load_model", lambda: model),
         TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         asyncio.Runner(loop_factory=lambda: loop) as runner,
     ):
