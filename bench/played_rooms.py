@@ -25,7 +25,6 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from unittest.mock import patch
 
-import wiring
 from agents.declining import STAY_SILENT
 from agents.turn_input import MAY_DECLINE
 from bench.week.settling import Settling
