@@ -18,6 +18,7 @@ import orjson
 import structlog
 
 from conversation import MessageRecord
+from discord_io.backlog import id_at
 from persistence.search import Search
 from persistence.transcript import Change, Transcript, expire, forget_person
 from persistence.writer import SETTLE_SECONDS, Writer
@@ -242,6 +243,7 @@ class Snapshots:
                 await self._change_all(channel_id, expire(before), until_unchanged=True, limit=EXPIRED_AT_ONCE)
                 beside = partial(self._transcript.change_beside, channel_id, expire(before), until_unchanged=True)
                 await self._writer.run(beside)
+        self._newest = {channel_id: newest for channel_id, newest in self._newest.items() if newest >= id_at(before)}
 
     @asynccontextmanager
     async def _removing(self, before: float = float("inf")) -> AsyncIterator[None]:

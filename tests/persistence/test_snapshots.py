@@ -14,11 +14,13 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
+from discord_io.backlog import id_at
 from persistence.snapshots import Encode, as_json
 from persistence.transcript import Transcript
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key, StoreError
 from tests.persistence.conftest import open_snapshots
+from tests.support.clock import NOON
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, replied, said
 
@@ -128,6 +130,16 @@ async def test_what_goes_is_in_no_file_of_any_channel(bench: Bench, monkeypatch:
     await snapshots.expire(LONG_AFTER)
     assert not on_disk(bench.folder, "old")
     assert [record.content for record in await snapshots.recent(CHANNEL, 0)] == ["new"]
+
+
+async def test_of_a_channel_whose_words_are_all_too_old_nothing_is_known_any_more(bench: Bench) -> None:
+    """Each thread is a channel of its own, and there is no end to them."""
+    before = NOON + timedelta(days=1)
+    for channel_id in range(OTHER + 1, OTHER + 50):
+        bench.snapshots.append(channel_id, GUILD, said(ANNA, "old", message_id=id_at(NOON)))
+    bench.snapshots.append(OTHER, GUILD, said(ANNA, "new", before, message_id=id_at(before)))
+    await bench.snapshots.expire(before)
+    assert [*bench.snapshots._newest] == [OTHER]
 
 
 async def test_the_export_is_ones_own_words_with_their_places(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
