@@ -33,6 +33,7 @@ log = structlog.get_logger()
 
 NOT_LISTED = Decision(False, Reason.CHANNEL_NOT_LISTED)
 STOPPED = Decision(False, Reason.STOP)
+NOT_KEPT = (Reason.DELETED, Reason.DIRECT_MESSAGES_OFF)  # of these messages nothing is kept
 
 
 class Transcripts(Protocol):
@@ -211,7 +212,7 @@ class Records:
         _log_decision(level, question.guild_id, channel_id, message_id, decision, seconds)
         record = question.as_kept.message
         conversation = self._conversations.get(channel_id)
-        if conversation is None or decision.reason is Reason.DELETED or self._consent.is_opted_out(record.author_id):
+        if conversation is None or decision.reason in NOT_KEPT or self._consent.is_opted_out(record.author_id):
             return
         if self._consent.is_forgotten(channel_id, record):
             return

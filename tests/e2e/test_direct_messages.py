@@ -180,6 +180,15 @@ async def test_who_is_not_answered_is_told_so_once_a_day_over_restarts(stage: Sc
     assert not on_disk(stage.folder, "are you there") or mode == "listed"
 
 
+async def test_who_is_answered_no_more_is_not_kept_in_what_had_begun_either(stage: Scene) -> None:
+    async with life(stage, direct_messages="open"):
+        await stage.answer_to(write(stage, "Ada", "hello"))
+    async with life(stage, direct_messages="off", decision_log="content"):
+        await stage.decision(write(stage, "Ada", "my cat is called Tim"))
+        await stage.at_rest()
+    assert not on_disk(stage.folder, "called Tim")
+
+
 async def test_who_takes_no_messages_of_the_bot_is_tried_once(scene: Scene) -> None:
     channel = scene.pg.dm(scene.pg.person("Ada"))
     answer: dict[str, Any] = {"status": 403, "code": 50007, "message": "Cannot send messages to this user"}
