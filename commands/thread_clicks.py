@@ -66,6 +66,6 @@ class ThreadClicks:
 
 def title_of(conversation: ChannelConversation) -> str:
     """The first question, without what only calls the bot."""
-    first = next((m for m in conversation.messages if not m.is_bot and m.message_id >= conversation.since), None)
+    first = next((m for m in conversation.messages if m.is_persons and m.message_id >= conversation.since), None)
     words = " ".join(MENTION.sub("", first.content).split()) if first else ""
     return clipped(words, MAX_TITLE) or UNTITLED

@@ -90,6 +90,18 @@ async def test_what_is_deleted_in_the_channel_goes_from_a_thread_that_is_archive
     assert not on_disk(stage.folder, QUESTIONS[1])
 
 
+async def test_another_bots_post_is_no_question_that_a_thread_is_named_by(stage: Scene) -> None:
+    async with life(stage, threads="open"):
+        stage.stub.default = lambda _: Reply("Miso.")
+        await stage.answer_to(first := stage.mention("Ada", "hello"))
+        stage.say("Ben", "Build 77 failed", webhook=True)
+        card = (await long_talk(stage))[-2]
+        await stage.delete(first)
+        stage.press("Ada", now(stage, card), BUTTON)
+        await stage.until(lambda: card.id in stage.pg.world.threads)
+        assert stage.pg.world.threads[card.id].name == QUESTIONS[0]
+
+
 @pytest.mark.parametrize("missing", ["create_public_threads", "send_messages_in_threads"])
 async def test_where_it_may_not_it_does_not_ask(stage: Scene, missing: str) -> None:
     stage.pg.deny(stage.pg.channel("general"), missing)
