@@ -12,7 +12,7 @@ from yarl import URL
 from files.reading import DISCORD_HOSTS, FileProblem
 
 CHUNK_BYTES = 65_536
-TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0, sock_read=10.0)
+TIMEOUT = aiohttp.ClientTimeout(total=60.0, sock_connect=5.0, sock_read=10.0)
 
 
 class Attachments:

@@ -31,7 +31,8 @@ IN_MESSAGE = "image/"  # the kind of what a message shows as its picture, whiche
 PICTURES = frozenset({IN_MESSAGE, "image/png", "image/jpeg", "image/webp", "image/gif"})
 JUST_NOW = timedelta(minutes=10)  # before they ask, what they posted may be what they ask about
 READ_SECONDS = 60.0  # for all files of a turn
-AT_ONCE = 2  # files of all turns; each takes memory
+# Files of all turns that are read at once, each of which takes memory; what listens to sound can take its time.
+WORKERS, LISTENING, TEXTS = 1, 2, 4
 SIDE = 1_568  # pixels: what providers scale a picture down to, and bill
 MAX_NAME = 100
 
@@ -91,7 +92,7 @@ class Fetch(Protocol):
 
 
 class Transcribe(Protocol):
-    async def __call__(self, name: str, data: bytes, seconds: float) -> str:
+    async def __call__(self, name: str, data: bytes, seconds: float, /) -> str:
         """What is said in it; seconds: how long it is, 0: unknown. Raises FileProblem."""
 
 
@@ -103,7 +104,8 @@ class FileReader:
         self._characters = characters
         self._sight = sight
         self._transcribe = transcribe
-        self._free = asyncio.Semaphore(AT_ONCE)
+        worker, ears, texts = map(asyncio.Semaphore, (WORKERS, LISTENING, TEXTS))
+        self._free = {Kind.PDF: worker, Kind.PICTURE: worker, Kind.AUDIO: ears, Kind.TEXT: texts}
 
     async def read(self, messages: Sequence[MessageRecord], asked: Collection[int]) -> Mapping[str, Reading]:
         """What became of the files of these messages, oldest first, by their keys. asked: the ids of the questions.
@@ -119,7 +121,7 @@ class FileReader:
                 read[file.key] = sentence(file, "many") if is_asked else ""
                 continue
             try:
-                async with asyncio.timeout_at(deadline), self._free:
+                async with asyncio.timeout_at(deadline):
                     got = await self._read(file, room)
             except TimeoutError:
                 got = sentence(file, "late")
@@ -142,18 +144,19 @@ class FileReader:
             head = await _begun(HEAD_BYTES, chunks)
             if not head:
                 raise FileProblem("empty")
+            if (kind := kind_of(head)) is Kind.ARCHIVE:
+                raise FileProblem("archive")
             whole = _after(head, chunks)
-            match kind_of(head):
-                case Kind.PDF:
-                    return await self._pdf(file, whole, room)
-                case Kind.PICTURE:
-                    return await self._picture(file, whole)
-                case Kind.AUDIO:
-                    return await self._sound(file, whole, room)
-                case Kind.ARCHIVE:
-                    raise FileProblem("archive")
-                case Kind.TEXT:
-                    return await _text(file, whole, room)
+            async with self._free[kind]:
+                match kind:
+                    case Kind.PDF:
+                        return await self._pdf(file, whole, room)
+                    case Kind.PICTURE:
+                        return await self._picture(file, whole)
+                    case Kind.AUDIO:
+                        return await self._sound(file, whole, room)
+                    case Kind.TEXT:
+                        return await _text(file, whole, room)
 
     async def _pdf(self, file: AttachedFile, chunks: AsyncIterator[bytes], room: int) -> str:
         if file.size > MAX_FILE:

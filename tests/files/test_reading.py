@@ -278,5 +278,42 @@ async def test_a_reader_that_ends_by_itself_is_not_killed(monkeypatch: pytest.Mo
     assert killed == [0]
 
 
+async def test_whoever_listens_for_long_keeps_nobody_from_reading() -> None:
+    async def hangs(_name: str, _data: bytes, _seconds: float) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    served = Served(**{"a.ogg": samples.OGG, "b.txt": b"the plan\n"})
+    reader = FileReader(served, 60_000, Sight.BY_BYTES, hangs)
+    heard = [said(ANNA, "and?", files=(attached("a.ogg", samples.OGG, "audio/ogg", 5.0),)) for _ in range(3)]
+    listening = [asyncio.create_task(reader.read([m], {m.message_id})) for m in heard]
+    await asyncio.sleep(0)
+    asked = said(ANNA, "what is it?", files=(file := attached("b.txt", b"the plan\n"),))
+    async with asyncio.timeout(60.0):
+        assert "the plan" in str((await reader.read([asked], {asked.message_id}))[file.key])
+    for task in listening:
+        task.cancel()
+
+
+async def test_one_process_at_a_time_takes_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    running: list[str] = []
+    most = 0
+
+    async def run(job: str, _: int, chunks: AsyncIterator[bytes]) -> tuple[dict[str, str], bytes]:
+        nonlocal most
+        running.append(job)
+        most = max(most, len(running))
+        async for _chunk in chunks:
+            await asyncio.sleep(0)
+        running.remove(job)
+        return {"problem": "broken"}, b""
+
+    monkeypatch.setattr(reading, "run", run)
+    reader = FileReader(Served(**{"a.pdf": samples.pdf(["x"])}), 60_000, Sight.BY_BYTES)
+    messages = [said(ANNA, "and?", files=(attached("a.pdf"),)) for _ in range(3)]
+    await asyncio.gather(*(reader.read([m], {m.message_id}) for m in messages))
+    assert most == 1
+
+
 async def test_what_discord_does_not_give_out_is_said() -> None:
     assert "Discord did not give it out" in (await whose(posted(ANNA, "gone")))["gone"]
