@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 DEADLINE_SECONDS = 50.0
 TOKENS_PER_SECOND = 10  # of sound, about
-BYTES_PER_SECOND = 8_000  # of sound whose length is not known: 64 kbit/s
+BYTES_PER_SECOND = 8_000  # of sound, at most: 64 kbit/s
 
 
 class Transcriber:
@@ -39,16 +39,18 @@ class Transcriber:
         await self._client.close()
 
     async def __call__(self, name: str, data: bytes, seconds: float) -> str:
-        """What is said in it; seconds: how long it is, 0: unknown. Raises FileProblem."""
+        """What is said in it; seconds: how long it is, as whoever posted it says. Raises FileProblem."""
         from openai import OpenAIError  # noqa: PLC0415 - only who sets it needs it
 
-        used = round((seconds or len(data) / BYTES_PER_SECOND) * TOKENS_PER_SECOND)
+        used = round(max(seconds, len(data) / BYTES_PER_SECOND) * TOKENS_PER_SECOND)
         if (settle := self._purse.call(used)) is None:
             raise FileProblem("budget")
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
                 heard = await self._client.audio.transcriptions.create(file=(name, data), model=self._model)
-            used = getattr(getattr(heard, "usage", None), "total_tokens", None) or used
+            usage = getattr(heard, "usage", None)
+            counted = getattr(usage, "total_tokens", None) or getattr(usage, "seconds", 0) * TOKENS_PER_SECOND
+            used = round(counted) or used
         except (OpenAIError, TimeoutError) as error:
             used = used if isinstance(error, TimeoutError) else 0
             log.warning("transcription_failed", detail=type(error).__name__)
