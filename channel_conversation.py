@@ -162,10 +162,14 @@ class ChannelConversation:
         current = [self.revisions.get(m.message_id, m) for m in earlier if m.message_id not in known]
         self._replay([m for m in current if m] + self.messages)
 
-    def asks_for_thread(self, question_id: int) -> bool:
-        """Whether it is long enough, with the answer to this question, to go on in a thread, which is said once."""
-        answered = {m.reply_to_id for m in self.messages if m.is_bot and m.reply_to_id is not None}
-        if self.has_asked_for_thread or len(answered | {question_id}) < LONG_ANSWERS:
+    def asks_for_thread(self, reply_to: int) -> bool:
+        """Whether it has become long enough to go on in a thread, which is said once.
+
+        reply_to: what is being answered, of which nothing may be posted yet.
+        """
+        own = (m for m in self.messages if m.is_bot and m.message_id >= self.since)
+        answered = {m.reply_to_id for m in own if m.reply_to_id is not None} | {reply_to}
+        if self.has_asked_for_thread or len(answered) < LONG_ANSWERS:
             return False
         self.has_asked_for_thread = True
         return True

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channel_conversation import MAX_REMOTE, WORDED
+from channel_conversation import LONG_ANSWERS, MAX_REMOTE, WORDED
 from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation
 from state.agent_state import GENERAL, UMSState
 from tests.support.clock import NOON, FakeClock
@@ -234,6 +234,18 @@ def test_to_whom_a_message_is_is_kept_with_it(manager: ConversationManager) -> N
     assert conversation.engagement.standing(BEN).addressed
     conversation.revise(replace(messages[1], content="are you coming"))
     assert conversation.named[messages[1].message_id] == set()
+
+
+def test_the_answer_that_makes_a_conversation_long_counts_before_it_is_posted_and_once(
+    manager: ConversationManager,
+) -> None:
+    conversation = manager.start(CHANNEL, [])
+    questions = [said(ANNA, f"question {number}?") for number in range(LONG_ANSWERS)]
+    for question in questions[:-1]:
+        conversation.add(replied(ANNA, reply_to_id=question.message_id))
+    assert not conversation.asks_for_thread(questions[0].message_id)
+    assert conversation.asks_for_thread(questions[-1].message_id)
+    assert not conversation.asks_for_thread(questions[-1].message_id)
 
 
 def test_whoever_is_renamed_is_called_by_the_new_name(manager: ConversationManager) -> None:

@@ -251,7 +251,7 @@ class Turn:
         is_answer = self.work and self.work.done() and not self.work.cancelled() and self.cancel is None
         if not (is_answer and self.newest.place.opens_threads and self.conversation):
             return None
-        return THREAD_CARD if self.conversation.asks_for_thread(self.newest.message.message_id) else None
+        return THREAD_CARD if self.conversation.asks_for_thread(self.newest.reply_to) else None
 
     def begin_typing(self) -> None:
         """Shows the bot typing until something stands, unless it may decline."""

@@ -132,6 +132,10 @@ async def test_a_click_after_the_conversation_is_over_says_so(stage: Scene) -> N
         card = now(stage, (await long_talk(stage))[-1])
         stage.bot.conversations.end(card.channel_id)
         assert await said_to(stage, "Ada", card) == TOO_LATE
+        stage.stub.replies.append(Reply("Sushi."))
+        answer = await stage.ask("Ada", "what shall I eat?")
+        assert QUESTIONS[0] in stage.told()  # the new one is told what was said before it, and is short all the same
+        assert not buttons(now(stage, answer))
 
 
 async def test_what_was_said_in_the_channel_is_known_in_the_thread_after_a_restart(stage: Scene) -> None:
