@@ -99,9 +99,10 @@ class MessageRecord:
         return not (self.is_bot or self.is_other_bot)
 
     @property
-    def own_words(self) -> str:
-        """What its author wrote: of a person's not what Discord adds to links, of a bot's also the embeds."""
-        return self.text if self.is_other_bot else self.content
+    def own_words(self) -> tuple[str, frozenset[str]]:
+        """What its author wrote, and attached: of a person's not what Discord adds to links, of a bot's also the
+        embeds."""
+        return self.text if self.is_other_bot else self.content, self.attached
 
     @cached_property
     def mentions(self) -> frozenset[int]:

@@ -19,12 +19,14 @@ from pydantic_ai.messages import (
 
 from conversation import ChannelConversation, ConversationManager
 from llm_history import FORGOTTEN, as_context, context_of, cut, seen_since, told, uses_tools
+from state.message import AttachedFile
 from tests.support.clock import NOON, FakeClock
 from tests.support.followups import after
 from tests.support.histories import model_reads, turn
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, replied, said
 
 IMAGE = "https://cdn.example/cat.png"
+FILE = AttachedFile("notes.txt", "text/plain", 10, "https://cdn.example/notes.txt")
 
 
 @pytest.fixture
@@ -134,11 +136,11 @@ def test_a_summary_is_not_for_whoever_may_not_read_what_was_before() -> None:
     assert seen_since(history, asked[1].message_id) == history[2:]
 
 
-@pytest.mark.parametrize("how", ["edited", "deleted", "answer", "forgotten", "meanwhile", "other"])
+@pytest.mark.parametrize("how", ["edited", "file", "deleted", "answer", "forgotten", "meanwhile", "other"])
 def test_a_summary_goes_with_what_it_was_made_of(manager: ConversationManager, how: str) -> None:
     conversation = manager.start(CHANNEL, [])
     for who in (ANNA, BEN, CLEO):
-        manager.record_message(CHANNEL, asked := said(who, "x" * 2_000))
+        manager.record_message(CHANNEL, asked := said(who, "x" * 2_000, files=(FILE,)))
         manager.record_message(CHANNEL, replied(who, reply_to_id=asked.message_id))
         manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(asked)])
     conversation.begin_turn()
@@ -151,6 +153,8 @@ def test_a_summary_goes_with_what_it_was_made_of(manager: ConversationManager, h
     match how:
         case "edited":
             manager.revise(CHANNEL, replace(first, content="y"))
+        case "file":
+            manager.revise(CHANNEL, replace(first, files=()))
         case "deleted":
             manager.forget_messages(CHANNEL, [first.message_id])
         case "answer":
