@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 import structlog
 
@@ -21,6 +20,7 @@ from state.message import AttachedFile, MessageRecord, file_key
 log = structlog.get_logger()
 
 DISCORD_HOSTS = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
+PUBLIC = tuple(f"https://{host}/" for host in DISCORD_HOSTS)
 MAX_TEXT = 1 << 20  # bytes of a text that are read
 MAX_AUDIO = 10_000_000  # bytes
 MAX_UNTIMED_AUDIO = 5_000_000  # where its length is not known: ten minutes of 64 kbit/s
@@ -133,7 +133,7 @@ class FileReader:
         return read
 
     async def _read(self, file: AttachedFile, room: int) -> Reading:
-        is_picture, is_public = file.kind in PICTURES, urlsplit(file.url).hostname in DISCORD_HOSTS
+        is_picture, is_public = file.kind in PICTURES, file.url.startswith(PUBLIC)
         if is_picture and self._sight is Sight.NONE:
             raise FileProblem("blind")
         # A picture that moves is refused; of it they get the first frame.

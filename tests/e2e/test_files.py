@@ -96,7 +96,13 @@ async def test_a_picture_posted_while_files_are_read_is_shown_in_the_next_turn(
 async def test_nothing_is_fetched_of_what_is_ignored_and_nothing_from_elsewhere(scene: Scene) -> None:
     scene.say("Ben", "nobody asks", attachments=[SECRET])
     (mine,) = scene.pg.posting.upload(scene.pg.channel("general"), [SECRET])
-    for url in ("https://evil.example/x.txt", "http://169.254.169.254/x.txt", "http://cdn.discordapp.com/x.txt"):
+    hosts = (
+        "https://evil.example",
+        "http://169.254.169.254",
+        "http://cdn.discordapp.com",
+        "https://[cdn.discordapp.com",
+    )
+    for url in (f"{host}/x.txt" for host in hosts):
         forward = scene.say("Ada", snapshot={"content": "look", "attachments": [mine | {"url": url, "id": "77"}]})
         await scene.ask("Ada", "what is in it?", reply_to=forward.id)
         assert "it does not lie on Discord's servers" in scene.told()
