@@ -10,16 +10,18 @@ export function setUpSpeakers(page) {
   box.addEventListener("click", (event) => event.detail > 0 && page.composer.focus());
   document.addEventListener("keydown", (event) => {
     const index = /^Digit([1-9])$/.exec(event.code)?.[1] - 1;
-    const person = event.altKey && [...store.people.values(), ...store.bots.values()][index];
+    const person = event.altKey && speakersOf(store)[index];
     if (!person) return;
     event.preventDefault();
     store.speakAs(person.id);
   });
 }
 
+/** Another bot has no direct messages with the bot. */
+const speakersOf = ({ people, bots, channel }) => [...people.values(), ...(channel.recipient_id ? [] : bots.values())];
+
 export function renderSpeakers({ store }) {
-  const people = [...store.people.values(), ...(store.channel.recipient_id ? [] : store.bots.values())];
-  const items = people.map((person, index) => ({ key: person.id, index, isApp: store.bots.has(person.id), ...person }));
+  const items = speakersOf(store).map((person, index) => ({ key: person.id, index, isApp: store.bots.has(person.id), ...person }));
   syncList(byId("speaker-list"), items, create, (label, { id }) => (label.firstChild.checked = id === store.speakerId));
 }
 

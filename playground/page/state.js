@@ -65,6 +65,7 @@ export class Store {
   speakAs(speakerId) {
     this.choose({ speakerId, editingId: null });
     if (this.channel.recipient_id) this.openChannel(this.directMessages().id);
+    else if (this.channel.parent_id && !this.sees(this.channel)) this.openChannel(this.channel.parent_id);
   }
 
   /** The speaker's direct messages with the bot; another bot has none. */

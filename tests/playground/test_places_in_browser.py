@@ -157,3 +157,33 @@ async def test_a_thread_fits_a_phone_and_is_left_when_it_is_deleted(pg: Playgrou
             return width, bottom <= 390
 
     assert await asyncio.to_thread(open_and_delete) == (390, True)
+
+
+@needs_browser
+@pytest.mark.usefixtures("bot")
+async def test_another_speaker_sees_no_more_than_they_may(pg: Playground, tmp_path: Path) -> None:
+    general, ada = pg.channel("general"), pg.person("Ada")
+    pg.open_thread(general, ada, "Everybody")
+    pg.open_thread(general, ada, "Just me", private=True)
+    pg.add_bot("CI")
+    await asyncio.to_thread(_change_speakers, pg.url, tmp_path)
+
+
+def _change_speakers(address: str, profile: Path) -> None:
+    with open_browser(profile) as browser:
+        browser.get(address)
+        for thread, shown in (("Everybody", "Everybody"), ("Just me", "general")):
+            when(
+                browser,
+                f"[...document.querySelectorAll('.channel-label')].some((one) => one.textContent === '{thread}')",
+            )
+            browser.find_element(By.XPATH, f"//ul[@id='channels']//button[contains(., '{thread}')]").click()
+            for speaker in ("Ben", "CI", "Ada"):
+                browser.find_element(By.CSS_SELECTOR, f".speaker:has([aria-label='{speaker}'])").click()
+                when(browser, f"document.querySelector('#channel-name').textContent === '{shown}'")
+        browser.find_element(By.ID, "direct").click()
+        when(browser, "document.querySelector('#channel-topic').textContent === 'Direct messages of Ada'")
+        browser.switch_to.active_element.send_keys(Keys.ALT, "4")  # where CI is elsewhere
+        browser.switch_to.active_element.send_keys(Keys.ALT, "2")
+        when(browser, "document.querySelector('#channel-topic').textContent === 'Direct messages of Ben'")
+        assert not console_errors(browser)
