@@ -48,16 +48,19 @@ class Transcriber:
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
                 heard = await self._client.audio.transcriptions.create(file=(name, data), model=self._model)
-            usage = getattr(heard, "usage", None)
-            counted = getattr(usage, "total_tokens", None) or getattr(usage, "seconds", 0) * TOKENS_PER_SECOND
-            used = round(counted) or used
-        except (OpenAIError, TimeoutError) as error:
-            used = used if isinstance(error, TimeoutError) else 0
+            said, usage = getattr(heard, "text", None), getattr(heard, "usage", None)
+            counts = getattr(usage, "total_tokens", None), getattr(usage, "seconds", None)
+            tokens, seconds = (count if isinstance(count, int | float) and count > 0 else 0 for count in counts)
+            used = round(tokens or seconds * TOKENS_PER_SECOND) or used
+            if not isinstance(said, str):
+                raise ValueError("an answer without a text")
+        except (OpenAIError, TimeoutError, ValueError) as error:  # some raise the last for what is no JSON
+            used = 0 if isinstance(error, OpenAIError) else used
             log.warning("transcription_failed", detail=type(error).__name__)
             raise FileProblem("unheard") from error
         finally:
             settle(used)
-        return str(getattr(heard, "text", ""))
+        return said
 
 
 def build_transcriber(name: str, purse: Purse) -> Transcriber:

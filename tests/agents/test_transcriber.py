@@ -60,6 +60,21 @@ async def test_a_server_that_fails_costs_nothing_and_is_said(bench: Bench) -> No
     assert bench.spent == []
 
 
+@pytest.mark.parametrize("says", ['{"te', "null", "[1]", '{"text": null}', '{"text": 5}'])
+async def test_an_answer_without_words_is_no_silence(bench: Bench, says: str) -> None:
+    bench.ears.says = says
+    with pytest.raises(FileProblem, match="unheard"):
+        await bench.transcribe("a.ogg", OGG, 12.0)
+    assert bench.spent == [120]
+
+
+async def test_a_count_that_is_none_is_not_taken(bench: Bench) -> None:
+    for count in (-5, "many"):
+        bench.ears.usage = {"type": "tokens", "total_tokens": count}
+        await bench.transcribe("a.ogg", OGG, 12.0)
+    assert bench.spent == [120, 120]
+
+
 async def test_without_tokens_nothing_is_sent(bench: Bench) -> None:
     class Empty:
         def call(self, _tokens: int) -> Callable[[int], object] | None:

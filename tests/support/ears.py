@@ -10,10 +10,11 @@ from aiohttp import web
 
 
 class Ears:
-    """usage: what it says that it took. status: an error instead of an answer."""
+    """usage: what it says that it took. status: an error instead of an answer. says: a body instead of it."""
 
     def __init__(self) -> None:
         self.status = 200
+        self.says: str | None = None
         self.usage: dict[str, Any] | None = {"type": "tokens", "total_tokens": 77}
         self.heard: list[dict[str, Any]] = []
 
@@ -23,6 +24,8 @@ class Ears:
         file = form["file"]
         assert isinstance(file, web.FileField)
         self.heard.append({"name": file.filename, "data": file.file.read(), "model": form["model"]})
+        if self.says is not None:
+            return web.Response(text=self.says, content_type="application/json")
         return web.json_response({"text": "buy  some\nmilk", "usage": self.usage}, status=self.status)
 
 
