@@ -1,4 +1,5 @@
-"""Bounds what a model's address may answer with, before anything is made of it: neither packed, nor large at once.
+"""Bounds what the address of a model or an MCP server may answer with, before anything is made of it: neither packed, nor
+large at once.
 
 Providers' clients unpack, collect and parse whatever comes: a packed response of 600 KB becomes 600 MB, and an event is
 parsed in one go, in which nothing else runs.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -25,17 +27,22 @@ def bound(client: Any) -> None:
     """Bounds the responses to a provider's client, where that uses an HTTP client as OpenAI's and Anthropic's do."""
     http = getattr(client, "_client", None)
     if isinstance(http, httpx2.AsyncClient):
-        http.headers["Accept-Encoding"] = "identity"
-        http.event_hooks["response"].append(_bound)
+        bound_http(http, MAX_EVENT_BYTES, MAX_BODY_BYTES)
 
 
-async def _bound(response: httpx2.Response) -> None:
+def bound_http(http: httpx2.AsyncClient, max_event: int, max_body: int) -> None:
+    """max_event, max_body: bytes of one event of a stream, and of a response that is none."""
+    http.headers["Accept-Encoding"] = "identity"
+    http.event_hooks["response"].append(partial(_bound, max_event, max_body))
+
+
+async def _bound(max_event: int, max_body: int, response: httpx2.Response) -> None:
     packed = response.headers.get("content-encoding", "identity")
     if packed.strip().lower() != "identity":
         raise _refused(f"it is packed as {packed[:40]}, for which it was not asked")
     is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Bounded(response.stream, MAX_EVENT_BYTES if is_stream else MAX_BODY_BYTES, is_stream)
+        response.stream = _Bounded(response.stream, max_event if is_stream else max_body, is_stream)
 
 
 class _Bounded(httpx2.AsyncByteStream):

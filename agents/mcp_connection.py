@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import httpx2
 import structlog
 from pydantic_ai import BinaryContent, ModelRetry, ToolDefinition, ToolFailed
 from pydantic_core import to_json
 
+from agents.bounded_client import bound_http
 from agents.cutting import cut
 from agents.mcp_file import McpServer
 from discord_io.made_files import MadeFile
@@ -43,6 +45,8 @@ MAX_LOGGED = 500  # characters of what its process writes to stderr at once
 PICTURES = ("png", "jpeg", "gif", "webp")
 MAX_MADE = 4  # pictures that are attached to an answer
 MAX_MADE_BYTES = 4_000_000  # of them all
+HTTP_SECONDS = httpx2.Timeout(30.0, read=300.0)
+MAX_RESPONSE = 8_000_000  # bytes that come at once by HTTP: more than such pictures take
 MAX_DESCRIPTION = 1_024  # what OpenAI takes
 
 
@@ -172,7 +176,11 @@ class Connection:
                 )
                 toolset: MCPToolset[object] = await stack.enter_async_context(MCPToolset(transport, **how))
         else:
-            toolset = await stack.enter_async_context(MCPToolset(server.url, headers=dict(server.headers), **how))
+            # As the package would make it.
+            http = httpx2.AsyncClient(headers=dict(server.headers), follow_redirects=True, timeout=HTTP_SECONDS)
+            bound_http(http, MAX_RESPONSE, MAX_RESPONSE)
+            stack.push_async_callback(http.aclose)
+            toolset = await stack.enter_async_context(MCPToolset(server.url, http_client=http, **how))
         # At the end first of all: what is still called fails by it, and is waited for behind it.
         stack.push_async_callback(toolset.client.close)
         await self._list(toolset)

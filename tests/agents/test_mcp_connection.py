@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import signal
@@ -14,9 +15,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
 from structlog.testing import capture_logs
 
-from agents.mcp_connection import MAX_MADE, Connection, Limits, use_mcp
+from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
 from discord_io.made_files import MadeFile
 
@@ -289,6 +291,27 @@ async def test_a_server_is_reached_by_http_with_its_headers() -> None:
         with suppress(ProcessLookupError):
             far.kill()
         await far.wait()
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+async def test_what_is_packed_or_too_much_at_once_is_refused_before_it_takes_memory(is_packed: bool) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        assert request.headers["Accept-Encoding"] == "identity"
+        body = b"{" + b"0" * MAX_RESPONSE
+        if is_packed:
+            return web.Response(body=gzip.compress(body), headers={"Content-Encoding": "gzip"})
+        return web.Response(body=body, content_type="application/json")
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    with capture_logs() as entries:
+        async with running(McpServer("far", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp")):
+            await runner.cleanup()
+    refused = [entry["detail"] for entry in entries if entry["event"] == "model_response_refused"]
+    assert refused[0].startswith("it is packed as gzip" if is_packed else f"more than {MAX_RESPONSE:,} bytes")
 
 
 # Those that never start
