@@ -1,4 +1,4 @@
-"""Bounds what the address of a model or an MCP server may answer with, before anything is made of it: neither packed, nor
+"""Bounds what the address of a model or MCP server may answer with, before anything is made of it: neither packed, nor
 large at once.
 
 Providers' clients unpack, collect and parse whatever comes: a packed response of 600 KB becomes 600 MB, and an event is
