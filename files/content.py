@@ -34,19 +34,24 @@ class Kind(StrEnum):
 
 def kind_of(head: bytes) -> Kind:
     """What a file is that begins so. What is none of the others may be a text."""
-    if b"%PDF-" in head[:1_024]:
+    # Behind other bytes it may begin, too, but a text may be about that.
+    if head.lstrip().startswith(b"%PDF-") or (b"%PDF-" in head[:1_024] and decoded(head, is_cut=True) is None):
         return Kind.PDF
     form = head[8:12] if head.startswith(b"RIFF") else b""
     if head.startswith((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")) or form == b"WEBP":
         return Kind.PICTURE
     is_mpeg = len(head) > 1 and head[0] == 0xFF and head[1] & 0xE6 in (0xE2, 0xE0) and head[:2] != codecs.BOM_UTF16_LE
-    if head.startswith((b"OggS", b"ID3", b"fLaC", b"\x1aE\xdf\xa3")) or form == b"WAVE" or is_mpeg:
+    if (
+        head.startswith((b"OggS", b"ID3\x02", b"ID3\x03", b"ID3\x04", b"fLaC", b"\x1aE\xdf\xa3"))
+        or form == b"WAVE"
+        or is_mpeg
+    ):
         return Kind.AUDIO
     if head[4:8] == b"ftyp" and head[8:11] in (b"M4A", b"mp4", b"iso", b"das"):
         return Kind.AUDIO
     if head.startswith(
-        (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a", b"BZh", b"\xfd7zXZ")
-    ):
+        (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a", b"\xfd7zXZ")
+    ) or re.match(rb"BZh[1-9]1AY&SY", head):
         return Kind.ARCHIVE
     return Kind.TEXT
 

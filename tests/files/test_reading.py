@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import bz2
 import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -83,6 +84,10 @@ TEXTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "25 MB": (lambda: b"row;row;row\n" * 2_184_533, "only its first 1,048,576 bytes were read"),
     "minified": (lambda: b"!function(){var a=1};" * 45_000, "cut behind its first 60,000 characters, after line 1"),
     "a long log": (LOG.encode, LOG[: LOG.rfind("\n", 0, 60_001)].splitlines()[-1] + "\n(End of the file.)"),
+    "a text about PDFs": (lambda: b"A PDF begins with %PDF-1.7.\n", "%PDF-1.7."),
+    "a text about ID3": (lambda: b"ID3 grows a tree.\n", "ID3 grows a tree."),
+    "a text about bzip2": (lambda: b"BZh is its mark.\n", "BZh is its mark."),
+    "a PDF behind other bytes": (lambda: b"\x00\x01\n" + samples.pdf(["the plan"]), "the plan"),
     "a PDF": (lambda: samples.pdf(["the plan"]), "[page 1]\nthe plan"),
     "a PDF with 200 pages": (
         lambda: samples.pdf([f"this is {n}" for n in range(1, 201)]),
@@ -101,6 +106,7 @@ SENTENCES: dict[str, tuple[Callable[[], bytes], str]] = {
     "white space": (lambda: b" \n\t\r\n", "it is empty"),
     "a zip": (lambda: b"PK\x03\x04" + samples.noise(3_000), "it is an archive"),
     "a gzip": (lambda: b"\x1f\x8b\x08" + samples.noise(3_000), "it is an archive"),
+    "a bzip2": (lambda: bz2.compress(b"words"), "it is an archive"),
     "noise": (lambda: samples.noise(3_000), "it is no text"),
     "a program": (lambda: b"\x7fELF\x02\x01\x01" + bytes(5_000), "it is no text"),
     "a text with a zero": (lambda: b"hello\x00world", "it is no text"),
