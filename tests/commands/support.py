@@ -64,7 +64,14 @@ class FakeOffers:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def switch(self, channel_id: int, guild_id: int, *, on: bool, in_thread: bool = False) -> bool:  # noqa: ARG002
+    async def switch(
+        self,
+        channel_id: int,
+        guild_id: int,
+        *,
+        on: bool,
+        in_thread: bool = False,  # noqa: ARG002 - it is told by this name
+    ) -> bool:
         await self.gate.wait()
         if self.error:
             raise self.error

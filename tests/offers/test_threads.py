@@ -45,7 +45,7 @@ async def test_of_a_channel_that_is_gone_no_thread_is_kept() -> None:
     assert await opened(desk, THREADS[0])
     assert desk.open(GUILD, THREADS[0]).offered
     desk.proactive_offers.leave(CHANNEL)
-    assert (len(desk.offer_channels), [*desk.disk]) == (0, [])
+    assert (len(desk.offer_channels), desk.disk) == (0, {})
 
 
 async def test_of_a_thread_in_which_nothing_is_said_nothing_is_kept() -> None:
