@@ -106,13 +106,16 @@ class Transcript:
         self._guilds: dict[int, int] = {}
         self._rules: dict[int, str] = {}  # of the instructions that hold in a channel, the digest
         self._parents: dict[int, int] = {}
+        self._threads: dict[int, set[int]] = {}  # the same the other way round
 
     def load(self) -> dict[int, int]:
         """The channels that have a transcript, with their guilds, 0 where that is not known; the latest one last."""
         known = {row.channel: orjson.loads(row.value) for row in self._writer.store.read(GUILD) if row.value}
         self._guilds = {channel_id: row["guild_id"] for channel_id, row in known.items()}
         self._rules = {channel_id: row["rules"] for channel_id, row in known.items() if "rules" in row}
-        self._parents = {channel_id: row["parent_id"] for channel_id, row in known.items() if "parent_id" in row}
+        for channel_id, row in known.items():
+            if "parent_id" in row:
+                self._adopt(channel_id, row["parent_id"])
         return self.channels()
 
     def channels(self) -> dict[int, int]:
@@ -127,7 +130,11 @@ class Transcript:
         return self._guilds.get(channel_id, 0)
 
     def threads_of(self, channel_id: int) -> list[int]:
-        return [thread_id for thread_id, parent_id in [*self._parents.items()] if parent_id == channel_id]
+        return [*self._threads.get(channel_id, ())]
+
+    def _adopt(self, thread_id: int, parent_id: int) -> None:
+        self._parents[thread_id] = parent_id
+        self._threads.setdefault(parent_id, set()).add(thread_id)
 
     def add(
         self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0, parent_id: int | None = None
@@ -138,7 +145,7 @@ class Transcript:
         if (self._guilds.get(channel_id), self._parents.get(channel_id)) != (guild_id, parent_id):
             self._guilds[channel_id] = guild_id
             if parent_id is not None:
-                self._parents[channel_id] = parent_id
+                self._adopt(channel_id, parent_id)
             self._write_guild(channel_id)
         self._put(channel_id, record.message_id, to_message(record, tokens))
 
@@ -285,7 +292,10 @@ class Transcript:
         self._writer.write(Key(GUILD, channel_id), None)
         self._guilds.pop(channel_id, None)
         self._rules.pop(channel_id, None)
-        self._parents.pop(channel_id, None)
+        if (parent_id := self._parents.pop(channel_id, None)) is not None:
+            self._threads[parent_id].discard(channel_id)
+            if not self._threads[parent_id]:
+                del self._threads[parent_id]
 
     def _put(self, channel_id: int, message_id: int, message: Message | None) -> None:
         self._writer.write(Key(MESSAGE, channel_id, message_id), None if message is None else encode_message(message))
