@@ -25,16 +25,20 @@ UNNAMED = "somebody who asked not to be read"
 def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy: Privacy, site: str = DISCORD) -> None:
     """privacy: says who is neither named nor quoted; site: where links to messages lead."""
 
-    def in_words(decision: Decision) -> str:
+    def in_words(decision: Decision, *, may_read: bool) -> str:
         is_unnamed = decision.partner is not None and privacy.is_opted_out(decision.partner)
-        return (replace(decision, partner=None) if is_unnamed else decision).in_words()
+        told = decision if may_read else decision.unquoting
+        return (replace(told, partner=None) if is_unnamed else told).in_words()
+
+    def reads_history(interaction: discord.Interaction) -> bool:
+        return interaction.guild_id is None or interaction.permissions.read_message_history
 
     @tree.command(description="Why did I answer, or not answer, the last messages in this channel?")
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def why(interaction: discord.Interaction) -> None:
         latest = decisions.latest(interaction.channel_id or 0, SHOWN)
         known = {message.id: message.content for message in interaction.client.cached_messages}
-        may_read = interaction.guild_id is None or interaction.permissions.read_message_history
+        may_read = reads_history(interaction)
         lines = []
         for entry in latest:
             if privacy.is_opted_out(entry.author_id):
@@ -42,7 +46,7 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
             else:
                 words = _first_words(known.get(entry.message_id, "")) if may_read else ""
                 whose = f"<@{entry.author_id}>{words}"
-            outcome, _, reason = in_words(entry.decision).partition(": ")
+            outcome, _, reason = in_words(entry.decision, may_read=may_read).partition(": ")
             link = message_link(site, interaction.guild_id, interaction.channel_id, entry.message_id)
             lines.append(clipped(f"- {whose}: [{outcome}]({link}), {reason}", MAX_LINE))
         await tell(interaction, "\n".join(lines) or NOTHING_KNOWN)
@@ -54,7 +58,7 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
             message.reference.message_id if message.reference and message.author == interaction.client.user else None
         )
         entry = decisions.find(message.id) or decisions.find(question_id or 0)
-        words = in_words(entry.decision) if entry else NOTHING_KNOWN
+        words = in_words(entry.decision, may_read=reads_history(interaction)) if entry else NOTHING_KNOWN
         await tell(interaction, words[:1].upper() + words[1:])
 
 

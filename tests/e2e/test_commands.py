@@ -41,6 +41,19 @@ async def test_why_quotes_nobody_to_those_who_may_not_read_the_history(scene: Sc
     assert "swordfish" not in told
 
 
+async def test_why_tells_no_models_words_to_those_who_may_not_read_the_history(scene: Scene) -> None:
+    said = scene.say("Chloe", "and the second one?")
+    judged = Decision(True, Reason.LLM_JUDGE, tier=3, evidence="Ada's word is swordfish")
+    scene.bot.parts.decisions.add(said.id, said.channel_id, said.author.id, judged)
+    scene.bot.parts.decisions.assigned(said.id, "by fishes, which fits best (swordfish)")
+    for may_read in (True, False):
+        if not may_read:
+            scene.pg.deny(said.channel_id, "read_message_history", member=scene.pg.person("Ben"))
+        told = [await scene.use("Ben", "why"), await scene.use("Ben", "Why?", target=said)]
+        assert ["swordfish" in words.content for words in told] == [may_read, may_read]
+        assert all("by fishes" in words.content for words in told)
+
+
 @pytest.mark.parametrize("way", ["forget", "optout"])
 async def test_why_names_and_quotes_nobody_who_asked_not_to_be_read(scene: Scene, way: str) -> None:
     ada = f"<@{scene.pg.person('Ada')}>"
