@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil, floor
@@ -217,10 +217,12 @@ class RecentDecisions:
         self._entries.pop(message_id, None)
         self._ignored.pop(message_id, None)
 
-    def unquote(self) -> None:
-        """Somebody is forgotten: what decisions tell in words that may be theirs goes."""
+    def unquote(self, channel_ids: Collection[int] | None = None) -> None:
+        """Words are gone: what decisions tell that may quote them goes, in these channels; None: in all."""
         for entries in (self._entries, self._ignored):
             for message_id, entry in entries.items():
+                if channel_ids is not None and entry.channel_id not in channel_ids:
+                    continue
                 entries[message_id] = entry._replace(decision=entry.decision.unquoting)
 
     def drop(self, gone: Callable[[LoggedDecision], bool]) -> None:

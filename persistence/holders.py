@@ -168,6 +168,8 @@ class DecisionHolder(Holder):
     def revised(self, edit: Edit) -> bool:
         message = edit.message
         self._learning.revised(message.message_id, edit.channel_id, message.author_id, message.content, edit.guild_id)
+        if edit.may_be_reworded:
+            self._decisions.unquote([edit.channel_id])
         return False
 
     def forget(self, what: Forget) -> None:
@@ -176,6 +178,7 @@ class DecisionHolder(Holder):
                 self._records.unfollow(mark, Unwelcome.DELETED)
             for message_id in what.message_ids:
                 self._decisions.discard(message_id)
+            self._decisions.unquote(what.channel_ids)
         elif what.author_id is not None:
             self._learning.forgotten(None, what.author_id, through=what.through)
             self._decisions.drop(lambda entry: what.author_id in (entry.author_id, entry.decision.partner))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from config import Settings
 from conversation import MessageRecord
 from decider import Decision, FollowupRules, Reason
 from discord_io.backlog import id_at
+from persistence.holders import Forget
 from state.consent import Forgotten
 from state.optout import UNREAD
 from tests.support.clock import NOON
@@ -135,6 +137,21 @@ async def test_with_whom_somebody_was_talking_is_forgotten(life: Lifecycle) -> N
     await life.privacy.forget_person(ANNA, now("").message_id)
     assert life.bot.decisions.find(0) is None
     assert life.bot.decisions.find(1) is not None
+
+
+@pytest.mark.parametrize("way", ["edit", "delete"])
+async def test_what_a_model_said_of_a_message_goes_with_its_words(life: Lifecycle, way: str) -> None:
+    message = now(SECRET)
+    await life.said(message)
+    quoting = Decision(False, Reason.DECLINED, evidence=f"Anna says: {SECRET}")
+    for number, channel in enumerate((CHANNEL, OTHER)):
+        life.bot.decisions.add(number, channel, BEN, quoting)
+    if way == "edit":
+        life.bot.parts.holders.revised(CHANNEL, GUILD, replace(message, content="nothing"), is_by_author=True)
+    else:
+        life.bot.parts.holders.forget(Forget([CHANNEL], frozenset({message.message_id})))
+    told = [entry.decision.evidence for number in (0, 1) if (entry := life.bot.decisions.find(number))]
+    assert told == ["", quoting.evidence]
 
 
 async def test_a_channel_or_a_server_with_all_its_channels_is_forgotten_and_others_are_not(life: Lifecycle) -> None:
