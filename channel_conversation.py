@@ -21,6 +21,8 @@ from llm_history import (
     as_context,
     context_of,
     cut,
+    cut_before,
+    origin_of,
     reworded,
     tags_in,
     unsaid,
@@ -234,10 +236,7 @@ class ChannelConversation:
         people = self.looked_up | {m.author_id for m in self.messages if not m.is_bot}
         people.update(*(m.drew_on for m in self.messages if m.is_bot))
         quoted = {m.reply_to_author_id for m in self.messages if m.reply_to_text}
-        tags, summed_up = tags_in(self.llm_history), context_of(self.llm_history)
-        people.update(summed_up.people if summed_up else ())
-        told = {who for tag in tags for who in (tag["author_id"], tag["reply_to_author_id"])}
-        return people | {who for who in quoted | told if who is not None}
+        return people | origin_of(self.llm_history).people | {who for who in quoted if who is not None}
 
     def answers_out_of(self, author_id: int) -> dict[int, MessageRecord]:
         """What the bot said after it was told this person's words, by its ids."""
@@ -290,6 +289,9 @@ class ChannelConversation:
         self._leave(agent for i, agent in self.remote.items() if i not in others)
         self._leave(agent for agent, who in self.told_before.values() if who in (author_id, UNKNOWN))
         self.sources |= {m.message_id for m in self.messages if m.author_id == author_id} | told_of | quoting
+        cuts = filter(None, (context_of(self.llm_history), *map(cut_before, self.llm_history)))
+        if any(author_id in before.people for before in cuts):  # what is left may be out of what was cut
+            self.sources |= {tag["message_id"] for tag in tags_in(self.llm_history)}
         self.looked_up -= {author_id}
         self._unsay(theirs | told_of | {m.reply_to_id for m in answers.values() if m.reply_to_id is not None})
         self._change(changes | dict.fromkeys(theirs | told_of))

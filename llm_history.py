@@ -239,15 +239,15 @@ def cut(history: Sequence[ModelMessage], max_tokens: int, own: Sequence[MessageR
     if not (start or emptied):
         return None
     keeps_context = context > 0 and (MessageCategory.CONTEXT, 0) not in gone
-    return Cut(len(history), start, emptied, keeps_context, _origin(history[:start], own))
+    return Cut(len(history), start, emptied, keeps_context, origin_of(history[:start], own))
 
 
-def _origin(history: Sequence[ModelMessage], own: Sequence[MessageRecord]) -> Origin:
+def origin_of(history: Sequence[ModelMessage], own: Sequence[MessageRecord] = ()) -> Origin:
     told = {one for message in history if isinstance(message, ModelRequest) for one in _drawn_on(message)}
     told |= {message.message_id for message in own if message.reply_to_id in told}
     tags = tags_in(history)
     people = {who for tag in tags for who in (tag["author_id"], tag["reply_to_author_id"]) if who is not None}
-    for before in filter(None, (context_of(history), *map(_cut_before, history))):
+    for before in filter(None, (context_of(history), *map(cut_before, history))):
         told |= {before.since, before.through}
         people |= before.people
     return Origin(min(told, default=0), max(told, default=0), frozenset(people))
@@ -274,7 +274,7 @@ def _made_of(message: ModelMessage) -> Origin | None:
     return _origin_in(_kept_beside(message).get("context"))
 
 
-def _cut_before(message: ModelMessage) -> Origin | None:
+def cut_before(message: ModelMessage) -> Origin | None:
     """What was cut before a prompt without a summary."""
     return _origin_in((message.metadata or {}).get("before")) if isinstance(message, ModelRequest) else None
 
@@ -388,8 +388,8 @@ def without_words(history: Sequence[ModelMessage], gone: Collection[Source]) -> 
     is_told_of = False
     for message in history:
         if isinstance(message, ModelRequest) and _is_turn_start(message):
-            cut_before = _cut_before(message)
-            is_told_of = is_told_of or bool(cut_before and cut_before.is_among(gone))
+            before = cut_before(message)
+            is_told_of = is_told_of or bool(before and before.is_among(gone))
             is_told_of = is_told_of or not _drawn_on(message).isdisjoint(gone_ids)
         beside = _kept_beside(message)
         if isinstance(message, ModelResponse) and (made_of := _made_of(message)) and made_of.is_among(gone):

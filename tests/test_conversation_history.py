@@ -191,6 +191,27 @@ def test_what_tools_gave_goes_with_what_was_cut_before_without_a_summary(
     assert not uses_tools(conversation.llm_history[-1])
 
 
+def test_an_answer_may_quote_those_whose_words_were_cut_and_trimmed() -> None:
+    manager = ConversationManager(60, clock=FakeClock(), max_messages=4)
+    conversation = manager.start(CHANNEL, [])
+    for asked in (said(BEN, "x" * 4_000), said(ANNA), said(ANNA)):
+        manager.record_message(CHANNEL, asked)
+        manager.record_message(CHANNEL, replied(ANNA, reply_to_id=asked.message_id))
+        manager.record_bot_response(CHANNEL, [*conversation.llm_history, *turn(asked)])
+    made = conversation.cut(600)
+    assert made
+    conversation.shorten(made)
+    for _ in range(4):
+        manager.record_message(CHANNEL, said(ANNA, "chat"))
+    assert not any(message.is_bot for message in conversation.messages)
+    manager.record_message(CHANNEL, replied(ANNA))
+    assert BEN in conversation.messages[-1].drew_on
+    manager.forget_author(CHANNEL, BEN)
+    assert not any(message.is_bot for message in conversation.messages)
+    answers = [part.content for m in conversation.llm_history for part in m.parts if isinstance(part, TextPart)]
+    assert set(answers) == {FORGOTTEN}
+
+
 def test_the_beginning_stays_the_same_between_two_cuts(manager: ConversationManager) -> None:
     """Or the providers' prompt caches would never hit."""
     conversation = manager.start(CHANNEL, [])
