@@ -192,6 +192,7 @@ class DecisionHolder(Holder):
                     self._learning.forgotten(channel_id, None, through=what.through)
 
     def expire(self, before: datetime) -> None:
+        self._decisions.drop(lambda entry: entry.message_id < id_at(before))
         self._learning.expire(before)
 
 

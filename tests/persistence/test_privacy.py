@@ -177,6 +177,13 @@ async def test_what_is_too_old_goes_also_from_a_conversation_that_is_alive(life:
     assert not on_disk(life.folder, SECRET)
 
 
+async def test_the_reasons_of_what_is_too_old_go(life: Lifecycle) -> None:
+    for message_id in (id_at(NOON) - 1, id_at(NOON)):
+        life.bot.decisions.add(message_id, CHANNEL, ANNA, Decision(False, Reason.DECLINED, evidence=SECRET))
+    await life.privacy.expire(NOON)
+    assert [entry.message_id for entry in life.bot.decisions.latest(CHANNEL, 9)] == [id_at(NOON)]
+
+
 async def test_what_was_forgotten_before_a_restart_is_known_after_it(life: Lifecycle) -> None:
     old = now(SECRET)
     await life.privacy.forget_person(ANNA, old.message_id + 1)
