@@ -249,6 +249,9 @@ class Records:
             if noted and not before.respond:
                 continue  # somebody's stop has ended it
             decision = replace(before, respond=False, reason=silence.reason, evidence=silence.evidence)
+            conversation = self._conversations.get(channel_id)
+            if conversation is None or any(kind == "person" for kind, _ in conversation.taken_back):
+                decision = decision.unquoting  # somebody was forgotten while the model thought
             self._decisions.add(message.message_id, channel_id, message.author_id, decision)
             if question.burst in (None, message.message_id):  # what was said in one go was counted once
                 self._limits.give_back(message.author_id)
