@@ -71,11 +71,11 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 
 def _code(lines: list[str], at: int) -> tuple[int, str] | None:
     """Where the code block ends that begins here, and what it is to end in as a file, if it is to be one."""
-    opening = FENCE.match(lines[at])
+    opening = FENCE.match(lines[at]) if "```" in lines[at] else None
     if opening is None:
         return None
-    closings = (FENCE.match(line) for line in lines[at + 1 :])
-    closed = next((n for n, c in enumerate(closings, at + 2) if c and c[1].startswith(opening[1]) and not c[2]), None)
+    closings = ((n, FENCE.match(lines[n - 1])) for n in range(at + 2, len(lines) + 1))  # no copy for each block
+    closed = next((n for n, c in closings if c and c[1].startswith(opening[1]) and not c[2]), None)
     end = closed or len(lines)
     language = opening[2].lower()
     ending = ENDINGS.get(language) or (language if PLAIN.fullmatch(language) else "txt")
@@ -86,7 +86,7 @@ def _table(lines: list[str], at: int) -> tuple[int, str] | None:
     """The same for a table of Markdown, which Discord shows as it is written."""
     if "|" not in lines[at] or at + 1 == len(lines) or "|" not in lines[at + 1] or not RULE.match(lines[at + 1]):
         return None
-    end = next((n for n, line in enumerate(lines[at:], at) if "|" not in line), len(lines))
+    end = next((n for n in range(at, len(lines)) if "|" not in lines[n]), len(lines))
     return end, "md" if max(len(line.strip()) for line in lines[at:end]) > MAX_COLUMNS else ""
 
 

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from agents.picking import _shapes
+from agents.run import MAX_ANSWER_CHARACTERS
+from discord_io.made_files import with_files
 from miniapps.trip_commands import plain
 from tests.test_layers import FILES, module
 from understanding.name_calls import _read_name
@@ -265,6 +267,18 @@ def test_no_reply_is_long_compared_with_options(option: str, part: str) -> None:
     def seconds() -> float:
         start = time.thread_time()
         choose(reply, options)
+        return time.thread_time() - start
+
+    assert min(seconds() for _ in range(20)) < MOST_SECONDS
+
+
+@pytest.mark.parametrize("part", ["```\n", "````\n```a\n", "|\n", "|-\n\n", "\n"])
+def test_no_answer_is_long_looked_through_for_files(part: str) -> None:
+    answer = part * (MAX_ANSWER_CHARACTERS // len(part))
+
+    def seconds() -> float:
+        start = time.thread_time()
+        with_files(answer)
         return time.thread_time() - start
 
     assert min(seconds() for _ in range(20)) < MOST_SECONDS
