@@ -155,6 +155,8 @@ class Connection:
         from fastmcp.client.transports import StdioTransport  # noqa: PLC0415 - only who has MCP servers needs it
         from pydantic_ai.mcp import MCPToolset  # noqa: PLC0415 - as above
 
+        from agents.mcp_session import OPTIONS  # noqa: PLC0415 - as above
+
         server = self.server
         how: dict[str, Any] = {
             "tool_error_behavior": "failed",
@@ -174,13 +176,17 @@ class Connection:
                 transport = StdioTransport(
                     server.command, [*server.args], env, folder, keep_alive=False, log_file=stderr
                 )
-                toolset: MCPToolset[object] = await stack.enter_async_context(MCPToolset(transport, **how))
+                toolset: MCPToolset[object] = MCPToolset(transport, **how)
+                toolset.client._transport_options = OPTIONS  # noqa: SLF001 - there is no other way to give them
+                await stack.enter_async_context(toolset)
         else:
             # As the package would make it.
             http = httpx2.AsyncClient(headers=dict(server.headers), follow_redirects=True, timeout=HTTP_SECONDS)
             bound_http(http, MAX_RESPONSE, MAX_RESPONSE)
             stack.push_async_callback(http.aclose)
-            toolset = await stack.enter_async_context(MCPToolset(server.url, http_client=http, **how))
+            toolset = MCPToolset(server.url, http_client=http, **how)
+            toolset.client._transport_options = OPTIONS  # noqa: SLF001 - as above
+            await stack.enter_async_context(toolset)
         # At the end first of all: what is still called fails by it, and is waited for behind it.
         stack.push_async_callback(toolset.client.close)
         await self._list(toolset)
@@ -264,7 +270,12 @@ class _Stderr(asyncio.Protocol):
 
 def use_mcp() -> None:
     """Imports what MCP needs, which takes a second or two, and has it log as the rest does."""
-    import pydantic_ai.mcp  # noqa: F401, PLC0415 - only who has MCP servers needs it
+    import mcp.client.stdio  # noqa: PLC0415 - only who has MCP servers needs it
+    import pydantic_ai.mcp  # noqa: F401, PLC0415 - as above
+
+    from agents.mcp_session import Lines  # noqa: PLC0415 - as above
+
+    mcp.client.stdio.TextReceiveStream = Lines  # type: ignore[attr-defined]  # a process that is read has no other bound
 
     # Both report with stack traces what comes back to us as an error, and what servers print beside the protocol.
     for name in ("fastmcp", "mcp"):

@@ -20,6 +20,7 @@ from structlog.testing import capture_logs
 
 from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
+from agents.mcp_session import MAX_LINE
 from discord_io.made_files import MadeFile
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
@@ -30,7 +31,7 @@ ENV = {"PATH": os.environ["PATH"], "HOME": "/", "API_KEY": SECRET}
 # As the mcp package has it; Python adds LC_CTYPE itself.
 THE_PACKAGES = {"LOGNAME", "SHELL", "TERM", "USER", "LC_CTYPE"}
 SOON = Limits(start=10, call=10, first_pause=0.01, longest_pause=0.01)
-TOOLS = "echo, look up!, fail, crash, hang, much, picture, environment, babble, choke, grow".split(", ")
+TOOLS = "echo, look up!, fail, crash, hang, much, word, picture, environment, babble, choke, grow".split(", ")
 PATIENCE = 20
 
 
@@ -136,6 +137,11 @@ async def test_a_result_is_text(server: Watched, text: str) -> None:
 async def test_a_result_with_a_structure_is_json(server: Watched) -> None:
     told = json.loads(await server.call("look up!", {"name": "Ben"}))
     assert (told["name"], told["server"]) == ("Ben", "real")
+
+
+async def test_a_result_is_not_compared_with_a_schema_whose_pattern_may_take_for_ever(server: Watched) -> None:
+    word = "a" * 22 + "!"
+    assert json.loads(await server.call("word", {"text": word})) == {"word": word}
 
 
 async def test_pictures_are_named_and_attached_to_the_answer_as_far_as_there_is_room(server: Watched) -> None:
@@ -270,6 +276,17 @@ async def test_a_server_that_writes_what_is_no_text_is_started_again(
 
 
 # By HTTP
+
+
+async def test_a_line_without_end_is_not_kept() -> None:
+    async with running(real("endless"), replace(SOON, start=2, call=2)) as endless:
+        before = await pid(endless)
+        assert "x" in await endless.call("much", {"size": MAX_LINE // 2})
+        assert "failed: " in await endless.call("much", {"size": MAX_LINE + 1})
+        async with asyncio.timeout(PATIENCE):
+            await endless.ended.wait()
+            await endless.tried()
+        assert await pid(endless) != before
 
 
 async def test_a_server_is_reached_by_http_with_its_headers() -> None:

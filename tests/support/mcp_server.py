@@ -18,6 +18,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.runner import serve_loop
 from mcp.types import ImageContent, TextContent
+from pydantic import BaseModel, Field
 
 GARBAGE = b'this is no JSON\n{"jsonrpc": "2.0"}\n[]\n\n'
 PNG = "iVBORw0KGgo="  # how one begins
@@ -63,6 +64,16 @@ async def hang() -> str:
 async def much(size: int) -> str:
     """As many bytes."""
     return "x" * size
+
+
+class Word(BaseModel):
+    word: str = Field(json_schema_extra={"pattern": "^(a+)+$"})  # told only: what is none is sent as well
+
+
+@server.tool()
+async def word(text: str) -> Word:
+    """Says it again, with a schema of which a pattern takes twice as long for each letter more."""
+    return Word(word=text)
 
 
 @server.tool()
