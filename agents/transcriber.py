@@ -54,7 +54,8 @@ class Transcriber:
             used = round(tokens or seconds * TOKENS_PER_SECOND) or used
             if not isinstance(said, str):
                 raise ValueError("an answer without a text")
-        except (OpenAIError, TimeoutError, ValueError) as error:  # some raise the last for what is no JSON
+        # What is no JSON, nested too deep, or counts to infinity, is some of the last three.
+        except (OpenAIError, TimeoutError, ValueError, OverflowError, RecursionError) as error:
             used = 0 if isinstance(error, OpenAIError) else used
             log.warning("transcription_failed", detail=type(error).__name__)
             raise FileProblem("unheard") from error

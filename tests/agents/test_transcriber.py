@@ -13,6 +13,8 @@ from tests.support.ears import Ears, listening
 from tests.support.purse import NotingPurse
 from tests.support.samples import OGG
 
+INFINITE = '{"text": "Hello", "usage": {"type": "duration", "seconds": Infinity}}'
+
 
 class Bench:
     """The transcriber, the server and what was spent."""
