@@ -49,7 +49,7 @@ async def ruled_by(agent: Agent[None, T], question: str, instructions: str, purs
         result = await agent.run(
             question, instructions=instructions, usage_limits=UsageLimits(request_limit=1), usage=usage
         )
-    except (AgentRunError, FallbackExceptionGroup) as error:
+    except (AgentRunError, FallbackExceptionGroup, RecursionError) as error:  # the last of JSON nested too deep
         reserved = 0
         raise JudgeError(str(error)) from error
     finally:

@@ -121,3 +121,12 @@ async def test_a_judge_that_calls_tools_a_thousand_times_is_not_heard(serve: Ser
         assert len(json.dumps(body)) > MAX_BODY_BYTES
         with pytest.raises(JudgeError):
             await judge(question, conversation)
+
+
+async def test_a_judge_whose_answer_is_nested_too_deep_is_not_heard(serve: Serve) -> None:
+    serve(web.Response(text="[" * 9_000, content_type="application/json"))
+    question = said(ANNA, "what?")
+    async with build_model("JUDGE_MODEL", "openai-chat:m") as model:
+        judge = ModelJudge(model, bot_name=lambda: "Parley", purse=NotingPurse())
+        with pytest.raises(JudgeError):
+            await judge(question, ChannelConversation(CHANNEL, NOON, NOON, [question]))
