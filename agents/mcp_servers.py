@@ -139,13 +139,15 @@ def _names(tools: Sequence[tuple[str, str]], taken: Iterable[str]) -> list[str]:
     not enough with a number behind it."""
     counts = Counter([*taken, *(_plain(name) for _, name in tools)])
     used = set(taken)
+    numbers: dict[str, int] = {}  # the last of each name: thousands of tools may be called alike
     names = []
     for server, name in tools:
         plain = _plain(name) if counts[_plain(name)] == 1 else _plain(f"{server}_{name}")
-        unused, number = plain, 1
+        unused, number = plain, numbers.get(plain, 1)
         while unused in used:
             number += 1
             unused = f"{plain[: MAX_NAME - len(str(number)) - 1]}_{number}"
+        numbers[plain] = number
         used.add(unused)
         names.append(unused)
     return names

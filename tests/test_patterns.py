@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from agents.mcp_connection import MAX_LISTED
+from agents.mcp_servers import _names
 from agents.picking import _shapes
 from agents.run import MAX_ANSWER_CHARACTERS
 from discord_io.made_files import with_files
@@ -282,3 +284,11 @@ def test_no_answer_is_long_looked_through_for_files(part: str) -> None:
         return time.thread_time() - start
 
     assert min(seconds() for _ in range(20)) < MOST_SECONDS
+
+
+def test_no_tools_are_long_named_however_alike_their_names_are() -> None:
+    tools = [("server", "!" * 64)] * MAX_LISTED
+    start = time.thread_time()
+    names = _names(tools, ())
+    assert time.thread_time() - start < 10 * MOST_SECONDS  # once a listing
+    assert len(set(names)) == MAX_LISTED
