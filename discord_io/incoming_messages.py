@@ -20,6 +20,8 @@ from understanding.name_calls import called_as, may_call
 
 SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.reply})
 SAID_BY_BOTS = SAID_BY_PEOPLE | {discord.MessageType.chat_input_command, discord.MessageType.context_menu_command}
+# What a message that says so changes of the number of people in a thread.
+STEPS = {discord.MessageType.recipient_add: 1, discord.MessageType.recipient_remove: -1}
 MAX_IMAGES = 4
 MAX_IMAGE_BYTES = 8_000_000
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -106,7 +108,7 @@ class MessageReader:
 
     def count(self, message: discord.Message) -> None:
         """Counts whom somebody adds to a thread or removes from it, of which Discord tells the bot in no other way."""
-        step = {discord.MessageType.recipient_add: 1, discord.MessageType.recipient_remove: -1}.get(message.type)
+        step = STEPS.get(message.type)
         if step and isinstance(message.channel, discord.Thread) and self._client.user not in message.mentions:
             message.channel.member_count += step
 
