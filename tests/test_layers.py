@@ -30,6 +30,7 @@ FLOORS = (
     ("stored_conversation",),
     ("llm_history",),
     ("files",),
+    ("place_settings",),
     ("state", "place"),
     ("understanding", "storage", "web", "playground", "setting_values"),
 )

@@ -1,0 +1,284 @@
+"""What can be set for a place. A new setting is one field of PlaceSettings.
+
+The card, the checks, the table in the docs and the inheritance follow from the field: its type says what can be chosen,
+its About says in which words, at which levels, and how what several levels say combines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+
+MAX_IDS = 500  # in one list: no server has more channels, and few more roles
+
+
+class Level(IntEnum):
+    """Where something is set, from the top. Each inherits what it does not set itself from the one above."""
+
+    OWNER = 0
+    GUILD = 1
+    CATEGORY = 2
+    CHANNEL = 3
+    THREAD = 4
+
+    @property
+    def in_words(self) -> str:
+        return ("whoever runs me", "this server", "this category", "this channel", "this thread")[self]
+
+
+class Combining(Enum):
+    """How what several levels say of a setting becomes what holds.
+
+    NEAREST: the level nearest to the place counts. EVERY, of those who are allowed: whoever the list of one level
+    leaves out is left out, whatever other levels say. ANY, of those who are blocked: the list of one level is enough.
+    EACH: what a level sets holds for itself, beside what the others do.
+    """
+
+    NEAREST = "nearest"
+    EVERY = "every"
+    ANY = "any"
+    EACH = "each"
+
+
+class Listed(Enum):
+    """Of what a setting lists the ids. CHANNELS: channels, and categories for all that is in them."""
+
+    CHANNELS = "channels"
+    ROLES = "roles"
+    USERS = "users"
+
+
+class SettingRefusedError(ValueError):
+    """A value that a setting does not take. Its text is one sentence that says what would be right."""
+
+
+EVERYWHERE = frozenset({Level.GUILD, Level.CATEGORY, Level.CHANNEL, Level.THREAD})
+NOT_IN_THREADS = EVERYWHERE - {Level.THREAD}
+GUILD_ONLY = frozenset({Level.GUILD})
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is known of a setting beside its type.
+
+    label: as people read it, at most 45 characters. meaning: at most 100, Discord's bounds. use: what works, as the end
+    of the sentence "use ...". group: under which heading it is shown.
+    """
+
+    label: str
+    meaning: str
+    group: str
+    use: str = ""
+    levels: frozenset[Level] = EVERYWHERE
+    combining: Combining = Combining.NEAREST
+    listed: Listed | None = None
+
+
+WHERE, WHO, HOW, MODEL, MONEY = "Where and when", "Who", "How it takes part", "What answers", "What it may cost"
+Ids = Annotated[frozenset[PositiveInt], Field(max_length=MAX_IDS)]
+
+
+class PlaceSettings(BaseModel):
+    """What one level has set; None is inherited."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    answers: Annotated[
+        Literal["follow", "mentions", "off"] | None,
+        About("When it answers", "follow: conversations too; mentions: only when called; off: never", WHERE),
+    ] = None
+    allowed_channels: Annotated[
+        Ids | None,
+        About(
+            "Allowed channels",
+            "The only channels and categories it speaks in; none chosen: all that are not blocked",
+            WHERE,
+            levels=GUILD_ONLY,
+            combining=Combining.EVERY,
+            listed=Listed.CHANNELS,
+        ),
+    ] = None
+    blocked_channels: Annotated[
+        Ids | None,
+        About(
+            "Blocked channels",
+            "Channels and categories it does not speak in, whatever else is set",
+            WHERE,
+            levels=GUILD_ONLY,
+            combining=Combining.ANY,
+            listed=Listed.CHANNELS,
+        ),
+    ] = None
+    threads: Annotated[
+        Literal["off", "join", "open"] | None,
+        About("Threads", "Whether it takes part in threads; open: a longer talk may go on in one", WHERE),
+    ] = None
+
+    allowed_roles: Annotated[
+        Ids | None,
+        About(
+            "Allowed roles",
+            "It answers only members with one of these roles, and the allowed members; none chosen: all",
+            WHO,
+            combining=Combining.EVERY,
+            listed=Listed.ROLES,
+        ),
+    ] = None
+    allowed_users: Annotated[
+        Ids | None,
+        About(
+            "Allowed members",
+            "It answers only these, and members with an allowed role; none chosen: all",
+            WHO,
+            combining=Combining.EVERY,
+            listed=Listed.USERS,
+        ),
+    ] = None
+    blocked_roles: Annotated[
+        Ids | None,
+        About(
+            "Blocked roles",
+            "It does not answer members with one of these roles, whatever else is set",
+            WHO,
+            combining=Combining.ANY,
+            listed=Listed.ROLES,
+        ),
+    ] = None
+    blocked_users: Annotated[
+        Ids | None,
+        About(
+            "Blocked members",
+            "It does not answer these, whatever else is set",
+            WHO,
+            combining=Combining.ANY,
+            listed=Listed.USERS,
+        ),
+    ] = None
+
+    eagerness: Annotated[
+        Literal["quiet", "balanced", "eager"] | None,
+        About("Eagerness", "How sure it must be that a message without a mention was said to it", HOW),
+    ] = None
+    decline: Annotated[
+        bool | None,
+        About("May decline", "Whether its model is asked about doubtful messages, and may keep silent", HOW),
+    ] = None
+    judge: Annotated[
+        bool | None,
+        About("Judge", "Whether a second, fast model is asked about doubtful messages first", HOW),
+    ] = None
+    offers: Annotated[
+        bool | None,
+        About("Offers of help", "Whether it offers help where a question stays unanswered", HOW, levels=NOT_IN_THREADS),
+    ] = None
+
+    persona: Annotated[
+        str | None,
+        Field(max_length=2_000),
+        About("Persona", "Who it is here, and how it is to speak", MODEL, use="at most 2,000 characters of text"),
+    ] = None
+    language: Annotated[
+        str | None,
+        Field(max_length=60),
+        About(
+            "Language",
+            "The language it answers in, such as German; empty: that of the question",
+            MODEL,
+            use="the name of a language, such as German",
+        ),
+    ] = None
+    model: Annotated[
+        str | None,
+        Field(max_length=100),
+        About("Model", "Which model answers", MODEL, use="one of the models that /model lists"),
+    ] = None
+    tools: Annotated[
+        bool | None,
+        About("Tools", "Whether its model may search, react, pin, make polls and use other tools", MODEL),
+    ] = None
+
+    budget: Annotated[
+        str | None,
+        Field(max_length=100),
+        About(
+            "Budget",
+            "What its answers here may use, such as: $1 a day, 2000000 tokens a month",
+            MONEY,
+            levels=NOT_IN_THREADS - {Level.CATEGORY},
+            combining=Combining.EACH,
+            use='amounts such as "$1 a day" or "200000 tokens a month", separated by commas',
+        ),
+    ] = None
+    exempt_roles: Annotated[
+        Ids | None,
+        About(
+            "Roles without a budget",
+            "Members with one of these roles are answered also when the server's budget is spent",
+            MONEY,
+            levels=GUILD_ONLY,
+            combining=Combining.ANY,
+            listed=Listed.ROLES,
+        ),
+    ] = None
+
+    def changed(self, level: Level, values: Mapping[str, Any]) -> PlaceSettings:
+        """These settings with other values, None to inherit. Raises SettingRefusedError for what cannot be set there.
+
+        What is said of a choice or of a text does not depend on case or on white space around it.
+        """
+        for name in values:
+            if name not in ABOUT:
+                raise SettingRefusedError(f"There is no setting {name!r}: use one of {', '.join(ABOUT)}.")
+            if level not in ABOUT[name].levels:
+                where = " or ".join(sorted((at.name.lower() for at in ABOUT[name].levels), key=LEVEL_NAMES.index))
+                raise SettingRefusedError(
+                    f"{ABOUT[name].label} cannot be set for a {level.name.lower()}: use a {where}."
+                )
+        tidied = {name: _tidied(name, value) for name, value in values.items()}
+        try:
+            return PlaceSettings.model_validate({**self.model_dump(), **tidied})
+        except ValidationError as error:
+            name = str(error.errors()[0]["loc"][0])
+            raise SettingRefusedError(f"{ABOUT[name].label} cannot be that: use {what_works(name)}.") from None
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What is set, by name."""
+        return {name: value for name in ABOUT if (value := getattr(self, name)) is not None}
+
+
+def _about(name: str) -> About:
+    return next(item for item in PlaceSettings.model_fields[name].metadata if isinstance(item, About))
+
+
+ABOUT: Mapping[str, About] = {name: _about(name) for name in PlaceSettings.model_fields}
+"""Each setting, in the order in which people are shown them."""
+LEVEL_NAMES = [level.name.lower() for level in Level]
+
+
+def choices(name: str) -> tuple[str, ...]:
+    """What can be chosen for a setting; nothing of one that is a text or a list."""
+    kinds = [kind for kind in get_args(PlaceSettings.model_fields[name].annotation) if kind is not type(None)]
+    return ("on", "off") if kinds == [bool] else () if ABOUT[name].listed else get_args(kinds[0])
+
+
+def what_works(name: str) -> str:
+    """The values that a setting takes, in words that follow "use"."""
+    if found := choices(name):
+        return f"{', '.join(found[:-1])} or {found[-1]}"
+    about = ABOUT[name]
+    return f"at most {MAX_IDS} {about.listed.value}" if about.listed else about.use
+
+
+def _tidied(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return frozenset(value) or None if ABOUT[name].listed and value is not None else value
+    value = value.strip()
+    if choices(name):
+        value = value.lower()
+        return {"on": True, "off": False}.get(value, value) if choices(name) == ("on", "off") else value
+    return value or None
