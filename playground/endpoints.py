@@ -93,10 +93,23 @@ class Endpoints:
         channel = self.posting.writable(call.id("channel"))
         self.world.typing(channel.id, self.world.bot.id)
 
-    @_answers("GET", "/guilds/{guild}/members/{user}")
-    def member(self, call: Call) -> Wire:
+    def _check_guild(self, call: Call) -> None:
         if call.id("guild") != self.world.guild_id or not self.world.bot_is_member:
             raise errors.missing_access()
+
+    @_answers("GET", "/guilds/{guild}/roles")
+    def roles(self, call: Call) -> list[Wire]:
+        self._check_guild(call)
+        return [wire.role_object(self.world, role) for role in self.world.roles.values()]
+
+    @_answers("GET", "/guilds/{guild}/channels")
+    def channels(self, call: Call) -> list[Wire]:
+        self._check_guild(call)
+        return [wire.channel_object(self.world, channel) for channel in self.world.channels.values()]
+
+    @_answers("GET", "/guilds/{guild}/members/{user}")
+    def member(self, call: Call) -> Wire:
+        self._check_guild(call)
         if (user := self.world.users.get(call.id("user"))) is None:
             raise errors.unknown_member()
         return wire.member_object(self.world, user)

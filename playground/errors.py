@@ -35,6 +35,10 @@ def unknown_message() -> ApiError:
     return ApiError(404, 10008, "Unknown Message")
 
 
+def unknown_role() -> ApiError:
+    return ApiError(404, 10011, "Unknown Role")
+
+
 def unknown_user() -> ApiError:
     return ApiError(404, 10013, "Unknown User")
 
@@ -121,6 +125,10 @@ def wrong_channel_type() -> ApiError:
 
 def invalid_webhook_token() -> ApiError:
     return ApiError(401, 50027, "Invalid Webhook Token")
+
+
+def invalid_role() -> ApiError:
+    return ApiError(400, 50028, "Invalid Role")
 
 
 def wrong_message_type() -> ApiError:

@@ -37,6 +37,10 @@ _GUILDS = 1 << 0
 _INTENTS = {
     "GUILD_CREATE": (_GUILDS, 0),
     "GUILD_DELETE": (_GUILDS, 0),
+    "GUILD_ROLE_CREATE": (_GUILDS, 0),
+    "GUILD_ROLE_UPDATE": (_GUILDS, 0),
+    "GUILD_ROLE_DELETE": (_GUILDS, 0),
+    "GUILD_MEMBER_UPDATE": (0, 0),  # of the bot itself; of others, the members intent tells
     "CHANNEL_CREATE": (_GUILDS, 0),
     "CHANNEL_UPDATE": (_GUILDS, 0),
     "CHANNEL_DELETE": (_GUILDS, 0),
@@ -199,6 +203,8 @@ class Gateway:
             return False
         if not (guild_id is None or self._world.bot_is_member or event.name == "GUILD_DELETE"):
             return False
+        if event.name == "GUILD_MEMBER_UPDATE":
+            return event.user_id == self._world.bot.id
         if event.name == "THREAD_MEMBERS_UPDATE":  # of others' coming and going, the members intent tells
             return self._world.bot.id in event.ids
         if event.name in _ALWAYS_SEEN or channel is None:

@@ -1,8 +1,12 @@
 """Discord's JSON for interactions: who did it where and with which permissions, and what the options name."""
 
+from collections.abc import Sequence
+
 from playground import commands, options, permissions, wire
 from playground.model import Channel, Message, User, Wire
 from playground.world import World
+
+_USER, _CHANNEL, _ROLE, _MENTIONABLE = 6, 7, 8, 9  # option types
 
 
 def resolved(world: World, channel: Channel, user_id: int, data: Wire, target_id: int | None) -> Wire:
@@ -10,16 +14,33 @@ def resolved(world: World, channel: Channel, user_id: int, data: Wire, target_id
     if data["type"] == commands.MESSAGE:
         message = world.message(channel.id, target_id or 0)
         return {"messages": {str(message.id): wire.message_object(world, message)}}
-    users = [target_id or 0] if data["type"] == commands.USER else options.ids(data["options"], 6)
+    if data["type"] == commands.USER:
+        return named(world, channel, user_id, users=[target_id or 0])
+    given = {kind: options.ids(data["options"], kind) for kind in (_USER, _CHANNEL, _ROLE, _MENTIONABLE)}
+    roles = [one for one in given[_MENTIONABLE] if one in world.roles]
+    users = [one for one in given[_MENTIONABLE] if one not in world.roles]
+    return named(world, channel, user_id, [*given[_USER], *users], [*given[_ROLE], *roles], given[_CHANNEL])
+
+
+def named(
+    world: World,
+    channel: Channel,
+    user_id: int,
+    users: Sequence[int] = (),
+    roles: Sequence[int] = (),
+    channels: Sequence[int] = (),
+) -> Wire:
+    """The objects of these ids, as interactions carry them. ApiError for one that is not there."""
     people = [world.user(one) for one in users]
-    channels = [world.channel(one) for one in options.ids(data["options"], 7)]
+    members = {str(one.id): _member(world, channel, one) for one in people}
     return {
         "users": {str(one.id): wire.user_object(one) for one in people},
         "members": {
-            str(one.id): {k: v for k, v in _member(world, channel, one).items() if k not in ("user", "deaf", "mute")}
-            for one in people
+            of: {name: value for name, value in one.items() if name not in ("user", "deaf", "mute")}
+            for of, one in members.items()
         },
-        "channels": {str(one.id): _partial_channel(world, one, user_id) for one in channels},
+        "roles": {str(one): wire.role_object(world, world.role(one)) for one in roles},
+        "channels": {str(one): _partial_channel(world, world.channel(one), user_id) for one in channels},
     }
 
 
@@ -29,7 +50,8 @@ def _partial_channel(world: World, channel: Channel, user_id: int) -> Wire:
 
 def _member(world: World, channel: Channel, user: User) -> Wire:
     """A member as interactions carry it: with its permissions in the channel, overwrites included."""
-    return wire.member_object(world, user) | {"permissions": str(world.permissions(channel, user.id))}
+    member = wire.member_object(world, user) | {"permissions": str(world.permissions(channel, user.id))}
+    return member | {"roles": []} if channel.id in world.elsewhere else member  # the roles of this guild are none there
 
 
 def interaction_object(world: World, channel: Channel, user: User, own: Wire, source: Message | None) -> Wire:

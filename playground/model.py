@@ -11,7 +11,7 @@ Wire = dict[str, Any]
 Clock = Callable[[], float]
 
 # Channel types
-TEXT, DM, VOICE, GROUP_DM, ANNOUNCEMENT, STAGE, FORUM, MEDIA = 0, 1, 2, 3, 5, 13, 15, 16
+TEXT, DM, VOICE, GROUP_DM, CATEGORY, ANNOUNCEMENT, STAGE, FORUM, MEDIA = 0, 1, 2, 3, 4, 5, 13, 15, 16
 ANNOUNCEMENT_THREAD, PUBLIC_THREAD, PRIVATE_THREAD = 10, 11, 12
 THREADS_ONLY = (FORUM, MEDIA)  # channels in which nothing but posts, which are threads, stands
 THREAD_KINDS = {TEXT: (PUBLIC_THREAD, PRIVATE_THREAD), ANNOUNCEMENT: (ANNOUNCEMENT_THREAD,)}  # which begin where
@@ -37,6 +37,19 @@ class User:
     name: str
     bot: bool = False
     color: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A role of the guild. `permissions` is Discord's integer; the bot's own role is `managed`."""
+
+    id: int
+    name: str
+    permissions: int
+    position: int
+    color: int = 0  # 0xrrggbb; 0 is none
+    mentionable: bool = False
+    managed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +156,11 @@ class Thread:
 
 @dataclass(slots=True)
 class Channel:
-    """A channel or thread and what stands in it.
+    """A channel, thread or category and what stands in it.
 
-    `recipient_id` is set in a direct-message channel only, `parent_id` and `thread` in a thread, `tags` in a forum,
-    `group` in a group's direct messages, which the bot is not in; `guild_id` is None in all direct messages.
+    `recipient_id` is set in a direct-message channel only, `thread` in a thread, `parent_id` in a thread and in a
+    channel of a category, `tags` in a forum, `group` in a group's direct messages, which the bot is not in; `guild_id`
+    is None in all direct messages.
     """
 
     id: int
@@ -184,3 +198,4 @@ class Event:
     ids: tuple[int, ...] = ()
     at: float = 0.0
     data: Wire | None = None
+    role: Role | None = None

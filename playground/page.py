@@ -270,6 +270,10 @@ class Page:
                 | "MESSAGE_DELETE_BULK"
                 | "GUILD_CREATE"
                 | "GUILD_DELETE"
+                | "GUILD_ROLE_CREATE"
+                | "GUILD_ROLE_UPDATE"
+                | "GUILD_ROLE_DELETE"
+                | "GUILD_MEMBER_UPDATE"
             ):
                 return self._snapshot()
         return _reactions(event) if event.name.startswith("MESSAGE_REACTION") else self._private_frame(event)

@@ -10,6 +10,7 @@ from playground.errors import invalid_form
 from playground.interactions import Interaction, Interactions
 from playground.mentions import ANY
 from playground.model import (
+    CATEGORY,
     PRIVATE_THREAD,
     REPLY,
     TEXT,
@@ -22,6 +23,7 @@ from playground.model import (
     File,
     Message,
     Reference,
+    Role,
     User,
     Wire,
 )
@@ -66,6 +68,32 @@ class People:
         """KeyError for none."""
         return _named(name, self.world.people)
 
+    def role(self, name: str) -> int:
+        """KeyError for none."""
+        return _named(name, self.world.roles.values())
+
+    def add_role(
+        self, name: str, *permission_names: str, members: Iterable[int] = (), mentionable: bool = False
+    ) -> int:
+        """Add a role with permissions (discord.py's names) beside everyone's, and give it to these people."""
+        role = self.world.add_role(name, permissions.bits(permission_names), mentionable=mentionable)
+        for user_id in members:
+            self.give_role(user_id, role.id)
+        return role.id
+
+    def change_role(self, role_id: int, name: str, *names: str) -> None:
+        """Set a role's name and permissions (discord.py's `names`); that of everyone has the guild's id."""
+        self.world.change_role(role_id, name=name, permissions=permissions.bits(names))
+
+    def delete_role(self, role_id: int) -> None:
+        self.world.delete_role(role_id)
+
+    def give_role(self, user_id: int, role_id: int) -> None:
+        self.world.give_role(user_id, role_id)
+
+    def take_role(self, user_id: int, role_id: int) -> None:
+        self.world.give_role(user_id, role_id, given=False)
+
     def add_channel(
         self,
         name: str,
@@ -74,16 +102,27 @@ class People:
         type: int = TEXT,  # noqa: A002 - Discord's word
         tags: Iterable[str] = (),
         needs_tag: bool = False,
+        category: int | None = None,
     ) -> int:
-        """Add a channel; `tags` are the names of those that a forum's posts may have."""
+        """Add a channel, in a category where that is given; `tags` are the names of those of a forum's posts."""
         made: list[Wire] = [
             {"id": str(self.world.next_id()), "name": tag, "moderated": False, "emoji_id": None, "emoji_name": None}
             for tag in tags
         ]
-        return self.world.add_channel(name, topic, type=type, tags=made, needs_tag=needs_tag).id
+        return self.world.add_channel(name, topic, type=type, tags=made, needs_tag=needs_tag, category_id=category).id
+
+    def add_category(self, name: str) -> int:
+        return self.world.add_channel(name, type=CATEGORY).id
+
+    def move_channel(self, channel_id: int, category: int | None) -> None:
+        """Move a channel into a category, or out of all; what it allows and denies stays."""
+        self.world.change_channel(self.world.channel(channel_id), parent_id=category)
+
+    def rename_channel(self, channel_id: int, name: str) -> None:
+        self.world.change_channel(self.world.channel(channel_id), name=name)
 
     def delete_channel(self, channel_id: int) -> None:
-        """Delete a channel with its threads, or a thread."""
+        """Delete a channel with its threads, a category without its channels, or a thread."""
         self.world.delete_channel(self.world.channel(channel_id))
 
     def add_person(self, name: str) -> int:
@@ -309,18 +348,18 @@ class People:
     # Permissions
 
     def deny(self, channel_id: int, *names: str, member: int | None = None) -> None:
-        """Take permissions (discord.py's names) in a channel from the bot, or from another member."""
+        """Take permissions (discord.py's names) in a channel or category from the bot, or another member or role."""
         self.world.overwrite(channel_id, member or self.bot_id, deny=permissions.bits(names))
 
     def allow(self, channel_id: int, *names: str, member: int | None = None) -> None:
         """The reverse of deny. `allow(channel, "manage_channels", member=ben)` makes Ben a manager there.
 
-        Without that nobody manages anything but the first person, who owns the guild.
+        Without that, and without a role that says so, nobody manages anything but the first person, who owns the guild.
         """
         self.world.overwrite(channel_id, member or self.bot_id, allow=permissions.bits(names))
 
 
-def _named(name: str, things: Iterable[Channel | User]) -> int:
+def _named(name: str, things: Iterable[Channel | Role | User]) -> int:
     for thing in things:
         if thing.name == name:
             return thing.id

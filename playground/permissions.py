@@ -71,6 +71,14 @@ class Overwrite:
     deny: int = 0
 
 
+def together(overwrites: Iterable[Overwrite]) -> Overwrite:
+    """The overwrites of all roles that somebody has, as one: what any of them allows, no other one denies."""
+    allow = deny = 0
+    for overwrite in overwrites:
+        allow, deny = allow | overwrite.allow, deny | overwrite.deny
+    return Overwrite(0, member=False, allow=allow, deny=deny)
+
+
 def in_channel(base: int, overwrites: Iterable[Overwrite]) -> int:
     """Apply overwrites, given in Discord's order (everyone, roles, member), to what the roles grant."""
     if base & BITS["administrator"]:

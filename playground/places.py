@@ -1,24 +1,24 @@
-"""Where and who: the playground's guild with its channels, people, uploads and permissions."""
+"""Where and who: the playground's guild with its channels, people, roles and uploads."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from typing import Any
 
 from playground import errors, permissions, uploads
 from playground.model import (
+    CATEGORY,
     DM,
     GROUP_DM,
-    PRIVATE_THREAD,
     TEXT,
     Channel,
     Clock,
     Event,
     File,
     Message,
+    Role,
     User,
     Wire,
 )
-from playground.permissions import Overwrite
 
 _EPOCH_MS = 1_420_070_400_000  # Discord's snowflakes count from the first second of 2015.
 _MAX_FILES = 100
@@ -27,7 +27,7 @@ _BOT_COLOR = "#5865f2"
 
 
 class Places:
-    """One guild, the bot and the people in it, its channels and their permissions."""
+    """One guild, the bot and the people in it, and its channels."""
 
     def __init__(self, channels: Iterable[str], people: Iterable[str], *, bot_name: str, now: Clock) -> None:
         self._now = now
@@ -41,6 +41,11 @@ class Places:
         self.created = now()
         self.owner_id = self.bot.id  # until there is a person; the first one owns the guild
         self.users: dict[int, User] = {self.bot.id: self.bot}
+        self.roles: dict[int, Role] = {
+            self.guild_id: Role(self.guild_id, "@everyone", permissions.EVERYONE, position=0),
+            self.bot_role_id: Role(self.bot_role_id, bot_name, permissions.INVITED, position=1, managed=True),
+        }
+        self.member_roles: dict[int, frozenset[int]] = {self.bot.id: frozenset({self.bot_role_id})}
         self.channels: dict[int, Channel] = {}
         self.threads: dict[int, Channel] = {}
         self.dms: dict[int, Channel] = {}
@@ -81,6 +86,27 @@ class Places:
     def _every_channel(self) -> tuple[dict[int, Channel], ...]:
         return self.channels, self.threads, self.dms, self.elsewhere
 
+    def category(self, category_id: int | None) -> Channel | None:
+        """The category of this id, None for None; ApiError 50035 for another channel."""
+        if category_id is None:
+            return None
+        found = self.channel(category_id)
+        if found.type != CATEGORY:
+            raise errors.invalid_form("parent_id", "CHANNEL_PARENT_INVALID_TYPE", "Not a category")
+        return found
+
+    def role(self, role_id: int) -> Role:
+        """ApiError 10011 for none."""
+        try:
+            return self.roles[role_id]
+        except KeyError:
+            raise errors.unknown_role() from None
+
+    def roles_of(self, user_id: int) -> list[Role]:
+        """What a member was given, lowest first; of "@everyone" nothing is said."""
+        own = self.member_roles.get(user_id, frozenset())
+        return [role for role in self.roles.values() if role.id in own]
+
     def user(self, user_id: int) -> User:
         """ApiError 10013 for none."""
         try:
@@ -106,6 +132,10 @@ class Places:
         """Oldest first."""
         return [one for one in self.threads.values() if one.parent_id == parent.id]
 
+    def channels_of(self, category: Channel) -> list[Channel]:
+        """Oldest first."""
+        return [one for one in self.channels.values() if one.parent_id == category.id]
+
     @property
     def people(self) -> list[User]:
         return [user for user in self.users.values() if not user.bot]
@@ -118,6 +148,7 @@ class Places:
         if len(self.users) == 1:
             self.owner_id = user.id
         self.users[user.id] = user
+        self.emit(Event(name="PEOPLE"))
         return user
 
     def add_bot(self, name: str) -> User:
@@ -141,7 +172,10 @@ class Places:
         type: int = TEXT,  # noqa: A002 - Discord's word
         tags: Iterable[Wire] = (),
         needs_tag: bool = False,
+        category_id: int | None = None,
     ) -> Channel:
+        """Add a channel or category. In a category it begins with the category's overwrites."""
+        category = self.category(category_id)
         channel = Channel(
             self.next_id(),
             name,
@@ -151,16 +185,30 @@ class Places:
             guild_id=self.guild_id,
             tags=tuple(tags),
             needs_tag=needs_tag,
+            parent_id=category_id,
+            overwrites=dict(category.overwrites) if category else {},
         )
         self.channels[channel.id] = channel
         self.emit(Event(name="CHANNEL_CREATE", channel=channel))
         return channel
 
+    def change_channel(self, channel: Channel, **changes: Any) -> None:
+        """Set fields of a channel, as `name` or `parent_id`, which moves it. Its overwrites stay as they are."""
+        self.category(changes.get("parent_id"))
+        for field, value in changes.items():
+            setattr(channel, field, value)
+        self.emit(Event(name="CHANNEL_UPDATE", channel=channel))
+
     def delete_channel(self, channel: Channel) -> None:
-        """Delete a channel with its threads, or a thread. Of the threads of a deleted channel Discord says nothing."""
+        """Delete a channel with its threads, a category without its channels, or a thread.
+
+        Of the threads of a deleted channel Discord says nothing.
+        """
         self.channels.pop(channel.id, None)
         for thread in self.threads_of(channel):
             del self.threads[thread.id]
+        for inside in self.channels_of(channel):
+            self.change_channel(inside, parent_id=None)
         is_thread = self.threads.pop(channel.id, None) is not None
         self.emit(Event(name="THREAD_DELETE" if is_thread else "CHANNEL_DELETE", channel=channel))
 
@@ -198,44 +246,3 @@ class Places:
         while len(self.files) > _MAX_FILES:
             self.files.popitem(last=False)
         return file_id
-
-    # Permissions
-
-    def permissions(self, channel: Channel, user_id: int) -> int:
-        """The permission integer of a user in a channel. For the owner, everything.
-
-        A thread has those of its parent; a private one is there for its members and those who manage threads only.
-        """
-        if channel.thread is not None:
-            own = self.permissions(self.channels[channel.parent_id or 0], user_id)
-            hidden = channel.type == PRIVATE_THREAD and user_id not in channel.thread.members
-            return 0 if hidden and not own & permissions.BITS["manage_threads"] else own
-        if channel.guild_id is None:
-            inside = channel.group or (channel.recipient_id, self.bot.id)
-            return permissions.DIRECT if user_id in inside else 0
-        if channel.id in self.elsewhere:
-            base = 0 if user_id == self.bot.id else permissions.EVERYONE
-            return permissions.in_channel(base, [one for one in channel.overwrites.values() if one.id == user_id])
-        if user_id == self.owner_id:
-            return permissions.ALL
-        if user_id == self.bot.id and not self.bot_is_member:
-            return 0
-        roles = (self.guild_id, self.bot_role_id) if user_id == self.bot.id else (self.guild_id,)
-        base = permissions.EVERYONE | (permissions.INVITED if user_id == self.bot.id else 0)
-        applying = [channel.overwrites[one] for one in (*roles, user_id) if one in channel.overwrites]
-        return permissions.in_channel(base, applying)
-
-    def may(self, channel: Channel, user_id: int, *names: str) -> bool:
-        wanted = permissions.bits(names)
-        return self.permissions(channel, user_id) & wanted == wanted
-
-    def overwrite(self, channel_id: int, target_id: int, *, allow: int = 0, deny: int = 0) -> None:
-        """Add to what a channel allows and denies to a member or role."""
-        channel = self.channel(channel_id)
-        was_seen = self.may(channel, self.bot.id, "view_channel")
-        old = channel.overwrites.get(target_id) or Overwrite(target_id, member=target_id in self.users)
-        new = replace(old, allow=old.allow & ~deny | allow, deny=old.deny & ~allow | deny)
-        channel.overwrites[target_id] = new
-        self.emit(Event(name="CHANNEL_UPDATE", channel=channel))
-        if not was_seen and self.may(channel, self.bot.id, "view_channel"):
-            self.emit(Event(name="THREAD_LIST_SYNC", channel=channel))

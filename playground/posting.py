@@ -9,7 +9,7 @@ from playground import errors
 from playground.body import EPHEMERAL, SUPPRESS_EMBEDS, Body
 from playground.errors import invalid_form
 from playground.limits import Nonces
-from playground.model import REPLY, THREADS_ONLY, Channel, Draft, File, Message, Reference, Wire, snowflake
+from playground.model import CATEGORY, REPLY, THREADS_ONLY, Channel, Draft, File, Message, Reference, Wire, snowflake
 from playground.uploads import MOST_FILES, attachment_object
 from playground.world import World
 
@@ -44,7 +44,7 @@ class Posting:
 
     def check_writable(self, channel: Channel, user_id: int) -> None:
         """ApiError where a bot or person may not send messages. Sending unarchives a thread, but not a locked one."""
-        if channel.type in THREADS_ONLY:
+        if channel.type in (*THREADS_ONLY, CATEGORY):
             raise errors.not_a_text_channel()
         self._check_reachable(channel, user_id)
         sending = "send_messages" if channel.thread is None else "send_messages_in_threads"

@@ -6,7 +6,6 @@ Ids are ints in the world and strings here.
 import datetime as dt
 from collections.abc import Sequence
 
-from playground import permissions
 from playground.model import (
     PINS_ADD,
     STAGE,
@@ -17,6 +16,7 @@ from playground.model import (
     Message,
     Reaction,
     Reference,
+    Role,
     Thread,
     User,
     Wire,
@@ -52,7 +52,7 @@ def payload(world: World, event: Event) -> Wire:
             return _with_member(world, event, channel) | {"timestamp": int(event.at)}
     if channel is not None and event.name.startswith("THREAD_"):
         return _thread_payload(world, event, channel)
-    return _joined_or_left(world, event) if event.name.startswith("GUILD_") else event.data or {}
+    return _guild_payload(world, event) if event.name.startswith("GUILD_") else event.data or {}
 
 
 def _thread_payload(world: World, event: Event, channel: Channel) -> Wire:
@@ -73,8 +73,14 @@ def _thread_payload(world: World, event: Event, channel: Channel) -> Wire:
     return channel_object(world, channel) | (event.data or {})
 
 
-def _joined_or_left(world: World, event: Event) -> Wire:
+def _guild_payload(world: World, event: Event) -> Wire:
     """Without `unavailable`: by that, Discord tells a guild that is joined or left from one in an outage."""
+    guild = {"guild_id": str(world.guild_id)}
+    if event.role is not None:
+        deleted = event.name == "GUILD_ROLE_DELETE"
+        return guild | ({"role_id": str(event.role.id)} if deleted else {"role": role_object(world, event.role)})
+    if event.name == "GUILD_MEMBER_UPDATE":
+        return guild | member_object(world, world.user(event.user_id or 0))
     if event.name == "GUILD_DELETE":
         return {"id": str(world.guild_id)}
     return {name: value for name, value in guild_object(world).items() if name != "unavailable"}
@@ -142,7 +148,7 @@ def member_object(world: World, user: User) -> Wire:
 
 def _member_fields(world: World, user: User) -> Wire:
     return {
-        "roles": [str(world.bot_role_id)] if user.id == world.bot.id else [],
+        "roles": [str(role.id) for role in world.roles_of(user.id)],
         "joined_at": iso(world.created),
         "nick": None,
         "avatar": None,
@@ -174,7 +180,7 @@ def channel_object(world: World, channel: Channel) -> Wire:
             "topic": channel.topic or None,
             "position": channel.position,
             "nsfw": False,
-            "parent_id": None,
+            "parent_id": str(channel.parent_id) if channel.parent_id else None,
             "permission_overwrites": [
                 {"id": str(one.id), "type": int(one.member), "allow": str(one.allow), "deny": str(one.deny)}
                 for one in channel.overwrites.values()
@@ -387,25 +393,24 @@ def guild_object(world: World) -> Wire:
         "owner_id": str(world.owner_id),
         "member_count": len(world.users),
         "joined_at": iso(world.created),
-        "roles": [_role_object(world, world.guild_id), _role_object(world, world.bot_role_id)],
+        "roles": [role_object(world, role) for role in world.roles.values()],
         "members": [member_object(world, world.bot)],
         "channels": [channel_object(world, channel) for channel in world.channels.values()],
         "threads": active_threads(world)["threads"],
     }
 
 
-def _role_object(world: World, role_id: int) -> Wire:
-    own = role_id == world.bot_role_id
+def role_object(world: World, role: Role) -> Wire:
     wire: Wire = {
-        "id": str(role_id),
-        "name": world.bot.name if own else "@everyone",
-        "permissions": str(permissions.INVITED if own else permissions.EVERYONE),
-        "position": int(own),
-        "colors": {"primary_color": 0, "secondary_color": None, "tertiary_color": None},
-        "color": 0,
+        "id": str(role.id),
+        "name": role.name,
+        "permissions": str(role.permissions),
+        "position": role.position,
+        "colors": {"primary_color": role.color, "secondary_color": None, "tertiary_color": None},
+        "color": role.color,
         "hoist": False,
-        "managed": own,
-        "mentionable": False,
+        "managed": role.managed,
+        "mentionable": role.mentionable,
         "flags": 0,
     }
-    return wire | {"tags": {"bot_id": str(world.bot.id)}} if own else wire
+    return wire | {"tags": {"bot_id": str(world.bot.id)}} if role.managed else wire

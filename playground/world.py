@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from playground import errors
+from playground.access import Access
 from playground.mentions import ANY, NOBODY, AllowedMentions, named
 from playground.model import (
     HAS_THREAD,
@@ -31,14 +32,13 @@ from playground.model import (
     Thread,
     User,
 )
-from playground.places import Places
 
 _MAX_MESSAGES = 5_000  # per channel
 _MAX_THREADS = 2_000  # those that are archived go first
 AUTO_ARCHIVE_MINUTES = 4_320  # of a thread whose maker says nothing else
 
 
-class World(Places):
+class World(Access):
     """What is said in its places, and every change to it. Ids are ints here and strings on the wire."""
 
     # Threads
@@ -265,8 +265,10 @@ class World(Places):
         ordered = [one for one in names.users if one in users]
         if replied is not None and allowed.replied_user and replied not in users:
             ordered.append(replied)
-        roles = tuple(one for one in names.roles if one == self.bot_role_id and allowed.lets_role(one))
-        everyone = names.everyone and allowed.everyone and self.may(channel, author.id, "mention_everyone")
+        may_all = self.may(channel, author.id, "mention_everyone")
+        known = [self.roles[one] for one in names.roles if one in self.roles and one != self.guild_id]
+        roles = tuple(one.id for one in known if allowed.lets_role(one.id) and (may_all or one.mentionable))
+        everyone = names.everyone and allowed.everyone and may_all
         return {"mentions": tuple(ordered), "mention_roles": roles, "mention_everyone": everyone}
 
     def _replied_author(self, reference: Reference | None) -> int | None:
@@ -282,6 +284,7 @@ class World(Places):
         pinged = set(mentioned["mentions"])
         if mentioned["mention_everyone"]:
             pinged |= {one for one in self.users if self.may(channel, one, "view_channel")}
-        if self.bot_role_id in mentioned["mention_roles"]:
-            pinged.add(self.bot.id)
+        for user_id, own in self.member_roles.items():
+            if not own.isdisjoint(mentioned["mention_roles"]):
+                pinged.add(user_id)
         return frozenset(pinged - {author.id})
