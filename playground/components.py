@@ -2,15 +2,15 @@
 
 from typing import Any
 
+from playground import choices
 from playground.errors import Form
 from playground.model import Wire
 
-_ROW, _BUTTON, _STRING_SELECT = 1, 2, 3
-_SELECTS = frozenset((3, 5, 6, 7, 8))
+_ROW, _BUTTON = 1, 2
 _LINK, _PREMIUM = 5, 6  # button styles without a custom_id
 _STYLES = (1, 2, 3, 4, 5, 6)
-_MAX_ROWS, _MAX_BUTTONS, _MAX_OPTIONS = 5, 5, 25
-_MAX_LABEL, _MAX_ID, _MAX_OPTION, _MAX_PLACEHOLDER = 80, 100, 100, 150
+_MAX_ROWS, _MAX_BUTTONS = 5, 5
+_MAX_LABEL, _MAX_ID = 80, 100
 
 
 def check_components(form: Form, rows: Any) -> tuple[Wire, ...]:
@@ -34,14 +34,15 @@ def _check_row(form: Form, path: str, row: Wire, seen: set[str]) -> None:
         form.wrong(f"{path}.type", "UNION_TYPE_CHOICES", f'Value of field "type" must be one of ({_ROW},).')
         return
     # A select takes all of a row's five places.
-    if not 1 <= sum(_MAX_BUTTONS if _kind(part) in _SELECTS else 1 for part in parts) <= _MAX_BUTTONS:
+    if not 1 <= sum(_MAX_BUTTONS if _kind(part) in choices.SELECTS else 1 for part in parts) <= _MAX_BUTTONS:
         form.wrong(f"{path}.components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_BUTTONS} in length.")
     for number, part in enumerate(parts):
         at = f"{path}.components.{number}"
         if _kind(part) == _BUTTON:
             _check_button(form, at, part, seen)
-        elif _kind(part) in _SELECTS:
-            _check_select(form, at, part, seen)
+        elif _kind(part) in choices.SELECTS:
+            _check_custom_id(form, at, part, seen)
+            choices.check(form, at, part)
         else:
             form.wrong(f"{at}.type", "UNION_TYPE_CHOICES", 'Value of field "type" must be one of (2, 3, 5, 6, 7, 8).')
 
@@ -53,7 +54,7 @@ def _kind(part: Any) -> int:
 
 
 def _check_button(form: Form, path: str, button: Wire, seen: set[str]) -> None:
-    _at_most(form, f"{path}.label", button.get("label"), _MAX_LABEL)
+    choices.at_most(form, f"{path}.label", button.get("label"), _MAX_LABEL)
     if button.get("style") not in _STYLES:
         form.wrong(f"{path}.style", "BASE_TYPE_CHOICES", "Value must be one of {1, 2, 3, 4, 5, 6}.")
     if not (button.get("label") or button.get("emoji") or button.get("sku_id")):
@@ -65,52 +66,12 @@ def _check_button(form: Form, path: str, button: Wire, seen: set[str]) -> None:
         _check_custom_id(form, path, button, seen)
 
 
-def _check_select(form: Form, path: str, select: Wire, seen: set[str]) -> None:
-    _check_custom_id(form, path, select, seen)
-    _at_most(form, f"{path}.placeholder", select.get("placeholder"), _MAX_PLACEHOLDER)
-    for name, least in (("min_values", 0), ("max_values", 1)):
-        number = select.get(name, 1)
-        if not isinstance(number, int) or not least <= number <= _MAX_OPTIONS:
-            form.wrong(f"{path}.{name}", "NUMBER_TYPE_MAX", f"Must be between {least} and {_MAX_OPTIONS}.")
-    if select["type"] == _STRING_SELECT:
-        _check_options(form, path, select)
-
-
-def _check_options(form: Form, path: str, select: Wire) -> None:
-    options = select.get("options")
-    if not isinstance(options, list) or not 1 <= len(options) <= _MAX_OPTIONS:
-        form.wrong(f"{path}.options", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_OPTIONS} in length.")
-        return
-    for number, option in enumerate(options):
-        _check_option(form, f"{path}.options.{number}", option)
-    values = [str(option.get("value")) for option in options if isinstance(option, dict)]
-    if len(set(values)) < len(values):
-        text = "The specified option value is already used"
-        form.wrong(f"{path}.options", "SELECT_COMPONENT_OPTION_VALUE_DUPLICATED", text)
-
-
-def _check_option(form: Form, path: str, option: Any) -> None:
-    if not isinstance(option, dict):
-        form.wrong(path, "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType")
-        return
-    for name in ("label", "value"):
-        if not option.get(name):
-            form.wrong(f"{path}.{name}", "BASE_TYPE_REQUIRED", "This field is required")
-        _at_most(form, f"{path}.{name}", option.get(name), _MAX_OPTION)
-    _at_most(form, f"{path}.description", option.get("description"), _MAX_OPTION)
-
-
 def _check_custom_id(form: Form, path: str, part: Wire, seen: set[str]) -> None:
     custom_id = part.get("custom_id")
     if not isinstance(custom_id, str) or not custom_id:
         form.wrong(f"{path}.custom_id", "BASE_TYPE_REQUIRED", "This field is required")
         return
-    _at_most(form, f"{path}.custom_id", custom_id, _MAX_ID)
+    choices.at_most(form, f"{path}.custom_id", custom_id, _MAX_ID)
     if custom_id in seen:
         form.wrong(f"{path}.custom_id", "COMPONENT_CUSTOM_ID_DUPLICATED", "Component custom id cannot be duplicated")
     seen.add(custom_id)
-
-
-def _at_most(form: Form, path: str, text: Any, most: int) -> None:
-    if text is not None and (not isinstance(text, str) or len(text) > most):
-        form.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {most} or fewer in length.")

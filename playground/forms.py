@@ -1,8 +1,9 @@
-"""Forms of text inputs, checked against Discord's limits, and what people write into them (Discord: modals)."""
+"""Forms, checked against Discord's limits, and what people write and choose in them (Discord: modals)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from playground import choices
 from playground.errors import Form, invalid_form
 from playground.model import Wire
 
@@ -13,7 +14,7 @@ _MAX_PARTS, _MAX_TEXT = 5, 4_000
 
 
 def checked(payload: Wire) -> Wire:
-    """The form as it is shown. ApiError 50035 with every wrong field; other inputs than text are refused too."""
+    """The form as it is shown. ApiError 50035 with every wrong field; uploads of files are refused too."""
     form = Form()
     _check_length(form, "data.title", payload.get("title"), 1, _MAX_TITLE)
     _check_length(form, "data.custom_id", payload.get("custom_id"), 1, _MAX_ID)
@@ -35,16 +36,21 @@ def _check_part(form: Form, path: str, part: Any) -> None:
         return
     box = _input(part)
     if box is None:
-        form.wrong(f"{path}.type", "UNION_TYPE_CHOICES", "A part is a text, or a label or row with one text input.")
+        form.wrong(
+            f"{path}.type", "UNION_TYPE_CHOICES", "A part is a text, a row with a text input, or a label with an input."
+        )
         return
     if kind == _LABEL:
         _check_length(form, f"{path}.description", part.get("description") or "", 0, _MAX_DESCRIPTION)
     _check_length(form, f"{path}.label", (part if kind == _LABEL else box).get("label"), 1, _MAX_LABEL)
-    _check_input(form, f"{path}.component", box)
+    _check_length(form, f"{path}.component.custom_id", box.get("custom_id"), 1, _MAX_ID)
+    if box["type"] == _TEXT_INPUT:
+        _check_input(form, f"{path}.component", box)
+    else:
+        choices.check(form, f"{path}.component", box, in_form=True)
 
 
 def _check_input(form: Form, path: str, box: Wire) -> None:
-    _check_length(form, f"{path}.custom_id", box.get("custom_id"), 1, _MAX_ID)
     _check_length(form, f"{path}.placeholder", box.get("placeholder") or "", 0, _MAX_PLACEHOLDER)
     _check_length(form, f"{path}.value", box.get("value") or "", 0, _MAX_TEXT)
     if box.get("style") not in (1, 2):
@@ -67,24 +73,45 @@ def _check_names(form: Form, parts: Sequence[Any]) -> None:
 
 
 def _input(part: Any) -> Wire | None:
-    """The text input in a label or row; None for a part that holds none."""
+    """The input in a label or row, which holds text only; None for a part that holds none."""
     if not isinstance(part, dict):
         return None
     inside = part.get("components") if part.get("type") == _ROW else [part.get("component")]
     if part.get("type") not in (_ROW, _LABEL) or not isinstance(inside, list) or len(inside) != 1:
         return None
     box = inside[0]
-    return box if isinstance(box, dict) and box.get("type") == _TEXT_INPUT else None
+    known = (_TEXT_INPUT, *(choices.IN_FORMS if part["type"] == _LABEL else ()))
+    return box if isinstance(box, dict) and box.get("type") in known else None
 
 
-def filled(form: Wire, values: Mapping[str, str]) -> list[Wire]:
-    """A person's {custom_id: text} as the components of a modal submit. ApiError 50035 for a text that does not fit."""
+def filled(form: Wire, values: Mapping[str, Any]) -> list[Wire]:
+    """What a person makes of a form, as the components of a modal submit.
+
+    `values` are {custom_id: a text, a list of chosen values, a radio button's value, or whether a box is checked};
+    what is left out stays as the form shows it. ApiError 50035 for what does not fit.
+    """
     boxes = [box for part in form["components"] if (box := _input(part))]
     for name in values.keys() - {box["custom_id"] for box in boxes}:
         raise invalid_form("values", "COMPONENT_UNKNOWN", f"There is no input {name}.")
+    made = {box["custom_id"]: values.get(box["custom_id"], _untouched(box)) for box in boxes}
     for box in boxes:
-        _check_value(box, values.get(box["custom_id"], ""))
-    return [_answered(part, values) for part in form["components"]]
+        if box["type"] == _TEXT_INPUT:
+            _check_value(box, made[box["custom_id"]])
+        else:
+            choices.check_chosen(box, made[box["custom_id"]], in_form=True)
+    return [_answered(part, made) for part in form["components"]]
+
+
+def chosen(form: Wire, components: Sequence[Wire]) -> Iterator[tuple[Wire, list[str]]]:
+    """Of what `filled` made: each input of the form in which several may be chosen, with what was."""
+    for part, answer in zip(form["components"], components, strict=True):
+        box, values = _input(part), answer.get("component", {}).get("values")
+        if box is not None and values is not None:
+            yield box, values
+
+
+def _untouched(box: Wire) -> Any:
+    return box.get("value") or "" if box["type"] == _TEXT_INPUT else choices.untouched(box)
 
 
 def _check_value(box: Wire, text: Any) -> None:
@@ -95,9 +122,12 @@ def _check_value(box: Wire, text: Any) -> None:
         raise invalid_form("values", "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
 
 
-def _answered(part: Wire, values: Mapping[str, str]) -> Wire:
+def _answered(part: Wire, values: Mapping[str, Any]) -> Wire:
     box = _input(part)
     if box is None:
         return {"type": _TEXT}
-    text: Wire = {"type": _TEXT_INPUT, "custom_id": box["custom_id"], "value": values.get(box["custom_id"], "")}
-    return {"type": _ROW, "components": [text]} if part["type"] == _ROW else {"type": _LABEL, "component": text}
+    value = values[box["custom_id"]]
+    several = box["type"] in choices.SELECTS or box["type"] == choices.CHECKBOXES
+    answer: Wire = {"type": box["type"], "custom_id": box["custom_id"]}
+    answer |= {"values": list(value)} if several else {"value": value}
+    return {"type": _ROW, "components": [answer]} if part["type"] == _ROW else {"type": _LABEL, "component": answer}

@@ -1,8 +1,9 @@
 """Discord's JSON for interactions: who did it where and with which permissions, and what the options name."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from playground import commands, options, permissions, wire
+from playground import choices, commands, errors, options, permissions, wire
 from playground.model import Channel, Message, User, Wire
 from playground.world import World
 
@@ -20,6 +21,27 @@ def resolved(world: World, channel: Channel, user_id: int, data: Wire, target_id
     roles = [one for one in given[_MENTIONABLE] if one in world.roles]
     users = [one for one in given[_MENTIONABLE] if one not in world.roles]
     return named(world, channel, user_id, [*given[_USER], *users], [*given[_ROLE], *roles], given[_CHANNEL])
+
+
+def chosen(world: World, channel: Channel, user_id: int, given: Iterable[tuple[Wire, Any]]) -> Wire:
+    """The people, roles and channels that were chosen in menus. ApiError for one that is not offered there."""
+    objects = choices.of_objects(given)
+    for part, one in objects:
+        if part["type"] == choices.CHANNEL:
+            _check_offered(world, world.channel(one), user_id, part)
+    channels = [one for part, one in objects if part["type"] == choices.CHANNEL]
+    others = [(part["type"], one) for part, one in objects if part["type"] != choices.CHANNEL]
+    roles = [one for kind, one in others if kind == choices.ROLE or (kind != choices.USER and one in world.roles)]
+    users = [one for kind, one in others if kind == choices.USER or (kind != choices.ROLE and one not in world.roles)]
+    return named(world, channel, user_id, users, roles, channels)
+
+
+def _check_offered(world: World, channel: Channel, user_id: int, menu: Wire) -> None:
+    types = menu.get("channel_types") or [channel.type]
+    if channel.guild_id != world.guild_id or channel.type not in types:
+        raise errors.wrong_channel_type()
+    if not world.may(channel, user_id, "view_channel"):
+        raise errors.missing_access()
 
 
 def named(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from playground import body, commands, errors, forms, interaction_wire, options, wire
+from playground import body, choices, commands, errors, forms, interaction_wire, options, wire
 from playground.body import EPHEMERAL, Body
 from playground.ephemerals import Ephemerals
 from playground.errors import invalid_form
@@ -15,8 +15,8 @@ from playground.model import Clock, Event, File, Message, Wire, snowflake
 from playground.posting import Posting
 from playground.world import World
 
-_COMMAND, _COMPONENT, _MODAL = 2, 3, 5  # interaction types
-_REPLY, _DEFER, _DEFER_UPDATE, _UPDATE, _FORM = 4, 5, 6, 7, 9  # callback types
+_COMMAND, _COMPONENT, _AUTOCOMPLETE, _MODAL = 2, 3, 4, 5  # interaction types
+_REPLY, _DEFER, _DEFER_UPDATE, _UPDATE, _SUGGEST, _FORM = 4, 5, 6, 7, 8, 9  # callback types
 _LOADING = 1 << 7
 _ANSWER_SECONDS, _TOKEN_SECONDS = 3.0, 15 * 60.0
 _MAX_KEPT = 1_000
@@ -28,7 +28,8 @@ _COMMAND_TYPES = {commands.SLASH: 20, commands.USER: 23, commands.MESSAGE: 23}  
 class Interaction:
     """One interaction as it unfolds. `callback` is the type of the bot's first answer, None before it.
 
-    `messages` are those it led to, as answering it left them; `original_id` names the first of them.
+    `messages` are those it led to, as answering it left them; `original_id` names the first of them. `suggested` is
+    what the bot offers for an option that is being typed, Discord's choices.
     """
 
     id: int
@@ -42,6 +43,7 @@ class Interaction:
     source: Message | None = None
     callback: int | None = None
     form: Wire | None = None
+    suggested: list[Wire] | None = None
     original_id: int | None = None
     messages: dict[int, Message] = field(default_factory=dict)
     follow_ups: int = 0
@@ -73,27 +75,41 @@ class Interactions:
 
         ApiError 50013 for one whom Discord does not let use it.
         """
-        data: Wire = {"id": command["id"], "name": command["name"], "type": command["type"]}
-        if "guild_id" in command:
-            data["guild_id"] = command["guild_id"]
-        channel = self._world.channel(channel_id)
+        channel, data = self._world.channel(channel_id), self._usable(channel_id, user_id, command)
         owners = commands.owners(self._world, channel, user_id, command)
-        needed = commands.needed(command)
-        if channel.guild_id is not None and self._world.permissions(channel, user_id) & needed != needed:
-            raise errors.missing_permissions()
         data["options"] = options.filled(command["options"], given)
         data["resolved"] = interaction_wire.resolved(self._world, channel, user_id, data, target_id)
         if target_id is not None:
             data["target_id"] = str(target_id)
         return self._begin(_COMMAND, channel_id, user_id, data, owners)
 
+    def _usable(self, channel_id: int, user_id: int, command: Wire) -> Wire:
+        """What an interaction says of the command; ApiError 50013 for one whom Discord does not let use it."""
+        channel, needed = self._world.channel(channel_id), commands.needed(command)
+        if channel.guild_id is not None and self._world.permissions(channel, user_id) & needed != needed:
+            raise errors.missing_permissions()
+        return {name: command[name] for name in ("id", "name", "type", "guild_id") if name in command}
+
+    def autocomplete(
+        self, channel_id: int, user_id: int, command: Wire, given: Mapping[str, Any], focused: str
+    ) -> Interaction:
+        """A person types the option `focused` of a command; the others as far as they are filled."""
+        channel, data = self._world.channel(channel_id), self._usable(channel_id, user_id, command)
+        data["options"] = options.typed(command["options"], given, focused)
+        data["resolved"] = interaction_wire.resolved(self._world, channel, user_id, data, None)
+        owners = commands.owners(self._world, channel, user_id, command)
+        return self._begin(_AUTOCOMPLETE, channel_id, user_id, data, owners)
+
     def click(self, message: Message, user_id: int, custom_id: str, values: Sequence[str] = ()) -> Interaction:
         """A person uses a component. ApiError for one that is not there, is disabled, or lacks such an option."""
         part = _component(message, custom_id)
         data: Wire = {"custom_id": custom_id, "component_type": part["type"]}
-        if part["type"] != 2:
-            _check_chosen(part, values)
+        if part["type"] in choices.SELECTS:
+            choices.check_chosen(part, values)
             data["values"] = list(values)
+        if part["type"] in choices.SELECTS - {choices.STRING}:
+            channel = self._world.channel(message.channel_id)
+            data["resolved"] = interaction_wire.chosen(self._world, channel, user_id, [(part, values)])
         return self._begin(_COMPONENT, message.channel_id, user_id, data, self._owners(message, user_id), message)
 
     def _owners(self, message: Message, user_id: int) -> Mapping[str, str]:
@@ -102,11 +118,14 @@ class Interactions:
         own: Mapping[str, str] = answered.get("authorizing_integration_owners") or {}
         return own or commands.owners(self._world, self._world.channel(message.channel_id), user_id)
 
-    def submit(self, opener: Interaction, values: Mapping[str, str]) -> Interaction:
-        """The person to whom a form was shown sends it, {custom_id: text}."""
-        if opener.form is None:
+    def submit(self, opener: Interaction, values: Mapping[str, Any]) -> Interaction:
+        """The person to whom a form was shown sends it; `values` as for forms.filled."""
+        form = opener.form
+        if form is None:
             raise errors.unknown_interaction()
-        data = {"custom_id": opener.form["custom_id"], "components": forms.filled(opener.form, values)}
+        data: Wire = {"custom_id": form["custom_id"], "components": forms.filled(form, values)}
+        channel, given = self._world.channel(opener.channel_id), forms.chosen(form, data["components"])
+        data["resolved"] = interaction_wire.chosen(self._world, channel, opener.user_id, given)
         return self._begin(_MODAL, opener.channel_id, opener.user_id, data, opener.owners, opener.source)
 
     def _begin(
@@ -139,7 +158,7 @@ class Interactions:
 
     def _give_up(self, made: Interaction) -> None:
         """Tells whoever waits for an answer that there will be none."""
-        if made.callback is None:
+        if made.callback is None and made.type != _AUTOCOMPLETE:
             channel = self._world.channel(made.channel_id)
             event = Event(name="INTERACTION_FAILED", channel=channel, message=made.source, user_id=made.user_id)
             self._world.emit(event)
@@ -176,7 +195,9 @@ class Interactions:
         return made
 
     def _take_answer(self, made: Interaction, kind: Any, payload: Wire, files: tuple[File, ...]) -> None:
-        if kind == _REPLY:
+        if made.type == _AUTOCOMPLETE or kind == _SUGGEST:
+            self._suggest(made, kind, payload)
+        elif kind == _REPLY:
             made.original_id = self._post(made, body.parse(payload, files)).id
         elif kind == _DEFER:
             made.original_id = self._post(made, body.parse({"flags": payload.get("flags")}), extra=_LOADING).id
@@ -191,7 +212,12 @@ class Interactions:
                 source = self._edit(made, source, body.parse(payload, files))
             made.original_id, made.messages[source.id] = source.id, source  # it counts as the answer
         else:
-            raise invalid_form("type", "BASE_TYPE_CHOICES", "Value must be one of {4, 5, 6, 7, 9}.")
+            raise invalid_form("type", "BASE_TYPE_CHOICES", "Value must be one of {4, 5, 6, 7, 8, 9}.")
+
+    def _suggest(self, made: Interaction, kind: Any, payload: Wire) -> None:
+        if made.type != _AUTOCOMPLETE or kind != _SUGGEST:
+            raise invalid_form("type", "BASE_TYPE_CHOICES", "Choices are what an autocomplete is answered with.")
+        made.suggested = options.checked_choices(options.focused(made.data["options"]), payload.get("choices"))
 
     def _as_it_stands(self, message: Message, user_id: int) -> Message:
         """ApiError 10008 where it was deleted since."""
@@ -292,15 +318,6 @@ class Interactions:
             }
             resource["message"] = wire.message_object(self._world, original)
         return {"interaction": interaction, "resource": resource}
-
-
-def _check_chosen(select: Wire, values: Sequence[str]) -> None:
-    offered = {option["value"] for option in select.get("options") or []}
-    if select["type"] == 3 and not offered.issuperset(values):
-        raise invalid_form("values", "BASE_TYPE_CHOICES", "Choose from the options of the menu.")
-    least, most = select.get("min_values", 1), select.get("max_values", 1)
-    if not least <= len(values) <= most:
-        raise invalid_form("values", "BASE_TYPE_BAD_LENGTH", f"Must be between {least} and {most} in length.")
 
 
 def _component(message: Message, custom_id: str) -> Wire:

@@ -21,6 +21,7 @@ _NAME = re.compile(r"[-_'\w]{1,32}")
 _MAX_DESCRIPTION, _MAX_OPTIONS, _MAX_CHOICES = 100, 25, 25
 _VALUES: Mapping[int, tuple[type, ...]] = {3: (str,), 4: (int,), 5: (bool,), 10: (int, float)}
 _WITH_CHOICES = (3, 4, 10)
+_MAX_CHOICE = 100  # characters of a choice's name, and of a value that is text
 
 
 def check(form: Form, path: str, part: Wire, may_hold: frozenset[int] = _ANY) -> None:
@@ -53,12 +54,37 @@ def _check_option(form: Form, path: str, option: Any, types: frozenset[int]) -> 
 
 def _check_choices(form: Form, path: str, option: Wire) -> None:
     choices = option.get("choices") or []
+    if (choices or option.get("autocomplete")) and option["type"] not in _WITH_CHOICES:
+        text = f"Only options of the types {_WITH_CHOICES} may have choices or autocomplete."
+        form.wrong(path, "BASE_TYPE_CHOICES", text)
+    elif choices and option.get("autocomplete"):
+        form.wrong(path, "BASE_TYPE_CHOICES", "An option has choices or autocomplete, not both.")
+    else:
+        _check_choice_list(form, path, option["type"], choices)
+
+
+def _check_choice_list(form: Form, path: str, kind: int, choices: Any) -> None:
     if not isinstance(choices, list) or not all(isinstance(one, dict) and "value" in one for one in choices):
         form.wrong(path, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")
-    elif choices and option["type"] not in _WITH_CHOICES:
-        form.wrong(path, "BASE_TYPE_CHOICES", f"Only options of the types {_WITH_CHOICES} may have choices.")
-    elif len(choices) > _MAX_CHOICES:
+        return
+    if len(choices) > _MAX_CHOICES:
         form.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {_MAX_CHOICES} or fewer in length.")
+    for number, choice in enumerate(choices):
+        name, value = choice.get("name"), choice["value"]
+        if not isinstance(name, str) or not 1 <= len(name) <= _MAX_CHOICE:
+            text = f"Must be between 1 and {_MAX_CHOICE} in length."
+            form.wrong(f"{path}.{number}.name", "BASE_TYPE_BAD_LENGTH", text)
+        if kind in _VALUES and (not _fits(kind, value) or (isinstance(value, str) and len(value) > _MAX_CHOICE)):
+            text = f"The value does not fit the option, or is longer than {_MAX_CHOICE}."
+            form.wrong(f"{path}.{number}.value", "BASE_TYPE_BAD_LENGTH", text)
+
+
+def checked_choices(option: Wire, choices: Any) -> list[Wire]:
+    """What the bot suggests for an option that is being typed. ApiError 50035 for what Discord refuses."""
+    form = Form()
+    _check_choice_list(form, "data.choices", option["type"], choices)
+    form.check()
+    return list(choices)
 
 
 def _check_side_by_side(form: Form, path: str, options: list[Any]) -> None:
@@ -104,7 +130,7 @@ def _filled_option(option: Wire, value: Any) -> Wire:
             raise invalid_form(f"options.{name}", "MODEL_TYPE_CONVERT", f"{name} is a subcommand, it has no value.")
         return {"name": name, "type": kind, "options": filled(option.get("options") or [], value)}
     choices = [choice["value"] for choice in option.get("choices") or []]
-    if not _fits(kind, value) or (choices and value not in choices):
+    if not _fits(kind, value) or not _in_bounds(option, value) or (choices and value not in choices):
         raise invalid_form(f"options.{name}", "BASE_TYPE_CHOICES", f"The value of the option {name} does not fit.")
     return {"name": name, "type": kind, "value": value}
 
@@ -113,6 +139,45 @@ def _fits(kind: int, value: Any) -> bool:
     if kind in _VALUES:
         return isinstance(value, _VALUES[kind]) and isinstance(value, bool) == (kind == 5)
     return snowflake(value) is not None  # a user, channel, role, ...: its id
+
+
+def _in_bounds(option: Wire, value: Any) -> bool:
+    """Whether a text is as long, or a number as large, as the option says."""
+    kind = option["type"]
+    size, unit = (len(value), "length") if kind == 3 else (value, "value")
+    least, most = option.get(f"min_{unit}"), option.get(f"max_{unit}")
+    return kind not in _WITH_CHOICES or ((least is None or size >= least) and (most is None or size <= most))
+
+
+def typed(known: list[Wire], given: Mapping[str, Any], name: str) -> list[Wire]:
+    """The options of an interaction that asks what to suggest for the option `name`, as far as it is typed.
+
+    ApiError 50035 where there is no such option, or the bot suggests nothing for it.
+    """
+    found = []
+    for option in known:
+        if option["name"] not in given:
+            continue
+        value = given[option["name"]]
+        if option["type"] in _NESTING:
+            inside = typed(option.get("options") or [], value, name)
+            found.append({"name": option["name"], "type": option["type"], "options": inside})
+        elif option["name"] != name:
+            found.append(_filled_option(option, value))
+        elif option.get("autocomplete"):
+            found.append({"name": name, "type": option["type"], "value": str(value), "focused": True})
+    focused(found)
+    return found
+
+
+def focused(options: list[Wire]) -> Wire:
+    """The option that is being typed; ApiError 50035 for none."""
+    for option in options:
+        if option.get("focused"):
+            return option
+        if option["type"] in _NESTING:
+            return focused(option["options"])
+    raise invalid_form("options", "OPTION_UNKNOWN", "There is no such option with autocomplete.")
 
 
 def chosen(data: Wire) -> list[str]:

@@ -335,14 +335,30 @@ class People:
         """
         return self.interactions.use(channel_id, author_id, self.commands.find(name), options or {}, target_id)
 
+    def autocomplete(
+        self, channel_id: int, author_id: int, name: str, options: Mapping[str, Any], focused: str
+    ) -> Interaction:
+        """Type the option `focused` of a command, and see what the bot suggests: `suggested` of the interaction.
+
+        `options` as for `command`, with what is typed so far in the place of the value.
+        """
+        return self.interactions.autocomplete(channel_id, author_id, self.commands.find(name), options, focused)
+
     def click(self, message: Message | int, author_id: int, custom_id: str, values: Sequence[str] = ()) -> Interaction:
-        """Press a button, or choose values in a menu, also of a message that only this person sees."""
+        """Press a button, or choose values in a menu, also of a message that only this person sees.
+
+        The values of a menu of people, roles or channels are their ids.
+        """
         message_id = message if isinstance(message, int) else message.id
         found = self.interactions.ephemeral(message_id, author_id) or self.world.find_message(message_id)
         return self.interactions.click(found, author_id, custom_id, values)
 
-    def submit(self, opener: Interaction, values: Mapping[str, str]) -> Interaction:
-        """Send the form that the bot showed."""
+    def submit(self, opener: Interaction, values: Mapping[str, Any]) -> Interaction:
+        """Send the form that the bot showed, with what is written and chosen in it, {custom_id: value}.
+
+        A value is a text, a list of a menu's values or ids, a radio button's value, or whether a box is checked; what
+        is left out stays as the form shows it.
+        """
         return self.interactions.submit(opener, values)
 
     # Permissions

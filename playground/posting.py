@@ -1,6 +1,6 @@
 """What the bot may post, edit, delete and react to, by Discord's rules: permissions, replies, uploads, nonces."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -97,11 +97,12 @@ class Posting:
 
     def draft(self, channel: Channel, body: Body, **more: Any) -> Draft:
         """What a checked body becomes in this channel; `more` are further fields of Draft."""
+        embeds, attachments = _pictured(body.embeds, self.upload(channel.id, body.files))
         return Draft(
             content=body.content,
-            embeds=body.embeds,
+            embeds=embeds,
             components=body.components,
-            attachments=self.upload(channel.id, body.files),
+            attachments=attachments,
             stickers=sticker_objects(body.stickers),
             allowed=body.allowed,
             flags=body.flags,
@@ -150,7 +151,8 @@ class Posting:
             changes["flags"] = message.flags & ~SUPPRESS_EMBEDS | body.flags & SUPPRESS_EMBEDS
         if "attachments" in body.given:
             kept = tuple(one for one in message.attachments if int(one["id"]) in body.kept)
-            changes["attachments"] = kept + self.upload(message.channel_id, body.files)
+            embeds, new = _pictured(body.embeds, self.upload(message.channel_id, body.files))
+            changes |= {"attachments": kept + new} | ({"embeds": embeds} if "embeds" in body.given else {})
         left = ("content", "embeds", "components", "attachments", "stickers")
         if not any(changes.get(name, getattr(message, name)) for name in left):
             raise errors.empty_message()
@@ -190,6 +192,22 @@ class Posting:
         file_id = self._world.keep_file(file)
         url = f"{self.files_url}/{channel_id}/{file_id}/{quote(file.filename, safe='')}"
         return attachment_object(file_id, url, file)
+
+
+def _pictured(embeds: Sequence[Wire], uploads: Sequence[Wire]) -> tuple[tuple[Wire, ...], tuple[Wire, ...]]:
+    """The embeds with uploaded pictures in place of attachment://name, and the uploads that stand for themselves."""
+    urls = {f"attachment://{one['filename']}": one for one in uploads}
+    used, pictured = set(), []
+    for embed in embeds:
+        found = {name: urls.get(str((embed.get(name) or {}).get("url"))) for name in ("image", "thumbnail")}
+        used |= {one["id"] for one in found.values() if one}
+        pictures = {
+            name: {field: one[field] for field in ("url", "proxy_url", "width", "height") if field in one}
+            for name, one in found.items()
+            if one
+        }
+        pictured.append(embed | pictures)
+    return tuple(pictured), tuple(one for one in uploads if one["id"] not in used)
 
 
 def sticker_objects(names: Iterable[str]) -> tuple[Wire, ...]:

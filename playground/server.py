@@ -20,7 +20,7 @@ from playground.faults import Faults
 from playground.gateway import Gateway, Session
 from playground.interactions import Interaction, Interactions
 from playground.limits import Limiter, Limits, Nonces
-from playground.model import Clock, Message
+from playground.model import Clock, Message, Wire
 from playground.page import Page, guard
 from playground.people import People
 from playground.posting import Posting
@@ -157,6 +157,17 @@ class Playground(People):
         answer = await self.wait_for(lambda: interaction.reply, timeout)
         assert answer is not None  # noqa: S101 - wait_for returns true values only
         return answer
+
+    async def suggested(self, interaction: Interaction, timeout: float = 5.0) -> list[Wire]:  # noqa: ASYNC109 - as above
+        """What the bot suggests for an option that is being typed, once it has answered."""
+        await self.wait_for(lambda: interaction.suggested is not None, timeout)
+        return interaction.suggested or []
+
+    async def form_of(self, interaction: Interaction, timeout: float = 5.0) -> Wire:  # noqa: ASYNC109 - as above
+        """The form that the bot shows in answer to an interaction, once it does."""
+        form = await self.wait_for(lambda: interaction.form, timeout)
+        assert form is not None  # noqa: S101 - wait_for returns true values only
+        return form
 
     def annotate(self, message_id: int, *, respond: bool, reason: str, text: str) -> None:
         """Note beside a message, on the page, what the bot decided; `text` is one line for people."""
