@@ -15,6 +15,7 @@ from playground.model import FORUM
 from playground.server import Playground
 from tests.playground.support import Api, Bot, contents
 from tests.playground.test_interactions import answer, labelled, shown
+from tests.support.controls import fill, pick, run, suggested
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 4, 3)  # as much of one as tells its size
 
@@ -48,16 +49,16 @@ async def test_people_roles_and_channels_are_chosen_in_menus(pg: Playground, bot
     helpers, forum = pg.add_role("Helpers"), pg.add_channel("forum", type=FORUM)
     await bot.event("guild_role_create")
     asked = await bot.text_channel(general).send("who?", view=Menus())
-    cases: list[tuple[str, list[int], str]] = [
-        ("users", [ben, pg.bot_id], "Member Ben, Member Parley"),
-        ("roles", [helpers, pg.guild_id], "Role Helpers, Role @everyone"),
+    [card] = pg.messages(general)
+    cases: list[tuple[str, list[str], str]] = [
+        ("users", ["Ben", "Chloe"], "Member Ben, Member Chloe"),
+        ("roles", ["Helpers", "@everyone"], "Role Helpers, Role @everyone"),
         ("roles", [], "nothing"),
-        ("both", [helpers, ada], "Member Ada, Role Helpers"),
-        ("channels", [pg.channel("help")], "AppCommandChannel help"),
+        ("both", ["Helpers", "Ada"], "Member Ada, Role Helpers"),
+        ("channels", ["help"], "AppCommandChannel help"),
     ]
-    for custom_id, values, said in cases:
-        made = pg.click(asked.id, ada, custom_id, [str(one) for one in values])
-        assert (await pg.reply_to(made)).content == said
+    for menu, names, said in cases:
+        assert (await pg.reply_to(pick(pg, "Ada", card, menu, *names))).content == said
     pg.deny(pg.channel("random"), "view_channel", member=ben)
     wrong: list[tuple[int, str, list[int]]] = [
         (ada, "users", []),
@@ -121,14 +122,12 @@ async def test_a_form_holds_menus_radio_buttons_and_checkboxes(pg: Playground, b
 
     await bot.tree.sync()
     helpers, ada = str(pg.add_role("Helpers")), pg.person("Ada")
-    made = pg.command(pg.channel("general"), ada, "settings")
-    await pg.form_of(made)
-    kept = await pg.reply_to(pg.submit(made, {"who": [helpers]}))
+    made = run(pg, "Ada", "settings")
+    kept = await pg.reply_to(await fill(pg, made, {"Who": ["Helpers"]}))
     assert kept.content == "['Kind.', ['a'], ['Helpers'], 'Less', ['tools']]"  # as it was shown
-    made = pg.command(pg.channel("general"), ada, "settings")
-    await pg.form_of(made)
-    everything = {"persona": "", "model": [], "who": [helpers], "eager": "More", "switches": ["judge", "tools"]}
-    changed = await pg.reply_to(pg.submit(made, everything))
+    made = run(pg, "Ada", "settings")
+    everything = {"Persona": "", "Model": [], "Who": ["Helpers"], "Eager": "More", "Switches": ["judge", "tools"]}
+    changed = await pg.reply_to(await fill(pg, made, everything))
     assert changed.content == "['', [], ['Helpers'], 'More', ['judge', 'tools']]"
     wrong: list[dict[str, Any]] = [
         {},
@@ -226,11 +225,10 @@ async def test_options_are_completed_while_they_are_typed(pg: Playground, bot: B
     bot.tree.add_command(parley)
     await bot.tree.sync()
     general, ben = pg.channel("general"), pg.person("Ben")
-    typed = pg.autocomplete(general, ben, "parley", {"rules": {"set": {"key": "model", "value": "gp"}}}, "value")
-    offered = await pg.suggested(typed)
-    assert (len(offered), offered[1]) == (25, {"name": "gp 1", "value": "gp1"})
+    offered = await suggested(pg, "Ben", "parley rules set", "value", "gp", key="model")
+    assert (len(offered), offered[1]) == (25, "gp 1")
     assert seen == [("gp", "model", False)]
-    made = pg.command(general, ben, "parley", {"rules": {"set": {"key": "model", "value": "gp1"}}})
+    made = run(pg, "Ben", "parley rules set", key="model", value="gp1")
     assert (await pg.reply_to(made)).content == "model is gp1 for None"
     for focused, options in (("key", {"key": "x"}), ("value", {"key": "x"})):
         with pytest.raises(ApiError):
