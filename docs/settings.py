@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from textwrap import fill
 
+from agents.providers import PROVIDERS, Provider
 from config import Settings, what_works
 
 ROOT = Path(__file__).parent.parent
@@ -24,13 +25,16 @@ IN_README = (
     "retention_days",
     "state_key",
 )
+PROVIDERS_IN_README = ("openai", "anthropic", "google", "groq", "openrouter", "ollama")
 TABLE = re.compile(r"(?<=<!-- by make settings -->\n).*?(?=<!-- end -->)", re.DOTALL)
+MODELS = re.compile(r"(?<=<!-- providers, by make settings -->\n).*?(?=<!-- end -->)", re.DOTALL)
 # The first setting of each section, its heading, and what stands below that on the page.
 SECTIONS = {
     "discord_token": ("Discord", "How to get a token: [invite it](../README.md#invite-it-to-your-server)."),
     "model": (
         "Models",
-        "The providers' own variables (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY`, ...) count too.",
+        "The providers' own variables (`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, ...) count too: "
+        "[which models answer](models.md).",
     ),
     "conversation_timeout_seconds": ("When it speaks", "More: [when it speaks](deciding.md)."),
     "awaiting_ttl_seconds": ("Its questions, and mini-apps", "More: [how it asks](prompts-and-mini-apps.md)."),
@@ -48,17 +52,19 @@ SECTIONS = {
     ),
     "port": ("The process", "More: [where it runs](deploy.md)."),
 }
-PROVIDERS = "# The providers' own variables.\n#OPENAI_API_KEY=\n#OPENAI_BASE_URL=\n#ANTHROPIC_API_KEY=\n"
+KEYS = "# The providers' own variables: docs/models.md.\n#OPENAI_API_KEY=\n#OPENAI_BASE_URL=\n#ANTHROPIC_API_KEY=\n"
 
 
 def written() -> dict[Path, str]:
     """Each file, and what stands in it."""
-    readme = ROOT / "README.md"
+    readme, models = ROOT / "README.md", ROOT / "docs" / "models.md"
     table = f"\n{_table(IN_README, with_values=False)}\n"
+    used_most = f"\n{_providers(PROVIDERS_IN_README)}\n"
     return {
         ROOT / "docs" / "settings.md": _page(),
         ROOT / ".env.example": _example(),
-        readme: TABLE.sub(lambda _: table, readme.read_text(encoding="utf-8")),
+        readme: MODELS.sub(lambda _: used_most, TABLE.sub(lambda _: table, readme.read_text(encoding="utf-8"))),
+        models: MODELS.sub(lambda _: f"\n{_providers(tuple(PROVIDERS))}\n", models.read_text(encoding="utf-8")),
     }
 
 
@@ -85,6 +91,23 @@ def _table(names: tuple[str, ...], *, with_values: bool) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def _providers(prefixes: tuple[str, ...]) -> str:
+    rows = [["provider", "`MODEL`, for example", "variables", "extra"], ["---"] * 4]
+    for prefix in prefixes:
+        provider = PROVIDERS[prefix]
+        extra = f"`{provider.extra}`" if provider.extra else ""
+        rows.append([provider.name, f"`{prefix}:{provider.example}`", _variables(provider), extra])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _variables(provider: Provider) -> str:
+    """What must be set for it, and what may be instead."""
+    first, *others = (f"`{variable}`" for variable in provider.variables)
+    such = f" (such as {provider.address})" if provider.address else ""
+    instead = f" or `{provider.instead}`" if provider.instead else ""
+    return ", ".join([f"{first}{such}", *others]) + instead
+
+
 def _example() -> str:
     parts = [
         "# Copy to .env and fill in what you need. Everything is optional: without DISCORD_TOKEN the playground\n"
@@ -98,7 +121,7 @@ def _example() -> str:
             comment = fill(told, 118, initial_indent="# ", subsequent_indent="# ")
             parts.append(f"\n{comment}\n#{name.upper()}={field.examples[0] if field.examples else _default(name)}\n")
         if "model" in names:
-            parts.append(f"\n{PROVIDERS}")
+            parts.append(f"\n{KEYS}")
     return "".join(parts)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.providers import PROVIDERS
 from config import Settings, load_settings
 
 ROOT = Path(__file__).parent.parent
@@ -16,6 +17,7 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([^)]+))?\)")
 NOT_OURS = re.compile(r"(RAILWAY|OPENAI|ANTHROPIC)_\w+|DISCORD_BOT_TOKEN")
+OF_PROVIDERS = {name for provider in PROVIDERS.values() for name in (*provider.variables, provider.instead)}
 
 
 def prose(page: Path) -> str:
@@ -65,8 +67,8 @@ def test_the_files_settings_and_commands_that_a_page_names_are_there(page: Path)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for variable in quoted(page, r"[A-Z]+(_[A-Z]+)*(=\S*)?"):
         name = variable.partition("=")[0]
-        known = name.lower() in Settings.model_fields or NOT_OURS.fullmatch(name) or f"\n{name} ?=" in makefile
-        assert known, name
+        is_ours = name.lower() in Settings.model_fields or f"\n{name} ?=" in makefile
+        assert is_ours or name in OF_PROVIDERS or NOT_OURS.fullmatch(name), name
     text = page.read_text(encoding="utf-8")
     for module in re.findall(r"python -m ([\w.]+)", text):
         path = ROOT / module.replace(".", "/")

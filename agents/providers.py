@@ -1,0 +1,118 @@
+"""The providers of models that a name such as `openai:gpt-5` can begin with, and what each of them needs.
+
+docs/models.md and README have their tables from here, by `make settings`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rapidfuzz import fuzz, process
+
+MIN_ALIKE = 70  # per cent, for a prefix to be what somebody meant
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """variables: what must be set for it; instead: with which of them set the rest need not be.
+
+    address: what the first of them may be, where that is an address. extra: what is installed for it beside the rest.
+    example: a model's name as it takes it.
+    """
+
+    name: str
+    variables: tuple[str, ...]
+    example: str
+    instead: str = ""
+    address: str = ""
+    extra: str = ""
+
+    @property
+    def missing(self) -> list[str]:
+        """The variables that are still to be set."""
+        if self.instead and os.environ.get(self.instead):
+            return []
+        return [variable for variable in self.variables if not os.environ.get(variable)]
+
+
+OPENAI = ("OPENAI_API_KEY",)
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider("OpenAI (Responses API)", OPENAI, "gpt-5-mini", "OPENAI_BASE_URL"),
+    "openai-chat": Provider("OpenAI's chat completions, and whatever speaks them", OPENAI, "gpt-5", "OPENAI_BASE_URL"),
+    "anthropic": Provider("Anthropic", ("ANTHROPIC_API_KEY",), "claude-sonnet-4-5"),
+    "google": Provider("Google (Gemini)", ("GOOGLE_API_KEY",), "gemini-2.5-flash", "GEMINI_API_KEY", extra="google"),
+    "groq": Provider("Groq", ("GROQ_API_KEY",), "llama-3.3-70b-versatile", extra="groq"),
+    "openrouter": Provider("OpenRouter", ("OPENROUTER_API_KEY",), "anthropic/claude-sonnet-4.5"),
+    "ollama": Provider("Ollama", ("OLLAMA_BASE_URL",), "llama3.1", address="http://localhost:11434/v1"),
+    "vllm": Provider("vLLM", ("VLLM_BASE_URL",), "Qwen/Qwen3-8B", address="http://localhost:8000/v1"),
+    "litellm": Provider("LiteLLM's proxy", ("OPENAI_BASE_URL",), "gpt-5", address="http://localhost:4000/v1"),
+    "azure": Provider(
+        "Azure OpenAI",
+        ("AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY", "OPENAI_API_VERSION"),
+        "gpt-5",
+        address="https://yours.openai.azure.com",
+    ),
+    "mistral": Provider("Mistral", ("MISTRAL_API_KEY",), "mistral-large-latest", extra="all"),
+    "deepseek": Provider("DeepSeek", ("DEEPSEEK_API_KEY",), "deepseek-chat"),
+    "xai": Provider("xAI (Grok)", ("XAI_API_KEY",), "grok-4", extra="all"),
+    "cohere": Provider("Cohere", ("CO_API_KEY",), "command-a-03-2025", extra="all"),
+    "bedrock": Provider(
+        "Amazon Bedrock", ("AWS_DEFAULT_REGION",), "amazon.nova-pro-v1:0", "AWS_PROFILE", "eu-central-1", extra="all"
+    ),
+    "huggingface": Provider("Hugging Face", ("HF_TOKEN",), "Qwen/Qwen3-8B", extra="all"),
+    "together": Provider("Together AI", ("TOGETHER_API_KEY",), "meta-llama/Llama-3.3-70B-Instruct-Turbo"),
+    "fireworks": Provider("Fireworks AI", ("FIREWORKS_API_KEY",), "accounts/fireworks/models/deepseek-v3"),
+    "cerebras": Provider("Cerebras", ("CEREBRAS_API_KEY",), "llama3.1-8b"),
+    "moonshotai": Provider("Moonshot AI (Kimi)", ("MOONSHOTAI_API_KEY",), "kimi-k2-0711-preview"),
+    "vercel": Provider("Vercel AI Gateway", ("VERCEL_AI_GATEWAY_API_KEY",), "openai/gpt-5", "VERCEL_OIDC_TOKEN"),
+    "nebius": Provider("Nebius AI Studio", ("NEBIUS_API_KEY",), "Qwen/Qwen3-32B"),
+    "alibaba": Provider("Alibaba Cloud (Qwen)", ("ALIBABA_API_KEY",), "qwen-plus"),
+    "sambanova": Provider("SambaNova", ("SAMBANOVA_API_KEY",), "Meta-Llama-3.3-70B-Instruct"),
+    "zai": Provider("Z.AI (GLM)", ("ZAI_API_KEY",), "glm-4.6"),
+    "heroku": Provider("Heroku", ("HEROKU_INFERENCE_KEY",), "claude-4-sonnet"),
+    "ovhcloud": Provider("OVHcloud AI Endpoints", ("OVHCLOUD_API_KEY",), "gpt-oss-120b"),
+}
+# What pydantic-ai takes as well, though it is not in the table.
+ALIASES = {"openai-responses": "openai", "azure-responses": "azure"}
+RENAMED = {"google-gla": "google", "google-vertex": "google-cloud", "gemini": "google", "grok": "xai"}
+# How well-known models' names begin, and whose they are.
+FAMILIES = {
+    "gpt-": "openai",
+    "chatgpt-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude-": "anthropic",
+    "gemini-": "google",
+    "grok-": "xai",
+    "deepseek-": "deepseek",
+    "mistral-": "mistral",
+    "magistral-": "mistral",
+    "codestral-": "mistral",
+    "command-": "cohere",
+    "kimi-": "moonshotai",
+    "glm-": "zai",
+    "qwen-": "alibaba",
+}
+
+
+def provider_of(name: str) -> Provider | None:
+    """The provider of a model by this name, if it is in the table."""
+    prefix, _, model = name.partition(":")
+    return PROVIDERS.get(ALIASES.get(prefix, prefix)) if model else None
+
+
+def meant(name: str) -> str | None:
+    """The name that was meant by one that no provider knows; None where nothing is near it."""
+    prefix, colon, model = name.strip().partition(":")
+    if colon:
+        alike = process.extractOne(prefix.lower(), [*PROVIDERS, *ALIASES], scorer=fuzz.ratio, score_cutoff=MIN_ALIKE)
+        there = alike[0] if alike else None
+        return f"{RENAMED.get(prefix, there)}:{model}" if model and (prefix in RENAMED or there) else None
+    vendor, slash, model = prefix.partition("/")
+    if slash and model:
+        return f"{vendor}:{model}" if vendor in PROVIDERS else f"openrouter:{prefix}"
+    family = next((whose for begins, whose in FAMILIES.items() if prefix.lower().startswith(begins)), None)
+    return f"{family}:{prefix}" if family else None
