@@ -167,12 +167,16 @@ class RecentDecisions:
     """The last decisions, to be explained later. No message's content is kept. listener: told of each as it is taken.
 
     Messages that started no conversation are kept apart: however many there are, they crowd out nothing else.
+    mark: rises whenever words are gone.
     """
 
     def __init__(self, size: int = 2_000, listener: Callable[[LoggedDecision], None] | None = None) -> None:
         self._size = size
         self._entries: OrderedDict[int, LoggedDecision] = OrderedDict()
         self._ignored: OrderedDict[int, LoggedDecision] = OrderedDict()
+        self._gone: OrderedDict[int, int] = OrderedDict()  # by channel: the mark since which words of it are gone
+        self._gone_anywhere = 0
+        self.mark = 0
         self.listener = listener
         self.ignored_count = 0
 
@@ -218,12 +222,28 @@ class RecentDecisions:
         self._ignored.pop(message_id, None)
 
     def unquote(self, channel_ids: Collection[int] | None = None) -> None:
-        """Words are gone: what decisions tell that may quote them goes, in these channels; None: in all."""
+        """Words are gone: what decisions tell that may quote them goes, in these channels; None: in all.
+
+        So does, by as_noted(), what a model that was asked before may tell of them still.
+        """
+        self.mark += 1
+        if channel_ids is None:
+            self._gone_anywhere = self.mark
+        for channel_id in channel_ids or ():
+            self._gone[channel_id] = self.mark
+            self._gone.move_to_end(channel_id)
+            if len(self._gone) > self._size:  # of which it is not known any more when that was
+                self._gone_anywhere = max(self._gone_anywhere, self._gone.popitem(last=False)[1])
         for entries in (self._entries, self._ignored):
             for message_id, entry in entries.items():
                 if channel_ids is not None and entry.channel_id not in channel_ids:
                     continue
                 entries[message_id] = entry._replace(decision=entry.decision.unquoting)
+
+    def as_noted(self, channel_id: int, decision: Decision, since: int) -> Decision:
+        """A decision as it may be noted that was begun at this mark: words of the channel may have gone meanwhile."""
+        is_stale = max(self._gone_anywhere, self._gone.get(channel_id, 0)) > since
+        return decision.unquoting if is_stale else decision
 
     def drop(self, gone: Callable[[LoggedDecision], bool]) -> None:
         """Forgets the decisions on some messages."""

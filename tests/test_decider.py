@@ -594,6 +594,21 @@ def test_the_log_is_bounded_and_lets_go_and_what_starts_nothing_crowds_out_nothi
     assert log.find(10_950) is None
 
 
+def test_a_models_words_are_not_noted_once_words_of_the_channel_went_while_it_was_asked() -> None:
+    log = RecentDecisions(size=2)
+    judged = Decision(False, Reason.LLM_JUDGE, tier=3, evidence="swordfish", agent="by docs (swordfish)")
+    before = log.mark
+    log.unquote([CHANNEL])
+    told = [log.as_noted(channel, judged, since) for channel, since in ((1, before), (CHANNEL, before), (CHANNEL, 1))]
+    assert told == [judged, replace(judged, evidence="", agent="by docs"), judged]
+    for channel in (2, 3):  # of more channels than it keeps it takes the oldest's for those of all
+        log.unquote([channel])
+    assert log.as_noted(1, judged, before).evidence == ""
+    since = log.mark
+    log.unquote()
+    assert log.as_noted(1, judged, since).evidence == ""
+
+
 def test_the_agent_that_was_chosen_is_noted_once_more_and_no_listener_told() -> None:
     heard: list[LoggedDecision] = []
     log = RecentDecisions(size=2, listener=heard.append)

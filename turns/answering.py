@@ -160,6 +160,7 @@ class Answering:
 
     async def answer(self, turn: Turn) -> Outcome | Cancel:
         """The turn's outcome; the turn is shown the whole text so far, each time it grows."""
+        turn.mark = self._records.mark
         if turn.conversation:
             turn.conversation.begin_turn()
         if turn.by_miniapp:
@@ -182,7 +183,7 @@ class Answering:
             choice = await self._team.pick(question, conversation, newest.place, earlier)
             turn.agent = choice.agent
             if choice.why is not Why.ONLY:
-                self._records.picked(turn.questions, choice)
+                self._records.picked(turn, choice)
         notes: Sequence[str] = ()
         attached: Mapping[str, Reading] = {}
         if not turn.is_remote:

@@ -55,7 +55,7 @@ class MessageHandler:
 
         hears_out: what else its author says in one go is waited for, and answered with it.
         """
-        started = perf_counter()
+        started, mark = perf_counter(), self._records.mark
         record, conversation, place = incoming.record, incoming.conversation, incoming.place
         PAYER.set(Payer(place.guild_id, frozenset({record.author_id})))
         question = Question(
@@ -88,7 +88,7 @@ class MessageHandler:
         if hears_out and self._bursts.may_go_on(*decided):
             heard_out = await self._bursts.hear_out(*decided)
             decisions = [d for d in heard_out if not self._consent.is_forgotten(d[0].channel_id, d[0].message)]
-        self._conclude(decisions, seconds)
+        self._conclude([(q, self._records.as_noted(q, decision, mark)) for q, decision in decisions], seconds)
 
     # To a decision
 

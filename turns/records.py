@@ -198,6 +198,15 @@ class Records:
 
     # Decisions
 
+    @property
+    def mark(self) -> int:
+        """Now, as of what as_noted() asks: from before a model is asked on."""
+        return self._decisions.mark
+
+    def as_noted(self, question: Question, decision: Decision, since: int) -> Decision:
+        """The decision without a model's words, where those may rest on what was deleted or forgotten since."""
+        return self._decisions.as_noted(question.channel_id, decision, since)
+
     def decided(self, question: Question, decision: Decision, seconds: float) -> None:
         """The one decision on a message."""
         channel_id, message_id = question.channel_id, question.message.message_id
@@ -232,13 +241,14 @@ class Records:
         counts, self._not_started = self._not_started, Counter()
         return dict(counts)
 
-    def picked(self, questions: Sequence[Question], choice: Choice) -> None:
-        """Among several agents one was chosen for these."""
-        ids = [question.message.message_id for question in questions]
+    def picked(self, turn: Turn, choice: Choice) -> None:
+        """Among several agents one was chosen for its questions."""
+        ids = [question.message.message_id for question in turn.questions]
         log.info("agent_picked", messages=ids, agent=choice.agent, reason=choice.why)
         self._learning.assigned(ids, "" if choice.agent == GENERAL else choice.agent, choice.why)
+        told = self.as_noted(turn.newest, replace(NOTHING, agent=choice.in_words()), turn.mark).agent
         for message_id in ids:
-            self._decisions.assigned(message_id, choice.in_words())
+            self._decisions.assigned(message_id, told)
 
     def silenced(self, questions: Iterable[Question], silence: Decision) -> None:
         """These were to be answered, and are not."""
@@ -249,9 +259,6 @@ class Records:
             if noted and not before.respond:
                 continue  # somebody's stop has ended it
             decision = replace(before, respond=False, reason=silence.reason, evidence=silence.evidence)
-            conversation = self._conversations.get(channel_id)
-            if conversation is None or any(kind == "person" for kind, _ in conversation.taken_back):
-                decision = decision.unquoting  # somebody was forgotten while the model thought
             self._decisions.add(message.message_id, channel_id, message.author_id, decision)
             if question.burst in (None, message.message_id):  # what was said in one go was counted once
                 self._limits.give_back(message.author_id)
@@ -266,12 +273,17 @@ class Records:
             if not question.may_decline:
                 self._offers.answered(question.channel_id, question.guild_id, question.message)
 
-    def ended(self, questions: Sequence[Question], silence: Decision | None) -> None:
-        """A turn has ended. silence: the decision by which nothing was said."""
+    def ended(self, turn: Turn, silence: Decision | None) -> None:
+        """A turn has ended. silence: the decision by which nothing was said.
+
+        What its model says of that may quote what its tools gave, from where others may not read, or deletions do not
+        tell of this channel: then it is not noted.
+        """
         if silence:
-            self.silenced(questions, silence)
+            told = silence.unquoting if turn.has_acted else self.as_noted(turn.newest, silence, turn.mark)
+            self.silenced(turn.questions, told)
             return
-        for question in questions:
+        for question in turn.questions:
             if question.may_decline:
                 self._offers.answered(question.channel_id, question.guild_id, question.message)
 

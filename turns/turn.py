@@ -180,7 +180,7 @@ class Turn:
     answers, once that is known. text: what it has said so far; stage: what it is doing since. times_reworded: how often
     it was asked anew because a question was edited; is_reworded: it is about to be. has_acted: a tool was used, which
     must not be done twice. number: of its place in the queue, 0 as long as it has none; place: what is shown of that,
-    which is nothing of the answer. instructions: by which it was answered.
+    which is nothing of the answer. instructions: by which it was answered. mark: of Records, from when it was asked.
     """
 
     questions: list[Question]
@@ -202,6 +202,7 @@ class Turn:
     number: int = 0
     place: str = ""
     instructions: str = ""
+    mark: int = 0
     work: asyncio.Task[Outcome | Cancel] | None = None
 
     def __post_init__(self) -> None:

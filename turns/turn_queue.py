@@ -264,7 +264,7 @@ class TurnQueue:
                 log.error("agent_failed", channel=newest.channel_id, kind=outcome.kind, detail=outcome.detail)
             silence = silence_of(turn, outcome)
             ended = await self._conclude(turn, outcome, post, is_silent=silence is not None)
-        self._records.ended(turn.questions, silence)
+        self._records.ended(turn, silence)
         self._records.answered(turn, () if turn.is_tainted else post.standing)
         if ended != f"undelivered_{Problem.UNREACHABLE}":  # which Discord may be told after a restart
             self.pending.done(newest.channel_id)

@@ -136,6 +136,15 @@ async def _while_the_judge_ponders(scene: Scene, act: Callable[[Message], Awaita
 
 
 @pytest.mark.usefixtures("rules_of_thumb")
+async def test_the_judges_words_are_not_told_where_they_may_quote_what_was_deleted_meanwhile(stub: StubModel) -> None:
+    async with open_scene(stub, use_llm_judge=True) as scene:
+        earlier = await scene.ask("Ada", "how do I get to Tokyo?")
+        doubtful = await _while_the_judge_ponders(scene, lambda _message: scene.delete(earlier))
+        decision = await scene.decision(doubtful)
+        assert (decision.reason, decision.evidence) == (Reason.LLM_JUDGE, "")
+
+
+@pytest.mark.usefixtures("rules_of_thumb")
 async def test_the_judges_words_are_not_kept(stub: StubModel, folder: Path) -> None:
     async with open_scene(stub, state_dir=folder, decision_log="content", use_llm_judge=True) as scene:
         await scene.ask("Ada", "how do I get to Tokyo?")

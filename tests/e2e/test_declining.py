@@ -113,6 +113,33 @@ async def test_what_is_called_off_while_it_is_asked_leaves_nothing(scene: Scene,
     assert not scene.sent("POST", "/messages")
 
 
+@pytest.mark.parametrize("how", ["deleted", "edited", "forgotten", "another's"])
+async def test_why_it_declined_is_not_told_in_words_that_went_while_it_thought(scene: Scene, how: str) -> None:
+    if how == "another's":
+        other = scene.say("Chloe", "swordfish", channel="random")
+    else:
+        other = await asked(scene, SILENT, who="Chloe", text="swordfish")
+    requests, gate = len(scene.stub.requests), scene.held("", calls=SILENT.calls)
+    message = scene.say("Ben", DOUBTFUL)
+    await scene.until(lambda: len(scene.stub.requests) > requests)
+    if how == "edited":
+        await scene.edit(other, "herring")
+    elif how == "forgotten":
+        await scene.use("Chloe", "forget")
+    else:
+        await scene.delete(other)
+    gate.set()
+    await scene.at_rest()
+    decision = last_decision(scene, message)
+    assert (decision.reason, decision.evidence) == (Reason.DECLINED, WHY if how == "another's" else "")
+
+
+async def test_why_it_declined_is_not_told_in_words_that_tools_may_have_given(scene: Scene) -> None:
+    search = Reply(calls=(Call("search_history", '{"words": "swordfish"}', id="call-0"),))
+    decision = last_decision(scene, await asked(scene, search, SILENT))
+    assert (decision.reason, decision.evidence) == (Reason.DECLINED, "")
+
+
 async def test_what_was_declined_is_a_silence_and_hides_no_answer_that_is_told_off_behind_it(scene: Scene) -> None:
     answered = await asked(scene, Reply("By train."))
     declined = await asked(scene, SILENT, who="Chloe")

@@ -15,13 +15,11 @@ from conversation import MessageRecord
 from decider import Decision, FollowupRules, Reason
 from discord_io.backlog import id_at
 from persistence.holders import Forget
-from place import Place
 from state.consent import Forgotten
 from state.optout import UNREAD
 from tests.support.clock import NOON
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, replied, said
-from turns.turn import Question
 from understanding.names import SOMEBODY
 
 OTHER = CHANNEL + 1
@@ -177,15 +175,6 @@ async def test_what_is_too_old_goes_also_from_a_conversation_that_is_alive(life:
     await life.settled()
     assert life.recorded() == []
     assert not on_disk(life.folder, SECRET)
-
-
-async def test_the_reason_of_a_turn_that_runs_does_not_quote_the_forgotten(life: Lifecycle) -> None:
-    asked = now("so?", BEN)
-    await life.said(now(SECRET), asked)
-    await life.privacy.forget_person(ANNA, now("").message_id)
-    silence = Decision(False, Reason.DECLINED, evidence=f"Anna says: {SECRET}")
-    life.bot.parts.records.silenced([Question(asked, Place(GUILD, CHANNEL))], silence)
-    assert [entry.decision.evidence for entry in life.bot.decisions.latest(CHANNEL, 9)] == [""]
 
 
 async def test_the_reasons_of_what_is_too_old_go(life: Lifecycle) -> None:

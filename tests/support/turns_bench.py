@@ -201,6 +201,10 @@ class Around:
         await asyncio.sleep(self._bench.history_takes)
         return self._bench.before
 
+    @property
+    def mark(self) -> int:
+        return 0
+
     async def stored(self) -> None:
         self._bench.stored.append(self._bench.pending.of(CHANNEL))
 
@@ -211,11 +215,11 @@ class Around:
         for record in records:
             self.said(turn.newest, record)
 
-    def ended(self, questions: Sequence[Question], silence: Decision | None) -> None:
-        self._bench.ended.extend((q.message.message_id, silence) for q in questions)
+    def ended(self, turn: Turn, silence: Decision | None) -> None:
+        self._bench.ended.extend((q.message.message_id, silence) for q in turn.questions)
 
-    def picked(self, questions: Sequence[Question], choice: Choice) -> None:
-        self._bench.picked.append((len(questions), choice))
+    def picked(self, turn: Turn, choice: Choice) -> None:
+        self._bench.picked.append((len(turn.questions), choice))
 
     def looked_up(self, channel_id: int, sources: Sequence[Source]) -> None:
         """No tool gives the agent anything."""
