@@ -214,6 +214,9 @@ class Settings(BaseSettings):
     session_summary_tokens: int = setting(
         500, "Tokens of the summary of what goes, which takes a call of MODEL; 0: none is made.", ge=0, le=10_000
     )
+    max_messages_per_session: int = setting(
+        5_000, "Messages of a channel's stored session, behind which it goes on in a new one.", ge=10
+    )
     shared_context: bool = setting(
         False,
         "Whether each of several agents is told whom, which place and which link people mentioned last.",

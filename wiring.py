@@ -134,7 +134,8 @@ class Parts:
         """Storage, and what says what may be stored."""
         self.forgotten, self.opted_out = Forgotten(), OptOut()
         self.consent = Consent(self.opted_out, self.forgotten)
-        self.snapshots = Snapshots(open_stores(*where(self._settings)), self.consent)
+        session_size = self._settings.max_messages_per_session
+        self.snapshots = Snapshots(open_stores(*where(self._settings)), self.consent, session_size)
         self.decision_log = DecisionLog(
             self._settings.state_dir, find_seal(*where(self._settings)), is_on=self._settings.decision_log != "off"
         )

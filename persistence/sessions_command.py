@@ -1,8 +1,9 @@
 """`python bot.py sessions`: what is stored of each channel, for the owner to list, show, delete and export.
 
 A session is a channel's transcript, in the form of the document "State Management"; its id is the channel's. Where
-the agent was given back no more of what had been said, the transcript goes on in a new session, which carries on what
-the one before says of system and context. Its id is the channel's and that of the newest message before it.
+the agent was given back no more of what had been said, or it was full, the transcript goes on in a new session, which
+carries on what the one before says of system and context. Its id is the channel's and that of the newest message before
+it.
 """
 
 from __future__ import annotations

@@ -56,13 +56,13 @@ class StoredState:
 
 
 class Snapshots:
-    """open_store: called once, in the writer's thread."""
+    """open_store: called once, in the writer's thread. max_messages: of a session, as Transcript has them."""
 
-    def __init__(self, open_store: Callable[[], Store], consent: Consent) -> None:
+    def __init__(self, open_store: Callable[[], Store], consent: Consent, max_messages: int = 5_000) -> None:
         self._of_channels: dict[str, Kept] = {}
         self._of_process: dict[str, Kept] = {}
         self._writer = Writer(open_store)
-        self._transcript = Transcript(self._writer)
+        self._transcript = Transcript(self._writer, max_messages)
         self.search = Search(self._transcript, self._writer, consent)
         self._newest: dict[int, int] = {}  # the id of the newest message in each channel's transcript, as far as known
         self._kept: dict[int, set[str]] = {}  # the kinds of snapshots that there are, or may be, of each channel

@@ -98,11 +98,14 @@ class Transcript:
     """The rows of all channels' messages, and of the guild that each channel is in.
 
     What is no dialogue stands in rows of its own, each with messages of one category, by the id of the newest message
-    of the dialogue that it goes with.
+    of the dialogue that it goes with. max_messages: with so many a session is full, and what is said next goes into a
+    new one.
     """
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, max_messages: int = 5_000) -> None:
         self._writer = writer
+        self._max_messages = max_messages
+        self._newest_sessions: dict[int, tuple[int, int]] = {}  # the id of the newest message, how many there are
         self._guilds: dict[int, int] = {}
         self._rules: dict[int, str] = {}  # of the instructions that hold in a channel, the digest
         self._parents: dict[int, int] = {}
@@ -147,7 +150,29 @@ class Transcript:
             if parent_id is not None:
                 self._adopt(channel_id, parent_id)
             self._write_guild(channel_id)
+        self._continue_full(channel_id, record)
         self._put(channel_id, record.message_id, to_message(record, tokens))
+
+    def _continue_full(self, channel_id: int, record: MessageRecord) -> None:
+        """Has a message begin a new session where the newest one is full."""
+        newest, count = self._newest_sessions.get(channel_id) or self._newest_session(channel_id)
+        if record.message_id <= newest:
+            return
+        if newest and count >= self._max_messages:
+            at, context = record.timestamp.isoformat(), MessageCategory.CONTEXT
+            self._write(Key(CONTEXT, channel_id, newest), [Message("system", "", context, f"context_{newest}", at)])
+            _, count = self._newest_session(channel_id)
+        self._newest_sessions[channel_id] = record.message_id, count + 1
+
+    def _newest_session(self, channel_id: int) -> tuple[int, int]:
+        """The id of its newest message of the dialogue, or 0, and how many messages it has, carried over ones too."""
+        contexts = self._writer.read(CONTEXT, channel_id)
+        since = contexts[-1].id + 1 if contexts else 0
+        dialog = self._writer.read(MESSAGE, channel_id, since=since)
+        beside = self._writer.read(SYSTEM, channel_id) + self._writer.read(OUTPUT, channel_id, since=since)
+        told = {message.id for row in contexts for message in stored_messages(row) if message.content}
+        count = len(dialog) + sum(len(stored_messages(row)) for row in beside) + len(told)
+        return dialog[-1].id if dialog else 0, count
 
     def _write_guild(self, channel_id: int) -> None:
         known: dict[str, int | str] = {"guild_id": self._guilds[channel_id]}
@@ -172,6 +197,9 @@ class Transcript:
             self._rules[channel_id] = rules
             self._write_guild(channel_id)
         self._write(Key(kind, channel_id, message_id), messages)
+        newest, count = self._newest_sessions.pop(channel_id, (0, 0))
+        if newest and kind != CONTEXT:  # with which another session begins
+            self._newest_sessions[channel_id] = newest, count + len(messages)
 
     def _write(self, key: Key, messages: Sequence[Message]) -> None:
         self._writer.write(key, b"[%b]" % b",".join(map(encode_message, messages)) if messages else None)
@@ -209,7 +237,7 @@ class Transcript:
             return _quoting(message, "") if message.metadata.get("reply_to_id") in message_ids else message
 
         for message_id in message_ids:
-            self._writer.write(Key(MESSAGE, channel_id, message_id), None)
+            self._put(channel_id, message_id, None)
         for message_id in message_ids:
             self._change_naming(message_id, channel_id, unquoted)
         self._outdate(channel_id, message_ids)
@@ -291,6 +319,7 @@ class Transcript:
                 self._writer.write(Key(kind, channel_id, row.id), None)
         self._writer.write(Key(GUILD, channel_id), None)
         self._guilds.pop(channel_id, None)
+        self._newest_sessions.pop(channel_id, None)
         self._rules.pop(channel_id, None)
         if (parent_id := self._parents.pop(channel_id, None)) is not None:
             self._threads[parent_id].discard(channel_id)
@@ -298,6 +327,8 @@ class Transcript:
                 del self._threads[parent_id]
 
     def _put(self, channel_id: int, message_id: int, message: Message | None) -> None:
+        if message is None:
+            self._newest_sessions.pop(channel_id, None)  # to be counted anew
         self._writer.write(Key(MESSAGE, channel_id, message_id), None if message is None else encode_message(message))
 
 

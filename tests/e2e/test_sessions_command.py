@@ -132,6 +132,23 @@ def stored(stage: Scene, category: MessageCategory) -> list[Message]:
     return [message for session in sessions for message in session.filter({category}).messages]
 
 
+async def test_a_full_session_is_continued_in_a_new_one_with_what_it_says_of_system(stage: Scene) -> None:
+    for questions in (6, 5):  # of which the later process goes on with what the earlier one had begun
+        async with life(stage, max_messages_per_session=10):
+            for _ in range(questions):
+                answer = await stage.ask("Ada", TELLS)
+            await stage.delete(answer)
+            assert await stage.bot.snapshots.settled()
+    store = open_stores(stage.folder, None, None)()
+    sessions = read_sessions(store, stage.pg.channel("general"))
+    store.close()
+    assert [len(session.messages) for session in sessions] == [10, 10, 3]
+    assert [session.messages[0].category for session in sessions] == [MessageCategory.SYSTEM] * 3
+    ids = [session.id for session in sessions]
+    assert [session.metadata.get("continued_from") for session in sessions] == [None, *ids[:-1]]
+    assert [session.metadata.get("continued_to") for session in sessions] == [*ids[1:], None]
+
+
 async def test_instructions_are_stored_once_and_again_when_they_change(stage: Scene) -> None:
     for instructions in ("Be brief.", "Be brief.", "Be kind."):
         async with life(stage, instructions=instructions):
