@@ -47,7 +47,6 @@ MAX_MADE = 4  # pictures that are attached to an answer
 MAX_MADE_BYTES = 4_000_000  # of them all
 HTTP_SECONDS = httpx2.Timeout(30.0, read=300.0)
 MAX_RESPONSE = 8_000_000  # bytes that come at once by HTTP: more than such pictures take
-MAX_LISTED = 1_000  # tools that are looked at
 MAX_DESCRIPTION = 1_024  # what OpenAI takes
 
 
@@ -216,7 +215,7 @@ class Connection:
                 description=clipped(tool.description or "", MAX_DESCRIPTION),
                 parameters_json_schema={"type": "object"} | tool.model_dump(by_alias=True)["inputSchema"],
             )
-            for tool in (await toolset.list_tools())[:MAX_LISTED]
+            for tool in await toolset.list_tools()
         )
         self._offer(tools, is_away=False)
 

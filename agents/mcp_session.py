@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from anyio import BrokenResourceError
 from anyio.streams.text import TextReceiveStream
 from fastmcp.client.transports.base import TransportOptions, VersionAwareClientSession
 from mcp.types import ListToolsResult
+from pydantic_core import to_json
 
+MAX_LISTED = 1_000  # tools that are looked at
+MAX_LISTED_BYTES = 2_000_000  # of all pages of a listing: behind those no other is asked for
 MAX_LINE = 8_000_000  # characters that a process writes as one message
 
 
 class Session(VersionAwareClientSession):
     """Never compares a result with the schema that the server gives for it: its patterns may take for ever, and what
-    does not fit is for the model to read, too."""
+    does not fit is for the model to read, too. A listing is cut before its tools are validated one by one."""
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        self._listed = self._listed_bytes = 0
+        self._send = self._dispatcher.send_raw_request
+        self._dispatcher.send_raw_request = self._send_bounded  # type: ignore[method-assign]
+
+    async def _send_bounded(self, method: str, params: Any, *args: Any, **how: Any) -> dict[str, Any]:
+        answer = await self._send(method, params, *args, **how)
+        if method == "tools/list" and isinstance(tools := answer.get("tools"), list):
+            if not (params or {}).get("cursor"):
+                self._listed = self._listed_bytes = 0
+            answer["tools"] = tools[: MAX_LISTED - self._listed]
+            self._listed += len(tools)
+            self._listed_bytes += len(to_json(answer))
+            if self._listed >= MAX_LISTED or self._listed_bytes > MAX_LISTED_BYTES:
+                answer.pop("nextCursor", None)
+        return answer
 
     def _absorb_tool_listing(self, result: ListToolsResult, *, complete: bool) -> ListToolsResult:
         for tool in result.tools:

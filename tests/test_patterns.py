@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agents.mcp_connection import MAX_LISTED
 from agents.mcp_servers import _names
+from agents.mcp_session import MAX_LISTED
 from agents.picking import _shapes
 from agents.run import MAX_ANSWER_CHARACTERS
 from discord_io.made_files import with_files

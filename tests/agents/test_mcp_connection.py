@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 
 from agents.mcp_connection import MAX_MADE, MAX_RESPONSE, Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
-from agents.mcp_session import MAX_LINE
+from agents.mcp_session import MAX_LINE, MAX_LISTED, MAX_LISTED_BYTES
 from discord_io.made_files import MadeFile
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
@@ -32,6 +32,7 @@ ENV = {"PATH": os.environ["PATH"], "HOME": "/", "API_KEY": SECRET}
 THE_PACKAGES = {"LOGNAME", "SHELL", "TERM", "USER", "LC_CTYPE"}
 SOON = Limits(start=10, call=10, first_pause=0.01, longest_pause=0.01)
 TOOLS = "echo, look up!, fail, crash, hang, much, word, picture, environment, babble, choke, grow".split(", ")
+SCHEMA = {"type": "object"}
 PATIENCE = 20
 
 
@@ -329,6 +330,37 @@ async def test_what_is_packed_or_too_much_at_once_is_refused_before_it_takes_mem
             await runner.cleanup()
     refused = [entry["detail"] for entry in entries if entry["event"] == "model_response_refused"]
     assert refused[0].startswith("it is packed as gzip" if is_packed else f"more than {MAX_RESPONSE:,} bytes")
+
+
+@pytest.mark.parametrize("description", ["x" * 700_000, ""])
+async def test_a_listing_without_end_is_not_asked_for_once_it_has_too_much_in_all(description: str) -> None:
+    pages = 0
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal pages
+        asked = await request.json() if request.method == "POST" else {}
+        if asked.get("method") == "initialize":
+            version = asked["params"]["protocolVersion"]
+            about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "endless", "version": "1"}}
+            told: dict[str, object] = {"result": {"protocolVersion": version, **about}}
+        elif asked.get("method") == "tools/list":
+            pages += 1
+            names = [f"tool-{pages}-{number}" for number in range(1 if description else 400)]
+            tools = [{"name": name, "description": description, "inputSchema": SCHEMA} for name in names]
+            told = {"result": {"tools": tools, "nextCursor": f"{pages}"}}
+        else:
+            told = {"error": {"code": -32601, "message": "unknown"}}
+        return web.json_response({"jsonrpc": "2.0", "id": asked["id"], **told} if "id" in asked else {})
+
+    app = web.Application()
+    app.router.add_route("*", "/mcp", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    async with running(McpServer("far", url=f"http://127.0.0.1:{runner.addresses[0][1]}/mcp")) as connection:
+        await runner.cleanup()
+        assert len(connection.tools) == (MAX_LISTED_BYTES // len(description) + 1 if description else MAX_LISTED)
+        assert pages == 3
 
 
 # Those that never start
