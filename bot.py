@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -28,7 +28,6 @@ from decider import FollowupTier, LoggedDecision, load_followup
 from discord_io.discord_wire import request_timeouts
 from discord_io.incoming_messages import replied_to_id
 from environment import check_token, misspelt, secrets_of
-from persistence.holders import Forget
 from persistence.lock import InUseError, in_use
 from persistence.open_store import check_stores
 from persistence.sessions_command import sessions_command
@@ -206,24 +205,13 @@ class Parley(discord.Client):
                 self.turns.reworded(channel_id, self.parts.consent.unquoted(channel_id, read))
             record = self.parts.consent.readable(channel_id, read)
             is_by_author = message.edited_at is not None
-            for place_id in self._places_of(channel_id):
-                self.parts.holders.revised(place_id, payload.guild_id or 0, record, is_by_author=is_by_author)
+            self.parts.changes.revised(channel_id, payload.guild_id or 0, record, is_by_author=is_by_author)
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
-        self._forget_messages(payload.channel_id, {payload.message_id})
+        self.parts.changes.deleted(payload.channel_id, {payload.message_id})
 
     async def on_raw_bulk_message_delete(self, payload: discord.RawBulkMessageDeleteEvent) -> None:
-        self._forget_messages(payload.channel_id, payload.message_ids)
-
-    def _forget_messages(self, channel_id: int, message_ids: Collection[int]) -> None:
-        self.parts.holders.forget(Forget(self._places_of(channel_id), message_ids=frozenset(message_ids)))
-
-    def _places_of(self, channel_id: int) -> list[int]:
-        """Where what is said in a channel may be known: there, and in threads that go on from it."""
-        channel = self.get_channel(channel_id)
-        threads = channel.threads if isinstance(channel, discord.TextChannel) else []
-        known = (thread.id for thread in threads if self.snapshots.has(thread.id))
-        return [*dict.fromkeys([channel_id, *known, *self.snapshots.threads_of(channel_id)])]  # archived ones, too
+        self.parts.changes.deleted(payload.channel_id, payload.message_ids)
 
     async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
         if payload.member is None or payload.member.bot:
@@ -242,15 +230,10 @@ class Parley(discord.Client):
         thread.me = None  # which the library leaves as it was
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
-        await self._forget_place(channel.id)
+        await self.parts.changes.gone(channel.id)
 
     async def on_raw_thread_delete(self, payload: discord.RawThreadDeleteEvent) -> None:
-        await self._forget_place(payload.thread_id)
-
-    async def _forget_place(self, channel_id: int) -> None:
-        self.proactive_offers.leave(channel_id)
-        at = discord.utils.time_snowflake(self._now())
-        await self.privacy.forget_channel(channel_id, at, with_threads=True)
+        await self.parts.changes.gone(payload.thread_id)
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
         channel_ids = [place.id for place in (*guild.channels, *guild.threads)]

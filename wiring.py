@@ -58,6 +58,7 @@ from offers.open_offers import OpenOffers
 from offers.proactive_offers import NOT_READY, OVER_BUDGET, ProactiveOffers
 from offers.triggers import TRIGGERS
 from persistence.catchup import CatchUp
+from persistence.changes import Changes
 from persistence.holders import (
     ConversationHolder,
     DecisionHolder,
@@ -324,15 +325,28 @@ class Parts:
         settings, snapshots = self._settings, self.snapshots
         self.holders = holders = Holders(snapshots, self.conversations, self.wires)
         conversations = ConversationHolder(self.conversations, self.pending, snapshots)
+        self.privacy = Privacy(
+            holders=holders,
+            snapshots=snapshots,
+            decision_log=self.decision_log,
+            opted_out=self.opted_out,
+            forgotten=self.forgotten,
+            reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
+            clock=self._clock,
+        )
+        backlog = Backlog(self._client, settings.channels, self.reader, self.consent, self.direct)
+        self.changes = Changes(
+            backlog, self.conversations, self.pending, snapshots, holders, self.privacy, clock=self._clock
+        )
         self.catch_up = CatchUp(
             seconds=settings.catch_up_seconds,
             burst_seconds=settings.burst_seconds,
-            backlog=Backlog(self._client, settings.channels, self.reader, self.consent, self.direct),
+            backlog=backlog,
             conversations=self.conversations,
             turns=self.turns,
             snapshots=snapshots,
             gate=self.gate,
-            holders=holders,
+            changes=self.changes,
             inbox=self.inbox,
             clock=self._clock,
         )
@@ -348,15 +362,6 @@ class Parts:
         holders.register(ProcessHolder(self.direct), of_process=DIRECT)
         holders.register(ProcessHolder(self.opted_out), of_process=OPTED_OUT)
         holders.register(ProcessHolder(self.forgotten), of_process=FORGOTTEN)
-        self.privacy = Privacy(
-            holders=holders,
-            snapshots=snapshots,
-            decision_log=self.decision_log,
-            opted_out=self.opted_out,
-            forgotten=self.forgotten,
-            reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
-            clock=self._clock,
-        )
         self.lifecycle = Lifecycle(
             snapshots=snapshots,
             conversations=conversations,

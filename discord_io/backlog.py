@@ -25,6 +25,11 @@ LIMIT = 100  # what Discord gives at once
 READABLE = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel, discord.Thread)
 MOST_DIRECT = 100  # channels of direct messages: a request for each
 Message = discord.Message
+UNKNOWN_CHANNEL = 10_003  # Discord's code
+
+
+class ChannelGoneError(LookupError):
+    """There is no such channel, thread or direct message any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,10 @@ class Backlog:
 
     def to_record(self, message: discord.Message) -> MessageRecord:
         return self._consent.unquoted(message.channel.id, self._reader.record(message))
+
+    def edited(self, message: discord.Message) -> MessageRecord | None:
+        """A message as it may be kept, if its author has edited it."""
+        return self._consent.readable(message.channel.id, self._reader.record(message)) if message.edited_at else None
 
     @property
     def knows_all(self) -> bool:
@@ -100,6 +109,29 @@ class Backlog:
         except FAILURES as error:
             log.info("history_failed", channel=channel_id, detail=str(error))
             return None
+
+    async def newest(self, guild_id: int, channel_id: int) -> list[discord.Message] | None:
+        """By one request the last 100 messages, oldest first; None where they cannot be had. Raises ChannelGoneError.
+
+        Of an archived thread it is not known whether its history may be read; where not, there are none.
+        """
+        channel = find_channel(self._client, guild_id, channel_id)
+        is_known = isinstance(channel, READABLE)
+        if isinstance(channel, READABLE) and not _may_read(channel):
+            return None
+        try:
+            messages = await read_messages(channel, limit=LIMIT)
+        except FAILURES as error:
+            if isinstance(error, discord.NotFound) and error.code == UNKNOWN_CHANNEL:
+                raise ChannelGoneError from None
+            log.info("history_failed", channel=channel_id, detail=str(error))
+            return None
+        return messages if messages or is_known else None
+
+    def threads_of(self, channel_id: int) -> list[int]:
+        """The active threads of a channel."""
+        channel = self._client.get_channel(channel_id)
+        return [thread.id for thread in channel.threads] if isinstance(channel, discord.TextChannel) else []
 
     def answer(self, messages: Sequence[discord.Message], reply_to: int, later: Collection[int]) -> list[Posted]:
         """What of these messages, oldest first, is our answer to one, the first part first.

@@ -158,6 +158,7 @@ class MessageReader:
             reply_to_author=_name(card.author) if card else "",
             reply_to_text=card.clean_content[:REPLY_EXCERPT] if card else "",
             is_label=interaction.type is not discord.InteractionType.modal_submit,
+            is_form=interaction.type is discord.InteractionType.modal_submit,
             is_direct=is_direct(interaction.channel),
         )
         return Incoming(

@@ -12,11 +12,12 @@ import structlog
 from pydantic import AwareDatetime, TypeAdapter
 
 from conversation import ConversationManager, MessageRecord, StoredConversation
-from discord_io.backlog import LIMIT, Backlog, Message, News, id_at
+from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message, News, id_at
 from discord_io.channel_wire import Posted
 from discord_io.inbox import Inbox
 from discord_io.streamed_reply import DELIVERY_SECONDS
-from persistence.holders import Edit, Forget, Holder, Holders
+from persistence.changes import Changes
+from persistence.holders import Edit, Forget, Holder
 from persistence.snapshots import Encode, Snapshots, as_json
 from turns.gate import Gate
 from turns.pending_turns import NOTHING, TAKEN_BACK, Unfinished
@@ -32,6 +33,7 @@ MOMENTS: TypeAdapter[datetime | tuple[datetime, datetime] | None] = TypeAdapter(
 # Each reads at most 100 messages of one channel. Discord allows 50 a second in all, which answers need as well.
 MAX_REQUESTS = 500
 MAX_MESSAGES = 1_000  # of one channel
+MOST_REVIEWED = 100  # channels of which something is kept, those used last; a request for each
 # Where a channel cannot be read, it is tried again after so long, and then let go.
 RETRY_SECONDS = (5.0, 20.0)
 AT_ONCE = 5
@@ -61,7 +63,7 @@ class CatchUp(Holder):
         turns: TurnQueue,
         snapshots: Snapshots,
         gate: Gate,
-        holders: Holders,
+        changes: Changes,
         inbox: Inbox,
         clock: Callable[[], datetime],
     ) -> None:
@@ -74,7 +76,7 @@ class CatchUp(Holder):
         self._snapshots = snapshots
         self._inbox = inbox
         self._gate = gate
-        self._holders = holders
+        self._changes = changes
         self._clock = clock
         self._dormant: dict[int, tuple[StoredConversation, list[MessageRecord]]] = {}
         self._began: dict[int, int] = {}  # the first message of each conversation from before
@@ -82,6 +84,7 @@ class CatchUp(Holder):
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._spare = 0  # requests that may still be made
         self._cut: set[int] = set()  # the channels of which not all was read
+        self._reviewed: dict[int, int] = {}  # the channels that are still to be reviewed, with their guilds
         self._has_run = False
         self._running = asyncio.Lock()
         self._sessions = 0
@@ -193,6 +196,9 @@ class CatchUp(Holder):
         news, unread = ordered[:MAX_REQUESTS], ordered[MAX_REQUESTS:]
         self._spare = MAX_REQUESTS - len(news)
         self._cut = {n.channel_id for n in unread}
+        kept = await self._snapshots.known_channels() if after else {}
+        self._reviewed = dict([*kept.items()][: min(MOST_REVIEWED, self._spare)])
+        self._spare -= len(self._reviewed)
         failed = await self._work_off_all(left, news, after)
         for seconds in RETRY_SECONDS:
             if not failed:
@@ -221,9 +227,9 @@ class CatchUp(Holder):
         return news.channel_id not in left, is_ours, not is_going_on, -news.newest
 
     async def _work_off_all(self, left: Collection[int], news: Sequence[News], after: int) -> list[News]:
-        """Those with something unfinished first. Returns the channels that could not be read."""
+        """Those with something unfinished first, last those without news. Returns those that could not be read."""
         by_id = {n.channel_id: n for n in news}
-        channels = list(dict.fromkeys([*left, *by_id]))
+        channels = list(dict.fromkeys([*left, *by_id, *self._reviewed]))
         self._gate.open(but=channels)
         were_read = await asyncio.gather(*(self._work_off(c, c in left, by_id.get(c), after) for c in channels))
         return [by_id[c] for c, was_read in zip(channels, were_read, strict=True) if not was_read]
@@ -231,15 +237,26 @@ class CatchUp(Holder):
     async def _work_off(self, channel_id: int, is_unfinished: bool, news: News | None, after: int) -> bool:
         try:
             if is_unfinished:
+                async with self._slots:
+                    newest = await self._review(channel_id)
                 await self._finish(channel_id)
             async with self._slots:
-                return news is None or await self._take_up(news, after)
+                if not is_unfinished:
+                    newest = await self._review(channel_id)
+                return news is None or await self._take_up(news, after, newest)
+        except ChannelGoneError:
+            return True
         except Exception:
             # The outermost edge of a channel: a bug in one must not take the others with it.
             log.exception("catch_up_broken", channel=channel_id)
             return True
         finally:
             self._gate.open_channel(channel_id)
+
+    async def _review(self, channel_id: int) -> list[Message] | None:
+        """Follows what was edited and deleted there meanwhile. Returns the last messages, if they were read."""
+        guild_id = self._reviewed.pop(channel_id, None)
+        return None if guild_id is None else await self._changes.review(channel_id, guild_id)
 
     # What was begun
 
@@ -270,7 +287,7 @@ class CatchUp(Holder):
             kept = replace(kept, turn=kept.turn and kept.turn.without_history)
         turn = self._turn(left, kept, messages)
         if gone:
-            self._holders.forget(Forget([channel_id], message_ids=frozenset(gone)))
+            self._changes.deleted(channel_id, gone)
         self._pending.adopt(channel_id, kept if kept.questions or turn else NOTHING)
         if kept.questions:
             self._reopen(channel_id, left, kept)
@@ -342,10 +359,15 @@ class CatchUp(Holder):
 
     # What was missed
 
-    async def _take_up(self, news: News, after: int) -> bool:
-        """Returns whether the channel could be read."""
+    async def _take_up(self, news: News, after: int, newest: Sequence[Message] | None) -> bool:
+        """newest: the last messages there, if they were read. Returns whether the channel could be read."""
         channel_id = news.channel_id
-        messages = page = await self._backlog.since(news.guild_id, channel_id, after)
+        messages: list[Message] | None
+        page: list[Message] | None
+        if newest is not None and (len(newest) < LIMIT or newest[0].id <= after):
+            messages, page = [m for m in newest if m.id > after], None
+        else:
+            messages = page = await self._backlog.since(news.guild_id, channel_id, after)
         while page and len(page) == LIMIT and len(messages or ()) < MAX_MESSAGES and self._spare:
             self._spare -= 1
             page = await self._backlog.since(news.guild_id, channel_id, page[-1].id)

@@ -60,7 +60,8 @@ class Forget:
     """What is to be forgotten in some channels.
 
     message_ids: these messages, which were deleted; None: all that was said up to the id `through`. author_id: by this
-    person; None: by anybody. guild_id: of all channels of a guild, where the bot is no longer.
+    person; None: by anybody. guild_id: of all channels of a guild, where the bot is no longer. is_gone: the channels
+    are there no longer.
     """
 
     channel_ids: Collection[int]
@@ -68,6 +69,7 @@ class Forget:
     author_id: int | None = None
     guild_id: int | None = None
     through: int = 0
+    is_gone: bool = False
 
     def covers(self, message: MessageRecord) -> bool:
         if self.message_ids is not None:
@@ -317,7 +319,7 @@ class OfferHolder(Holder):
                 self._proactive_offers.messages_gone(channel_id, what.message_ids)
             else:
                 self._proactive_offers.forget(channel_id, what.author_id)
-            if what.guild_id is not None:
+            if what.guild_id is not None or what.is_gone:
                 self._proactive_offers.leave(channel_id)
         if what.guild_id is not None:  # also archived threads, of which nothing but an offer may be kept
             self._proactive_offers.leave_guild(what.guild_id)

@@ -67,7 +67,7 @@ class Privacy:
         """with_threads: it is gone, and so are its threads."""
         gone = [channel_id, *(self._snapshots.threads_of(channel_id) if with_threads else ())]
         removal = self._snapshots.forget_where(lambda channel, _guild: channel in gone)
-        await self._forget(Forget(gone, through=at), removal)
+        await self._forget(Forget(gone, through=at, is_gone=with_threads), removal)
 
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
         """We are not there any more, or the server is gone. channel_ids: those that are known beside what is kept."""

@@ -120,6 +120,10 @@ class Snapshots:
         """What the channel's transcript holds from this message on."""
         return await self._writer.run(partial(self._transcript.recent, channel_id, since))
 
+    async def newest(self, channel_id: int, count: int) -> list[MessageRecord]:
+        """The newest messages that the channel's transcript holds, so many at most."""
+        return await self._writer.run(partial(self._transcript.newest, channel_id, ANY, count))
+
     async def kept(self, channel_id: int, message_ids: Collection[int]) -> dict[int, MessageRecord]:
         """Those of these messages that the channel's transcript holds, by their ids. Raises OSError."""
         return await self._writer.run(partial(self._transcript.find, channel_id, message_ids))
@@ -267,6 +271,11 @@ class Snapshots:
             if until_unchanged and not count:
                 break
         await self._writer.run(partial(self._transcript.drop_if_empty, channel_id))
+
+    async def known_channels(self) -> dict[int, int]:
+        """All of which anything is kept, with their guilds, 0 where that is not known; the one used last first."""
+        transcripts = await self._writer.run(self._transcript.channels)
+        return dict(reversed(transcripts.items())) | {c: 0 for c in self.channels if c not in transcripts}
 
     async def direct_channels(self) -> list[int]:
         """Those of direct messages that have a transcript, the latest one last."""

@@ -40,6 +40,7 @@ OPTIONAL = (
     "tells_off",
     "calls_bot",
     "is_label",
+    "is_form",
     "is_other_bot",
     "is_direct",
 )

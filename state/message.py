@@ -63,7 +63,8 @@ class MessageRecord:
     is_bot: the bot itself said it; is_other_bot: another bot or a webhook did. is_direct: a person said it to the bot
     in a direct message.
     tells_off: it ended an answer of the bot's, and tells it to keep out. calls_bot: the name by which it calls the bot,
-    empty where it does not. is_label: a click, whose words are not its author's but those of the button or option.
+    empty where it does not. is_label: a click, whose words are not its author's but those of the button or option;
+    is_form: what its author wrote into a form. Neither stands in the channel.
     timestamp: aware. images: the addresses of its pictures; files: what else is attached; reply_files: all that is
     attached to the message that it replies to.
     """
@@ -88,6 +89,7 @@ class MessageRecord:
     tells_off: bool = False
     calls_bot: str = ""
     is_label: bool = False
+    is_form: bool = False
     files: tuple[AttachedFile, ...] = ()
     reply_files: tuple[AttachedFile, ...] = ()
     is_other_bot: bool = False

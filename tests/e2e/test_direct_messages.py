@@ -220,10 +220,12 @@ async def test_a_conversation_there_goes_on_after_a_kill_with_what_was_missed(st
     assert replied_to[1:] == [cut.id, missed.id]
 
 
-async def test_a_channel_that_is_not_found_any_more_is_named(stage: Scene) -> None:
+async def test_a_channel_that_is_not_found_any_more_is_forgotten(stage: Scene) -> None:
     async with life(stage, direct_messages="open"):
         await stage.answer_to(write(stage, "Ada", "hello"))
     channel = stage.pg.dm(stage.pg.person("Ada"))
     del stage.pg.world.dms[channel]
     async with life(stage, direct_messages="open"):
-        await stage.until(lambda: stage.journal.find("history_failed", channel=channel))
+        await stage.bot.parts.gate.wait(channel)
+        assert stage.journal.find("channel_gone", channel=channel)
+    assert not on_disk(stage.folder, "hello")

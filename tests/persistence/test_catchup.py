@@ -17,7 +17,7 @@ from discord_io.backlog import LIMIT, Backlog, News, id_at
 from discord_io.channel_wire import Posted
 from discord_io.inbox import Inbox
 from persistence.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, CatchUp
-from persistence.holders import Forget, Holders
+from persistence.changes import Changes
 from persistence.snapshots import Snapshots
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
@@ -101,6 +101,10 @@ class FakeSnapshots:
         self.transcript: list[MessageRecord] = []
         self.revisions: list[MessageRecord] = []
         self.purged: list[int] = []
+        self.known: dict[int, int] = {}
+
+    async def known_channels(self) -> dict[int, int]:
+        return self.known
 
     async def direct_channels(self) -> list[int]:
         return []
@@ -126,6 +130,8 @@ class Stage:
         self.taken: list[int] = []
         self.active: list[bool] = []
         self.gone: dict[int, set[int]] = {}
+        self.reviewed: list[int] = []
+        self.newest: dict[int, list[Message]] = {}
         self.gate = Gate()
         self.catch_up = CatchUp(
             seconds=SECONDS,
@@ -134,13 +140,18 @@ class Stage:
             turns=self.bench.turns,
             snapshots=cast(Snapshots, self.snapshots),
             gate=self.gate,
-            holders=cast(Holders, self),
+            changes=cast(Changes, self),
             inbox=cast(Inbox, self),
             clock=self.bench.clock,
         )
 
-    def forget(self, what: Forget) -> None:
-        self.gone |= {channel_id: set(what.message_ids or ()) for channel_id in what.channel_ids}
+    def deleted(self, channel_id: int, message_ids: Collection[int]) -> None:
+        self.gone[channel_id] = set(message_ids)
+
+    async def review(self, channel_id: int, _guild_id: int) -> list[Message] | None:
+        self.reviewed.append(channel_id)
+        await asyncio.sleep(0)
+        return self.newest.get(channel_id)
 
     async def take(self, message: Any) -> None:
         self.taken.append(message.id)
@@ -185,6 +196,20 @@ async def test_a_server_that_is_not_known_yet_leaves_all_due_until_it_is(stage: 
     await stage.catch_up.run()
     assert stage.catch_up.beat()
     assert not stage.catch_up.available()
+
+
+async def test_those_used_last_are_reviewed_whose_last_messages_are_read_only_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("persistence.catchup.MOST_REVIEWED", 3)
+    stage.snapshots.known = {CHANNEL + n: GUILD for n in range(20)}
+    many = [posted(n / 10, number=n) for n in range(1, LIMIT + 1)]
+    stage.backlog.channels = {CHANNEL: [posted(0)], OTHER: many}
+    stage.newest = {CHANNEL: [posted(-900), posted(0)], OTHER: many}
+    await stage.run()
+    assert sorted(stage.reviewed) == [CHANNEL, OTHER, CHANNEL + 2]
+    assert set(stage.backlog.read) == {OTHER}  # where more was said than the last messages show
+    assert stage.taken.count(posted(0).id) == 1
 
 
 def cuts(logs: Sequence[Any]) -> list[tuple[int, int, int]]:

@@ -1,0 +1,99 @@
+"""What was edited or deleted while the bot was away is so here, too, once it is back."""
+
+from __future__ import annotations
+
+import pytest
+
+from playground.model import Message
+from tests.e2e.test_threads import open_thread
+from tests.e2e.test_trip import ADDED, asked_which
+from tests.support.lives import life, on_disk
+from tests.support.scene import Scene
+from tests.support.stub_model import Reply
+
+TELLS = "my bicycle is called Xanadu"
+REST = "what is it called?"
+
+
+@pytest.fixture
+def scene(stage: Scene) -> Scene:
+    stage.stub.default = lambda _: Reply("I see.")
+    return stage
+
+
+async def told_in(scene: Scene, channel: str = "general") -> None:
+    """Ada tells it something in a life of its own."""
+    async with life(scene):
+        await scene.ask("Ada", TELLS, channel=channel)
+        await scene.at_rest()
+    assert on_disk(scene.folder, "Xanadu")
+
+
+def first(scene: Scene) -> Message:
+    """What Ada told it."""
+    return next(m for m in scene.pg.messages(scene.pg.channel("general")) if TELLS in m.content)
+
+
+@pytest.mark.parametrize("is_news", [True, False])
+async def test_a_message_that_was_deleted_meanwhile_is_gone(scene: Scene, is_news: bool) -> None:
+    await told_in(scene)
+    told = first(scene)
+    scene.pg.delete(told)
+    question = scene.mention("Ada", REST) if is_news else None
+    async with life(scene):
+        question = question or scene.mention("Ada", REST)
+        await scene.answer_to(question)
+        assert "Xanadu" not in scene.told()
+        await scene.bot.snapshots.settled()
+        assert not on_disk(scene.folder, "Xanadu")
+        reads = [sent for sent in scene.sent("GET", "/messages") if "after=" not in sent.path]
+        assert len(reads) <= 2
+
+
+async def test_a_message_that_was_edited_meanwhile_is_as_it_stands_now(scene: Scene) -> None:
+    await told_in(scene)
+    told = first(scene)
+    scene.pg.edit(told, "my bicycle is called Ulysses")
+    async with life(scene):
+        await scene.ask("Ada", REST)
+        assert "Xanadu" not in scene.told()
+        assert "Ulysses" in scene.told()
+        await scene.bot.snapshots.settled()
+        assert not on_disk(scene.folder, "Xanadu")
+
+
+@pytest.mark.parametrize("what", ["thread", "its channel", "channel"])
+async def test_a_place_that_was_deleted_meanwhile_is_forgotten(scene: Scene, what: str) -> None:
+    thread = open_thread(scene)
+    await told_in(scene, "general" if what == "channel" else "names")
+    channel = scene.pg.channel("general")
+    scene.pg.delete_channel(thread if what == "thread" else channel)
+    async with life(scene):
+        await scene.bot.parts.gate.wait(channel if what == "channel" else thread)
+        assert not on_disk(scene.folder, "Xanadu")
+
+
+@pytest.mark.parametrize("why", ["archived", "closed to the bot", "archived, and its history closed"])
+async def test_a_place_that_is_only_out_of_sight_is_kept(scene: Scene, why: str) -> None:
+    thread = open_thread(scene)
+    await told_in(scene, "names")
+    if "archived" in why:
+        scene.pg.change_thread(thread, archived=True)
+    if "closed" in why:
+        denied = "read_message_history" if "history" in why else "view_channel"
+        scene.pg.deny(scene.pg.channel("general"), denied)
+    async with life(scene):
+        assert on_disk(scene.folder, "Xanadu")
+        assert not scene.journal.find("channel_gone")
+
+
+async def test_what_was_clicked_or_written_into_a_form_is_kept_though_it_stands_nowhere(scene: Scene) -> None:
+    async with life(scene):
+        scene.press("Ada", await asked_which(scene), "1.")
+        opener = scene.press("Ada", await scene.card(ADDED), "Add a note")
+        await scene.until(lambda: opener.form)
+        scene.pg.submit(opener, {"text": "get the shroom burger"})
+        await scene.shows("noted - must try the shroom burger!")
+        await scene.at_rest()
+    async with life(scene):
+        assert "shroom burger" in (await scene.ask("Ada", "list our trip")).content
