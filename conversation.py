@@ -209,6 +209,10 @@ class ConversationManager:
             moved.came_from = (channel_id, last[0].message_id) if last else None
             self.end(channel_id)
 
+    def moved_from(self, channel_id: int) -> list[int]:
+        """Where conversations go on that began in this channel."""
+        return [c.channel_id for c in self._conversations.values() if c.came_from and c.came_from[0] == channel_id]
+
     def end(self, channel_id: int) -> None:
         """Drops all that is kept of the channel."""
         conversation, left = self._conversations.pop(channel_id, None), self._left.pop(channel_id, None)

@@ -328,6 +328,7 @@ class Parts:
         self.privacy = Privacy(
             holders=holders,
             snapshots=snapshots,
+            conversations=self.conversations,
             decision_log=self.decision_log,
             opted_out=self.opted_out,
             forgotten=self.forgotten,

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 
+from conversation import ConversationManager
 from discord_io.backlog import id_at
 from followup.decision_log import DecisionLog
 from persistence.holders import Forget, Holders
@@ -27,6 +28,7 @@ class Privacy:
         *,
         holders: Holders,
         snapshots: Snapshots,
+        conversations: ConversationManager,
         decision_log: DecisionLog,
         opted_out: OptOut,
         forgotten: Forgotten,
@@ -35,6 +37,7 @@ class Privacy:
     ) -> None:
         self._holders = holders
         self._snapshots = snapshots
+        self._conversations = conversations
         self._decision_log = decision_log
         self._opted_out = opted_out
         self._forgotten = forgotten
@@ -64,8 +67,9 @@ class Privacy:
         await self._forget(what, self._snapshots.forget_person(user_id))
 
     async def forget_channel(self, channel_id: int, at: int, *, with_threads: bool = False) -> None:
-        """with_threads: it is gone, and so are its threads."""
-        gone = [channel_id, *(self._snapshots.threads_of(channel_id) if with_threads else ())]
+        """Also what went on in threads of it. with_threads: it is gone, and so are all its threads."""
+        of_it = self._snapshots.threads_of if with_threads else self._snapshots.moved_from
+        gone = [*dict.fromkeys([channel_id, *of_it(channel_id), *self._conversations.moved_from(channel_id)])]
         removal = self._snapshots.forget_where(lambda channel, _guild: channel in gone)
         await self._forget(Forget(gone, through=at, is_gone=with_threads), removal)
 

@@ -172,16 +172,23 @@ class Snapshots:
             self._writer.put(store)
 
     def append(
-        self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0, parent_id: int | None = None
+        self,
+        channel_id: int,
+        guild_id: int,
+        record: MessageRecord,
+        tokens: int = 0,
+        parent_id: int | None = None,
+        is_moved: bool = False,
     ) -> None:
         """Appends a message to the channel's transcript.
 
-        tokens: as the provider counted. parent_id: of a thread, its channel.
+        tokens: as the provider counted. parent_id: of a thread, its channel. is_moved: a conversation of its
+        channel went on there.
         """
         self._newest[channel_id] = max(self._newest.get(channel_id, 0), record.message_id)
         # What was touched before is stored before: a question, until the transcript says that it was seen.
         self._flush()
-        self._writer.put(partial(self._transcript.add, channel_id, guild_id, record, tokens, parent_id))
+        self._writer.put(partial(self._transcript.add, channel_id, guild_id, record, tokens, parent_id, is_moved))
         self.search.add(channel_id, record)
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
@@ -292,6 +299,10 @@ class Snapshots:
     def threads_of(self, channel_id: int) -> list[int]:
         """The threads of a channel that have a transcript."""
         return self._transcript.threads_of(channel_id)
+
+    def moved_from(self, channel_id: int) -> list[int]:
+        """Those of them in which a conversation of the channel went on."""
+        return self._transcript.moved_from(channel_id)
 
     async def export(self, user_id: int) -> bytes:
         """All that a person said and that is kept, as JSON; empty where that is nothing."""

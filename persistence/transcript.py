@@ -111,6 +111,7 @@ class Transcript:
         self._rules: dict[int, str] = {}  # of the instructions that hold in a channel, the digest
         self._parents: dict[int, int] = {}
         self._threads: dict[int, set[int]] = {}  # the same the other way round
+        self._moved: set[int] = set()  # the threads in which a conversation of their channel went on
 
     def load(self) -> dict[int, int]:
         """The channels that have a transcript, with their guilds, 0 where that is not known; the latest one last."""
@@ -120,6 +121,7 @@ class Transcript:
         for channel_id, row in known.items():
             if "parent_id" in row:
                 self._adopt(channel_id, row["parent_id"])
+        self._moved = {channel_id for channel_id, row in known.items() if row.get("is_moved")}
         return self.channels()
 
     def channels(self) -> dict[int, int]:
@@ -136,17 +138,29 @@ class Transcript:
     def threads_of(self, channel_id: int) -> list[int]:
         return [*self._threads.get(channel_id, ())]
 
+    def moved_from(self, channel_id: int) -> list[int]:
+        return [thread_id for thread_id in self.threads_of(channel_id) if thread_id in self._moved]
+
     def _adopt(self, thread_id: int, parent_id: int) -> None:
         self._parents[thread_id] = parent_id
         self._threads.setdefault(parent_id, set()).add(thread_id)
 
     def add(
-        self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0, parent_id: int | None = None
+        self,
+        channel_id: int,
+        guild_id: int,
+        record: MessageRecord,
+        tokens: int = 0,
+        parent_id: int | None = None,
+        is_moved: bool = False,
     ) -> None:
-        """parent_id: of a thread; None: as it is known."""
+        """parent_id: of a thread; None: as it is known. is_moved: a conversation of its channel went on there."""
         if parent_id is None:
             parent_id = self._parents.get(channel_id)
-        if (self._guilds.get(channel_id), self._parents.get(channel_id)) != (guild_id, parent_id):
+        is_new = is_moved and channel_id not in self._moved
+        if is_new or (self._guilds.get(channel_id), self._parents.get(channel_id)) != (guild_id, parent_id):
+            if is_moved:
+                self._moved.add(channel_id)
             self._guilds[channel_id] = guild_id
             if parent_id is not None:
                 self._adopt(channel_id, parent_id)
@@ -176,11 +190,13 @@ class Transcript:
         return dialog[-1].id if dialog else 0, count
 
     def _write_guild(self, channel_id: int) -> None:
-        known: dict[str, int | str] = {"guild_id": self._guilds[channel_id]}
+        known: dict[str, int | str | bool] = {"guild_id": self._guilds[channel_id]}
         if channel_id in self._rules:
             known["rules"] = self._rules[channel_id]
         if channel_id in self._parents:
             known["parent_id"] = self._parents[channel_id]
+        if channel_id in self._moved:
+            known["is_moved"] = True
         self._writer.write(Key(GUILD, channel_id), orjson.dumps(known))
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
@@ -322,6 +338,7 @@ class Transcript:
         self._guilds.pop(channel_id, None)
         self._newest_sessions.pop(channel_id, None)
         self._rules.pop(channel_id, None)
+        self._moved.discard(channel_id)
         if (parent_id := self._parents.pop(channel_id, None)) is not None:
             self._threads[parent_id].discard(channel_id)
             if not self._threads[parent_id]:

@@ -40,7 +40,13 @@ class Transcripts(Protocol):
     """Where channels' transcripts and unfinished questions are stored."""
 
     def append(
-        self, channel_id: int, guild_id: int, record: MessageRecord, tokens: int = 0, parent_id: int | None = None
+        self,
+        channel_id: int,
+        guild_id: int,
+        record: MessageRecord,
+        tokens: int = 0,
+        parent_id: int | None = None,
+        is_moved: bool = False,
     ) -> None: ...
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
@@ -147,7 +153,9 @@ class Records:
         if conversation and not conversation.tainted.isdisjoint(record.drew_on):
             self._conversations.forget_messages(question.channel_id, [record.message_id])
             return None
-        self._transcripts.append(question.channel_id, question.guild_id, record, tokens, question.place.parent_id)
+        is_moved = conversation is not None and conversation.came_from is not None
+        place = question.place
+        self._transcripts.append(place.channel_id, place.guild_id, record, tokens, place.parent_id, is_moved)
         return record
 
     def answered(self, turn: Turn, records: Sequence[MessageRecord]) -> None:

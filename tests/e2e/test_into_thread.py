@@ -13,6 +13,7 @@ from decider import Reason
 from playground.model import Message
 from tests.e2e.test_asking import DRINK
 from tests.e2e.test_bursts import say
+from tests.e2e.test_threads import open_thread
 from tests.support.lives import life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, choices
 from tests.support.stub_model import Reply
@@ -183,6 +184,30 @@ async def test_what_was_begun_in_the_channel_while_no_thread_could_be_opened_goe
         await stage.until(lambda: [sent for sent in stage.pg.requests if REFUSED in str(sent.body)])
         await stage.answer_to(stage.mention("Ben", "and another one?"))
         assert "parrot" in stage.told()
+
+
+@pytest.mark.parametrize("is_known", ["it goes on", "it has ended", "nothing was said there"])
+async def test_what_went_on_in_a_thread_is_forgotten_with_its_channel(stage: Scene, is_known: str) -> None:
+    other = open_thread(stage, "Ben", "of its own")
+    stage.pg.allow(stage.pg.channel("general"), "manage_channels", member=stage.pg.person("Ada"))
+    async with life(stage, threads="open"):
+        stage.stub.default = lambda _: Reply("Rex.")
+        await stage.ask("Ben", "this is about Xanadu", channel="of its own")
+        card = now(stage, (await long_talk(stage))[-1])
+        stage.press("Ada", card, BUTTON)
+        await stage.until(lambda: card.id in stage.pg.world.threads)
+        name = stage.pg.world.threads[card.id].name
+        if is_known != "nothing was said there":
+            await stage.answer_to(stage.say("Ada", "and for the dog Ulysses?", channel=name))
+    async with life(stage, threads="open"):
+        if is_known == "it has ended":
+            stage.bot.conversations.end(card.id)
+        await stage.use("Ada", "forget", everything=True)
+        assert stage.bot.conversations.get(card.id) is None
+        assert stage.bot.conversations.get(other)
+    assert not on_disk(stage.folder, "Ulysses")
+    assert not on_disk(stage.folder, QUESTIONS[0])
+    assert on_disk(stage.folder, "Xanadu")
 
 
 async def said_to(scene: Scene, who: str, card: Message) -> str:
