@@ -201,13 +201,22 @@ class ConversationManager:
             self._expire(conversation)
 
     def move(self, channel_id: int, thread_id: int) -> None:
-        """Has the conversation go on in another place, with what was said; there the model is told it anew."""
+        """Has the conversation go on in another place, with what was said; there the model is told it anew.
+
+        So does one that goes back to where it came from.
+        """
         if conversation := self.get(channel_id):
             moved, last = self.start(thread_id, conversation.messages), conversation.messages[-1:]
             # Who was there all the while is known of it no better than before.
             moved.since = conversation.since
-            moved.came_from = (channel_id, last[0].message_id) if last else None
+            is_back = conversation.came_from is not None and conversation.came_from[0] == thread_id
+            moved.came_from = (channel_id, last[0].message_id) if last and not is_back else None
             self.end(channel_id)
+
+    def unopened(self) -> list[tuple[int, int]]:
+        """The threads in which conversations were to go on and nothing was said yet, with the channels they are of."""
+        found = ((c, c.came_from, c.messages[-1:]) for c in self._conversations.values())
+        return [(c.channel_id, came[0]) for c, came, last in found if came and last and last[0].message_id <= came[1]]
 
     def moved_from(self, channel_id: int) -> list[int]:
         """Where conversations go on that began in this channel."""

@@ -55,13 +55,25 @@ class ThreadClicks:
             await settle(interaction, card.content)
             try:
                 thread = await card.create_thread(name=title)
-                await thread.add_user(interaction.user)
             except FAILURES as error:
                 log.warning("thread_not_opened", channel=channel_id, detail=str(error))
-                if interaction.guild and interaction.guild.get_thread(card.id) is None:
+                if not (interaction.guild and await _stands(interaction.guild, card.id)):
                     if self._conversations.get(channel_id) is None:  # nobody has begun another one meanwhile
                         self._conversations.move(card.id, channel_id)
                     await interaction.followup.send(REFUSED, ephemeral=True)
+                return
+            try:
+                await thread.add_user(interaction.user)
+            except FAILURES as error:  # who finds it below the message all the same
+                log.warning("thread_member_not_added", channel=channel_id, detail=str(error))
+
+
+async def _stands(guild: discord.Guild, thread_id: int) -> bool:
+    """Whether there is such a thread, though Discord's answer was none, or that somebody else had begun one there."""
+    try:
+        return bool(guild.get_thread(thread_id) or await guild.fetch_channel(thread_id))
+    except FAILURES:
+        return False
 
 
 def title_of(conversation: ChannelConversation) -> str:

@@ -128,6 +128,11 @@ class Backlog:
             return None
         return messages if messages or is_known else None
 
+    def lacks(self, thread_id: int, channel_id: int) -> bool:
+        """Whether a channel that is known has no such active thread."""
+        channel = self._client.get_channel(channel_id)
+        return isinstance(channel, discord.TextChannel) and channel.get_thread(thread_id) is None
+
     def threads_of(self, channel_id: int) -> list[int]:
         """The active threads of a channel."""
         channel = self._client.get_channel(channel_id)

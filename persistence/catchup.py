@@ -190,6 +190,10 @@ class CatchUp(Holder):
         alive = self.alive_at if self.alive_at and oldest + margin < self.alive_at <= self._clock() else oldest + margin
         after = id_at(alive - margin) if self.alive_at else 0
         left, self._left = self._left, set()
+        if not self._has_run:  # a kill came before the thread
+            for thread_id, origin in self._conversations.unopened():
+                if self._backlog.lacks(thread_id, origin) and self._conversations.get(origin) is None:
+                    self._conversations.move(thread_id, origin)
         direct = self._backlog.direct(await self._snapshots.direct_channels(), after)
         found = [*self._backlog.news(after), *direct] if after else []
         ordered = sorted(found, key=lambda news: self._rank(news, left))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
 
+import discord
 import pytest
 
 from channel_conversation import LONG_ANSWERS
@@ -14,7 +16,7 @@ from playground.model import Message
 from tests.e2e.test_asking import DRINK
 from tests.e2e.test_bursts import say
 from tests.e2e.test_threads import open_thread
-from tests.support.lives import life, on_disk
+from tests.support.lives import kill, life, on_disk
 from tests.support.scene import PATIENCE_SECONDS, Scene, choices
 from tests.support.stub_model import Reply
 
@@ -168,14 +170,8 @@ async def test_what_was_begun_in_the_channel_while_no_thread_could_be_opened_goe
     async with life(stage, threads="open"):
         card = now(stage, (await long_talk(stage))[-1])
         stage.pg.deny(stage.pg.channel("general"), "create_public_threads")
-        gate, request = asyncio.Event(), stage.bot.http.request
-
-        async def held(route: Any, **how: Any) -> Any:
-            if route.path.endswith("/threads"):
-                await gate.wait()
-            return await request(route, **how)
-
-        stage.bot.http.request = held  # type: ignore[method-assign]
+        gate = asyncio.Event()
+        interrupt(stage, "/threads", gate.wait, is_first=True)
         stage.press("Ada", card, BUTTON)
         await stage.until(lambda: stage.bot.conversations.get(card.channel_id) is None)
         stage.stub.replies.append(Reply("Polly."))
@@ -184,6 +180,42 @@ async def test_what_was_begun_in_the_channel_while_no_thread_could_be_opened_goe
         await stage.until(lambda: [sent for sent in stage.pg.requests if REFUSED in str(sent.body)])
         await stage.answer_to(stage.mention("Ben", "and another one?"))
         assert "parrot" in stage.told()
+
+
+async def test_a_kill_before_the_thread_is_opened_leaves_the_conversation_where_it_was(stage: Scene) -> None:
+    async with life(stage, threads="open"):
+        card = now(stage, (await long_talk(stage))[-1])
+        interrupt(stage, "/threads", asyncio.Event().wait, is_first=True)
+        stage.press("Ada", card, BUTTON)
+        await stage.until(lambda: not buttons(now(stage, card)))
+        await kill(stage)
+    async with life(stage, threads="open"):
+        assert stage.bot.conversations.get(card.id) is None
+        stage.stub.replies.append(Reply("Rex."))
+        await stage.answer_to(stage.say("Ada", "Parley, and for a dog?"))
+        assert [stage.told().count(f"@Parley {text}") for text in QUESTIONS] == [1] * LONG_ANSWERS
+
+
+@pytest.mark.parametrize(
+    ("part", "event"), [("/thread-members/", "thread_member_not_added"), ("/threads", "thread_not_opened")]
+)
+async def test_a_thread_that_stands_keeps_the_conversation_whatever_discord_answers(
+    stage: Scene, monkeypatch: pytest.MonkeyPatch, part: str, event: str
+) -> None:
+    """Also where the bot has not been told of it yet."""
+
+    async def cut() -> NoReturn:
+        raise OSError("the line is cut")
+
+    monkeypatch.setattr(discord.Guild, "get_thread", lambda *_: None)
+    async with life(stage, threads="open"):
+        card = now(stage, (await long_talk(stage))[-1])
+        interrupt(stage, part, cut)
+        stage.press("Ada", card, BUTTON)
+        await stage.until(lambda: stage.journal.find(event))
+        await stage.at_rest()
+        assert stage.bot.conversations.get(card.id)
+        assert stage.bot.conversations.get(card.channel_id) is None
 
 
 @pytest.mark.parametrize("is_known", ["it goes on", "it has ended", "nothing was said there"])
@@ -208,6 +240,23 @@ async def test_what_went_on_in_a_thread_is_forgotten_with_its_channel(stage: Sce
     assert not on_disk(stage.folder, "Ulysses")
     assert not on_disk(stage.folder, QUESTIONS[0])
     assert on_disk(stage.folder, "Xanadu")
+
+
+def interrupt(scene: Scene, part: str, happens: Callable[[], Awaitable[object]], *, is_first: bool = False) -> None:
+    """When the bot asks for this of Discord, something happens: behind it, or before."""
+    request = scene.bot.http.request
+
+    async def held(route: Any, **how: Any) -> Any:
+        if part not in route.path:
+            return await request(route, **how)
+        if is_first:
+            await happens()
+        answer = await request(route, **how)
+        if not is_first:
+            await happens()
+        return answer
+
+    scene.bot.http.request = held  # type: ignore[method-assign]
 
 
 async def said_to(scene: Scene, who: str, card: Message) -> str:
