@@ -171,6 +171,10 @@ async def playground(host: str, port: int) -> AsyncIterator[Playground]:
     from playground.server import Playground  # noqa: PLC0415
 
     loopback = Playground(host=host, port=port)
+    projects = loopback.add_category("Projects")
+    loopback.add_channel("website", "A channel in a category, to set what holds in either", category=projects)
+    loopback.add_role("Helpers", members=[loopback.person("Ben")])
+    loopback.add_role("Managers", "manage_guild", "manage_channels", members=[loopback.person("Chloe")])
     loopback.add_channel("questions", "A forum: each post is a thread of its own", type=FORUM, tags=("cooking", "code"))
     try:
         await loopback.start()

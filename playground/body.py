@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from aiohttp import BodyPartReader, web
 
-from playground import errors
+from playground import choices, errors
 from playground.components import check_components
 from playground.errors import Form
 from playground.mentions import AllowedMentions, parse_allowed
@@ -103,7 +103,7 @@ def parse(wire: Wire, files: tuple[File, ...] = ()) -> Body:
         given=frozenset(wire) | ({"attachments"} if files else set()),
         content=content,
         embeds=embeds,
-        components=components,
+        components=tuple(choices.told(row) for row in components),
         kept=kept,
         files=files,
         stickers=stickers,

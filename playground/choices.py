@@ -115,6 +115,20 @@ def _check_defaults(form: Form, path: str, part: Wire) -> None:
         form.wrong(f"{path}.channel_types", "BASE_TYPE_CHOICES", "Channel types are for menus of channels.")
 
 
+def told(part: Any) -> Any:
+    """The part, or the parts in it, as Discord sends them back: ids as strings, however they came."""
+    if not isinstance(part, dict):
+        return part
+    told_part = dict(part)
+    if part.get("default_values"):
+        told_part["default_values"] = [one | {"id": str(one["id"])} for one in part["default_values"]]
+    if isinstance(part.get("components"), list):
+        told_part["components"] = [told(one) for one in part["components"]]
+    if "component" in part:
+        told_part["component"] = told(part["component"])
+    return told_part
+
+
 def at_most(form: Form, path: str, text: Any, most: int) -> None:
     if text is not None and (not isinstance(text, str) or len(text) > most):
         form.wrong(path, "BASE_TYPE_MAX_LENGTH", f"Must be {most} or fewer in length.")

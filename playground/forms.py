@@ -26,7 +26,8 @@ def checked(payload: Wire) -> Wire:
     else:
         form.wrong("data.components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_MAX_PARTS} in length.")
     form.check()
-    return payload
+    shown: Wire = choices.told(payload)
+    return shown
 
 
 def _check_part(form: Form, path: str, part: Any) -> None:

@@ -218,6 +218,9 @@ class Interactions:
         if made.type != _AUTOCOMPLETE or kind != _SUGGEST:
             raise invalid_form("type", "BASE_TYPE_CHOICES", "Choices are what an autocomplete is answered with.")
         made.suggested = options.checked_choices(options.focused(made.data["options"]), payload.get("choices"))
+        data = {"interaction_id": str(made.id), "choices": made.suggested}
+        channel = self._world.channel(made.channel_id)
+        self._world.emit(Event(name="SUGGESTIONS", channel=channel, user_id=made.user_id, data=data))
 
     def _as_it_stands(self, message: Message, user_id: int) -> Message:
         """ApiError 10008 where it was deleted since."""

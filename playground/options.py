@@ -160,6 +160,8 @@ def typed(known: list[Wire], given: Mapping[str, Any], name: str) -> list[Wire]:
             continue
         value = given[option["name"]]
         if option["type"] in _NESTING:
+            if not isinstance(value, Mapping):
+                raise invalid_form(f"options.{option['name']}", "MODEL_TYPE_CONVERT", "A subcommand has no value.")
             inside = typed(option.get("options") or [], value, name)
             found.append({"name": option["name"], "type": option["type"], "options": inside})
         elif option["name"] != name:

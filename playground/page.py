@@ -21,7 +21,7 @@ from playground import errors, wire
 from playground.commands import needed
 from playground.errors import ApiError
 from playground.gateway import Gateway
-from playground.model import Channel, Event, Thread, User, Wire
+from playground.model import CATEGORY, Channel, Event, Thread, User, Wire
 from playground.page_request import field, identity, place, read, speaker, texts
 from playground.page_threads import PageThreads
 from playground.people import People
@@ -97,6 +97,7 @@ class Page:
             ("PUT", reaction, self._react),
             ("DELETE", reaction, partial(self._react, add=False)),
             ("POST", "/page/channels/{channel}/commands", self._command),
+            ("POST", "/page/channels/{channel}/autocomplete", self._autocomplete),
             ("POST", "/page/channels/{channel}/components", self._click),
             ("POST", "/page/channels/{channel}/forms", self._submit),
             ("PUT", "/page/channels/{channel}/scene", self._play),
@@ -172,13 +173,15 @@ class Page:
             "guild": {
                 "id": str(world.guild_id),
                 "name": world.guild_name,
-                "roles": [{"id": str(world.bot_role_id), "name": world.bot.name}],
+                "owner_id": str(world.owner_id),
+                "roles": [{"id": str(one.id), "name": one.name} for one in world.roles.values()],
             },
-            "channels": [self._channel(one) for one in world.channels.values()],
+            "categories": [{"id": str(one.id), "name": one.name, "type": one.type} for one in world.categories],
+            "channels": [self._channel(one) for one in world.channels.values() if one.type != CATEGORY],
             "threads": [self._channel(one) for one in world.threads.values()],
             "dms": [self._channel(one) for one in world.dms.values()],
-            "people": [_person(one) for one in world.people],
-            "bots": [_person(one) for one in world.users.values() if one.bot and one.id != bot.id],
+            "people": [self._person(one) for one in world.people],
+            "bots": [self._person(one) for one in world.users.values() if one.bot and one.id != bot.id],
             "bot": {
                 "id": str(bot.id),
                 "name": bot.name,
@@ -194,6 +197,10 @@ class Page:
             "annotations": {str(message_id): note for message_id, note in self._annotations.items()},
         }
 
+    def _person(self, user: User) -> Wire:
+        roles = [str(role.id) for role in self._world.roles_of(user.id)]
+        return {"id": str(user.id), "name": user.name, "color": user.color, "roles": roles}
+
     def _channel(self, channel: Channel) -> Wire:
         allowed = {str(one.id): str(self._world.permissions(channel, one.id)) for one in self._world.users.values()}
         told: Wire = {
@@ -205,6 +212,8 @@ class Page:
             "scene": self._playing(channel),
             "tags": [tag["name"] for tag in channel.tags],
         }
+        if channel.thread is None and channel.parent_id is not None:
+            told["category_id"] = str(channel.parent_id)
         if channel.recipient_id is not None:
             told["recipient_id"] = str(channel.recipient_id)
         return told if channel.thread is None else told | self._thread(channel, channel.thread)
@@ -284,8 +293,8 @@ class Page:
         match event.name:
             case "EPHEMERAL" if event.message:
                 return {"type": "ephemeral", **place, "message": wire.message_object(self._world, event.message)}
-            case "FORM" if event.data:
-                return {"type": "form", **place, **event.data}
+            case "FORM" | "SUGGESTIONS" if event.data:
+                return {"type": event.name.lower(), **place, **event.data}
             case "INTERACTION_FAILED" if event.message:
                 return {"type": "interaction_failed", **place, "message_id": str(event.message.id)}
         return None
@@ -329,6 +338,11 @@ class Page:
         made = self._people.command(place(request, "channel"), speaker(self._world, given).id, name, options, target_id)
         return {"id": str(made.id)}
 
+    def _autocomplete(self, request: web.Request, given: Wire) -> Any:
+        options, focused = field(given, "options", dict), field(given, "focused", str)
+        name, author_id = str(identity(given, "command_id")), speaker(self._world, given).id
+        return {"id": str(self._people.autocomplete(place(request, "channel"), author_id, name, options, focused).id)}
+
     def _click(self, request: web.Request, given: Wire) -> Any:
         self._world.channel(place(request, "channel"))
         values = texts(given, "values")
@@ -349,10 +363,6 @@ async def _write(socket: web.WebSocketResponse, feed: asyncio.Queue[bytes | None
         while (data := await feed.get()) is not None:
             await socket.send_str(data.decode())
         await socket.close(code=1001)
-
-
-def _person(user: User) -> Wire:
-    return {"id": str(user.id), "name": user.name, "color": user.color}
 
 
 def _reactions(event: Event) -> Wire | None:

@@ -132,6 +132,11 @@ class Places:
         """Oldest first."""
         return [one for one in self.threads.values() if one.parent_id == parent.id]
 
+    @property
+    def categories(self) -> list[Channel]:
+        """Oldest first."""
+        return [one for one in self.channels.values() if one.type == CATEGORY]
+
     def channels_of(self, category: Channel) -> list[Channel]:
         """Oldest first."""
         return [one for one in self.channels.values() if one.parent_id == category.id]

@@ -40,6 +40,7 @@ export const typing = (channelId, authorId) => call("POST", at(channelId, "typin
 export const react = (message, emoji, authorId) => call("PUT", reaction(message, emoji, authorId));
 export const unreact = (message, emoji, authorId) => call("DELETE", reaction(message, emoji, authorId));
 export const runCommand = (channelId, body) => call("POST", at(channelId, "commands"), body);
+export const autocomplete = (channelId, body) => call("POST", at(channelId, "autocomplete"), body);
 export const useComponent = (channelId, body) => call("POST", at(channelId, "components"), body);
 export const submitForm = (channelId, body) => call("POST", at(channelId, "forms"), body);
 export const playScene = (channelId, title) => call("PUT", at(channelId, "scene"), { title });

@@ -1,18 +1,23 @@
 // Running a slash command: at once if it has no options, else with one small input for each.
 
 import * as api from "./api.js";
+import { Autocomplete } from "./autocomplete.js";
+import { channelsOf } from "./choices.js";
 import { byId, h } from "./dom.js";
 
 const INTEGER = 4;
 const BOOLEAN = 5;
 const USER = 6;
 const CHANNEL = 7;
+const ROLE = 8;
+const MENTIONABLE = 9;
 const NUMBER = 10;
 
 export class CommandForm {
   constructor(page) {
     this.page = page;
     this.form = byId("command-form");
+    this.completed = new Map(); // option name -> its Autocomplete
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.run(this.values());
@@ -23,6 +28,7 @@ export class CommandForm {
   /** `entry` is what the picker offers: a command, or one of its subcommands, with its options. */
   open(entry, onClose) {
     Object.assign(this, { entry, onClose });
+    this.completed.clear();
     if (!entry.options.length) return this.run({});
     this.form.setAttribute("aria-label", `/${entry.name}`);
     this.form.replaceChildren(
@@ -33,6 +39,14 @@ export class CommandForm {
     );
     this.show(true);
     this.form.querySelector("input, select").focus();
+  }
+
+  render() {
+    for (const box of this.completed.values()) box.render();
+  }
+
+  get isOpen() {
+    return !this.form.hidden;
   }
 
   show(isOpen) {
@@ -47,50 +61,75 @@ export class CommandForm {
 
   run(values) {
     const { store } = this.page;
-    const { command, path } = this.entry;
-    const options = path.reduceRight((inside, name) => ({ [name]: inside }), values);
-    const body = { author_id: store.speakerId, command_id: command.id, options };
+    const body = this.request(values);
     this.close();
     this.page.messages.pin();
     this.page.attempt(api.runCommand(store.channelId, body));
   }
 
+  request(values) {
+    const { command, path } = this.entry;
+    const options = path.reduceRight((inside, name) => ({ [name]: inside }), values);
+    return { author_id: this.page.store.speakerId, command_id: command.id, options };
+  }
+
   field(option) {
     const input = this.input(option, { name: option.name, required: option.required, title: option.description });
+    if (option.autocomplete) {
+      const ask = (typed) => {
+        const body = { ...this.request({ ...this.values(), [option.name]: typed }), focused: option.name };
+        return api.autocomplete(this.page.store.channelId, body);
+      };
+      this.completed.set(option.name, new Autocomplete(this.page, input, ask));
+    }
     return h("label", {}, h("span", {}, option.name), input);
   }
 
-  input({ type, choices }, attributes) {
-    const { store } = this.page;
-    const offered =
-      choices?.map(({ name, value }) => [name, value]) ??
-      {
-        [BOOLEAN]: [
-          ["True", true],
-          ["False", false],
-        ],
-        [USER]: store.everyone().map(({ name, id }) => [name, id]),
-        [CHANNEL]: store.channels.map(({ name, id }) => [`#${name}`, id]),
-      }[type];
+  input({ type, choices, autocomplete, ...option }, attributes) {
+    const offered = choices?.map(({ name, value }) => [value, name]) ?? this.offered(type, option.channel_types);
     if (offered)
       return h(
         "select",
         attributes,
         h("option", { value: "" }, ""),
-        offered.map(([name, value]) => h("option", { value: String(value) }, name)),
+        offered.map(([value, name]) => h("option", { value: String(value) }, name)),
       );
+    const combobox = { role: "combobox", "aria-controls": "picker", "aria-autocomplete": "list", "aria-expanded": "false" };
     return h("input", {
       ...attributes,
-      type: isNumber(type) ? "number" : "text",
+      ...(autocomplete ? combobox : {}),
+      type: isNumber(type) && !autocomplete ? "number" : "text",
       step: type === NUMBER ? "any" : null,
+      min: option.min_value,
+      max: option.max_value,
+      minlength: option.min_length,
+      maxlength: option.max_length,
       autocomplete: "off",
     });
+  }
+
+  /** What is chosen from for an option of this type, [value, name]. */
+  offered(type, channelTypes) {
+    const { store } = this.page;
+    const users = () => store.everyone().map(({ name, id }) => [id, name]);
+    const roles = () => store.guild.roles.map(({ name, id }) => [id, name]);
+    const lists = {
+      [BOOLEAN]: () => [
+        [true, "True"],
+        [false, "False"],
+      ],
+      [USER]: users,
+      [ROLE]: roles,
+      [MENTIONABLE]: () => [...roles(), ...users()],
+      [CHANNEL]: () => channelsOf(store, channelTypes),
+    };
+    return lists[type]?.();
   }
 
   /** Option values by name, in the type Discord sends; those left empty are left out. */
   values() {
     const filled = this.entry.options
-      .map(({ name, type }) => [name, type, this.form.elements[name].value])
+      .map(({ name, type }) => [name, type, this.completed.get(name)?.value ?? this.form.elements[name].value])
       .filter(([, , value]) => value !== "");
     return Object.fromEntries(filled.map(([name, type, value]) => [name, typed(type, value)]));
   }

@@ -1,31 +1,30 @@
 // Buttons and select menus below a message.
 
+import { chooser, isChoice } from "./choices.js";
 import { h } from "./dom.js";
 import { isWeb } from "./inline.js";
 
 const ROW = 1;
 const BUTTON = 2;
-const STRING_SELECT = 3;
 const LINK_STYLE = 5;
 const STYLES = { 1: "primary", 2: "secondary", 3: "success", 4: "danger", 5: "link" };
 
 /** Nodes for a message's component rows; `use(customId, values?)` is called when one is used. */
-export function components(rows, use) {
+export function components(rows, store, use) {
   return (rows ?? [])
     .filter((row) => row.type === ROW)
     .map((row) =>
       h(
         "div",
         { class: "row" },
-        row.components.map((one) => component(one, use)),
+        row.components.map((one) => component(one, store, use)),
       ),
     );
 }
 
-function component(one, use) {
+function component(one, store, use) {
   if (one.type === BUTTON) return one.style === LINK_STYLE ? linkButton(one) : button(one, use);
-  if (one.type === STRING_SELECT) return select(one, use);
-  return null;
+  return isChoice(one) ? select(one, store, use) : null;
 }
 
 const face = (one) => [one.emoji?.name && h("span", { class: "emoji" }, one.emoji.name), one.label];
@@ -40,29 +39,17 @@ function linkButton(one) {
   return h("a", { class: "button link", href: one.url, target: "_blank", rel: "noopener noreferrer" }, face(one), " ↗");
 }
 
-function select(one, use) {
-  const many = (one.max_values ?? 1) > 1;
+function select(one, store, use) {
   const label = one.placeholder ?? "Make a selection";
-  const attributes = { "aria-label": label, disabled: one.disabled, multiple: many, "data-custom-id": one.custom_id };
-  const options = one.options.map((option) => optionOf(option));
-  const hint = h(
-    "option",
-    { value: "", disabled: true, hidden: true, selected: !one.options.some((option) => option.default) },
-    label,
+  const { node, values } = chooser(one, store, { label, onChange: (chosen) => use(one.custom_id, chosen) });
+  if (node.matches("select")) return node;
+  const send = () => use(one.custom_id, values());
+  const count = values().length;
+  return h(
+    "details",
+    { class: "menu-of-many" },
+    h("summary", { class: "select" }, count ? `${label} (${count} chosen)` : label),
+    node,
+    h("button", { class: "button secondary", disabled: one.disabled, onclick: send }, "Choose"),
   );
-  const node = h("select", { class: "select", ...attributes }, many ? options : [hint, ...options]);
-  const send = () =>
-    use(
-      one.custom_id,
-      [...node.selectedOptions].map((option) => option.value),
-    );
-  if (!many) node.addEventListener("change", send);
-  return many
-    ? [node, h("button", { class: "button secondary", disabled: one.disabled, onclick: send }, "Choose")]
-    : node;
-}
-
-function optionOf(option) {
-  const text = option.description ? `${option.label}: ${option.description}` : option.label;
-  return h("option", { value: option.value, selected: option.default }, text);
 }

@@ -142,11 +142,12 @@ export class Composer {
   }
 
   render() {
+    this.form.render();
     const { store } = this.page;
     const { channel } = store;
     const name = nameOfChannel(store, channel);
     const place = channel.parent_id ? name : `${channel.recipient_id ? "@" : "#"}${name}`;
-    byId("compose-row").hidden = FORUMS.includes(channel.type);
+    byId("compose-row").hidden = this.form.isOpen || FORUMS.includes(channel.type);
     this.box.placeholder = `Message ${place}`;
     this.box.setAttribute("aria-label", `Message ${place} as ${store.person(store.speakerId).name}`);
     const bar = byId("reply-bar");

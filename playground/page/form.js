@@ -1,11 +1,15 @@
 // The form (Discord: modal) that the bot shows whoever used a command or a component.
 
 import * as api from "./api.js";
+import { chooser, isChoice } from "./choices.js";
 import { byId, h } from "./dom.js";
 import { markdown } from "./markdown.js";
 
 const ROW = 1;
+const TEXT_INPUT = 4;
 const TEXT = 10;
+const RADIO = 21;
+const CHECKBOX = 23;
 const PARAGRAPH = 2; // text input style
 const LONGEST = 4000; // Discord: characters in a text input
 
@@ -14,6 +18,7 @@ export class Form {
     this.page = page;
     this.dialog = byId("form");
     this.shown = null;
+    this.inputs = []; // {customId, value(), problem()}
     this.dialog.addEventListener("close", () => page.store.choose({ form: null }));
   }
 
@@ -22,9 +27,10 @@ export class Form {
     if (frame === this.shown) return;
     this.shown = frame;
     if (!frame) return this.dialog.close();
+    this.inputs = [];
     this.dialog.replaceChildren(this.build(frame));
     if (!this.dialog.open) this.dialog.showModal();
-    this.dialog.querySelector("textarea, input")?.focus();
+    this.dialog.querySelector("textarea, input, select")?.focus();
   }
 
   build({ form }) {
@@ -50,20 +56,35 @@ export class Form {
 
   part(one) {
     if (one.type === TEXT) return h("div", { class: "form-text" }, markdown(one.content, this.page.names));
-    const box = one.type === ROW ? one.components[0] : one.component;
-    const label = one.type === ROW ? box.label : one.label;
-    return h(
-      "label",
-      {},
-      h("span", { class: "form-label" }, label, isRequired(box) && h("span", { class: "form-required" }, " *")),
-      one.description && h("span", { class: "form-description" }, one.description),
-      input(box),
-    );
+    const input = one.type === ROW ? one.components[0] : one.component;
+    const label = one.type === ROW ? input.label : one.label;
+    const description = one.description && h("span", { class: "form-description" }, one.description);
+    const build = isChoice(input) ? this.choice : BUILD[input.type];
+    return build?.call(this, input, label, description);
+  }
+
+  /** Note an input, so that it is sent. */
+  keep(customId, value, problem = () => "") {
+    this.inputs.push({ customId, value, problem });
+  }
+
+  choice(part, label, description) {
+    const { node, values, problem } = chooser(part, this.page.store, { label, inForm: true });
+    this.keep(part.custom_id, () => (part.type === RADIO ? (values()[0] ?? null) : values()), problem);
+    if (node.matches("select")) return h("label", {}, title(label, part), description, node);
+    node.querySelector("legend").replaceChildren(title(label, part));
+    if (description) node.querySelector("legend").after(description);
+    return node;
   }
 
   async send() {
     const { interaction_id, channel_id, user_id: author_id } = this.shown;
-    const values = Object.fromEntries(new FormData(this.dialog.querySelector("form")));
+    const problem = this.inputs.map((input) => input.problem()).find(Boolean);
+    if (problem) {
+      this.error.textContent = problem;
+      return;
+    }
+    const values = Object.fromEntries(this.inputs.map(({ customId, value }) => [customId, value()]));
     try {
       await api.submitForm(channel_id, { author_id, interaction_id, values });
       this.dialog.close();
@@ -76,7 +97,23 @@ export class Form {
 
 const isRequired = ({ required }) => required !== false;
 
-function input(box) {
+const title = (label, part) =>
+  h("span", { class: "form-label" }, label, isRequired(part) && h("span", { class: "form-required" }, " *"));
+
+const BUILD = {
+  [TEXT_INPUT](box, label, description) {
+    const node = textInput(box);
+    this.keep(box.custom_id, () => node.value);
+    return h("label", {}, title(label, box), description, node);
+  },
+  [CHECKBOX](box, label, description) {
+    const node = h("input", { type: "checkbox", checked: box.default });
+    this.keep(box.custom_id, () => node.checked);
+    return h("label", { class: "form-check" }, node, h("span", {}, h("span", { class: "form-label" }, label), description));
+  },
+};
+
+function textInput(box) {
   const attributes = {
     name: box.custom_id,
     required: isRequired(box),

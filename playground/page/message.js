@@ -69,8 +69,10 @@ export function updateRow(row, item, page) {
   const shown = item.starter ?? message;
   const { embeds, attachments, sticker_items: stickers, message_snapshots: snapshots, poll, pinned } = shown;
   part(parts.extras, [embeds, attachments, stickers, snapshots, poll, pinned], () => extras(shown, page.names));
-  part(parts.components, [message.components], () =>
-    components(message.components, (id, values) => use(message, id, values, page)),
+  const { guild, categories, channels } = page.store;
+  const known = message.components?.length && [guild.roles, [...categories, ...channels].map(({ id, name }) => [id, name])];
+  part(parts.components, [message.components, known], () =>
+    components(message.components, page.store, (id, values) => use(message, id, values, page)),
   );
   part(parts.thread, [item.thread?.id, item.thread?.name], () => item.thread && threadButton(item.thread, page));
   part(parts.failed, [item.failed], () => item.failed && "This interaction failed");

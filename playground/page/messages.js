@@ -157,7 +157,7 @@ function messageItem(store, message, previous) {
     mentionsMe: message.mention_everyone || (message.mentions ?? []).some((user) => user.id === store.speakerId),
   };
   item.grouped = previous !== null && isGrouped(store, item, previous);
-  item.inputs = [...Object.values(item), store.speakerId];
+  item.inputs = [...Object.values(item), store.speakerId, store.guild];
   return item;
 }
 

@@ -6,7 +6,8 @@ import { icon } from "./icons.js";
 import { start } from "./start.js";
 import { askForBot, FORUMS } from "./threads.js";
 
-const PRIVATE_THREAD = 12; // channel type
+const CATEGORY = 4; // channel types
+const PRIVATE_THREAD = 12;
 const DRAWERS = ["menu", "people"]; // the buttons that open channels and members on a narrow screen
 
 export function setUpSidebar(page) {
@@ -70,11 +71,15 @@ export function renderSidebar(page) {
 
 function renderChannels(store) {
   const shown = (thread) => !thread.archived || thread.id === store.channelId;
-  const listed = store.channels
-    .filter((channel) => !channel.parent_id && !channel.recipient_id)
-    .flatMap((channel) => [channel, ...store.threadsOf(channel.id).filter(shown).reverse()]);
+  const inside = (category) =>
+    store.channels
+      .filter((channel) => !channel.parent_id && !channel.recipient_id && channel.category_id === category?.id)
+      .filter((channel) => store.sees(channel) || channel.id === store.channelId)
+      .flatMap((channel) => [channel, ...store.threadsOf(channel.id).filter(shown).reverse()]);
+  const listed = [...inside(null), ...store.categories.flatMap((category) => [category, ...inside(category)])];
   const items = listed.map((channel) => ({ key: channel.id, ...channel }));
   const create = (channel) =>
+    channel.type === CATEGORY ? h("li", {}, h("h3", { class: "category" })) :
     h(
       "li",
       {},
@@ -89,8 +94,9 @@ function renderChannels(store) {
   byId("direct").setAttribute("aria-current", store.channel.recipient_id ? "page" : "false");
   byId("direct").classList.toggle("unread", store.unread.has(direct?.id));
   byId("direct").lastElementChild.textContent = store.bot.name;
-  syncList(byId("channels"), items, create, (node, { id, name }) => {
+  syncList(byId("channels"), items, create, (node, { id, name, type }) => {
     const button = node.firstChild;
+    if (type === CATEGORY) return (button.textContent = name);
     button.lastChild.textContent = name;
     const unread = store.unread.has(id);
     button.classList.toggle("unread", unread);
@@ -107,7 +113,7 @@ function renderMembers(page) {
   const others = [...bots.values()].filter(here);
   const isHere = bot.member && here(bot);
   const addable = channel.parent_id ? page.store.everyone().filter((one) => !here(one)) : [];
-  part(byId("members"), [bot, others, listed, channel.id, addable, speakerId], () => [
+  part(byId("members"), [bot, others, listed, channel.id, addable, speakerId, page.store.guild.roles], () => [
     h("h2", {}, `App — ${Number(isHere) + others.length}`),
     isHere && member(bot, page, bot.connected),
     others.map((other) => member(other, page, true)),
@@ -127,13 +133,14 @@ function adder(person, channel, page) {
 function member(person, page, online) {
   const tag = !page.store.people.has(person.id) && h("span", { class: "app-tag" }, "APP");
   const label = `Mention ${person.name}${online ? "" : " (offline)"}`;
+  const standing = page.store.people.has(person.id) && page.store.standing(person);
   const face = h("span", { class: online ? "presence online" : "presence" }, avatar(person));
   const mention = () => page.composer.mention(person);
   return h(
     "button",
     { class: online ? "member" : "member away", title: label, "aria-label": label, onclick: mention },
     face,
-    h("span", { class: "member-name" }, person.name),
+    h("span", { class: "member-name" }, person.name, standing && h("small", { class: "standing" }, standing)),
     tag,
   );
 }

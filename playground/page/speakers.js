@@ -22,7 +22,12 @@ const speakersOf = ({ people, bots, channel }) => [...people.values(), ...(chann
 
 export function renderSpeakers({ store }) {
   const items = speakersOf(store).map((person, index) => ({ key: person.id, index, isApp: store.bots.has(person.id), ...person }));
-  syncList(byId("speaker-list"), items, create, (label, { id }) => (label.firstChild.checked = id === store.speakerId));
+  syncList(byId("speaker-list"), items, create, (label, person) => {
+    const standing = store.standing(person);
+    label.firstChild.checked = person.id === store.speakerId;
+    label.lastChild.textContent = standing;
+    label.lastChild.hidden = !standing;
+  });
 }
 
 function create(person) {
@@ -35,5 +40,6 @@ function create(person) {
     avatar(person, "avatar tiny"),
     person.name,
     person.isApp && h("span", { class: "app-tag" }, "APP"),
+    h("small", { class: "standing" }),
   );
 }

@@ -50,7 +50,7 @@ function welcome(page) {
     h(
       "p",
       {},
-      `This is a Discord on your own machine, with the real ${bot.name} connected to it. You speak for everybody: choose who right above the message box. The line under each message shows what the bot decided, and why.`,
+      `This is a Discord on your own machine, with the real ${bot.name} connected to it. You speak for everybody: choose who right above the message box, where their roles stand too. The line under each message shows what the bot decided, and why.`,
     ),
     h(
       "ol",

@@ -5,6 +5,8 @@ const TYPING_MS = 10_000; // Discord: a typing notice lasts ten seconds
 const MESSAGES_KEPT = 500; // per channel, oldest dropped
 const EPHEMERALS_KEPT = 50;
 const VIEW_CHANNEL = 1n << 10n; // permission
+const MANAGE_GUILD = 1n << 5n; // permission
+const SUGGESTIONS_KEPT = 20;
 const NONE = []; // one value, so that messages without reactions compare equal
 
 const CHOICES = { channelId: null, speakerId: null, showDecisions: true };
@@ -18,6 +20,7 @@ export class Store {
     this.guild = null; // until the first frame
     this.ephemerals = [];
     this.failed = new Map(); // message id -> who used a component of it without an answer
+    this.suggestions = new Map(); // interaction id -> what the bot suggests for an option, the last few
     this.form = null; // the frame of the form that the bot shows the speaker
     this.unread = new Set();
     this.replyTo = null;
@@ -80,6 +83,15 @@ export class Store {
 
   sees(channel) {
     return Boolean(BigInt(channel.permissions[this.speakerId] ?? 0) & VIEW_CHANNEL);
+  }
+
+  /** What a person is in the guild, as "Owner" or "Helpers": their roles, and whether they manage it. */
+  standing({ id, roles = [] }) {
+    const names = this.guild.roles.filter((role) => roles.includes(role.id)).map((role) => role.name);
+    const permissions = BigInt(this.channels[0]?.permissions[id] ?? 0);
+    if (id === this.guild.owner_id) names.unshift("Owner");
+    else if (permissions & MANAGE_GUILD && !names.length) names.push("Manages the server");
+    return names.join(", ");
   }
 
   startReply(message) {
@@ -192,12 +204,17 @@ const FRAMES = {
   },
   bot: (store, { connected }) => (store.bot = { ...store.bot, connected }),
   ephemeral: applyEphemeral,
+  suggestions: (store, { interaction_id, choices }) => {
+    store.suggestions.set(interaction_id, choices);
+    if (store.suggestions.size > SUGGESTIONS_KEPT) store.suggestions.delete(store.suggestions.keys().next().value);
+  },
   form: (store, frame) => frame.user_id === store.speakerId && (store.form = frame),
   interaction_failed: (store, { message_id, user_id }) => store.failed.set(message_id, user_id),
 };
 
 function applyWorld(store, world) {
   store.guild = world.guild;
+  store.categories = world.categories;
   store.channels = [...world.channels, ...world.threads, ...world.dms];
   store.people = new Map(world.people.map((person) => [person.id, person]));
   store.bots = new Map(world.bots.map((bot) => [bot.id, bot]));
