@@ -104,8 +104,8 @@ class Places:
 
     def roles_of(self, user_id: int) -> list[Role]:
         """What a member was given, lowest first; of "@everyone" nothing is said."""
-        own = self.member_roles.get(user_id, frozenset())
-        return [role for role in self.roles.values() if role.id in own]
+        own = [self.roles[one] for one in self.member_roles.get(user_id, ())]
+        return sorted(own, key=lambda role: role.position)
 
     def user(self, user_id: int) -> User:
         """ApiError 10013 for none."""
