@@ -1,6 +1,7 @@
 """Interactions: a person uses a command, a button or a form; the bot answers within Discord's times and rules."""
 
 import asyncio
+import contextlib
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 from playground import body, choices, commands, errors, forms, interaction_wire, options, wire
 from playground.body import EPHEMERAL, Body
 from playground.ephemerals import Ephemerals
-from playground.errors import invalid_form
+from playground.errors import ApiError, invalid_form
 from playground.model import Clock, Event, File, Message, Wire, snowflake
 from playground.posting import Posting
 from playground.world import World
@@ -158,7 +159,9 @@ class Interactions:
 
     def _give_up(self, made: Interaction) -> None:
         """Tells whoever waits for an answer that there will be none."""
-        if made.callback is None and made.type != _AUTOCOMPLETE:
+        if made.callback is not None or made.type == _AUTOCOMPLETE:
+            return
+        with contextlib.suppress(ApiError):  # where the channel was deleted meanwhile, nobody waits
             channel = self._world.channel(made.channel_id)
             event = Event(name="INTERACTION_FAILED", channel=channel, message=made.source, user_id=made.user_id)
             self._world.emit(event)

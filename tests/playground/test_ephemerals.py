@@ -10,6 +10,7 @@ from playground.interactions import Interaction
 from playground.model import Message
 from playground.server import Playground
 from tests.playground.support import Api, Bot
+from tests.playground.test_interactions import answer, labelled
 
 EPHEMERAL = 64
 STEPS = ("one", "two", "three")
@@ -96,6 +97,36 @@ async def test_a_deleted_card_is_gone_for_all_of_its_interactions(pg: Playground
     with pytest.raises(ApiError, match="Unknown Message"):
         pg.click(card, pg.person("Ada"), "tour:Next:2")
     assert await api.code("PATCH", webhook(pg, opener), {"content": "x"}) == (404, 10008)
+
+
+async def test_a_card_changes_after_a_deferral_and_by_a_form(pg: Playground, api: Api) -> None:
+    await api.call("PUT", f"/applications/{pg.bot_id}/commands", [{"name": "card", "description": "x"}])
+    general, ada = pg.channel("general"), pg.person("Ada")
+    button = {"type": 2, "style": 1, "label": "ok", "custom_id": "ok"}
+    opener = pg.command(general, ada, "card")
+    shown = {"content": "a", "flags": EPHEMERAL, "components": [{"type": 1, "components": [button]}]}
+    assert (await answer(api, opener, 4, shown))[0] == 204
+    card = await pg.reply_to(opener)
+    clicked = pg.click(card, ada, "ok")
+    assert (await answer(api, clicked, 6))[0] == 204
+    assert (await api.call("PATCH", webhook(pg, clicked), {"content": "b"}))[1]["content"] == "b"
+    form = {"title": "x", "custom_id": "x", "components": [labelled({"type": 23, "custom_id": "on"})]}
+    clicked = pg.click(card, ada, "ok")
+    assert (await answer(api, clicked, 9, form))[0] == 204
+    sent = pg.submit(clicked, {"on": True})
+    assert (await answer(api, sent, 7, {"content": "c"}))[0] == 204
+    standing = pg.interactions.ephemeral(card.id, ada)
+    assert standing is not None
+    assert (standing.content, standing.components, pg.messages(general)) == ("c", card.components, [])
+
+
+async def test_nobody_waits_where_the_channel_was_deleted(pg: Playground, api: Api) -> None:
+    await api.call("PUT", f"/applications/{pg.bot_id}/commands", [{"name": "card", "description": "x"}])
+    used = pg.command(pg.channel("help"), pg.person("Ada"), "card")
+    pg.delete_channel(used.channel_id)
+    pg.interactions._give_up(used)
+    status, refused = await answer(api, used, 4, {"content": "late"})
+    assert (status, refused["code"]) == (404, 10003)
 
 
 async def test_cards_are_bounded(pg: Playground) -> None:
