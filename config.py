@@ -89,11 +89,15 @@ class Settings(BaseSettings):
 
     model: str = setting(
         "demo",
-        "Who answers; several names are fallbacks. openai: is OpenAI's Responses API, openai-chat: is chat "
-        "completions, which compatible servers speak as well (set OPENAI_BASE_URL), anthropic: is Anthropic; "
-        "demo: the demo model.",
+        "Who answers: provider and model, as docs/models.md lists them; several are fallbacks; demo: the demo model.",
         "provider:name, several separated by commas as fallbacks, or demo, such as openai:gpt-5",
         example="openai:gpt-5-mini",
+    )
+    models: Annotated[tuple[str, ...], NoDecode] = setting(
+        (),
+        "The models beside MODEL of which one can be chosen for a server or a channel; empty: none.",
+        "provider:name, several separated by commas, or leave it empty for none",
+        example="openai:gpt-5, anthropic:claude-sonnet-4-5",
     )
     judge_model: str | None = setting(
         None,
@@ -310,10 +314,10 @@ class Settings(BaseSettings):
         "info", "How much is logged; debug: also each message that starts no conversation."
     )
 
-    @field_validator("channels", "users", "forum_tags", mode="before")
+    @field_validator("channels", "users", "forum_tags", "models", mode="before")
     @classmethod
     def _split(cls, value: Any, info: Any) -> Any:
-        at = "," if info.field_name == "forum_tags" else r"[,\s]"  # a tag's name can have spaces in it
+        at = "," if info.field_name in ("forum_tags", "models") else r"[,\s]"  # a tag's name can have spaces in it
         return [part.strip() for part in re.split(at, value) if part.strip()] if isinstance(value, str) else value
 
     @field_validator("agents", "mcp_config", mode="before")

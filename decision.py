@@ -80,7 +80,8 @@ class Decision:
     """Respond or not, and why. tier: 1 explicit, 2 follow-up, 3 judge, 0 none of them. score: how sure, 0 to 1.
 
     evidence: what spoke for deciding so; contrary: what spoke for the opposite, which is not told.
-    agent: in words, which agent was chosen to answer and why; empty as long as none was. may_decline: the agent that is
+    agent: in words, which agent was chosen to answer and why; model: the name of the one that answered; both empty as
+    long as that is not known. may_decline: the agent that is
     to answer decides. partner: with whom the author was talking, where the evidence speaks of somebody.
     """
 
@@ -93,6 +94,7 @@ class Decision:
     may_decline: bool = False
     partner: int | None = None
     contrary: str = ""
+    model: str = ""
 
     def __iter__(self) -> Iterator[bool | str]:
         yield self.respond
@@ -134,7 +136,8 @@ class Decision:
         evidence = f" ({': '.join(known)})" if known else ""
         undeclined = ", and my model did not decline" if self.respond and self.may_decline else ""
         agent = f"; {self.agent}" if self.agent else ""
-        return f"{outcome}: {words}{evidence}{undeclined}{agent}"
+        model = f"; the model was {self.model}" if self.respond and self.model else ""
+        return f"{outcome}: {words}{evidence}{undeclined}{agent}{model}"
 
 
 EXPLICIT = Decision(True, Reason.EXPLICIT_TRIGGER, tier=1, score=1.0)
@@ -207,6 +210,11 @@ class RecentDecisions:
         """Notes which agent was chosen to answer, in words. A decision that is no longer here stays away."""
         if entry := self._entries.get(message_id):
             self._entries[message_id] = entry._replace(decision=replace(entry.decision, agent=words))
+
+    def made_by(self, message_id: int, model: str) -> None:
+        """Notes the name of the model that answered."""
+        if entry := self._entries.get(message_id):
+            self._entries[message_id] = entry._replace(decision=replace(entry.decision, model=model))
 
     def find(self, message_id: int) -> LoggedDecision | None:
         return self._entries.get(message_id) or self._ignored.get(message_id)

@@ -19,7 +19,7 @@ from agents.general import OWN_TOOLS, GeneralAgent
 from agents.judge import ModelAnswerable, ModelJudge
 from agents.mcp_file import McpError, load_mcp
 from agents.mcp_servers import McpTools
-from agents.models import DEMO, build_model, sight_of
+from agents.models import DEMO, Models, build_model
 from agents.rewriter import ModelRewriter
 from agents.roster import RosterError, load_roster
 from agents.searching import search_tool
@@ -144,15 +144,16 @@ class Parts:
     def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
         """What channels and people are in, which is stored as it changes."""
         settings, snapshots = self._settings, self.snapshots
+        costs = {settings.model, *settings.models} != {DEMO}
         self.gate = Gate()
         self.decisions = RecentDecisions(listener=listener)
         self.learning = Learning(self.decision_log.add, keeps_content=settings.decision_log == "content")
         self.limits = Limits(
             turns_per_user_minute=settings.turns_per_user_minute,
             daily_tokens=settings.daily_tokens or None,
-            # The demo model costs nothing.
-            guild_tokens=(settings.model != DEMO and settings.guild_tokens) or None,
-            person_tokens=(settings.model != DEMO and settings.person_tokens) or None,
+            # The demo model alone costs nothing.
+            guild_tokens=(costs and settings.guild_tokens) or None,
+            person_tokens=(costs and settings.person_tokens) or None,
             turn_tokens=settings.turn_tokens or None,
         )
         self.budget = Budget(self.limits, self._clock, partial(snapshots.touch_process, LIMITS))
@@ -198,7 +199,8 @@ class Parts:
     def _build_offers(self) -> None:
         """Proactive offers, and the models that judge."""
         settings, budget = self._settings, self.budget
-        self._model = build_model("MODEL", settings.model)
+        self.models = Models.build(settings.model, settings.models)  # chosen=: by which name a place wants one
+        self._model = self.models.default
         self._judge_model = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else self._model
         judge = ModelJudge(self._judge_model, bot_name=self._bot_name, purse=budget)
         answerable = ModelAnswerable(self._judge_model, bot_name=self._bot_name, purse=budget)
@@ -240,7 +242,7 @@ class Parts:
         own = [*own_tools(actions, self._clock, settings.site), searching]
         self.mcp = McpTools(_loaded(load_mcp, settings.mcp_config), taken={tool.name for tool in (*OWN_TOOLS, *own)})
         general = GeneralAgent(
-            self._model,
+            self.models,
             instructions=settings.instructions,
             tools=own,
             lent=self.mcp,
@@ -249,10 +251,10 @@ class Parts:
         )
         others = {agent.name: agent for agent in remotes}
         self.team = Team(general, others, picker, bot_id=lambda: self.wires.bot()[1], shares=settings.shared_context)
-        models = filter(None, (self._model, self._judge_model, coordinator_model, rewrite_model))
+        models = filter(None, (*self.models.all, self._judge_model, coordinator_model, rewrite_model))
         attachments = Attachments(settings.discord_api_base)
         hears = build_transcriber(settings.transcribe_model, budget) if settings.transcribe_model else None
-        self._files = FileReader(attachments, settings.attachment_characters, sight_of(self._model), hears)
+        self._files = FileReader(attachments, settings.attachment_characters, hears)
         self.connections: list[AbstractAsyncContextManager[object]] = [*models, *remotes, self.mcp, attachments]
         self.connections += [hears] if hears else []
 
@@ -269,7 +271,9 @@ class Parts:
         )
         self.history = ChannelHistory(self._client, self.reader, self.consent, self.snapshots)
         compaction = Compaction(self.conversations, self.records, self._summarizer, self._settings.session_tokens)
-        preparing = Preparing(self.history, self.states, self.budget, self._rewriter, compaction, self._files)
+        preparing = Preparing(
+            self.history, self.states, self.budget, self._rewriter, compaction, self._files, self.models
+        )
         slots = self.slots = TurnSlots(self._settings.turns_at_once)
         answering = Answering(self.team, self.miniapps, self.states, preparing, self.records, slots, clock=self._clock)
         self.turns = TurnQueue(
@@ -304,8 +308,8 @@ class Parts:
             discord=self.wires,
         )
         self.admission = Admission(self.limits, self.gate, self.turns, self.direct, settings.channels)
-        asked = GeneralAgent(self._model, instructions=settings.instructions, asks=False)
-        self.private_answers = PrivateAnswers(asked, self.admission, self.budget, self.slots, clock=self._clock)
+        asked, models = GeneralAgent(self.models, instructions=settings.instructions, asks=False), self.models
+        self.private_answers = PrivateAnswers(asked, models, self.admission, self.budget, self.slots, clock=self._clock)
         self.handler = MessageHandler(
             settings.channels,
             consent=self.consent,

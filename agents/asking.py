@@ -129,7 +129,8 @@ class Suspended(BaseModel):
     said: its messages since the prompt, less what people said; calls: what it asks, in this order; results: what came
     of the first of them, by the call's id. words_of: where the words come from that stand in said, in calls and in
     results, as those by which people resolved calls: the key by which conversation.py knows them. people: for whom it
-    runs, the newest asker last; allowed: by a call's id who has allowed it.
+    runs, the newest asker last; allowed: by a call's id who has allowed it. model: the name of the one that it goes on
+    with; empty: the default.
     """
 
     # Built when it is first needed: it takes a start 60 ms.
@@ -141,6 +142,7 @@ class Suspended(BaseModel):
     words_of: list[Source] = []
     people: list[int] = []
     allowed: dict[str, int] = {}
+    model: str = ""
     ask_id: str = Field(default_factory=lambda: uuid4().hex)
 
     @model_validator(mode="after")
@@ -158,8 +160,9 @@ class Suspended(BaseModel):
         requests: DeferredToolRequests,
         words_of: Sequence[Source],
         runs_for: Asked,
+        model: str,
     ) -> Self:
-        """The run that made these messages, and whose calls these are. runs_for: for whom its tools run."""
+        """The run of this model that made these messages, and these calls. runs_for: for whom its tools run."""
         calls = [OpenCall(call_id=c.tool_call_id, **requests.metadata[c.tool_call_id]) for c in requests.calls]
         for call in requests.approvals:
             # The text that the tool itself asks by, if it is one of ours; none where it is too long.
@@ -183,6 +186,7 @@ class Suspended(BaseModel):
             words_of=[*dict.fromkeys([*words_of, *words_in(messages)])],
             people=[*runs_for.people - {runs_for.user_id}, runs_for.user_id],
             allowed=dict(runs_for.allowed),
+            model=model,
         )
 
     @property

@@ -84,7 +84,8 @@ class AgentRequest:
     want to be kept. since: the first message that all who ask may read: of what was said before, the model is told
     nothing, though the history keeps it. may_decline: nobody called the bot, so that the agent may keep silent.
     allowance: what its model's calls are reserved from and counted in; None: they are not. attached: what became of the
-    files beside the transcript's messages, by their keys; nothing of a file that is not in it is told.
+    files beside the transcript's messages, by their keys; nothing of a file that is not in it is told. model: the name
+    of the one that answers, where there are several; None: the default.
     """
 
     history: Sequence[ModelMessage]
@@ -104,6 +105,7 @@ class AgentRequest:
     may_decline: bool = False
     allowance: Allowance | None = None
     attached: Mapping[str, Reading] = field(default_factory=dict)
+    model: str | None = None
 
     @property
     def is_apart(self) -> bool:
@@ -145,7 +147,8 @@ class Answer:
 
     ask: what is awaited once the text is posted; its context's ask_id comes back in the Reply. soft_context: what the
     conversation is about from then on, and follow_up: what is to be come back to, as a mini-app says. state: what the
-    agent is to be given back next turn. instructions: by which it was made. files: what is posted with it.
+    agent is to be given back next turn. instructions: by which it was made. files: what is posted with it. model: the
+    name of the one that made it.
     """
 
     text: str
@@ -158,6 +161,7 @@ class Answer:
     state: AgentState | None = None
     instructions: str = ""
     files: tuple[MadeFile, ...] = ()
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,7 @@ from weakref import WeakKeyDictionary
 import structlog
 from pydantic_ai import Agent, DeferredToolRequests, Tool, ToolDefinition
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.exceptions import (
-    AgentRunError,
-    FallbackExceptionGroup,
-    ModelAPIError,
-    ModelAuthenticationError,
-    ModelContextWindowExceededError,
-    ModelNotFoundError,
-    ModelQuotaExceededError,
-    ModelRateLimitError,
-    ModelRequestRejectedError,
-    UnexpectedModelBehavior,
-)
+from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UnexpectedModelBehavior
 from pydantic_ai.messages import (
     InstructionPart,
     ModelRequest,
@@ -40,13 +29,14 @@ from pydantic_ai.usage import RequestUsage
 
 from agents.asking import ASKING, SOURCE, Suspended, find, words_in
 from agents.declining import STAY_SILENT, only_declines, reason_in
+from agents.failures import describe, explained
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
 from agents.mcp_servers import McpTools
-from agents.models import SETTINGS, thinks
+from agents.models import SETTINGS, Models, NamedModel, thinks
 from agents.run import Run, at_most, size_of, sound
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, pruned, tool_use
-from agents.turn_input import as_text, flat, followed, kept, sent, turn_content, without_pictures
+from agents.turn_input import as_text, flat, followed, kept, sent, turn_content, without_pictures, without_thoughts
 from discord_io.split import is_blank
 from llm_history import CHARACTERS_PER_TOKEN
 from place import Place, PlaceKind
@@ -66,28 +56,7 @@ MAX_REQUESTS = 8  # of one answer: each call of a tool takes one more
 MAX_REFUSED = 1  # how often a model that was called is told that it cannot decline
 MAX_NAME_CHARACTERS = 100
 
-KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
-    (ModelRateLimitError, FailureKind.BUSY),
-    (ModelQuotaExceededError, FailureKind.NO_CREDIT),
-    (ModelContextWindowExceededError, FailureKind.TOO_LONG),
-    (ModelAuthenticationError, FailureKind.MISCONFIGURED),
-    (ModelNotFoundError, FailureKind.MISCONFIGURED),
-    (ModelRequestRejectedError, FailureKind.REJECTED),
-    (ModelAPIError, FailureKind.UNAVAILABLE),
-    (UnexpectedModelBehavior, FailureKind.EMPTY),
-)
-
-# What waiting cures: of several models that failed one may answer soon.
-PASSING = (FailureKind.BUSY, FailureKind.UNAVAILABLE)
-# What pydantic-ai takes for a rate limit, or for a request that is wrong in itself: by its code, or in its words.
-UNPAID = re.compile(r"billing|balance|credit|payment|insufficient", re.IGNORECASE)
-NO_MODEL = re.compile(
-    r"model\W{1,3}(?:[\w./:@-]{1,100}\W{1,3})?(?:(?:does )?not (?:exist|found)|has been decommissioned)"
-    r"|not a valid model|(?:unknown|invalid|no such) model\b",
-    re.IGNORECASE,
-)
 NO_SIGHT = re.compile(r"\bimages?\b|vision|multi-?modal|mmproj", re.IGNORECASE)  # of servers that answer with a 500
-MAX_COMPLAINT = 2_000  # characters of it that are read
 
 # How a response ends that is not whole. Of what was cut at its greatest length the text is an answer, if there is any.
 BROKEN_OFF = {
@@ -115,15 +84,17 @@ STAGES = {
 class GeneralAgent:
     """Answers from the conversation, may ask those it answers, or decline. instructions: the owner's, added to ours.
 
-    tools: with fixed definitions; one that requires approval asks the person who is answered before it runs. lent:
-    those of others, which come and go. What a tool raises ends the run, and is logged. keep_turns: of so many turns it
-    is given back what its tools were asked and answered. server_state: what the provider remembers itself, None:
-    everything is sent each time. asks: whether it may ask the person it answers, and decline.
+    model: who speaks; of several the one that the request names, else the default. A run goes on with the one it began
+    with, also once somebody was asked. tools: with fixed definitions; one that requires approval asks the person who is
+    answered before it runs. lent: those of others, which come and go. What a tool raises ends the run, and is logged.
+    keep_turns: of so many turns it is given back what its tools were asked and answered. server_state: what the
+    provider of the default model remembers itself, None: everything is sent each time. asks: whether it may ask the
+    person it answers, and decline.
     """
 
     def __init__(
         self,
-        model: Model,
+        model: Model | Models,
         *,
         instructions: str = "",
         tools: Sequence[Tool[Asked]] = (),
@@ -134,8 +105,7 @@ class GeneralAgent:
         stall_seconds: float = STALL_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
-        self._model = model
-        self._thinks = thinks(model)
+        self._models = model if isinstance(model, Models) else Models({model.model_name: model})
         self._keep_turns = keep_turns
         self._server_state = server_state
         self._instructions = instructions
@@ -144,7 +114,7 @@ class GeneralAgent:
         self._own_size = sum(map(size_of, self._own))
         self._lent = lent
         self._toolbox = Agent(
-            model,
+            self._models.default,
             deps_type=Asked,
             tools=own,
             toolsets=[lent.toolset] if lent else [],
@@ -160,24 +130,26 @@ class GeneralAgent:
         if waited and request.since and not request.asked.everybody.issubset(waited[1].people):
             waited = None  # what the tools of another one's run gave is not for all who ask now
         if not (request.reply and waited):
-            memory = None if request.is_apart else self._server_state
+            by = self._by(request.model)
+            memory = None if request.is_apart else self._memory(by)
             known = memory.known(seen.history) if memory else None
             before = [] if known else sent(seen.history)
             messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(turn_content(seen)))])]
             run = Run(
                 show,
+                by,
                 messages,
                 began=len(messages),
                 words_of=_told_words(seen),
                 asked=request.asked,
-                settings=await self._settings(request, known),
+                settings=await self._settings(request, by, known),
                 goes_on=known is not None,
                 may_decline=request.may_decline,
             )
             return await self._respond(request, run)
         position, suspended = waited[0], waited[1].after(request.reply, request.questions)
         if suspended.open:
-            return self._asking(request, suspended, Run(show))
+            return self._asking(request, suspended, Run(show, self._by(suspended.model)))
         return await self._respond(request, await self._resume(seen, show, position, suspended))
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
@@ -190,7 +162,7 @@ class GeneralAgent:
             if isinstance(outcome, Failure) and outcome.kind in FORGOTTEN and run.uses_memory:
                 log.info("openai_state_lost", detail=outcome.detail)
                 # A run that is under way goes on without: it has ids of what is forgotten in it.
-                run.settings = SETTINGS if run.made else await self._settings(request, None)
+                run.settings = SETTINGS if run.made else await self._settings(request, run.by, None)
                 run.send_all(sent(request.history))
                 outcome = await self._attempt(request, run)
             # Better an answer without what the model does not take than none.
@@ -209,17 +181,13 @@ class GeneralAgent:
         try:
             return await self._run(request, run)
         except TimeoutError:
-            kind, detail = FailureKind.LATE, f"The model {self._model.model_name} did not finish its answer in time."
-        except FallbackExceptionGroup as group:
-            kinds = [_kind(error) for error in group.exceptions]
-            kind = next((kind for kind in kinds if kind in PASSING), kinds[-1])
-            detail = "; ".join(_describe(error) for error in group.exceptions)
-        except AgentRunError as error:
-            kind, detail = _kind(error), _describe(error)
+            kind, detail = FailureKind.LATE, f"The model {run.by.model.model_name} did not finish its answer in time."
+        except (AgentRunError, FallbackExceptionGroup) as error:
+            kind, detail = explained(error)
         except Exception as error:
             # A tool may raise anything, and what the model used is to be paid all the same.
             log.exception("run_failed", messages=[question.message_id for question in request.questions])
-            kind, detail = FailureKind.INTERNAL, _describe(error)
+            kind, detail = FailureKind.INTERNAL, describe(error)
         was_billed = bool(run.text) or kind in (FailureKind.LATE, FailureKind.EMPTY)
         return Failure(kind, detail, run.text, run.used if was_billed else run.tokens)
 
@@ -240,7 +208,7 @@ class GeneralAgent:
                     return self._answer(request, run)
                 if asking := await self._act(request, run):
                     return asking
-        raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
+        raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} called tools without end.")
 
     async def _reserve(self, request: AgentRequest, run: Run) -> Failure | None:
         """Reserves what the next request may take at most; waits while others have that. Returns why it is not made."""
@@ -252,7 +220,7 @@ class GeneralAgent:
         tokens = (
             at_most((*remembered, *run.messages), told) + (MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
         )
-        match await request.allowance.reserve(tokens, UNSEEN_TOKENS if self._thinks else 0):
+        match await request.allowance.reserve(tokens, UNSEEN_TOKENS if thinks(run.by.model) else 0):
             case None:
                 run.unseen = request.allowance.unseen
                 return None
@@ -274,7 +242,7 @@ class GeneralAgent:
         if run.may_decline and not run.text.strip() and (why := reason_in(run.messages[-1])) is not None:
             return Declined(why, run.tokens)
         if not run.text.strip() and sum(map(only_declines, run.made)) > MAX_REFUSED:
-            raise UnexpectedModelBehavior(f"The model {self._model.model_name} stays silent, though it may not.")
+            raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} stays silent, though it may not.")
         # Meanwhile people are told of the first tool that is called; to ask is nothing that takes time.
         calls = run.messages[-1].tool_calls if isinstance(run.messages[-1], ModelResponse) else []
         known = {tool.name for tool in self._tools()} - QUIET
@@ -284,7 +252,7 @@ class GeneralAgent:
         request.looked_up([*run.words_of, *words_in(run.made)])
         if deferred is None:
             return None
-        suspended = Suspended.of(run.made, deferred, run.words_of, run.asked)
+        suspended = Suspended.of(run.made, deferred, run.words_of, run.asked, run.by.name)
         if suspended.open:
             return self._asking(request, suspended, run)
         run.results = suspended.deferred_results()
@@ -303,7 +271,7 @@ class GeneralAgent:
         run.requests += 1
         run.is_asking = True
         async with model_request_stream(
-            self._model, run.messages, model_settings=run.settings, model_request_parameters=parameters
+            run.by.model, run.messages, model_settings=run.settings, model_request_parameters=parameters
         ) as stream:
             calls: set[int] = set()
             async for event in stream:
@@ -315,11 +283,11 @@ class GeneralAgent:
                     run.tokens, run.is_asking = run.used, False
                     return False
                 if run.output > MAX_OUTPUT_CHARACTERS:
-                    raise UnexpectedModelBehavior(f"The model {self._model.model_name} went on without end.")
+                    raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} went on without end.")
                 if isinstance(event, PartStartEvent) and isinstance(event.part, ToolCallPart):
                     calls.add(event.index)
                 if run.called + len(calls) > MAX_CALLS:
-                    raise UnexpectedModelBehavior(f"The model {self._model.model_name} called tools without end.")
+                    raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} called tools without end.")
             used = stream.usage.total_tokens
             run.tokens = run.tokens + used if used else run.used
             run.is_asking = False
@@ -356,10 +324,10 @@ class GeneralAgent:
         if run.is_silent:
             return Declined("", run.tokens)
         if run.finish in BROKEN_OFF and not (run.was_cut and not is_blank(run.text)):
-            detail = f"The model {self._model.model_name} ended its answer by {run.finish}."
+            detail = f"The model {run.by.model.model_name} ended its answer by {run.finish}."
             return Failure(BROKEN_OFF[run.finish], detail, run.text, run.tokens)
         if is_blank(run.text):
-            detail = f"The model {self._model.model_name} gave an empty answer."
+            detail = f"The model {run.by.model.model_name} gave an empty answer."
             return Failure(FailureKind.EMPTY, detail, tokens=run.tokens)
         state = tool_use(run.made)
         metadata = state.model_dump() if state.gpa_messages.tool_calls else None
@@ -368,11 +336,15 @@ class GeneralAgent:
         history = pruned(whole, self._keep_turns)
         told_more = request.is_apart or request.notes or request.shared
         # Only where what the provider was told in this run is what the history has of it, and no more.
-        if self._server_state and history == whole and not (told_more or run.was_cut or words_in(run.made)):
-            history = self._server_state.remembered(history, run.messages[-1], run.settings)
+        memory = self._memory(run.by)
+        if memory and history == whole and not (told_more or run.was_cut or words_in(run.made)):
+            history = memory.remembered(history, run.messages[-1], run.settings)
         ask = Ask.to_go_on(run.text.rstrip()[-MAX_ENDS_WITH:], SOURCE) if run.was_cut else None
         rules, files = self._rules(request.place), tuple(run.asked.made)
-        return Answer(run.text, history, run.tokens, run.was_cut, ask, state=state, instructions=rules, files=files)
+        model = run.by.that_said(run.messages[-1])
+        return Answer(
+            run.text, history, run.tokens, run.was_cut, ask, state=state, instructions=rules, files=files, model=model
+        )
 
     def _asking(self, request: AgentRequest, suspended: Suspended, run: Run) -> Answer:
         """The answer that ends in a question, of which the history keeps how to go on."""
@@ -380,7 +352,8 @@ class GeneralAgent:
         run.add(suspended.open[0].text)
         history = kept(request, suspended.response(run.text))
         rules, files = self._rules(request.place), tuple(run.asked.made)
-        return Answer(run.text, history, run.tokens, ask=suspended.ask, instructions=rules, files=files)
+        model = run.by.that_said(run.messages[-1]) if run.messages else run.by.name
+        return Answer(run.text, history, run.tokens, ask=suspended.ask, instructions=rules, files=files, model=model)
 
     async def _resume(
         self, request: AgentRequest, show: Callable[[str], None], position: int, suspended: Suspended
@@ -388,22 +361,35 @@ class GeneralAgent:
         """The run goes on behind its own prompt; what was said since comes with the results."""
         asked = suspended.asked(request.asked)
         before = sent(request.history[:position])
+        by = self._by(suspended.model)
+        # What another model thought, and signed, is of no use to this one.
+        said = suspended.said if by.name == suspended.model else [*map(without_thoughts, suspended.said)]
         since = "".join(as_text(message, request.place.bot_name) for message in request.history[position + 1 :])
         return Run(
             show,
-            [*before, *suspended.said],
+            by,
+            [*before, *said],
             began=len(before),
             prompt=flat([TextContent(since), *turn_content(request)]),
             results=suspended.deferred_results(),
             words_of=[*suspended.words_of, *_told_words(request)],
             asked=asked,
-            settings=await self._settings(request, None),
+            settings=await self._settings(request, by, None),
         )
 
-    async def _settings(self, request: AgentRequest, state_id: str | None) -> ModelSettings:
-        if self._server_state is None or request.is_apart:
+    def _by(self, name: str | None) -> NamedModel:
+        """The model of this name, or the default."""
+        if name and self._models.get(name) is None:
+            log.warning("model_not_listed", model=name, instead=self._models.default_name)
+        return self._models.named(name)
+
+    def _memory(self, by: NamedModel) -> ServerState | None:
+        return self._server_state if by.model is self._models.default else None
+
+    async def _settings(self, request: AgentRequest, by: NamedModel, state_id: str | None) -> ModelSettings:
+        if request.is_apart or (memory := self._memory(by)) is None:
             return SETTINGS
-        return {**SETTINGS, **await self._server_state.settings(state_id)}
+        return {**SETTINGS, **await memory.settings(state_id)}
 
     def _tools(self) -> list[ToolDefinition]:
         """What there is now."""
@@ -430,18 +416,3 @@ class GeneralAgent:
 def _told_words(request: AgentRequest) -> list[Source]:
     """Whose words, and which, calls of tools may have: all that is told may be quoted."""
     return [source for message in (*request.transcript, *request.questions) for source in sources_of(message)]
-
-
-def _kind(error: Exception) -> FailureKind:
-    kind = next((kind for types, kind in KINDS if isinstance(error, types)), FailureKind.UNAVAILABLE)
-    if isinstance(error, ModelAPIError):
-        code = f"{error.provider_error_code} {error.provider_error_type}"
-        if kind in (FailureKind.BUSY, FailureKind.REJECTED) and UNPAID.search(code):
-            return FailureKind.NO_CREDIT
-        if kind is FailureKind.REJECTED and NO_MODEL.search(str(error.body)[:MAX_COMPLAINT]):
-            return FailureKind.MISCONFIGURED
-    return kind
-
-
-def _describe(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.providers import infer_provider_class
@@ -17,6 +19,7 @@ from agents.demo import demo_model
 from agents.plain_client import send_as_is
 from agents.providers import RENAMED, meant, provider_of
 from files.reading import Sight
+from place import Place
 
 DEMO = "demo"
 # The clients' own default is 2; one retry keeps the person who waits from waiting long.
@@ -43,6 +46,69 @@ def build_model(variable: str, names: str) -> Model:
 def parts_of(model: Model) -> Sequence[Model]:
     """The model itself, or those that stand in for each other."""
     return model.models if isinstance(model, FallbackModel) else [model]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedModel:
+    """A model, and the name by which the settings know it."""
+
+    name: str
+    model: Model
+
+    def that_said(self, response: ModelMessage) -> str:
+        """The name of the one that gave a response, of several that stand in for each other."""
+        names = [name.strip() for name in self.name.split(",")]
+        responded = (isinstance(response, ModelResponse) and response.model_name) or ""
+        # Providers answer by longer names, such as gpt-5-mini-2025-08-07.
+        those = [(m.model_name, n) for m, n in zip(parts_of(self.model), names, strict=False)]
+        return max((one for one in those if responded.startswith(one[0])), default=("", self.name))[1]
+
+
+class Models:
+    """The models that answer, by their names; the first is the default. chosen: by which name a place wants one."""
+
+    def __init__(
+        self, by_name: Mapping[str, Model], chosen: Callable[[Place], str | None] = lambda _place: None
+    ) -> None:
+        self._by_name = by_name
+        self._chosen = chosen
+
+    @classmethod
+    def build(
+        cls, default: str, others: Sequence[str], chosen: Callable[[Place], str | None] = lambda _place: None
+    ) -> Models:
+        """MODEL's, and those of MODELS. Raises UnusableModelError."""
+        by_name = {default: build_model("MODEL", default)}
+        return cls(by_name | {name: build_model("MODELS", name) for name in others if name != default}, chosen)
+
+    @property
+    def names(self) -> list[str]:
+        return [*self._by_name]
+
+    @property
+    def default_name(self) -> str:
+        return self.names[0]
+
+    @property
+    def default(self) -> Model:
+        return self._by_name[self.default_name]
+
+    @property
+    def all(self) -> Sequence[Model]:
+        return [*self._by_name.values()]
+
+    def get(self, name: str) -> Model | None:
+        """The model of this name; None: it is not on the list, or no longer."""
+        return self._by_name.get(name)
+
+    def named(self, name: str | None) -> NamedModel:
+        """The model of this name, or the default."""
+        known = name if name in self._by_name and name else self.default_name
+        return NamedModel(known, self._by_name[known])
+
+    def at(self, place: Place) -> str:
+        """The name of the one that answers there."""
+        return self.named(self._chosen(place)).name
 
 
 def sight_of(model: Model) -> Sight:

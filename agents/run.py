@@ -29,7 +29,7 @@ from pydantic_ai.settings import ModelSettings
 
 from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, Asked
-from agents.models import SETTINGS
+from agents.models import SETTINGS, NamedModel
 from agents.tool_use import is_tool_use
 from agents.turn_input import flattened, has_images, is_picture
 from llm_history import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
@@ -47,16 +47,17 @@ RULES_CHARACTERS = 900  # about what our instructions have
 class Run:
     """One answer in the making.
 
-    messages: what the model is sent, of which it made those from `began` on; prompt and results: what a run that waited
-    goes on with, by words_of. asked: for whom tools run. settings: of each request; goes_on: with what the provider
-    remembers. ends_at: by the loop's clock. requests: how many were made; tokens: what those took that have ended;
-    is_asking: whether one has not. called: how many tools were; output: characters of the model's; said: the tokens
-    of its text, as the provider counted. may_decline: whether it may say that it stays silent; is_silent: whether it
-    has; held: what it began with, until that is known. unseen: tokens that were reserved for thoughts that are not
-    shown. finish: how the last response ended, as pydantic-ai names it.
+    by: the model. messages: what it is sent, of which it made those from `began` on; prompt and results: what a run
+    that waited goes on with, by words_of. asked: for whom tools run. settings: of each request; goes_on: with what the
+    provider remembers. ends_at: by the loop's clock. requests: how many were made; tokens: what those took that have
+    ended; is_asking: whether one has not. called: how many tools were; output: characters of the model's; said: the
+    tokens of its text, as the provider counted. may_decline: whether it may say that it stays silent; is_silent:
+    whether it has; held: what it began with, until that is known. unseen: tokens that were reserved for thoughts that
+    are not shown. finish: how the last response ended, as pydantic-ai names it.
     """
 
     show: Callable[[str], None]
+    by: NamedModel
     messages: list[ModelMessage] = field(default_factory=list)
     began: int = 0
     prompt: str | Sequence[UserContent] | None = None

@@ -1,7 +1,8 @@
 """OpenAI's own memory of a conversation, so that a long one need not be sent again.
 
 Of either kind the general agent is like a remote one: what is kept of it is an id, in the metadata of the last answer.
-It is gone on with only while the history is what it was then, and all that OpenAI was told. Whatever is edited,
+It is gone on with only by the model it was made with, while the history is what it was then, and all that OpenAI was
+told. Whatever is edited,
 deleted, forgotten, trimmed or pruned here is in OpenAI's memory yet, as is a turn that was not recorded; then the
 history is sent anew, to a memory of its own.
 """
@@ -89,7 +90,7 @@ class ServerState:
             known = _Known.model_validate((history[-1].metadata or {}).get(KEY)) if history else None
         except ValidationError:
             known = None
-        if known is None or known.digest != _digest(history):
+        if known is None or known.digest != self._digest(history):
             return None
         # A conversation may have got more since, of a turn that was not recorded. A restart does not know.
         is_newest = self._kind is Kind.RESPONSE or self._newest.pop(known.id, None) == known.digest
@@ -105,7 +106,7 @@ class ServerState:
         state_id = response_id if is_chained else used.get("openai_conversation_id")
         *before, last = history
         try:
-            known = _Known.model_validate({"id": state_id, "digest": _digest(history)})
+            known = _Known.model_validate({"id": state_id, "digest": self._digest(history)})
         except ValidationError:  # there is none, or none that can be kept
             return [*before, last]
         if self._kind is Kind.CONVERSATION:
@@ -113,6 +114,13 @@ class ServerState:
             if len(self._newest) > MAX_CONVERSATIONS:
                 self._newest.popitem(last=False)
         return [*before, replace(last, metadata={**(last.metadata or {}), KEY: known.model_dump()})]
+
+    def _digest(self, history: Sequence[ModelMessage]) -> str:
+        """Of all that this model is told of it. By hand, as a long history takes a serializer 10 ms."""
+        written = [
+            ({**(message.metadata or {}), KEY: None}, [_content(part) for part in message.parts]) for message in history
+        ]
+        return blake2b(orjson.dumps([self._model.model_name, written]), digest_size=16).hexdigest()
 
     async def _begin(self) -> str | None:
         """A conversation's id; None where there is none to be had: then everything is sent, as ever."""
@@ -125,14 +133,6 @@ class ServerState:
         except (OpenAIError, ValueError) as error:
             log.warning("openai_state_unavailable", detail=type(error).__name__)
             return None
-
-
-def _digest(history: Sequence[ModelMessage]) -> str:
-    """Of all that the model is told of it. By hand, as a long history takes a serializer 10 ms."""
-    written = [
-        ({**(message.metadata or {}), KEY: None}, [_content(part) for part in message.parts]) for message in history
-    ]
-    return blake2b(orjson.dumps(written), digest_size=16).hexdigest()
 
 
 def _content(part: ModelRequestPart | ModelResponsePart) -> str | list[str]:

@@ -20,6 +20,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     TextContent,
     TextPart,
+    ThinkingPart,
     UserContent,
     UserPromptPart,
 )
@@ -178,6 +179,12 @@ def without_pictures(message: ModelMessage) -> ModelMessage:
         for part in message.parts
     ]
     return flattened(replace(message, parts=parts))
+
+
+def without_thoughts(message: ModelMessage) -> ModelMessage:
+    if not isinstance(message, ModelResponse):
+        return message
+    return replace(message, parts=[part for part in message.parts if not isinstance(part, ThinkingPart)])
 
 
 def has_images(message: ModelMessage) -> bool:

@@ -140,7 +140,7 @@ def _default(name: str) -> str:
     default = Settings.model_fields[name].default
     if isinstance(default, bool):
         return what_works(name).split(" or ")[0 if default else 1]
-    return "" if default in (None, frozenset()) else str(default)
+    return "" if default in (None, frozenset(), ()) else str(default)
 
 
 if __name__ == "__main__":

@@ -97,18 +97,21 @@ class Transcribe(Protocol):
 
 
 class FileReader:
-    """characters: of all texts of a turn. sight: how the model is shown pictures. transcribe: None: it is deaf."""
+    """characters: of all texts of a turn. transcribe: None: it is deaf."""
 
-    def __init__(self, fetch: Fetch, characters: int, sight: Sight, transcribe: Transcribe | None = None) -> None:
+    def __init__(self, fetch: Fetch, characters: int, transcribe: Transcribe | None = None) -> None:
         self._fetch = fetch
         self._characters = characters
-        self._sight = sight
         self._transcribe = transcribe
         worker, ears, texts = map(asyncio.Semaphore, (WORKERS, LISTENING, TEXTS))
         self._free = {Kind.PDF: worker, Kind.PICTURE: worker, Kind.AUDIO: ears, Kind.TEXT: texts}
 
-    async def read(self, messages: Sequence[MessageRecord], asked: Collection[int]) -> Mapping[str, Reading]:
+    async def read(
+        self, messages: Sequence[MessageRecord], asked: Collection[int], sight: Sight
+    ) -> Mapping[str, Reading]:
         """What became of the files of these messages, oldest first, by their keys. asked: the ids of the questions.
+
+        sight: how the model is shown pictures.
 
         The questions' own come first, then what they reply to, then what those who ask have just posted, and last the
         pictures of others.
@@ -122,7 +125,7 @@ class FileReader:
                 continue
             try:
                 async with asyncio.timeout_at(deadline):
-                    got = await self._read(file, room)
+                    got = await self._read(file, room, sight)
             except TimeoutError:
                 got = sentence(file, "late")
             except FileProblem as problem:
@@ -132,13 +135,13 @@ class FileReader:
             room -= len(got) if isinstance(got, str) else 0
         return read
 
-    async def _read(self, file: AttachedFile, room: int) -> Reading:
+    async def _read(self, file: AttachedFile, room: int, sight: Sight) -> Reading:
         is_picture, is_public = file.kind in PICTURES, file.url.startswith(PUBLIC)
-        if is_picture and self._sight is Sight.NONE:
+        if is_picture and sight is Sight.NONE:
             raise FileProblem("blind")
         # A picture that moves is refused; of it they get the first frame.
         is_still = is_picture and not file.key.lower().endswith(".gif")
-        if is_still and self._sight is Sight.BY_ADDRESS and is_public and file.size <= MAX_FILE:
+        if is_still and sight is Sight.BY_ADDRESS and is_public and file.size <= MAX_FILE:
             return Picture(file.url)
         async with self._fetch.open(file.url) as chunks:
             head = await _begun(HEAD_BYTES, chunks)
@@ -152,7 +155,7 @@ class FileReader:
                     case Kind.PDF:
                         return await self._pdf(file, whole, room)
                     case Kind.PICTURE:
-                        return await self._picture(file, whole)
+                        return await self._picture(file, whole, sight)
                     case Kind.AUDIO:
                         return await self._sound(file, whole, room)
                     case Kind.TEXT:
@@ -171,8 +174,8 @@ class FileReader:
             notes.append(f"pages without any text, as scanned ones are: {told['blank']}")
         return whole_or_cut(file, text, room, notes)
 
-    async def _picture(self, file: AttachedFile, chunks: AsyncIterator[bytes]) -> Picture:
-        if self._sight is Sight.NONE:
+    async def _picture(self, file: AttachedFile, chunks: AsyncIterator[bytes], sight: Sight) -> Picture:
+        if sight is Sight.NONE:
             raise FileProblem("blind")
         if file.size > MAX_FILE:
             raise FileProblem("large")

@@ -75,6 +75,7 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
         "DAILY_TOKENS": "5000",
         "CONVERSATION_TIMEOUT_SECONDS": "0.5",
         "MODEL": "openai:gpt-5, demo",
+        "MODELS": " openai:gpt-5-mini , demo,",
         "REDIS_URL": "rediss://:pw@host/0",
         "STATE_KEY": "first-key,second-key",
         "RETENTION_DAYS": "7",
@@ -92,6 +93,7 @@ def test_values_are_read_as_what_they_are(monkeypatch: pytest.MonkeyPatch) -> No
     assert settings.followup_eagerness == "quiet"
     assert (settings.daily_tokens, settings.conversation_timeout_seconds) == (5_000, 0.5)
     assert settings.model == "openai:gpt-5, demo"
+    assert settings.models == ("openai:gpt-5-mini", "demo")
     assert settings.state_key == SecretStr("first-key,second-key")
     assert (settings.retention_days, settings.catch_up_seconds) == (7, 0)
     assert settings.offers_per_day == 1

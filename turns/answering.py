@@ -14,6 +14,7 @@ import structlog
 
 from agents.coordinator import Why
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Outcome, Reply
+from agents.models import Models, sight_of
 from agents.team import Team
 from conversation import ChannelConversation, MessageRecord
 from discord_io.split import clipped
@@ -52,7 +53,7 @@ class Preparing:
     """What the agent is told of the conversation beside its messages.
 
     rewrite: completes what an incomplete query leaves out; None: that is left to the agent. compaction: keeps what the
-    agent is given back within its budget.
+    agent is given back within its budget. models: of which one answers a turn.
     """
 
     def __init__(
@@ -63,8 +64,10 @@ class Preparing:
         rewrite: Rewrite | None,
         compaction: Compaction,
         files: FileReader,
+        models: Models,
     ) -> None:
         self._files = files
+        self._models = models
         self._history = history
         self._states = states
         self._budget = budget
@@ -110,11 +113,16 @@ class Preparing:
             notes.append(f"What was last done in this channel: {_printable(known)}")
         return notes
 
+    def model(self, turn: Turn) -> str:
+        """The name of the model that answers the turn, which keeps the one it began with."""
+        return turn.model or self._models.at(turn.newest.place)
+
     async def attached(self, turn: Turn, conversation: ChannelConversation) -> Mapping[str, Reading]:
         """What became of the files beside what the agent is about to be told."""
         asked = {q.message.message_id: q.current(conversation) for q in turn.questions}
         told = {m.message_id: m for m in conversation.untold()} | asked
-        return await self._files.read([message for _, message in sorted(told.items())], asked)
+        sight = sight_of(self._models.named(turn.model).model)
+        return await self._files.read([message for _, message in sorted(told.items())], asked, sight)
 
     async def _in_full(self, question: Question, said: Sequence[MessageRecord]) -> str | None:
         """What an incomplete query means by what is said before it now; None where it is complete or nobody is sure.
@@ -187,6 +195,7 @@ class Answering:
         notes: Sequence[str] = ()
         attached: Mapping[str, Reading] = {}
         if not turn.is_remote:
+            turn.model = self._preparing.model(turn)
             notes = await self._preparing.notes(turn, conversation)
             attached = await self._preparing.attached(turn, conversation)
         # One that was trimmed meanwhile is asked all the same.
@@ -252,9 +261,12 @@ class Answering:
                 looked_up=partial(self._records.looked_up, conversation.channel_id),
                 is_private=turn.is_private,
                 since=conversation.seen_since(turn.newcomers),
+                model=turn.model,
             )
         outcome = await self._team[turn.agent].respond(turn.request, turn.show)
         turn.instructions = outcome.instructions if isinstance(outcome, Answer) else ""
+        if isinstance(outcome, Answer):
+            self._records.made_by(pending, outcome.model)
         return outcome
 
     def note(self, question: Question, answer: Answer) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 import structlog
 
 from agents.gateway import AgentGateway, AgentRequest, Failure, FailureKind
+from agents.models import Models
 from conversation import MessageRecord
 from state.limits import Budget
 from turns.admission import Admission
@@ -23,11 +24,12 @@ FAREWELL_SECONDS = 5.0
 
 
 class PrivateAnswers:
-    """agent: has no tools, as nobody could allow them there, nor be asked anything."""
+    """agent: has no tools, as nobody could allow them there, nor be asked anything. models: of which one answers."""
 
     def __init__(
         self,
         agent: AgentGateway,
+        models: Models,
         admission: Admission,
         budget: Budget,
         slots: TurnSlots,
@@ -35,6 +37,7 @@ class PrivateAnswers:
         clock: Callable[[], datetime],
     ) -> None:
         self._agent = agent
+        self._models = models
         self._admission = admission
         self._budget = budget
         self._slots = slots
@@ -73,6 +76,7 @@ class PrivateAnswers:
             now=self._clock(),
             is_private=True,
             allowance=turn.allowance,
+            model=self._models.at(question.place),
         )
         ended = "cut_off"
         try:

@@ -258,6 +258,11 @@ class Records:
         for message_id in ids:
             self._decisions.assigned(message_id, told)
 
+    def made_by(self, questions: Sequence[Question], model: str) -> None:
+        """A model of this name has answered these; empty: a remote agent has."""
+        for question in questions:
+            self._decisions.made_by(question.message.message_id, model)
+
     def silenced(self, questions: Iterable[Question], silence: Decision) -> None:
         """These were to be answered, and are not."""
         for question in questions:

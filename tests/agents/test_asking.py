@@ -68,10 +68,10 @@ async def answer(agent: GeneralAgent, turn: AgentRequest, shown: list[str] | Non
     return outcome
 
 
-async def asked(agent: GeneralAgent, stub: StubModel, *calls: Call, text: str = "") -> Answer:
+async def asked(agent: GeneralAgent, stub: StubModel, *calls: Call, text: str = "", **more: Any) -> Answer:
     """Anna's question, which the model answers by these calls."""
     stub.replies.append(Reply(text, calls=calls))
-    first = await answer(agent, request(said(ANNA, "make tea")))
+    first = await answer(agent, request(said(ANNA, "make tea"), **more))
     assert first.ask
     return first
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from agents import gateway
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind
 from agents.general import GeneralAgent
-from agents.models import UnusableModelError, build_model
+from agents.models import Models, UnusableModelError, build_model
 from agents.server_state import Kind, ServerState
 from agents.tool_use import NOT_KEPT
 from bot import create_bot
@@ -101,6 +101,27 @@ async def test_a_turn_sends_what_is_new_alone(talk: Talk) -> None:
     assert SECRET not in str(talk.sent["input"])
     assert "I see." not in str(talk.sent["input"])
     assert [talk.remembered.count(words) for words in (SECRET, "I see.", "password", "really")] == [1, 1, 1, 1]
+
+
+async def test_another_model_neither_goes_on_with_it_nor_has_any_and_is_told_everything(
+    openai: StubResponses, model: OpenAIResponsesModel
+) -> None:
+    talk = Talk(openai, model, Kind.RESPONSE)
+    other = build_model("MODELS", "openai:gpt-5-mini")
+    talk.agent = GeneralAgent(
+        Models({"openai:gpt-5": model, "openai:gpt-5-mini": other}), server_state=ServerState(Kind.RESPONSE, model)
+    )
+    async with other:
+        await talk.say(SECRET, Reply("I see."))
+        await talk.say("and now?", Reply("Still."), model="openai:gpt-5-mini")
+        assert (talk.known, talk.sent["store"], talk.sent["model"]) == (None, False, "gpt-5-mini")
+        assert SECRET in str(talk.sent["input"])
+        await talk.say("and again?", Reply("Yes."))
+        assert (talk.known, talk.sent["model"]) == (None, "gpt-5")
+        assert SECRET in str(talk.sent["input"])
+        talk.agent = GeneralAgent(other, server_state=ServerState(Kind.RESPONSE, cast("OpenAIResponsesModel", other)))
+        await talk.say("after another start?", Reply("Yes."))
+        assert (talk.known, talk.sent["model"]) == (None, "gpt-5-mini")
 
 
 async def test_so_it_does_while_tools_are_used_and_behind_that(talk: Talk) -> None:

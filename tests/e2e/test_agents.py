@@ -193,7 +193,8 @@ async def test_with_one_agent_nobody_is_asked_who_answers(stage: Scene) -> None:
         assert (await stage.answer_to(question)).content == FRANCE
         assert not stage.stub.judged
         assert len(stage.stub.requests) == 1
-        assert await why(stage, question) == "Answered: you mentioned me or replied to me"
+        told = await why(stage, question)
+        assert told == "Answered: you mentioned me or replied to me; the model was openai-chat:stub"
 
 
 async def test_an_agent_that_fails_costs_one_sentence_and_no_memory(scene: Scene, docs: RemoteAgent) -> None:

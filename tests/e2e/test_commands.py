@@ -14,6 +14,7 @@ from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 
 EPHEMERAL = 1 << 6
+MODEL = "the model was openai-chat:stub"
 
 
 async def test_why_lists_the_last_decisions_newest_first(scene: Scene) -> None:
@@ -28,7 +29,7 @@ async def test_why_lists_the_last_decisions_newest_first(scene: Scene) -> None:
     assert first == f"- <@{ben}> “<@{chloe}> lunch?”: [silent]({link}/{silent.id}), it was addressed to somebody else"
     told, _, reason = second.partition(": ")
     assert (told.startswith(f"- <@{ada}> “"), "hello”" in told) == (True, True)
-    assert reason == f"[answered]({link}/{answered.id}), you mentioned me or replied to me"
+    assert reason == f"[answered]({link}/{answered.id}), you mentioned me or replied to me; {MODEL}"
 
 
 async def test_why_quotes_nobody_to_those_who_may_not_read_the_history(scene: Scene) -> None:
@@ -85,7 +86,7 @@ async def test_why_of_a_message(scene: Scene) -> None:
     await scene.decision(silent)
     for target in (question, answer):
         shown = await scene.use("Ben", "Why?", target=target, channel="help")
-        assert shown.content == "Answered: you mentioned me or replied to me"
+        assert shown.content == f"Answered: you mentioned me or replied to me; {MODEL}"
         assert shown.flags & EPHEMERAL
         assert shown.id not in {message.id for message in scene.pg.messages(question.channel_id)}
     shown = await scene.use("Ben", "Why?", target=silent, channel="help")

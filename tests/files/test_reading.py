@@ -59,8 +59,8 @@ async def read(data: bytes, kind: str = "text/plain", *, room: int = 60_000, sec
     """What becomes of a file that somebody asks about."""
     file = attached("sample", data, kind, seconds)
     asked = said(ANNA, "what is it?", files=(file,))
-    reader = FileReader(Served(sample=data), room, Sight.BY_BYTES)
-    return (await reader.read([asked], {asked.message_id}))[file.key]
+    reader = FileReader(Served(sample=data), room)
+    return (await reader.read([asked], {asked.message_id}, Sight.BY_BYTES))[file.key]
 
 
 def long_line() -> bytes:
@@ -207,16 +207,16 @@ async def test_of_a_large_text_no_more_is_taken_than_is_read() -> None:
     data = b"row\n" * (6 * samples.MEGABYTE)
     served, file = Served(big=data), attached("big", data)
     asked = said(ANNA, "what is it?", files=(file,))
-    await FileReader(served, 60_000, Sight.BY_BYTES).read([asked], {asked.message_id})
+    await FileReader(served, 60_000).read([asked], {asked.message_id}, Sight.BY_BYTES)
     assert served.taken < 1.2 * samples.MEGABYTE
 
 
 async def test_a_model_that_takes_no_pictures_is_told_so_and_one_whose_provider_fetches_them_gets_the_address() -> None:
     file = attached("cat.png", b"", "image/png")
     asked = said(ANNA, "what is it?", files=(file,))
-    blind = await FileReader(Served(), 60_000, Sight.NONE).read([asked], {asked.message_id})
+    blind = await FileReader(Served(), 60_000).read([asked], {asked.message_id}, Sight.NONE)
     assert "the model that you are is shown no pictures" in str(blind[file.key])
-    fetched = await FileReader(Served(), 60_000, Sight.BY_ADDRESS).read([asked], {asked.message_id})
+    fetched = await FileReader(Served(), 60_000).read([asked], {asked.message_id}, Sight.BY_ADDRESS)
     assert fetched[file.key] == Picture(file.url)
 
 
@@ -225,7 +225,7 @@ async def test_by_its_address_goes_only_what_providers_take() -> None:
     files = (attached("a.svg", drawing, "image/svg+xml"), attached("b.gif", moving, "image/gif"))
     asked = said(ANNA, "what are these?", files=files)
     served = Served(**{"a.svg": drawing, "b.gif": moving})
-    got = await FileReader(served, 60_000, Sight.BY_ADDRESS).read([asked], {asked.message_id})
+    got = await FileReader(served, 60_000).read([asked], {asked.message_id}, Sight.BY_ADDRESS)
     svg, gif = (got[file.key] for file in files)
     assert "<svg" in str(svg)
     assert isinstance(gif, Picture)
@@ -240,7 +240,7 @@ async def whose(*messages: MessageRecord, room: int = 60_000) -> dict[str, str]:
     """What is told of the files of these messages, the last of which asks."""
     names = [file.name for message in messages for file in (*message.files, *message.reply_files)]
     served = Served(**{name: f"this is {name}".encode() for name in names if name != "gone"})
-    got = await FileReader(served, room, Sight.BY_BYTES).read(messages, {messages[-1].message_id})
+    got = await FileReader(served, room).read(messages, {messages[-1].message_id}, Sight.BY_BYTES)
     return {key.rpartition("/")[2]: str(reading) for key, reading in got.items()}
 
 
@@ -267,7 +267,7 @@ async def test_more_pictures_than_are_shown_are_named() -> None:
     names = [f"{n}.png" for n in range(MAX_PICTURES + 1)]
     served = Served(**dict.fromkeys(names, samples.picture("PNG")))
     asked = said(ANNA, "these?", files=tuple(attached(name, b"", "image/png") for name in names))
-    got = [*(await FileReader(served, 60_000, Sight.BY_BYTES).read([asked], {asked.message_id})).values()]
+    got = [*(await FileReader(served, 60_000).read([asked], {asked.message_id}, Sight.BY_BYTES)).values()]
     assert [isinstance(reading, Picture) for reading in got] == [True] * MAX_PICTURES + [False]
 
 
@@ -290,13 +290,13 @@ async def test_whoever_listens_for_long_keeps_nobody_from_reading() -> None:
         return ""
 
     served = Served(**{"a.ogg": samples.OGG, "b.txt": b"the plan\n"})
-    reader = FileReader(served, 60_000, Sight.BY_BYTES, hangs)
+    reader = FileReader(served, 60_000, hangs)
     heard = [said(ANNA, "and?", files=(attached("a.ogg", samples.OGG, "audio/ogg", 5.0),)) for _ in range(3)]
-    listening = [asyncio.create_task(reader.read([m], {m.message_id})) for m in heard]
+    listening = [asyncio.create_task(reader.read([m], {m.message_id}, Sight.BY_BYTES)) for m in heard]
     await asyncio.sleep(0)
     asked = said(ANNA, "what is it?", files=(file := attached("b.txt", b"the plan\n"),))
     async with asyncio.timeout(60.0):
-        assert "the plan" in str((await reader.read([asked], {asked.message_id}))[file.key])
+        assert "the plan" in str((await reader.read([asked], {asked.message_id}, Sight.BY_BYTES))[file.key])
     for task in listening:
         task.cancel()
 
@@ -315,9 +315,9 @@ async def test_one_process_at_a_time_takes_memory(monkeypatch: pytest.MonkeyPatc
         return {"problem": "broken"}, b""
 
     monkeypatch.setattr(reading, "run", run)
-    reader = FileReader(Served(**{"a.pdf": samples.pdf(["x"])}), 60_000, Sight.BY_BYTES)
+    reader = FileReader(Served(**{"a.pdf": samples.pdf(["x"])}), 60_000)
     messages = [said(ANNA, "and?", files=(attached("a.pdf"),)) for _ in range(3)]
-    await asyncio.gather(*(reader.read([m], {m.message_id}) for m in messages))
+    await asyncio.gather(*(reader.read([m], {m.message_id}, Sight.BY_BYTES) for m in messages))
     assert most == 1
 
 

@@ -10,12 +10,14 @@ from typing import cast
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 
 from agents.coordinator import Candidate, Choice, Picker
+from agents.demo import demo_model
+from agents.models import Models
 from agents.team import Team
 from conversation import ChannelConversation, ConversationManager, MessageRecord
 from decider import Decision
 from discord_io.attachments import Attachments
 from discord_io.prompt_cards import PromptCards
-from files.reading import FileReader, Sight
+from files.reading import FileReader
 from miniapps.base import FollowUp, MiniApp
 from miniapps.router import MiniAppRouter
 from offers.offer import Reply
@@ -68,8 +70,9 @@ class Bench:
         self.picked: list[tuple[int, Choice]] = []
         budget, records = cast(Budget, self.around), cast(Records, self.around)
         compaction = Compaction(self.conversations, records, None, 12_000)
-        files = FileReader(Attachments(None), 60_000, Sight.NONE)
-        self.preparing = Preparing(self.around, self.states, budget, None, compaction, files)
+        models = Models({"demo": demo_model()})
+        files = FileReader(Attachments(None), 60_000)
+        self.preparing = Preparing(self.around, self.states, budget, None, compaction, files, models)
         team = Team(self.agent, others, picker, bot_id=lambda: BOT)
         self.slots = TurnSlots(at_once)
         self.answering = Answering(
@@ -220,6 +223,9 @@ class Around:
 
     def picked(self, turn: Turn, choice: Choice) -> None:
         self._bench.picked.append((len(turn.questions), choice))
+
+    def made_by(self, questions: Sequence[Question], model: str) -> None:
+        """What /why tells is not looked at here."""
 
     def looked_up(self, channel_id: int, sources: Sequence[Source]) -> None:
         """No tool gives the agent anything."""

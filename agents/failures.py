@@ -1,0 +1,66 @@
+"""What went wrong with a model's request, as far as the person who waits is concerned."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    FallbackExceptionGroup,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelContextWindowExceededError,
+    ModelNotFoundError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelRequestRejectedError,
+    UnexpectedModelBehavior,
+)
+
+from agents.gateway import FailureKind
+
+KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
+    (ModelRateLimitError, FailureKind.BUSY),
+    (ModelQuotaExceededError, FailureKind.NO_CREDIT),
+    (ModelContextWindowExceededError, FailureKind.TOO_LONG),
+    (ModelAuthenticationError, FailureKind.MISCONFIGURED),
+    (ModelNotFoundError, FailureKind.MISCONFIGURED),
+    (ModelRequestRejectedError, FailureKind.REJECTED),
+    (ModelAPIError, FailureKind.UNAVAILABLE),
+    (UnexpectedModelBehavior, FailureKind.EMPTY),
+)
+
+# What waiting cures: of several models that failed one may answer soon.
+PASSING = (FailureKind.BUSY, FailureKind.UNAVAILABLE)
+# What pydantic-ai takes for a rate limit, or for a request that is wrong in itself: by its code, or in its words.
+UNPAID = re.compile(r"billing|balance|credit|payment|insufficient", re.IGNORECASE)
+NO_MODEL = re.compile(
+    r"model\W{1,3}(?:[\w./:@-]{1,100}\W{1,3})?(?:(?:does )?not (?:exist|found)|has been decommissioned)"
+    r"|not a valid model|(?:unknown|invalid|no such) model\b",
+    re.IGNORECASE,
+)
+MAX_COMPLAINT = 2_000  # characters of it that are read
+
+
+def explained(error: AgentRunError | FallbackExceptionGroup) -> tuple[FailureKind, str]:
+    """The kind, and one sentence for the log; of several models that failed, of the one that may answer soonest."""
+    if isinstance(error, FallbackExceptionGroup):
+        kinds = [_kind(one) for one in error.exceptions]
+        kind = next((kind for kind in kinds if kind in PASSING), kinds[-1])
+        return kind, "; ".join(map(describe, error.exceptions))
+    return _kind(error), describe(error)
+
+
+def _kind(error: Exception) -> FailureKind:
+    kind = next((kind for types, kind in KINDS if isinstance(error, types)), FailureKind.UNAVAILABLE)
+    if isinstance(error, ModelAPIError):
+        code = f"{error.provider_error_code} {error.provider_error_type}"
+        if kind in (FailureKind.BUSY, FailureKind.REJECTED) and UNPAID.search(code):
+            return FailureKind.NO_CREDIT
+        if kind is FailureKind.REJECTED and NO_MODEL.search(str(error.body)[:MAX_COMPLAINT]):
+            return FailureKind.MISCONFIGURED
+    return kind
+
+
+def describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

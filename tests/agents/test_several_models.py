@@ -1,0 +1,113 @@
+"""agents/general.py with several models, over real HTTP: each turn is answered by one of them, from first to last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+import pytest
+from pydantic_ai.messages import ModelResponse, ThinkingPart
+from structlog.testing import capture_logs
+
+from agents.asking import Suspended
+from agents.general import GeneralAgent
+from agents.models import Models, NamedModel, build_model
+from place import Place
+from tests.agents.test_asking import WHICH, answer, asked, chosen, request
+from tests.support.people import ANNA, said
+from tests.support.stub_model import Call, StubModel
+
+FIRST, SECOND, THIRD = "openai-chat:first", "openai-chat:second", "openai-chat:third"
+PLACE = Place(bot_name="Parley", guild="The Guild", channel="general")
+
+
+@pytest.fixture
+async def models(stub: StubModel) -> AsyncIterator[Models]:
+    assert stub.url
+    built = Models.build(FIRST, [SECOND, FIRST, THIRD])
+    async with AsyncExitStack() as stack:
+        for model in built.all:
+            await stack.enter_async_context(model)
+        yield built
+
+
+def asked_of(stub: StubModel) -> list[str]:
+    return [body["model"] for body in stub.requests]
+
+
+async def test_a_turn_is_answered_by_the_model_that_it_names_and_else_by_the_default(
+    stub: StubModel, models: Models
+) -> None:
+    agent = GeneralAgent(models)
+    assert models.names == [FIRST, SECOND, THIRD]
+    assert (await answer(agent, request(said(ANNA, "hi")))).model == FIRST
+    assert (await answer(agent, request(said(ANNA, "hi"), model=SECOND))).model == SECOND
+    with capture_logs() as logs:
+        assert (await answer(agent, request(said(ANNA, "hi"), model="openai-chat:gone"))).model == FIRST
+    assert [(entry["event"], entry["model"]) for entry in logs] == [("model_not_listed", "openai-chat:gone")]
+    assert asked_of(stub) == ["first", "second", "first"]
+
+
+async def test_a_run_that_asks_somebody_goes_on_with_the_model_it_began_with(stub: StubModel, models: Models) -> None:
+    agent = GeneralAgent(models)
+    stub.replies.clear()
+    first = await asked(agent, stub, Call("ask_choice", WHICH), model=SECOND)
+    assert first.model == SECOND
+    assert (await answer(agent, replace(chosen(first, "green"), model=THIRD))).model == SECOND
+    assert asked_of(stub) == ["second", "second"]
+
+
+async def test_it_goes_on_with_the_default_without_the_others_thoughts_where_its_model_is_gone(
+    stub: StubModel, models: Models
+) -> None:
+    first = await asked(GeneralAgent(models), stub, Call("ask_choice", WHICH), model=SECOND)
+    waiting = Suspended.model_validate(first.history[-1].metadata)
+    thought = [
+        replace(m, parts=[ThinkingPart("secret thought", signature="x"), *m.parts])
+        if isinstance(m, ModelResponse)
+        else m
+        for m in waiting.said
+    ]
+    first.history[-1] = waiting.model_copy(update={"said": thought}).response(first.text)
+    default = models.get(FIRST)
+    assert default
+    with capture_logs() as logs:
+        last = await answer(GeneralAgent(Models({FIRST: default})), replace(chosen(first, "green"), model=SECOND))
+    assert (last.model, asked_of(stub)) == (FIRST, ["second", "first"])
+    assert "model_not_listed" in [entry["event"] for entry in logs]
+    assert "secret thought" not in json.dumps(stub.requests[-1])
+
+
+async def test_a_run_that_was_stored_by_an_earlier_version_goes_on_with_the_default(
+    stub: StubModel, models: Models
+) -> None:
+    first = await asked(GeneralAgent(models), stub, Call("ask_choice", WHICH))
+    assert first.history[-1].metadata
+    del first.history[-1].metadata["model"]
+    assert (await answer(GeneralAgent(models), chosen(first, "green"))).model == FIRST
+
+
+@pytest.mark.parametrize(
+    ("responded", "expected"),
+    [
+        ("gpt-5", "openai:gpt-5"),
+        ("gpt-5-mini-2025-08-07", "openai:gpt-5-mini"),
+        ("else", "openai:gpt-5, openai:gpt-5-mini"),
+    ],
+)
+def test_of_models_that_stand_in_for_each_other_the_one_that_answered_is_named(
+    monkeypatch: pytest.MonkeyPatch, responded: str, expected: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    name = "openai:gpt-5, openai:gpt-5-mini"
+    model = NamedModel(name, build_model("MODEL", name))
+    assert model.that_said(ModelResponse(parts=[], model_name=responded)) == expected
+
+
+def test_what_was_chosen_for_a_place_is_answered_there_as_long_as_it_is_listed(stub: StubModel) -> None:
+    assert stub.url
+    models = Models.build(FIRST, [SECOND], chosen=lambda place: SECOND if place.channel == "lab" else THIRD)
+    assert models.at(replace(PLACE, channel="lab")) == SECOND
+    assert models.at(PLACE) == FIRST
