@@ -10,6 +10,7 @@ the first event, or by 204.
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import io
 import json
@@ -24,6 +25,7 @@ from yarl import URL
 from agents.gateway import FailureKind
 
 MAX_BODY_BYTES = 1_000_000
+BYTES_AT_ONCE = 4_096  # of what has come, after which whatever else waits has its turn
 DONE = "[DONE]"
 
 KINDS = {
@@ -135,11 +137,13 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
     line = ""
     async for chunk in chunks:
-        first, *others = decoder.decode(chunk).split("\n")
-        line += first
-        for other in others:
-            yield line
-            line = other
+        for start in range(0, len(chunk), BYTES_AT_ONCE):
+            first, *others = decoder.decode(chunk[start : start + BYTES_AT_ONCE]).split("\n")
+            line += first
+            for other in others:
+                yield line
+                line = other
+            await asyncio.sleep(0)
     yield line + decoder.decode(b"", final=True).rstrip("\n")
     yield ""
 

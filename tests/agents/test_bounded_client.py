@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from openai import _models
 from structlog.testing import capture_logs
 
-from agents.bounded_client import MAX_BODY_BYTES, MAX_EVENT_BYTES
+from agents.bounded_client import MAX_BODY_BYTES, MAX_EVENT_BYTES, MAX_ITEMS
 from agents.gateway import AgentRequest, Answer, Failure, FailureKind, Outcome
 from agents.general import GeneralAgent
 from agents.judge import ModelJudge
@@ -91,6 +92,33 @@ async def test_an_event_that_is_too_large_ends_the_answer_with_what_came_before(
     outcome = await asked()
     assert isinstance(outcome, Failure)
     assert (outcome.kind, outcome.text) == (FailureKind.UNAVAILABLE, "First words")
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        b'data: {"object": "chat.completion.chunk", "choices": [%b]}\n\n' % b",".join([b'{"index": 0}'] * 20_000),
+        event({"tool_calls": [{"index": 0}] * 20_000}),
+    ],
+    ids=["choices", "calls of tools"],
+)
+async def test_an_event_is_shortened_before_what_it_lists_is_validated(
+    serve: Serve, large: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[int] = []
+    construct = _models.construct_type
+
+    def note(*, type_: Any, value: Any) -> object:
+        choices = value["choices"]
+        listed.append(len(choices) + sum(len(choice.get("delta", {}).get("tool_calls", ())) for choice in choices))
+        return construct(type_=type_, value=value)
+
+    monkeypatch.setattr("openai._base_client.construct_type", note)
+    body = event({"content": "It is so."}) + large + event({}, "stop")
+    serve(web.Response(body=body, headers={"Content-Type": STREAM}))
+    await asked()
+    assert listed[0] == 1
+    assert 1 <= listed[1] <= MAX_ITEMS
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])

@@ -578,6 +578,26 @@ async def read(chunks: Iterable[bytes]) -> list[str]:
     return [data async for data in event_data(given_one_by_one())]
 
 
+@pytest.mark.parametrize("lines", [b'data: {"delta": "a"}\n\n', b"\n", b": ping\n"])
+async def test_all_else_goes_on_while_thousands_of_lines_are_read_that_came_at_once(lines: bytes) -> None:
+    chunk, turns = lines * (MAX_BODY_BYTES // len(lines)), 0
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield chunk
+
+    async def go_on() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(go_on())
+    async for _ in event_data(chunks()):
+        pass
+    task.cancel()
+    assert turns > 200
+
+
 @settings(max_examples=40)
 @given(
     texts=st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1)),
