@@ -28,7 +28,17 @@ async def carry_out(interaction: discord.Interaction, work: Awaitable[Outcome], 
     It is done even where Discord takes no answer: what somebody wants gone goes. failed: how the log calls it when the
     work raises OSError.
     """
-    await take(interaction, interaction.response.defer(ephemeral=True, thinking=True))
+    await defer(interaction)
+    await follow_up(interaction, work, failed=failed)
+
+
+async def defer(interaction: discord.Interaction) -> bool:
+    """Has Discord wait for an answer longer than 3 s. Returns whether it does, or had stopped waiting before."""
+    return await take(interaction, interaction.response.defer(ephemeral=True, thinking=True))
+
+
+async def follow_up(interaction: discord.Interaction, work: Awaitable[Outcome], *, failed: str) -> None:
+    """Answers what was deferred. failed: as for carry_out."""
     try:
         outcome = await work
     except OSError as error:
@@ -51,12 +61,14 @@ async def tell(interaction: discord.Interaction, text: str) -> None:
     await take(interaction, interaction.response.send_message(text, ephemeral=True, allowed_mentions=nobody))
 
 
-async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> None:
-    """Sends an answer. That Discord does not take it is logged, no more."""
+async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> bool:
+    """Sends an answer. Returns whether Discord took it; that it did not is logged, no more."""
     try:
         await answer
     except UNANSWERABLE as error:
         log.warning("interaction_failed", **_of(interaction), detail=str(error))
+        return False
+    return True
 
 
 def channel_of(interaction: discord.Interaction) -> int:

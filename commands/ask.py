@@ -9,7 +9,7 @@ from typing import Protocol
 import discord
 from discord import app_commands
 
-from commands.answers import carry_out
+from commands.answers import defer, follow_up
 from conversation import MessageRecord
 from discord_io.channel_history import without_lost_quote
 from discord_io.incoming_messages import MessageReader, bot_of
@@ -75,10 +75,12 @@ def add_ask(tree: app_commands.CommandTree, asking: Asking) -> None:
     @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True, private_channels=True)
     async def ask(interaction: discord.Interaction, question: app_commands.Range[str, 1, 4_000]) -> None:
-        await carry_out(interaction, asking.ask(interaction, question), failed="ask_failed")
+        if await defer(interaction):  # a model is not asked for what nobody would see
+            await follow_up(interaction, asking.ask(interaction, question), failed="ask_failed")
 
     @tree.context_menu(name="Answer this")
     @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True, private_channels=True)
     async def answer_this(interaction: discord.Interaction, message: discord.Message) -> None:
-        await carry_out(interaction, asking.answer_this(interaction, message), failed="ask_failed")
+        if await defer(interaction):
+            await follow_up(interaction, asking.answer_this(interaction, message), failed="ask_failed")

@@ -108,6 +108,17 @@ async def test_it_has_no_tools_and_counts_in_the_caps(stub: StubModel) -> None:
         assert len(stub.requests) == 2
 
 
+@pytest.mark.parametrize("name", ["ask", "Answer this"])
+async def test_where_discord_waits_no_longer_no_model_is_asked(scene: Scene, name: str) -> None:
+    channel = scene.pg.channel("general")
+    target = scene.say("Ben", "Segmentation fault") if name != "ask" else None
+    made = used(scene, "Ada", channel, name, target, **({} if target else {"question": "what is a monad?"}))
+    made.created -= 4  # seconds; Discord waits 3
+    await scene.until(lambda: scene.journal.find("interaction_failed"))
+    await answer(scene, used(scene, "Ada", channel, "ask", question="and a functor?"))
+    assert len(scene.stub.requests) == 1
+
+
 async def test_who_is_cut_off_by_a_shutdown_is_told(scene: Scene) -> None:
     scene.held()
     made = used(scene, "Ada", scene.pg.channel("general"), "ask", question="what is a monad?")
