@@ -16,6 +16,7 @@ from discord_io.channel_wire import Posted
 from discord_io.discord_wire import Known, find_channel, posted, read_messages
 from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of
 from discord_io.who_may_read import has_rules
+from place import Place, PlaceKind
 from state.consent import Consent
 from state.direct_messages import DirectMessages
 
@@ -82,6 +83,14 @@ class Backlog:
             if isinstance(channel, READABLE) and (newest := channel.last_message_id or 0) > after
             if self._reader.takes_part_in(channel) and self._is_listed(channel) and _may_read(channel)
         ]
+
+    def is_answered(self, place: Place, author_id: int) -> bool:
+        """Whether the settings of now let the bot answer somebody there."""
+        if place.kind is PlaceKind.DIRECT:
+            return self._direct.takes(author_id)
+        channel = self._client.get_channel(place.channel_id)
+        is_closed = isinstance(channel, discord.Thread) and not self._reader.takes_part_in(channel)
+        return place.is_among(self._channels) and not is_closed
 
     def _is_listed(self, channel: Known) -> bool:
         parent_id = channel.parent_id if isinstance(channel, discord.Thread) else None

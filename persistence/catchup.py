@@ -266,10 +266,10 @@ class CatchUp(Holder):
 
     async def _finish(self, channel_id: int) -> None:
         questions = self._pending.of(channel_id).questions
-        old = [q for q in questions if q.message.timestamp <= self._oldest]
-        for question in old:
-            log.warning("question_dropped", channel=channel_id, message=question.message.message_id, why="too old")
-        self._pending.dropped(channel_id, old)
+        dropped = [(q, why) for q in questions if (why := self._why_dropped(q))]
+        for question, why in dropped:
+            log.warning("question_dropped", channel=channel_id, message=question.message.message_id, why=why)
+        self._pending.dropped(channel_id, [question for question, _ in dropped])
         asked = self._pending.of(channel_id).questions
         if not asked:
             self._pending.adopt(channel_id, NOTHING)
@@ -298,6 +298,13 @@ class CatchUp(Holder):
             log.info("resumed_questions", channel=channel_id, messages=[q.message.message_id for q in kept.questions])
         if turn or kept.waiting:
             self._turns.resume(channel_id, turn, kept.waiting)
+
+    def _why_dropped(self, question: Question) -> str:
+        """Why an unfinished question is not answered any more; empty where it is."""
+        if question.message.timestamp <= self._oldest:
+            return "too old"
+        is_answered = self._backlog.is_answered(question.place, question.message.author_id)
+        return "" if is_answered else "the settings of now leave its place out"
 
     async def _history(self, asked: Sequence[Question], channel_id: int, after: int) -> list[Message] | None:
         """What was said there since; None where that cannot be had.

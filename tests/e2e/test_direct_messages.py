@@ -13,6 +13,7 @@ from decider import Reason
 from discord_io.actions import CANNOT_READ
 from playground.model import Message
 from tests.e2e.test_asking import DRINK, tool_results
+from tests.e2e.test_threads import open_thread
 from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Call, Reply, StubModel, texts
@@ -218,6 +219,31 @@ async def test_a_conversation_there_goes_on_after_a_kill_with_what_was_missed(st
     there = stage.pg.messages(stage.pg.dm(stage.pg.person("Ada")))
     replied_to = [m.reference.message_id for m in there if m.reference and m.author.id == stage.pg.bot_id]
     assert replied_to[1:] == [cut.id, missed.id]
+
+
+@pytest.mark.parametrize("place", ["direct message", "channel", "thread"])
+async def test_what_a_kill_cut_off_is_not_answered_where_the_settings_of_now_leave_its_place_out(
+    stage: Scene, place: str
+) -> None:
+    if place == "thread":
+        open_thread(stage, "Ada", "names")
+    channel = {"direct message": None, "channel": "general", "thread": "names"}[place]
+    async with life(stage, direct_messages="open"):
+        gate = stage.held("Never seen.")
+        cut = write(stage, "Ada", "hello") if channel is None else stage.mention("Ada", "hello", channel=channel)
+        await stage.until(lambda: stage.stub.requests)
+        await kill(stage)
+        gate.set()
+    settings: dict[str, dict[str, Any]] = {
+        "direct message": {"direct_messages": "listed", "users": frozenset({1})},
+        "channel": {"channels": frozenset({stage.pg.channel("random")})},
+        "thread": {"threads": "off"},
+    }
+    async with life(stage, **settings[place]):
+        await stage.until(lambda: stage.journal.find("question_dropped", message=cut.id))
+        await stage.at_rest()
+        assert not stage.stub.requests
+    assert [m for m in stage.pg.messages(cut.channel_id) if m.author.id == stage.pg.bot_id] == []
 
 
 async def test_a_channel_that_is_not_found_any_more_is_forgotten(stage: Scene) -> None:

@@ -19,6 +19,7 @@ from discord_io.inbox import Inbox
 from persistence.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, CatchUp
 from persistence.changes import Changes
 from persistence.snapshots import Snapshots
+from place import Place
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench
@@ -85,6 +86,9 @@ class FakeBacklog:
             if messages is None or channel_id in self.unreachable
             else [m for m in messages if m.id > after][:LIMIT]
         )
+
+    def is_answered(self, _place: Place, _author_id: int) -> bool:
+        return True
 
     def to_record(self, message: Message) -> MessageRecord:
         return said(ANNA, message.content, message.created_at, message_id=message.id)
