@@ -89,7 +89,9 @@ class JudgeError(Exception):
 class Judge(Protocol):
     """A fast model that is asked about doubtful messages. Raises JudgeError."""
 
-    async def __call__(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict: ...
+    async def __call__(
+        self, message: MessageRecord, conversation: ChannelConversation, place: Place | None = None
+    ) -> Verdict: ...
 
 
 class FollowupTier(Protocol):
@@ -250,7 +252,7 @@ class ResponseDecider:
         if self._judge is None or guess.reason is Reason.RECENT_FOLLOWUP:
             return guess
         low, high = self._followup.doubt
-        return await self._ask(self._judge, message, conversation) if low <= guess.score < high else guess
+        return await self._ask(self._judge, message, conversation, place) if low <= guess.score < high else guess
 
     def _gated(self, guess: Decision, message: MessageRecord, conversation: ChannelConversation) -> Decision:
         """The decision where the agent may decline."""
@@ -320,10 +322,12 @@ class ResponseDecider:
                 return False
         return False
 
-    async def _ask(self, judge: Judge, message: MessageRecord, conversation: ChannelConversation) -> Decision:
+    async def _ask(
+        self, judge: Judge, message: MessageRecord, conversation: ChannelConversation, place: Place | None
+    ) -> Decision:
         try:
             async with asyncio.timeout(self._judge_deadline):
-                verdict = await judge(message, conversation)
+                verdict = await judge(message, conversation, place)
         except TimeoutError:
             return Decision(False, Reason.JUDGE_LATE, tier=3)
         except JudgeError:

@@ -33,6 +33,7 @@ from agents.failures import describe, explained
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
 from agents.mcp_servers import McpTools
 from agents.models import SETTINGS, Models, NamedModel, thinks
+from agents.place_words import as_name, spot_of
 from agents.run import Run, at_most, size_of, sound
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, pruned, tool_use
@@ -54,7 +55,6 @@ UNSEEN_TOKENS = 128_000  # that a model which thinks may use for thoughts that i
 MAX_OUTPUT_CHARACTERS = 64_000  # of one answer: its thoughts and what it calls tools with included
 MAX_REQUESTS = 8  # of one answer: each call of a tool takes one more
 MAX_REFUSED = 1  # how often a model that was called is told that it cannot decline
-MAX_NAME_CHARACTERS = 100
 
 NO_SIGHT = re.compile(r"\bimages?\b|vision|multi-?modal|mmproj", re.IGNORECASE)  # of servers that answer with a 500
 
@@ -396,20 +396,10 @@ class GeneralAgent:
         return [*self._own, *(self._lent.definitions() if self._lent else ())]
 
     def _rules(self, place: Place) -> str:
-        names = (place.bot_name, place.guild, place.channel, place.parent)
-        # In quotes and on one line a name stays a name.
-        bot_name, guild, channel, parent = (
-            " ".join(name.replace('"', "'").split())[:MAX_NAME_CHARACTERS] for name in names
-        )
-        where = f'channel named "{channel}"'
-        if place.kind is PlaceKind.POST:
-            where = f'forum "{parent}", in the post titled "{channel}"'
-        elif place.is_thread:
-            where = f'channel named "{parent}", in the thread named "{channel}"'
-        where = f'a member of the Discord server named "{guild}", taking part in its {where}'
+        where = f'a member of the Discord server named "{as_name(place.guild)}", taking part in its {spot_of(place)}'
         if place.kind is PlaceKind.DIRECT:
             where = "on Discord, in a direct message, which nobody reads but you and whoever writes to you there"
-        ours = INSTRUCTIONS.format(bot_name=bot_name, where=where)
+        ours = INSTRUCTIONS.format(bot_name=as_name(place.bot_name), where=where)
         return f"{ours}\n{self._instructions}" if self._instructions else ours
 
 

@@ -12,10 +12,13 @@ from pydantic_ai.models import Model
 
 from agents.fast import Purse, ruled_by, shown
 from agents.models import SETTINGS
+from agents.place_words import as_name, people_in, spot_of
 from conversation import ChannelConversation, MessageRecord
 from decider import Verdict
+from place import Place
 
 MESSAGES_SHOWN = 12
+ANYWHERE = "a Discord channel"
 
 T = TypeVar("T")
 
@@ -54,8 +57,12 @@ class _Service(Generic[T]):
         self._bot_name = bot_name
         self._purse = purse
 
-    async def _ruling(self, messages: Sequence[MessageRecord], judged: MessageRecord, name: str) -> T:
-        instructions = self.instructions.format(bot_name=self._bot_name())
+    async def _ruling(
+        self, messages: Sequence[MessageRecord], judged: MessageRecord, name: str, place: Place | None = None
+    ) -> T:
+        where = f'the {spot_of(place)} of the Discord server named "{as_name(place.guild)}"' if place else ANYWHERE
+        people = people_in(place, as_name(judged.author)) if place else ""
+        instructions = self.instructions.format(bot_name=self._bot_name(), where=where, people=people)
         return await ruled_by(self._agent, shown(messages, judged, name, MESSAGES_SHOWN), instructions, self._purse)
 
 
@@ -65,8 +72,11 @@ class ModelJudge(_Service[Ruling]):
     form = Ruling
     instructions = Path(__file__).with_name("judge.md").read_text(encoding="utf-8")
 
-    async def __call__(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
-        ruling = await self._ruling(conversation.messages, message, "The newest message")
+    async def __call__(
+        self, message: MessageRecord, conversation: ChannelConversation, place: Place | None = None
+    ) -> Verdict:
+        """place: where it was said, where that is a server's. Raises JudgeError."""
+        ruling = await self._ruling(conversation.messages, message, "The newest message", place)
         return Verdict(ruling.meant_for_bot, " ".join(ruling.evidence.split())[:120])
 
 

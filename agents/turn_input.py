@@ -28,6 +28,7 @@ from pydantic_ai.messages import (
 from agents.asking import settled
 from agents.declining import STAY_SILENT, TOKEN
 from agents.gateway import AgentRequest
+from agents.place_words import people_in
 from agents.tool_use import given_back
 from conversation import MessageRecord
 from files.reading import Picture, Reading
@@ -102,11 +103,7 @@ def _with_files(message: MessageRecord, attached: Mapping[str, Reading]) -> Iter
 
 def _may_decline(request: AgentRequest) -> str:
     """That it may keep silent, with what a thread tells of for whom a message is."""
-    place = request.place
-    if not place.is_thread or place.people is None:
-        return MAY_DECLINE
-    opened = f', which "{request.questions[-1].author}" opened' if place.is_opener else ""
-    return f"{place.people} {'person is' if place.people == 1 else 'people are'} in this thread{opened}. {MAY_DECLINE}"
+    return f"{people_in(request.place, request.questions[-1].author)}{MAY_DECLINE}"
 
 
 def flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | list[UserContent]:

@@ -24,6 +24,7 @@ from decider import (
 )
 from decision import WITH_SOMEBODY
 from followup.model import Eagerness
+from place import Place
 from tests.support.followups import FixedTier, after, by_rules, decide, talk, trained
 from tests.support.models import THRESHOLDS, a_model, a_stump
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, DAN, EVE, replied, said
@@ -39,7 +40,12 @@ class FakeJudge:
         self.asked: list[MessageRecord] = []
         self._seconds = seconds
 
-    async def __call__(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
+    async def __call__(
+        self,
+        message: MessageRecord,
+        conversation: ChannelConversation,
+        place: Place | None = None,  # noqa: ARG002
+    ) -> Verdict:
         assert message in conversation.messages
         self.asked.append(message)
         await asyncio.sleep(self._seconds)

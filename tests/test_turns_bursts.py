@@ -314,7 +314,12 @@ class OnceAsked:
         self._seconds = iter(seconds)
         self._verdicts = iter([Verdict(True)])
 
-    async def __call__(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
+    async def __call__(
+        self,
+        message: MessageRecord,
+        conversation: ChannelConversation,
+        place: Place | None = None,  # noqa: ARG002
+    ) -> Verdict:
         assert message in conversation.messages
         verdict = next(self._verdicts, None)
         await asyncio.sleep(next(self._seconds))
@@ -333,7 +338,11 @@ async def test_what_is_called_off_as_soon_as_it_is_over_gets_no_answer() -> None
 
 
 async def test_what_is_called_off_while_a_judge_reads_its_edit_gets_no_answer() -> None:
-    async def judge(message: MessageRecord, conversation: ChannelConversation) -> Verdict:
+    async def judge(
+        message: MessageRecord,
+        conversation: ChannelConversation,
+        place: Place | None = None,  # noqa: ARG001
+    ) -> Verdict:
         assert message in conversation.messages
         await asyncio.sleep(1)
         return Verdict(True)

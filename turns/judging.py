@@ -9,6 +9,7 @@ import structlog
 
 from conversation import ChannelConversation, MessageRecord
 from decider import JUDGE_DEADLINE_SECONDS, Judge, JudgeError, Verdict
+from place import Place
 from state.limits import Budget
 
 log = structlog.get_logger()
@@ -24,12 +25,14 @@ class ChannelJudge:
         self._budget = budget
         self._judging: set[int] = set()
 
-    async def __call__(self, message: MessageRecord, conversation: ChannelConversation) -> Verdict:
+    async def __call__(
+        self, message: MessageRecord, conversation: ChannelConversation, place: Place | None = None
+    ) -> Verdict:
         if conversation.channel_id in self._judging or not self._budget.may_judge():
             raise JudgeError("it is busy with this channel, or today's token budget is nearly spent")
         self._judging.add(conversation.channel_id)
         try:
-            return await self._judge(message, conversation)
+            return await self._judge(message, conversation, place)
         finally:
             self._judging.discard(conversation.channel_id)
 

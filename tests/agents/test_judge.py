@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from agents.judge import ModelJudge
 from agents.models import build_model
 from conversation import ChannelConversation
 from decider import Decision, FollowupRules, JudgeError, Reason, ResponseDecider, Verdict
+from place import Place, PlaceKind
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, replied, said
 from tests.support.purse import NotingPurse
@@ -55,6 +57,15 @@ async def test_the_judge_reads_the_last_messages_and_the_newest_set_apart(bench:
     assert "earlier 10\n" in prompt
     assert prompt.endswith("Parley (you): Here you are.\nThe newest message:\nBen: nice\n    Anna: yes\n")
     assert "[image]" not in prompt
+
+
+async def test_the_judge_is_told_where_it_was_said(bench: Bench, stub: StubModel) -> None:
+    post = Place(1, CHANNEL, PlaceKind.POST, guild="The {bot_name}", channel='who has\na "key"?', parent="help")
+    await bench.judge(MESSAGE, bench.talk, replace(post, people=3, is_opener=True))
+    rules = texts(stub.judged[0])[0]
+    there = 'the forum "help", in the post titled "who has a \'key\'?" of the Discord server named "The {bot_name}"'
+    assert f"You watch {there} for Parley" in rules
+    assert '3 people are in this thread, which "Ben" opened.' in rules
 
 
 async def test_the_evidence_is_asked_for_before_the_verdict(bench: Bench, stub: StubModel) -> None:

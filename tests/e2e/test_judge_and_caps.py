@@ -9,6 +9,7 @@ import pytest
 
 from decider import Reason
 from state.limits import Cap
+from tests.e2e.test_threads import open_thread
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 from turns.ending_texts import OVER_BUDGET
@@ -32,6 +33,13 @@ async def test_the_judge_lets_it_answer(judged: Scene) -> None:
     decision = await judged.decision(doubtful)
     assert (decision.reason, decision.tier, decision.evidence) == (Reason.LLM_JUDGE, 3, "the stub says so")
     assert judged.bot.parts.limits.tokens_today == 2 * ANSWER_TOKENS + JUDGE_TOKENS
+
+
+async def test_the_judge_knows_of_a_thread(judged: Scene) -> None:
+    open_thread(judged, "Ada", "trains", "Ben")
+    await judged.ask("Ada", "how do I get to Tokyo?", channel="trains")
+    await judged.decision(judged.say("Ben", DOUBTFUL, channel="trains"))
+    assert 'the channel named "general", in the thread named "trains" of the Discord server' in str(judged.stub.judged)
 
 
 async def test_the_judge_keeps_it_silent(judged: Scene) -> None:

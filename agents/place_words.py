@@ -1,0 +1,30 @@
+"""Where something is said, in words for a model."""
+
+from __future__ import annotations
+
+from place import Place, PlaceKind
+
+MAX_NAME_CHARACTERS = 100
+
+
+def as_name(name: str) -> str:
+    """A name that stays one in quotes and on one line."""
+    return " ".join(name.replace('"', "'").split())[:MAX_NAME_CHARACTERS]
+
+
+def spot_of(place: Place) -> str:
+    """The channel, thread or post of a server."""
+    channel, parent = as_name(place.channel), as_name(place.parent)
+    if place.kind is PlaceKind.POST:
+        return f'forum "{parent}", in the post titled "{channel}"'
+    if place.is_thread:
+        return f'channel named "{parent}", in the thread named "{channel}"'
+    return f'channel named "{channel}"'
+
+
+def people_in(place: Place, author: str) -> str:
+    """How many people are in a thread, and whether this one opened it, as a sentence; empty where it is not known."""
+    if not place.is_thread or place.people is None:
+        return ""
+    opened = f', which "{author}" opened' if place.is_opener else ""
+    return f"{place.people} {'person is' if place.people == 1 else 'people are'} in this thread{opened}. "
