@@ -226,6 +226,9 @@ class Parley(discord.Client):
         # It has the id of the message that it was begun at.
         self.proactive_offers.dealt_with(thread.parent_id, thread.id)
 
+    async def on_raw_thread_update(self, payload: discord.RawThreadUpdateEvent) -> None:
+        self.parts.reader.counted(payload)
+
     async def on_thread_remove(self, thread: discord.Thread) -> None:
         thread.me = None  # which the library leaves as it was
 

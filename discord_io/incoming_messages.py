@@ -112,6 +112,11 @@ class MessageReader:
         if step and isinstance(message.channel, discord.Thread) and self._client.user not in message.mentions:
             message.channel.member_count += step
 
+    def counted(self, updated: discord.RawThreadUpdateEvent) -> None:
+        """Takes over how many are in a thread that was changed, which the library does not."""
+        if updated.thread and isinstance(count := updated.data.get("member_count"), int):
+            updated.thread.member_count = count
+
     def record(self, message: discord.Message) -> MessageRecord:
         return to_record(message, bot_of(self._client)[1], self._names(message.guild))
 
@@ -202,8 +207,8 @@ class MessageReader:
     def _people_in(self, thread: discord.Thread, author_id: int, at: datetime) -> int | None:
         """How many people are in a thread that the bot was in at that time.
 
-        Discord told of that when the bot came, and tells of those who are added; of others it is known by what they
-        say, or by a mention, which adds whom it names.
+        Discord told of that when the bot came, tells of those who are added, and of all whenever the thread is changed;
+        of others it is known by what they say, or by a mention, which adds whom it names.
         """
         if thread.me is None or thread.me.joined_at - at > AN_ID:  # what was said before is read later, not said to it
             return None

@@ -119,7 +119,7 @@ async def test_where_nobody_else_is_everything_is_said_to_it_until_somebody_else
         assert await reason("Ada", "yes it really is") is not Reason.ALONE_TOGETHER
 
 
-@pytest.mark.parametrize("way", ["said something", "was mentioned", "was added"])
+@pytest.mark.parametrize("way", ["said something", "was mentioned", "was added", "joined"])
 async def test_who_came_later_is_there_in_the_next_conversation_too(stage: Scene, way: str) -> None:
     """Of which Discord does not tell a bot without the members intent."""
     stage.stub.default = lambda _: Reply("I see.")
@@ -129,6 +129,11 @@ async def test_who_came_later_is_there_in_the_next_conversation_too(stage: Scene
         if way == "was added":
             heard = stage.bot.wait_for("message", check=lambda m: not m.content, timeout=PATIENCE_SECONDS)
             stage.pg.add_to_thread(thread, ben, by=stage.pg.person("Ada"))
+            await heard
+        elif way == "joined":
+            heard = stage.bot.wait_for("raw_thread_update", timeout=PATIENCE_SECONDS)
+            stage.pg.add_to_thread(thread, ben)
+            stage.pg.change_thread(thread, auto_archive_minutes=60)  # what is sent of it tells how many there are
             await heard
         else:
             words = "it is really cold today" if way == "said something" else f"<@{ben}> have a look"
