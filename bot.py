@@ -37,6 +37,7 @@ from web.health import Health
 from web.logs import configure_logging
 from wiring import Parts, where
 
+gc.freeze()  # or the first collections walk through all of it
 gc.enable()
 
 log = structlog.get_logger()
@@ -304,8 +305,10 @@ async def run(settings: Settings) -> int:
     """Keeps the bot in service, in the playground where there is no token. Returns the exit code."""
     followup = load_followup(settings.followup_eagerness, settings.followup_window_seconds)
     make_bot = partial(create_bot, followup=followup)
+    gc.disable()  # as above: with the model its provider's modules are imported
     make_bot(settings)  # a model that cannot be built ends the start before anything else begins
     gc.freeze()  # modules stay, the providers' too: to walk through them held up the event loop for 0.3 s each time
+    gc.enable()
     if settings.discord_token:
         return await serve(partial(make_bot, settings), settings.discord_token.get_secret_value(), settings.port)
     async with playground(settings.playground_host, settings.playground_port) as loopback:
