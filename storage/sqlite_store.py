@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -34,7 +35,12 @@ CREATE = """
     CREATE UNIQUE INDEX IF NOT EXISTS place ON row (kind, channel, id) WHERE live;
     PRAGMA user_version = 1;
 """
-PLACED = "live AND kind = ? AND channel = ? AND id = ?"
+AT_ONCE = 100  # rows in a statement
+FIND = """
+    WITH wanted (kind, channel, id) AS (VALUES {})
+    SELECT number, length(value), kind, channel, id FROM wanted CROSS JOIN row USING (kind, channel, id) WHERE live
+"""
+ADD = "INSERT INTO row (kind, channel, id, value, live) SELECT *, 1 FROM (VALUES {})"
 IN_USE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 DAMAGES = {*IN_USE, sqlite3.SQLITE_ERROR}  # the last: of a schema that is not ours
 
@@ -85,8 +91,7 @@ class SQLiteStore:
         packed = {key: None if value is None else pack(key, value, self._seal) for key, value in changes.items()}
         with self._working("written") as db:
             db.execute("BEGIN")
-            for key, value in packed.items():
-                self._put(db, key, value)
+            self._put(db, packed)
             db.execute("COMMIT")
 
     def sync(self) -> None:
@@ -121,20 +126,20 @@ class SQLiteStore:
             with suppress(sqlite3.Error):
                 db.close()
 
-    def _put(self, db: sqlite3.Connection, key: Key, value: bytes | None) -> None:
-        old = db.execute(f"SELECT number, length(value) FROM row WHERE {PLACED}", key).fetchone()  # noqa: S608
-        if old and value is not None and len(value) <= old[1]:
-            db.execute("UPDATE row SET value = ? WHERE number = ?", (value.ljust(old[1]), old[0]))
-            return
-        if old:
-            db.execute("UPDATE row SET live = 0, value = zeroblob(length(value)) WHERE number = ?", old[:1])
-            self._dead += old[1]
-        if value is not None:
+    def _put(self, db: sqlite3.Connection, rows: Mapping[Key, bytes | None]) -> None:
+        """In few statements: at the end of each the thread may wait for milliseconds until the others let it go on."""
+        for start in range(0, len(rows), AT_ONCE):
+            part = dict(islice(rows.items(), start, start + AT_ONCE))
+            for number, size, *place in _execute(db, FIND, [*part]):
+                if (value := part[key := Key(*place)]) is None or len(value) > size:
+                    db.execute("UPDATE row SET live = 0, value = zeroblob(length(value)) WHERE number = ?", (number,))
+                    self._dead += size
+                else:
+                    db.execute("UPDATE row SET value = ? WHERE number = ?", (value.ljust(size), number))
+                    del part[key]
             # What changes often gets room to grow in.
-            room = len(value) if key.id else 1 << len(value).bit_length()
-            db.execute(
-                "INSERT INTO row (live, kind, channel, id, value) VALUES (1, ?, ?, ?, ?)", (*key, value.ljust(room))
-            )
+            new = [(*k, v if k.id else v.ljust(1 << len(v).bit_length())) for k, v in part.items() if v is not None]
+            _execute(db, ADD, new)
 
     def _ask(self, sql: str, arguments: tuple[object, ...]) -> list[Any]:
         """What cannot be opened to be written to, as on a disk that is full, can be read perhaps."""
@@ -187,8 +192,7 @@ class SQLiteStore:
         aside = self._moved()
         db = _connected(self._path)
         db.execute("BEGIN")
-        for key, value in rows.items():
-            self._put(db, key, value)
+        self._put(db, rows)
         db.execute("COMMIT")
         self._is_damaged = False
         log.error("database_damaged", file=str(self._path), detail=detail, rows_kept=len(rows), set_aside=str(aside))
@@ -241,6 +245,12 @@ def _connected(path: Path) -> sqlite3.Connection:
         raise
     db.text_factory = partial(str, encoding="utf-8", errors="replace")  # of a damaged value, which is refused
     return db
+
+
+def _execute(db: sqlite3.Connection, sql: str, rows: Collection[tuple[Any, ...]]) -> list[Any]:
+    """What a statement gives for these rows of values, which stand in it as {}."""
+    values = ", ".join(f"({', '.join('?' * len(row))})" for row in rows)
+    return db.execute(sql.format(values), [*chain(*rows)]).fetchall() if rows else []
 
 
 def _salvaged(path: Path) -> dict[Key, bytes]:

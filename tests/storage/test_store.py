@@ -7,7 +7,7 @@ import random
 import re
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -113,15 +113,32 @@ def test_all_of_a_write_is_stored_or_nothing(tmp_path: Path, monkeypatch: pytest
     store.write({Key("said", 5, 1): b"old", Key("said", 5, 2): b"old"})
     put = store._put
 
-    def failing(db: sqlite3.Connection, key: Key, value: bytes | None) -> None:
-        if key.id == 2:
-            raise sqlite3.OperationalError("disk I/O error")
-        put(db, key, value)
+    def failing(db: sqlite3.Connection, rows: Mapping[Key, bytes | None]) -> None:
+        put(db, rows)
+        raise sqlite3.OperationalError("disk I/O error")
 
     monkeypatch.setattr(store, "_put", failing)
     with pytest.raises(StoreError, match="could not be written"):
         store.write({Key("said", 5, 1): b"new", Key("said", 5, 2): b"new"})
     assert [row.value for row in store.read("said", 5)] == [b"old", b"old"]
+    store.close()
+
+
+def test_what_is_written_together_takes_few_statements_whatever_stood_there(tmp_path: Path) -> None:
+    """Between two of them the thread may wait for the others."""
+    store = SQLiteStore(tmp_path / "db")
+    store.write({Key("said", 5, number): b"old words" for number in range(1, 250)})
+    changes: dict[Key, bytes | None] = {Key("said", 6, number): b"new" for number in range(1, 250)}
+    changes |= {Key("said", 5, 1): b"new", Key("said", 5, 2): b"much longer words", Key("said", 5, 3): None}
+    statements: list[str] = []
+    assert store._db
+    store._db.set_trace_callback(statements.append)
+    store.write(changes)
+    assert len(statements) < 15
+    kept = {row.id: row.value for row in store.read("said", 5)}
+    assert len(kept) == 248
+    assert (kept[1], kept[2], kept[249]) == (b"new", b"much longer words", b"old words")
+    assert len(store.read("said", 6)) == 249
     store.close()
 
 
