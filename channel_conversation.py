@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
-from operator import attrgetter
 
 from pydantic_ai.messages import ModelMessage
 
@@ -41,7 +40,6 @@ MAX_REMOTE = 2_000  # messages of which it is known that they are another agent'
 MAX_JOINED = 100  # what was said before hardly matters to a decision, and takes 7 us a message to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
 MAX_TAKEN_BACK = 20_000  # the same of all channels, by their ids alone
-IS_OTHER_BOT = attrgetter("is_other_bot")
 WORDED = 13  # newest messages that keep how they are worded, 6 kB each; a decision looks at 12 and a few of before
 
 
@@ -96,6 +94,7 @@ class ChannelConversation:
     has_answered: bool = False
     has_asked_for_thread: bool = False
     came_from: tuple[int, int] | None = None
+    has_other_bots: bool = False
 
     def __post_init__(self) -> None:
         self._replay(self.messages)
@@ -126,6 +125,7 @@ class ChannelConversation:
         if len(self.messages) > WORDED:
             self._forget_wordings()
         self.size += message.size
+        self.has_other_bots |= message.is_other_bot
         if message.is_other_bot:
             return  # it is told, and no more: neither does it take part, nor does the bot stand in any way with it
         if not message.is_bot:
@@ -183,10 +183,9 @@ class ChannelConversation:
     def before(self, message: MessageRecord, count: int) -> Sequence[MessageRecord]:
         """The messages of people and the bot before this one, so many at most, whether it is recorded or not."""
         end = len(self.messages) - self._is_newest(message)
-        found = self.messages[max(end - count, 0) : end]
-        if any(map(IS_OTHER_BOT, found)):
+        if self.has_other_bots:
             return [m for m in self.messages[:end] if not m.is_other_bot][-count:]
-        return found
+        return self.messages[max(end - count, 0) : end]
 
     def joined(self, messages: Sequence[MessageRecord], utterance: MessageRecord) -> ChannelConversation:
         """A copy of the latest messages in which these are one, the newest."""
@@ -431,6 +430,7 @@ class ChannelConversation:
     def _keep(self, messages: list[MessageRecord]) -> None:
         self.messages = messages
         self.size = sum(m.size for m in messages)
+        self.has_other_bots = any(m.is_other_bot for m in messages)
         self.own &= {m.message_id for m in messages}
         self.names = {m.author_id: m.author for m in messages if m.is_persons}
         self.called = index_of(self.names)
@@ -438,7 +438,7 @@ class ChannelConversation:
         self.participants = set(self.names)
 
     def _replay(self, messages: Sequence[MessageRecord]) -> None:
-        self.messages, self.size, self.named = [], 0, {}
+        self.messages, self.size, self.named, self.has_other_bots = [], 0, {}, False
         trimmed = Engagement()
         if self.told_off:  # which is all that is still known of messages that are trimmed
             people = {who: Standing(told_off=True) for who in self.told_off}

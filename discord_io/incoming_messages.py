@@ -123,11 +123,10 @@ class MessageReader:
     def incoming(self, message: discord.Message, conversation: ChannelConversation | None) -> Incoming:
         _, bot_id = bot_of(self._client)
         guild, channel, author = message.guild, message.channel, message.author
-        allowed, manages = discord.Permissions.all(), False
-        if has_permissions(channel):
-            if guild and guild.me:  # as far as the cache knows
-                allowed = channel.permissions_for(guild.me)
-            manages = isinstance(author, discord.Member) and channel.permissions_for(author).manage_messages
+        allowed = discord.Permissions.all()
+        if has_permissions(channel) and guild and guild.me:  # as far as the cache knows
+            allowed = channel.permissions_for(guild.me)
+        authors = _permissions_of(author, channel)
         place = self._place(channel, guild, author.id, message.created_at)
         if self._opens_threads and isinstance(channel, discord.TextChannel):
             may_open = allowed.create_public_threads and allowed.send_messages_in_threads
@@ -140,8 +139,8 @@ class MessageReader:
             self._clock(),
             may_send=may_send(channel, allowed),
             may_react=allowed.add_reactions and not _is_locked(channel, allowed),
-            manages=manages,
-            reads_history=_reads_history(channel, author),
+            manages=authors is not None and authors.manage_messages,
+            reads_history=_reads_history(channel, authors),
         )
 
     def clicked(
@@ -172,7 +171,7 @@ class MessageReader:
             self._place(interaction.channel, interaction.guild, interaction.user.id, interaction.created_at),
             bot_id,
             self._clock(),
-            reads_history=_reads_history(interaction.channel, interaction.user),
+            reads_history=_reads_history(interaction.channel, _permissions_of(interaction.user, interaction.channel)),
         )
 
     def _place(
@@ -255,11 +254,18 @@ def _is_locked(channel: object, allowed: discord.Permissions) -> bool:
     return isinstance(channel, discord.Thread) and channel.locked and not allowed.manage_threads
 
 
-def _reads_history(channel: object, author: discord.abc.User) -> bool:
+def _permissions_of(user: discord.abc.User, channel: object) -> discord.Permissions | None:
+    """What somebody may do there; None where that cannot be said."""
+    is_known = isinstance(user, discord.Member) and has_permissions(channel)
+    return channel.permissions_for(user) if is_known else None
+
+
+def _reads_history(channel: object, authors: discord.Permissions | None) -> bool:
+    """authors: what the author may do there."""
     if not has_rules(channel):
         return True
-    if isinstance(author, discord.Member):
-        return may_read(channel, channel.permissions_for(author))
+    if authors is not None:
+        return may_read(channel, authors)
     return is_read_by_all_of(channel, channel)  # read later, a message does not say which roles its author has
 
 

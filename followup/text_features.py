@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import sqrt
 from operator import xor
 from zlib import crc32
@@ -60,14 +60,15 @@ def _checksums_of(run: int) -> Sequence[npt.NDArray[np.intp]]:
     return [tables[0] ^ (zeros & MASK), *tables[1:]]
 
 
-CHECKSUMS = {run: _checksums_of(run) for run in RUNS}
+CHECKSUMS = np.stack([table for run in RUNS for table in _checksums_of(run)], axis=1)
+"""By the value of a byte: what it adds in each place of each run."""
 
 
 def _runs(text: bytes) -> Group:
     """All runs at once: one by one they take twice as long in a text of 100 bytes."""
-    codes, places = np.frombuffer(text, np.uint8), set[int]()
-    for run, tables in CHECKSUMS.items():
+    added, places = iter(CHECKSUMS.take(np.frombuffer(text, np.uint8), axis=0).T), set[int]()
+    for run in RUNS:
         count = max(len(text) - run + 1, 0)
-        found = [table.take(codes[start : start + count]) for start, table in enumerate(tables)]
+        found = [column[start : start + count] for start, column in enumerate(islice(added, run))]
         places.update(reduce(xor, found).tolist())
     return list(places), WEIGHT / sqrt(len(places) or 1)

@@ -15,7 +15,7 @@ class Metrics:
     def add(self, seconds: float, **holds: bool) -> None:
         """Counts a message. seconds: how long it took to read; holds: which of the figures count it."""
         self._seconds += seconds
-        self._counts.update(holds, total_processed=1)
+        self._counts.update(["total_processed", *(name for name, does_hold in holds.items() if does_hold)])
 
     def figures(self) -> dict[str, int | float | str]:
         """The document's twelve, with `routed_to_gpt5` by our word, too. A cache hit: the channel was known."""

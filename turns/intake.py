@@ -89,7 +89,9 @@ class Intake:
         is_again: bool = False,
     ) -> Meaning:
         me = self._discord.bot()[1]
-        is_for_others = addresses_others(message, me)
+        is_for_others = self._states.is_awaiting(channel_id) and (  # or nothing depends on it
+            addresses_others(message, me) or (conversation is not None and names_others(message, conversation, me))
+        )
         return self._states.process_message(
             self._words(message),
             channel_id,
@@ -97,7 +99,7 @@ class Intake:
             user_id=message.author_id,
             message_id=message.message_id,
             is_direct=is_called(message, me),
-            is_for_others=is_for_others or (conversation is not None and names_others(message, conversation, me)),
+            is_for_others=is_for_others,
             keeps_prompt=True,
             is_again=is_again,
         )
