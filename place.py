@@ -30,7 +30,8 @@ class Place:
     thread is a channel of its own. parent_id: of a thread, the channel whose settings count there, too. guild, channel,
     parent: their names. people: how many people are in a thread that the bot is in; None: that is not known, or it is
     none. is_opener: whether the author of the message opened the thread. opens_threads:
-    whether a longer conversation may go on in a thread of the channel.
+    whether a longer conversation may go on in a thread of the channel. category_id: the category that it, or the
+    channel that it is a thread of, stands in.
     """
 
     guild_id: int = 0
@@ -44,6 +45,7 @@ class Place:
     people: int | None = None
     is_opener: bool = False
     opens_threads: bool = False
+    category_id: int | None = None
 
     @property
     def is_thread(self) -> bool:
@@ -57,7 +59,14 @@ class Place:
     @property
     def above(self) -> Place:
         """The channel that it is a thread of."""
-        return Place(self.guild_id, self.parent_id or 0, bot_name=self.bot_name, guild=self.guild, channel=self.parent)
+        return Place(
+            self.guild_id,
+            self.parent_id or 0,
+            bot_name=self.bot_name,
+            guild=self.guild,
+            channel=self.parent,
+            category_id=self.category_id,
+        )
 
     def is_among(self, channels: Collection[int]) -> bool:
         """Whether it, or what it is a thread of, is one of these channels; no channels: all.

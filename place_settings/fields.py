@@ -250,6 +250,11 @@ class PlaceSettings(BaseModel):
         """What is set, by name."""
         return {name: value for name in ABOUT if (value := getattr(self, name)) is not None}
 
+    @property
+    def limits_people(self) -> bool:
+        """Whether it lists who is answered."""
+        return self.allowed_roles is not None or self.allowed_users is not None
+
 
 def _about(name: str) -> About:
     return next(item for item in PlaceSettings.model_fields[name].metadata if isinstance(item, About))

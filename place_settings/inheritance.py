@@ -13,26 +13,38 @@ from typing import Any
 
 from place_settings.fields import ABOUT, Combining, Level, PlaceSettings
 
+MAX_NAME = 45  # characters of a setting's name that this version does not know
+
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one level of a place has set. place_id: of the guild, category, channel or thread; 0 of the owner."""
+    """What one level of a place has set. place_id: of the guild, category, channel or thread; 0 of the owner.
+
+    unread: the names of settings that a newer version of the bot has set, and this one cannot read. closed_by: which of
+    them may say who is answered, or where, so that nobody is; empty: none does.
+    """
 
     level: Level
     place_id: int
     settings: PlaceSettings
+    unread: tuple[str, ...] = ()
+    closed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why somebody is not answered: the setting, and the level at which it is set."""
+    """Why somebody is not answered: the setting, and the level at which it is set. is_unread: by a newer version."""
 
     name: str
     level: Level
+    is_unread: bool = False
 
     @property
     def in_words(self) -> str:
-        return f"“{ABOUT[self.name].label}”, set for {self.level.in_words}"
+        label = ABOUT[self.name].label if self.name in ABOUT else self.name[:MAX_NAME]
+        by_whom = " by a newer version of me, which I cannot read" if self.is_unread else ""
+        by = "by" if self.level is Level.OWNER else "for"
+        return f"“{label}”, set {by} {self.level.in_words}{by_whom}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +70,11 @@ class InForce:
                 return Refused("blocked_users", level)
             if at.blocked_roles and not at.blocked_roles.isdisjoint(role_ids):
                 return Refused("blocked_roles", level)
-            if at.allowed_roles is None and at.allowed_users is None:
-                continue
-            if user_id not in (at.allowed_users or ()) and role_ids.isdisjoint(at.allowed_roles or ()):
+            if (
+                at.limits_people
+                and user_id not in (at.allowed_users or ())
+                and role_ids.isdisjoint(at.allowed_roles or ())
+            ):
                 return Refused("allowed_users" if at.allowed_roles is None else "allowed_roles", level)
         return None
 
@@ -99,6 +113,8 @@ def _silenced(
     is_thread: bool,
 ) -> Refused | None:
     for layer in layers:
+        if layer.closed_by:
+            return Refused(layer.closed_by, layer.level, is_unread=True)
         blocked, allowed = layer.settings.blocked_channels, layer.settings.allowed_channels
         if blocked and not blocked.isdisjoint(path):
             return Refused("blocked_channels", layer.level)

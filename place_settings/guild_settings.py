@@ -1,0 +1,291 @@
+"""The settings of all guilds' places: kept, changed, and what holds in a place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from place import Place
+from place_settings.document import MAX_EDITS, WHOLE, Document, Edit, Node, Own
+from place_settings.fields import ABOUT, WHO, Combining, Level, Listed, PlaceSettings, SettingRefusedError
+from place_settings.inheritance import InForce, Layer, in_force
+
+log = structlog.get_logger()
+
+MAX_PLACES = 1_000  # of a guild, with settings of their own
+MAX_KNOWN = 2_000  # places of a guild for which it is remembered what holds there
+MOVED_WITH_SECONDS = 60.0
+"""A channel that left its category so shortly before that was deleted was in it: Discord tells of both in any order."""
+
+Categories = Mapping[int, int | None]
+"""By the id of each channel and category of a guild, in which category it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What came of a change. revision: as `seen` of the next; overtaken: what others changed there since `seen`."""
+
+    guild_id: int
+    node: Node
+    settings: PlaceSettings
+    revision: int
+    names: tuple[str, ...]
+    by: int
+    at: datetime
+    overtaken: tuple[Edit, ...] = ()
+
+
+class GuildSettings:
+    """Keeps the settings of places. Mutable.
+
+    owner: what whoever runs the bot has set. on_change: told the id of a guild, whose document is to be stored.
+    categories: how a guild's channels are arranged now; None: that is not known. listener: told of each change.
+    """
+
+    def __init__(
+        self,
+        owner: PlaceSettings,
+        on_change: Callable[[int], None] = lambda _guild_id: None,
+        categories: Callable[[int], Categories | None] = lambda _guild_id: None,
+    ) -> None:
+        self._owner = Layer(Level.OWNER, 0, owner)
+        in_no_channel = owner.model_copy(update={"allowed_channels": None, "blocked_channels": None})
+        self._in_direct_messages = in_force([Layer(Level.OWNER, 0, in_no_channel)], ())
+        self._on_change = on_change
+        self._categories = categories
+        self._documents: dict[int, Document] = {}
+        self._known: dict[int, dict[tuple[int, int | None, int | None], InForce]] = {}
+        self.listener: Callable[[Changed], None] | None = None
+
+    # What holds
+
+    def at(self, place: Place) -> InForce:
+        """What holds in a place; of a direct message what the owner has set."""
+        if not place.guild_id:
+            return self._in_direct_messages
+        known = self._known.get(place.guild_id)
+        if known is None:
+            known = self._known[place.guild_id] = {}
+        key = place.channel_id, place.parent_id, place.category_id  # one that is moved is another
+        held = known.get(key)
+        if held is None:
+            if len(known) >= MAX_KNOWN:
+                known.clear()
+            held = known[key] = self._combined(place)
+        return held
+
+    def _combined(self, place: Place) -> InForce:
+        path = [place.channel_id, *(one for one in (place.parent_id, place.category_id) if one is not None)]
+        document = self._documents.get(place.guild_id)
+        if document is None:
+            return in_force([self._owner], path, is_thread=place.is_thread)
+        nodes = [
+            Node(Level.GUILD, place.guild_id),
+            Node(Level.CATEGORY, place.category_id or 0),
+            Node(Level.CHANNEL, place.channel_id if place.parent_id is None else place.parent_id),
+            *([Node(Level.THREAD, place.channel_id)] if place.is_thread else []),
+        ]
+        layers = [self._owner]
+        for node in nodes:
+            own = document.places.get(node, Own())
+            unread, closed_by = tuple(own.unread), own.closed_by
+            if node.level is Level.GUILD and document.unread:
+                unread, closed_by = (*unread, WHOLE), closed_by or WHOLE
+            if unread or not own.is_empty:
+                layers.append(Layer(node.level, node.place_id, own.settings, unread, closed_by))
+        return in_force(layers, path, is_thread=place.is_thread)
+
+    # What is set
+
+    def own(self, guild_id: int, place_id: int, level: Level) -> Own:
+        """What a place has set itself."""
+        document = self._documents.get(guild_id)
+        return document.places.get(Node(level, place_id), Own()) if document else Own()
+
+    def revision(self, guild_id: int) -> int:
+        """Of a guild's settings, as `seen` of a change."""
+        document = self._documents.get(guild_id)
+        return document.revision if document else 0
+
+    def change(
+        self,
+        guild_id: int,
+        place_id: int,
+        level: Level,
+        values: Mapping[str, Any],
+        *,
+        by: int,
+        now: datetime,
+        seen: int | None = None,
+        parent_id: int = 0,
+    ) -> Changed:
+        """Sets these, None to inherit. Raises SettingRefusedError.
+
+        by: whose id. seen: the revision that they saw. parent_id: of a thread, its channel, with which it goes.
+        """
+        node = Node(level, place_id)
+        before = self.own(guild_id, place_id, level)
+        after = before.with_settings(before.settings.changed(level, values), values, parent_id)
+        return self._put(guild_id, node, before, after, by=by, now=now, seen=seen)
+
+    def reset(
+        self, guild_id: int, place_id: int, level: Level, *, by: int, now: datetime, seen: int | None = None
+    ) -> Changed:
+        """Has a place inherit everything; what could not be read of its settings is gone, too."""
+        before = self.own(guild_id, place_id, level)
+        return self._put(guild_id, Node(level, place_id), before, Own(), by=by, now=now, seen=seen)
+
+    def _put(
+        self, guild_id: int, node: Node, before: Own, after: Own, *, by: int, now: datetime, seen: int | None
+    ) -> Changed:
+        document = self._documents.get(guild_id) or Document()
+        if before.is_empty and not after.is_empty and len(document.places) >= MAX_PLACES:
+            raise SettingRefusedError(
+                f"{MAX_PLACES} places of this server have settings of their own, and no more can: reset one of them."
+            )
+        since = document.revision if seen is None else seen
+        overtaken = tuple(e for e in document.edits if e.revision > since and e.node == node and e.by != by)
+        old, new = before.settings.chosen | dict(before.unread), after.settings.chosen | dict(after.unread)
+        if node.level is Level.GUILD and after.is_empty:  # all is inherited: what could not be read goes, too
+            old, document.unread = document.unread | old, {}
+        names = tuple(n for n in dict.fromkeys([*old, *new]) if (n in old, old.get(n)) != (n in new, new.get(n)))
+        if names:
+            self._set(document, node, after)
+            document.revision += 1
+            document.edits = [*document.edits, Edit(document.revision, node, by, now, names)][-MAX_EDITS:]
+            self._documents[guild_id] = document
+            self._follow(guild_id, document, now)
+            self._known.pop(guild_id, None)
+            self._on_change(guild_id)
+        changed = Changed(guild_id, node, after.settings, document.revision, names, by, now, overtaken)
+        if names and self.listener:
+            self.listener(changed)
+        return changed
+
+    @staticmethod
+    def _set(document: Document, node: Node, own: Own) -> None:
+        if own.is_empty:
+            document.places.pop(node, None)
+        else:
+            document.places[node] = own
+
+    # What is deleted or moved
+
+    def rearranged(self, guild_id: int, now: datetime) -> None:
+        """Follows what was deleted or moved in a guild, also while the bot was away."""
+        document = self._documents.get(guild_id)
+        if document and self._follow(guild_id, document, now):
+            self._known.pop(guild_id, None)
+            self._on_change(guild_id)
+
+    def _follow(self, guild_id: int, document: Document, now: datetime) -> bool:
+        """Drops what is set for channels that are gone. Returns whether that changed anything.
+
+        What is set for a category that is gone passes on to the channels that were in it.
+        """
+        categories = self._categories(guild_id)
+        if not categories:
+            return False
+        before = document.to_stored()
+        for category_id, members in list(document.members.items()):
+            if category_id not in categories:
+                is_recent = {c: not left or now.timestamp() - left < MOVED_WITH_SECONDS for c, left in members.items()}
+                were_in = [c for c in members if is_recent[c] and c in categories and categories[c] is None]
+                self._pass_on(document, category_id, were_in)
+                del document.members[category_id]
+        for node, own in list(document.places.items()):
+            channel_id = own.parent_id if node.level is Level.THREAD else node.place_id
+            if node.level is not Level.GUILD and channel_id and channel_id not in categories:
+                del document.places[node]
+        document.members = _members(document, categories, now.timestamp())
+        return document.to_stored() != before
+
+    @staticmethod
+    def _pass_on(document: Document, category_id: int, channel_ids: Iterable[int]) -> None:
+        """Has channels keep what held in them by their category."""
+        of_category = document.places.get(Node(Level.CATEGORY, category_id), Own())
+        for channel_id in channel_ids:
+            node = Node(Level.CHANNEL, channel_id)
+            own = document.places.get(node, Own())
+            kept = {**of_category.unread, **own.unread}
+            joined = joined_settings(of_category.settings, own.settings)
+            GuildSettings._set(document, node, Own(joined, 0, kept, own.closed_by or of_category.closed_by))
+        for node, own in document.places.items():
+            listing = {name: ids for name, ids in own.settings.chosen.items() if ABOUT[name].listed is Listed.CHANNELS}
+            wider = {name: ids | frozenset(channel_ids) for name, ids in listing.items() if category_id in ids}
+            if wider:
+                document.places[node] = replace(own, settings=own.settings.model_copy(update=wider))
+
+    def thread_deleted(self, guild_id: int, thread_id: int) -> None:
+        document = self._documents.get(guild_id)
+        if document and document.places.pop(Node(Level.THREAD, thread_id), None):
+            self._known.pop(guild_id, None)
+            self._on_change(guild_id)
+
+    # What is kept
+
+    def stored(self, guild_id: int) -> dict[str, Any] | None:
+        """For restore(); None where nothing is to be kept."""
+        document = self._documents.get(guild_id)
+        return document.to_stored() if document and not document.is_empty else None
+
+    def restore(self, guild_id: int, stored: Any) -> None:
+        """Takes back what stored() gave. What cannot be read closes what it may be about."""
+        document = self._documents[guild_id] = Document.read(stored)
+        self._known.pop(guild_id, None)
+        if names := document.names_unread:
+            closed = [own.closed_by for own in document.places.values() if own.closed_by]
+            log.error(
+                "place_settings_unread",
+                guild=guild_id,
+                settings=", ".join(names)[:300],
+                meaning="a newer version set them; they are kept, and where they may say who is answered, nobody is",
+                closed=len(closed) + bool(document.unread),
+            )
+
+    def forget_person(self, user_id: int) -> None:
+        """Forgets that somebody changed settings; what they set stays."""
+        for guild_id, document in self._documents.items():
+            kept = [edit for edit in document.edits if edit.by != user_id]
+            if len(kept) < len(document.edits):
+                document.edits = kept
+                self._on_change(guild_id)
+
+    def drop(self, guild_id: int) -> None:
+        """Forgets a guild, where the bot is no longer."""
+        self._known.pop(guild_id, None)
+        if self._documents.pop(guild_id, None):
+            self._on_change(guild_id)
+
+
+def joined_settings(above: PlaceSettings, own: PlaceSettings) -> PlaceSettings:
+    """Both levels' settings as one, which allows nobody whom one of the two does not."""
+    values = above.chosen | own.chosen
+    is_limited_by_both = above.limits_people and own.limits_people
+    for name, about in ABOUT.items():
+        ours, theirs = getattr(own, name), getattr(above, name)
+        if about.combining is Combining.ANY and ours and theirs:
+            values[name] = ours | theirs
+        if about.combining is Combining.EVERY and about.group == WHO and is_limited_by_both:
+            values[name] = (ours or frozenset()) & (theirs or frozenset())
+    return PlaceSettings.model_construct(**values)
+
+
+def _members(document: Document, categories: Categories, now: float) -> dict[int, dict[int, float]]:
+    """Of each category that matters, which channels are in it, and which have just left it."""
+    named = {node.place_id for node in document.places if node.level is Level.CATEGORY}
+    for own in document.places.values():
+        for ids in (own.settings.blocked_channels, own.settings.allowed_channels):
+            named |= ids or frozenset()
+    found: dict[int, dict[int, float]] = {}
+    for category_id in named & categories.keys():
+        before = document.members.get(category_id, {})
+        inside = {channel_id: 0.0 for channel_id, within in categories.items() if within == category_id}
+        left = {c: at or now for c, at in before.items() if c not in inside and now - (at or now) < MOVED_WITH_SECONDS}
+        if inside or left:
+            found[category_id] = inside | left
+    return found
