@@ -6,16 +6,15 @@ import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
-from urllib.parse import urlsplit
 
 from dotenv import load_dotenv
 from pydantic import AliasChoices, Field, PositiveInt, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from setting_values import QuietHours, checked_address, quiet_hours
+import setting_values as values
 
 # What an mcp.json or a table of agents has, also one that is wrong, and hardly any path: a sentence shows that whole.
-INLINE = re.compile(r"[{\"\n]|^\[\[|^agent\s*=")
+INLINE = re.compile(r"[{\"\n]|^\[|^agent\s*=")
 
 
 class SettingError(ValueError):
@@ -240,7 +239,7 @@ class Settings(BaseSettings):
         le=604_800,
     )
     offers_per_day: int = setting(3, "Offers in a channel in any 24 hours; 0: none anywhere.", ge=0, le=100)
-    offer_quiet_hours: Annotated[QuietHours | None, NoDecode] = setting(
+    offer_quiet_hours: Annotated[values.QuietHours | None, NoDecode] = setting(
         None,
         "When no offers are made; in UTC where no time zone is named.",
         "hours such as 22-8, or 22:30-07:00 Europe/Berlin, or leave it out for none",
@@ -259,6 +258,18 @@ class Settings(BaseSettings):
         "Tokens of one answer; 0: no cap.",
         "a whole number from 30000, or 0 for no cap",
         ge=0,
+    )
+    budgets: Annotated[tuple[values.BudgetLimit, ...], NoDecode] = setting(
+        "$5 a day, $50 a month",
+        "The most that models may cost, or use of tokens, a day or month (UTC): in all, a guild, a channel, a person.",
+        f"budgets such as {values.BUDGET_EXAMPLE}, or off for none",
+        validate_default=True,
+    )
+    prices: Path | SecretStr | None = setting(
+        None,
+        "A file with what models cost, or its text; other models cost what is known of them, or count in tokens alone.",
+        "the path of a TOML file with a table for each model, or the tables themselves, or leave it out",
+        example="prices.toml",
     )
     person_tokens: int = setting(500_000, "Tokens per day (UTC) of what one person asks; 0: no cap.", ge=0)
     guild_tokens: int = setting(1_500_000, "Tokens per day (UTC) of one server; 0: no cap.", ge=0)
@@ -320,7 +331,7 @@ class Settings(BaseSettings):
         at = "," if info.field_name in ("forum_tags", "models") else r"[,\s]"  # a tag's name can have spaces in it
         return [part.strip() for part in re.split(at, value) if part.strip()] if isinstance(value, str) else value
 
-    @field_validator("agents", "mcp_config", mode="before")
+    @field_validator("agents", "mcp_config", "prices", mode="before")
     @classmethod
     def _path_or_text(cls, value: Any) -> Any:
         """A text may have a secret in it, as a file may."""
@@ -328,10 +339,11 @@ class Settings(BaseSettings):
             return value
         return SecretStr(value) if INLINE.search(value.strip()) else Path(value)
 
-    @field_validator("offer_quiet_hours", mode="before")
+    @field_validator("offer_quiet_hours", "budgets", mode="before")
     @classmethod
-    def _hours(cls, value: Any) -> Any:
-        return quiet_hours(value) if isinstance(value, str) else value
+    def _parsed(cls, value: Any, info: Any) -> Any:
+        read = values.budget_limits if info.field_name == "budgets" else values.quiet_hours
+        return read(value) if isinstance(value, str) else value
 
     @field_validator("turn_tokens")
     @classmethod
@@ -359,12 +371,7 @@ class Settings(BaseSettings):
     @field_validator("discord_api_base")
     @classmethod
     def _api_base(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        value = value.rstrip("/")
-        if not re.search(r"/api/v\d+$", value):
-            raise ValueError("no API version")
-        return checked_address(value, secure="https", loopback="http")
+        return value and values.api_base(value)
 
     @property
     def site(self) -> str:
@@ -374,7 +381,7 @@ class Settings(BaseSettings):
     @field_validator("discord_gateway_url")
     @classmethod
     def _gateway_url(cls, value: str | None) -> str | None:
-        return value and checked_address(value, secure="wss", loopback="ws")
+        return value and values.checked_address(value, secure="wss", loopback="ws")
 
     @model_validator(mode="after")
     def _one_server(self) -> Settings:
@@ -387,12 +394,8 @@ class Settings(BaseSettings):
     @field_validator("redis_url")
     @classmethod
     def _redis_scheme(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and urlsplit(value.get_secret_value()).scheme not in ("redis", "rediss"):
-            raise ValueError("not a Redis address")
         if value:
-            from redis.connection import parse_url  # noqa: PLC0415 - only who sets it needs its client
-
-            parse_url(value.get_secret_value())  # type: ignore[no-untyped-call]  # a ValueError for one that cannot be
+            values.check_redis_address(value.get_secret_value())
         return value
 
     @field_validator("nominatim_url")
@@ -400,7 +403,7 @@ class Settings(BaseSettings):
     def _nominatim_url(cls, value: str | None) -> str | None:
         if value and re.search(r"[\s?#]", value):
             raise ValueError("more than an address")
-        return value and checked_address(value.rstrip("/"), secure="https", loopback="http")
+        return value and values.checked_address(value.rstrip("/"), secure="https", loopback="http")
 
     @field_validator("model", "judge_model", "rewrite_model", "coordinator_model")
     @classmethod

@@ -54,7 +54,7 @@ class Reason(StrEnum):
     DIRECT_MESSAGES_OFF = "direct_messages_off", "", "I am not set up to answer your direct messages"
     MISSING_PERMISSION = "missing_permission", "", "I am not allowed to write in this channel"
     USER_CAP = "user_cap", "", "you had reached the number of answers per minute"
-    DAILY_CAP = "daily_cap", "", "today's token budget was spent"
+    DAILY_CAP = "daily_cap", "", "the budget was spent, or what was left of it was for those who call me"
     SHUTTING_DOWN = "shutting_down", "", "I was shutting down"
     OFFERED = "offered", "nobody had asked me, but offers are on in this channel", ""
     OFFER_ACCEPTED = "offer_accepted", "I had offered it, and you said yes", ""

@@ -15,7 +15,8 @@ class Incoming:
 
     record: as it was said. conversation: the place's active one. bot_id: the bot's own; may_send, may_react: what it
     may do there. manages: whether the author may delete what others say there; reads_history:
-    whether they may read what was said there before they came.
+    whether they may read what was said there before they came. is_exempt: whether their roles free them of all budgets
+    but the owner's for all together.
     """
 
     record: MessageRecord
@@ -27,3 +28,4 @@ class Incoming:
     may_react: bool = True
     manages: bool = False
     reads_history: bool = True
+    is_exempt: bool = False

@@ -1,10 +1,13 @@
-"""Values of settings that are more than a word or a number: hours of the day, and addresses."""
+"""Values of settings that are more than a word or a number: hours of the day, addresses, and budgets."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from datetime import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from enum import StrEnum
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -39,8 +42,106 @@ def checked_address(value: str, *, secure: str, loopback: str) -> str:
     return value
 
 
+def api_base(value: str) -> str:
+    """The address of an API with its version. Raises ValueError for any other."""
+    if not re.search(r"/api/v\d+$", value := value.rstrip("/")):
+        raise ValueError("no API version")
+    return checked_address(value, secure="https", loopback="http")
+
+
+def check_redis_address(value: str) -> None:
+    """Raises ValueError for what is no address of a Redis."""
+    if urlsplit(value).scheme not in ("redis", "rediss"):
+        raise ValueError("not a Redis address")
+    from redis.connection import parse_url  # noqa: PLC0415 - only who sets it needs its client
+
+    parse_url(value)  # type: ignore[no-untyped-call]  # a ValueError for one that cannot be
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+class Scope(StrEnum):
+    """Whose use of models a budget limits; a person's wherever they ask, a thread's beside its channel's."""
+
+    TOTAL = "total"
+    GUILD = "guild"
+    CHANNEL = "channel"
+    THREAD = "thread"
+    PERSON = "person"
+
+
+class Period(StrEnum):
+    """For how long a budget is, by UTC."""
+
+    DAY = "day"
+    MONTH = "month"
+
+    def end(self, now: datetime) -> datetime:
+        """When the period ends that this moment is in."""
+        midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        if self is Period.DAY:
+            return midnight + timedelta(days=1)
+        return (midnight.replace(day=28) + timedelta(days=4)).replace(day=1)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLimit:
+    """The most that may be used in a period. amount: micro-dollars where it is in money, else tokens."""
+
+    amount: int
+    period: Period
+    scope: Scope = Scope.TOTAL
+    in_money: bool = False
+
+    def in_words(self) -> str:
+        return f"{self.words(self.amount)} a {self.period}"
+
+    def words(self, amount: int) -> str:
+        """So much, in what it is counted in."""
+        return dollars(amount) if self.in_money else f"{amount:,} tokens"
+
+
+MOST_MICROS, MOST_TOKENS = 10**12, 10**12  # a million dollars
+BUDGET = re.compile(
+    r"(?:(guild|channel|person)\s+)?(?:\$(\d{1,7}(?:\.\d{1,6})?)|(\d{1,13})\s+tokens?)\s+(?:a|per)\s+(day|month)",
+    re.IGNORECASE,
+)
+BUDGET_EXAMPLE = "$1 a day, guild $5 a month, channel 200000 tokens a day, person $0.10 a day"
+
+
+def budget_limits(text: str, of: Scope = Scope.TOTAL) -> tuple[BudgetLimit, ...]:
+    """Reads "$1 a day, guild $5 a month, channel 200000 tokens a day, person $0.10 a day".
+
+    "off" is none. of: whose a budget is that names nobody; of a place's own, which is no TOTAL, none names anybody.
+    Raises ValueError with a sentence for people.
+    """
+    limits: dict[tuple[Scope, Period, bool], BudgetLimit] = {}
+    if text.strip().lower() == "off":
+        return ()
+    example = BUDGET_EXAMPLE if of is Scope.TOTAL else "$1 a day, 200000 tokens a month"
+    for part in filter(None, map(str.strip, text.split(","))):
+        found = BUDGET.fullmatch(part)
+        if found is None or (found[1] and of is not Scope.TOTAL):
+            shown = part if len(part) <= 40 else f"{part[:40]}…"
+            raise ValueError(f"“{shown}” is no budget: write such as “{example}”.")
+        amount = int(Decimal(found[2]) * 1_000_000) if found[2] else int(found[3])
+        if not 0 < amount <= (MOST_MICROS if found[2] else MOST_TOKENS):
+            raise ValueError(f"“{part}” is no budget: use more than nothing, and at most $1000000.")
+        scope, period = Scope(found[1].lower()) if found[1] else of, Period(found[4].lower())
+        key = scope, period, found[2] is not None
+        if key in limits:
+            raise ValueError(f"“{part}” is a second budget for the same: leave one of the two.")
+        limits[key] = BudgetLimit(amount, period, scope, in_money=key[2])
+    return tuple(limits.values())
+
+
+def dollars(micros: int) -> str:
+    """Micro-dollars in words: with cents, and below a cent with as many digits as there are."""
+    places = Decimal("0.01") if micros >= 10_000 or not micros else Decimal("0.000001")
+    amount = (Decimal(micros) / 1_000_000).quantize(places, ROUND_HALF_UP)
+    return f"${amount:,.2f}" if places == Decimal("0.01") else f"${amount.normalize():f}"

@@ -19,6 +19,7 @@ from agents.general import OWN_TOOLS, GeneralAgent
 from agents.judge import ModelAnswerable, ModelJudge
 from agents.mcp_file import McpError, load_mcp
 from agents.mcp_servers import McpTools
+from agents.metering import warn_unpriced
 from agents.models import DEMO, Models, build_model
 from agents.rewriter import ModelRewriter
 from agents.roster import RosterError, load_roster
@@ -48,7 +49,6 @@ from discord_io.view import THREAD_PREFIX as THREAD
 from files.reading import FileReader
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
-from miniapps.base import MiniApp
 from miniapps.router import MiniAppRouter, discover
 from miniapps.trip_planner import TripPlanner
 from miniapps.venues import NominatimVenues, SampleVenues
@@ -74,11 +74,15 @@ from persistence.lifecycle import ALIVE, Lifecycle
 from persistence.open_store import find_seal, open_stores
 from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
 from persistence.snapshots import Snapshots
+from persistence.spending import SpendingStore, register_spending
 from state.awaiting import ConversationStateManager
+from state.budget import Budget
 from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
-from state.limits import Budget, Limits
+from state.limits import Limits
 from state.optout import OptOut
+from state.prices import PricesError, load_prices
+from state.spending import Payer, Purpose
 from turns.admission import Admission
 from turns.answering import Answering, Preparing
 from turns.bursts import Bursts
@@ -98,7 +102,7 @@ from web.health import Health
 T = TypeVar("T")
 
 CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
-OFFERS, LIMITS, DIRECT = "initiative", "limits", "direct_messages"
+OFFERS, DIRECT = "initiative", "direct_messages"
 USER_AGENT = "parley (Discord bot)"
 
 
@@ -155,12 +159,17 @@ class Parts:
             guild_tokens=(costs and settings.guild_tokens) or None,
             person_tokens=(costs and settings.person_tokens) or None,
             turn_tokens=settings.turn_tokens or None,
+            budgets=settings.budgets,
+            prices=dict(_loaded(load_prices, settings.prices)),
+            opted_out=self.opted_out,
         )
-        self.budget = Budget(self.limits, self._clock, partial(snapshots.touch_process, LIMITS))
+        self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots))
         self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch_process, DIRECT))
         self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
+        venues = NominatimVenues(settings.nominatim_url, USER_AGENT) if settings.nominatim_url else SampleVenues()
+        miniapps = [TripPlanner(venues), *discover()]
         # Stored together with the answer, so that a turn that is made anew does not do the same again.
-        self.miniapps = MiniAppRouter(_miniapps(settings), on_change=lambda guid: snapshots.mark(MINIAPPS, int(guid)))
+        self.miniapps = MiniAppRouter(miniapps, on_change=lambda guid: snapshots.mark(MINIAPPS, int(guid)))
         self.states = ConversationStateManager(
             awaiting_ttl_seconds=settings.awaiting_ttl_seconds,
             soft_context_ttl_seconds=settings.soft_context_ttl_seconds,
@@ -202,8 +211,9 @@ class Parts:
         self.models = Models.build(settings.model, settings.models)  # chosen=: by which name a place wants one
         self._model = self.models.default
         self._judge_model = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else self._model
-        judge = ModelJudge(self._judge_model, bot_name=self._bot_name, purse=budget)
-        answerable = ModelAnswerable(self._judge_model, bot_name=self._bot_name, purse=budget)
+        name, model = self._bot_name, self._judge_model
+        judge = ModelJudge(model, bot_name=name, purse=budget.purse(Purpose.JUDGE))
+        answerable = ModelAnswerable(model, bot_name=name, purse=budget.purse(Purpose.OFFER))
         self._judge = ChannelJudge(judge, budget) if settings.use_llm_judge else None
         self.offers = OpenOffers(
             self.offer_channels,
@@ -226,17 +236,14 @@ class Parts:
         coordinator, rewriter = settings.coordinator_model, settings.rewrite_model
         coordinator_model = build_model("COORDINATOR_MODEL", coordinator) if coordinator else self._judge_model
         rewrite_model = build_model("REWRITE_MODEL", rewriter) if rewriter else None
-        self._rewriter = ModelRewriter(rewrite_model, purse=budget) if rewrite_model else None
+        self._rewriter = ModelRewriter(rewrite_model, purse=budget.purse(Purpose.REWRITING)) if rewrite_model else None
         size = 0 if settings.model == DEMO else settings.session_summary_tokens
-        self._summarizer = ModelSummarizer(self._model, purse=budget, max_tokens=size) if size else None
+        purse = budget.purse(Purpose.SUMMARY)
+        self._summarizer = ModelSummarizer(self._model, purse=purse, max_tokens=size) if size else None
         roster = _loaded(load_roster, settings.agents)
         remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
-        picker = Picker(
-            [Candidate(entry.name, entry.about) for entry in roster],
-            model=coordinator_model,
-            has_budget=budget.may_judge,
-            purse=budget,
-        )
+        candidates, purse = [Candidate(entry.name, entry.about) for entry in roster], budget.purse(Purpose.COORDINATION)
+        picker = Picker(candidates, model=coordinator_model, has_budget=budget.may_judge, purse=purse)
         actions = DiscordActions(self._client, self.consent, self.snapshots, self._clock)
         searching = search_tool(self.snapshots.search.find, actions.can_read, settings.site)
         own = [*own_tools(actions, self._clock, settings.site), searching]
@@ -251,9 +258,11 @@ class Parts:
         )
         others = {agent.name: agent for agent in remotes}
         self.team = Team(general, others, picker, bot_id=lambda: self.wires.bot()[1], shares=settings.shared_context)
-        models = filter(None, (*self.models.all, self._judge_model, coordinator_model, rewrite_model))
+        models = [*filter(None, (*self.models.all, self._judge_model, coordinator_model, rewrite_model))]
         attachments = Attachments(settings.discord_api_base)
-        hears = build_transcriber(settings.transcribe_model, budget) if settings.transcribe_model else None
+        purse, hearing = budget.purse(Purpose.TRANSCRIPTION), settings.transcribe_model
+        hears = build_transcriber(hearing, purse) if hearing else None
+        warn_unpriced(self.limits.prices, [*models, *([hears.name] if hears else ())])
         self._files = FileReader(attachments, settings.attachment_characters, hears)
         self.connections: list[AbstractAsyncContextManager[object]] = [*models, *remotes, self.mcp, attachments]
         self.connections += [hears] if hears else []
@@ -363,7 +372,7 @@ class Parts:
         holders.register(MiniAppHolder(self.miniapps, snapshots), of_channels=MINIAPPS)
         holders.register(OfferHolder(self.proactive_offers, self.offer_channels, snapshots), of_channels=OFFERS)
         holders.register(conversations, of_channels=CONVERSATION)
-        holders.register(ProcessHolder(self.limits), of_process=LIMITS)
+        register_spending(holders, self.limits, snapshots)
         holders.register(ProcessHolder(self.direct), of_process=DIRECT)
         holders.register(ProcessHolder(self.opted_out), of_process=OPTED_OUT)
         holders.register(ProcessHolder(self.forgotten), of_process=FORGOTTEN)
@@ -423,11 +432,13 @@ class Parts:
     def _bot_name(self) -> str:
         return self.wires.bot()[0]
 
-    def _why_mute(self, _guild_id: int, channel_id: int) -> str | None:
+    def _why_mute(self, guild_id: int, channel_id: int) -> str | None:
         """Why the bot may not speak of itself in a channel, in a word; None where it may."""
         if self.gate.is_shutting_down or not self._client.is_ready() or self.gate.is_closed(channel_id):
             return NOT_READY
-        if not self.budget.may_judge():
+        parent_id = getattr(self._client.get_channel(channel_id), "parent_id", None)  # of a thread
+        payer = Payer(guild_id, channel_id=parent_id or channel_id, thread_id=channel_id if parent_id else 0)
+        if not self.budget.may_judge(payer):
             return OVER_BUDGET  # what is left is for those who mention it
         return why_mute(self._client, self._settings.channels, channel_id)
 
@@ -441,15 +452,9 @@ def where(settings: Settings) -> tuple[Path, str | None, str | None]:
 def _loaded(
     load: Callable[[Path | str, Mapping[str, str]], tuple[T, ...]], setting: Path | SecretStr | None
 ) -> tuple[T, ...]:
-    """The remote agents, or the servers that lend the general agent tools. Raises SettingError."""
+    """The remote agents, the servers that lend the general agent tools, or prices. Raises SettingError."""
     source = setting.get_secret_value() if isinstance(setting, SecretStr) else setting
     try:
         return load(source, os.environ) if source else ()
-    except (RosterError, McpError) as error:
+    except (RosterError, McpError, PricesError) as error:
         raise SettingError(str(error)) from None
-
-
-def _miniapps(settings: Settings) -> list[MiniApp]:
-    """The trip planner, and what else is installed."""
-    venues = NominatimVenues(settings.nominatim_url, USER_AGENT) if settings.nominatim_url else SampleVenues()
-    return [TripPlanner(venues), *discover()]

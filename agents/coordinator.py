@@ -53,7 +53,7 @@ IN_WORDS: Mapping[Why, str] = {
     Why.UNSURE: "as none clearly fits better",
     Why.FAILED: "as the model that chooses could not be asked",
     Why.LATE: "as the model that chooses took too long",
-    Why.OVER_BUDGET: "as today's token budget was spent and nobody chose",
+    Why.OVER_BUDGET: "as the budget was nearly spent and nobody chose",
 }
 
 

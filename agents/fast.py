@@ -9,9 +9,11 @@ from pydantic_ai import Agent, RunUsage, UsageLimits
 from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup
 from pydantic_ai.messages import TextContent
 
+from agents.metering import names_of, spent_by
 from conversation import MessageRecord
 from decider import JudgeError
 from llm_history import CHARACTERS_PER_TOKEN, told
+from state.spending import Spent
 
 T = TypeVar("T")
 OUTPUT_TOKENS = 1_000  # what such an answer may take, about
@@ -20,8 +22,9 @@ OUTPUT_TOKENS = 1_000  # what such an answer may take, about
 class Purse(Protocol):
     """What calls draw on."""
 
-    def call(self, tokens: int) -> Callable[[int], object] | None:
-        """Reserves so many tokens for one call; None where they are not to be had. Returned is told what it used."""
+    async def call(self, tokens: int, output: int, models: Sequence[str]) -> Callable[[Spent], object] | None:
+        """Reserves so many tokens for one call of one of these models, of which so many are its own; None where they
+        are not to be had. Returned is told what it used."""
 
 
 def shown(messages: Sequence[MessageRecord], judged: MessageRecord, name: str, count: int) -> str:
@@ -41,19 +44,21 @@ async def ruled_by(agent: Agent[None, T], question: str, instructions: str, purs
     Where the provider does not say how many tokens it used, what was reserved counts; also where the call was
     cancelled: too late for us, not for the bill.
     """
-    usage = RunUsage()
-    reserved = (len(question) + len(instructions)) // CHARACTERS_PER_TOKEN + OUTPUT_TOKENS
-    if (settle := purse.call(reserved)) is None:
-        raise JudgeError("The day's tokens are used up, or about to be.")
+    usage, response = RunUsage(), None
+    names, sent = names_of(agent.model), (len(question) + len(instructions)) // CHARACTERS_PER_TOKEN
+    spent = Spent(names[0], sent, OUTPUT_TOKENS)
+    if (settle := await purse.call(spent.tokens, OUTPUT_TOKENS, names)) is None:
+        raise JudgeError("The budget is spent, or about to be.")
     try:
         result = await agent.run(
             question, instructions=instructions, usage_limits=UsageLimits(request_limit=1), usage=usage
         )
+        response = result.response
     except (AgentRunError, FallbackExceptionGroup, RecursionError) as error:  # the last of JSON nested too deep
-        reserved = 0
+        spent = Spent()
         raise JudgeError(str(error)) from error
     finally:
-        settle(usage.total_tokens or reserved)
-    if result.response.finish_reason in ("length", "content_filter"):
-        raise JudgeError(f"the model's words were cut off: {result.response.finish_reason}")
+        settle(spent_by(names, usage, response) or spent)
+    if response.finish_reason in ("length", "content_filter"):
+        raise JudgeError(f"the model's words were cut off: {response.finish_reason}")
     return result.output

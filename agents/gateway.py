@@ -17,9 +17,10 @@ from llm_history import seen_since
 from miniapps.base import FollowUp
 from place import Place
 from state.agent_state import AgentState
-from state.limits import Allowance
+from state.budget import Allowance
 from state.message import Link, Source
 from state.prompts import Ask, ResolutionType
+from state.spending import Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,11 @@ class AgentRequest:
     allowance: Allowance | None = None
     attached: Mapping[str, Reading] = field(default_factory=dict)
     model: str | None = None
+
+    def count(self, tokens: int, spent: Spent) -> None:
+        """Counts what its model's calls have used by now; spent: the last of them."""
+        if self.allowance:
+            self.allowance.count(tokens, spent)
 
     @property
     def is_apart(self) -> bool:

@@ -32,6 +32,7 @@ from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.failures import describe, explained
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
 from agents.mcp_servers import McpTools
+from agents.metering import spent_by
 from agents.models import SETTINGS, Models, NamedModel, thinks
 from agents.place_words import as_name, spot_of
 from agents.run import Run, at_most, size_of, sound
@@ -172,9 +173,12 @@ class GeneralAgent:
                 if not run.simplify(outcome.detail):
                     break
                 outcome = await self._attempt(request, run)
+            if isinstance(outcome, Failure) and outcome.tokens > run.tokens:
+                request.count(run.used, run.estimated())
             return outcome
         except asyncio.CancelledError:
             self._used[request] = run.used
+            request.count(run.used, run.estimated())
             raise
 
     async def _attempt(self, request: AgentRequest, run: Run) -> Outcome:
@@ -217,10 +221,10 @@ class GeneralAgent:
         lent = map(size_of, self._lent.definitions()) if self._lent else ()
         told = self._own_size + sum(lent) + len(self._rules(request.place).encode())
         remembered = sent(request.history) if run.goes_on else ()
-        tokens = (
-            at_most((*remembered, *run.messages), told) + (MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
-        )
-        match await request.allowance.reserve(tokens, UNSEEN_TOKENS if thinks(run.by.model) else 0):
+        output = (MAX_OUTPUT_CHARACTERS - run.output) // CHARACTERS_PER_TOKEN
+        tokens = at_most((*remembered, *run.messages), told) + output
+        unseen = UNSEEN_TOKENS if thinks(run.by.model) else 0
+        match await request.allowance.reserve(tokens, unseen, output=output, models=run.names):
             case None:
                 run.unseen = request.allowance.unseen
                 return None
@@ -231,7 +235,7 @@ class GeneralAgent:
                 )
             case _:
                 kind = FailureKind.OVER_BUDGET
-                detail = f"The day's tokens were used up after {run.tokens} of this answer's."
+                detail = f"The budget was spent after {run.tokens} tokens of this answer's."
         return Failure(kind, detail, run.text, run.tokens)
 
     async def _act(self, request: AgentRequest, run: Run) -> Answer | Declined | None:
@@ -280,6 +284,7 @@ class GeneralAgent:
                 run.hear(event)
                 await asyncio.sleep(0)  # it waits for bytes only, and thousands of events may have come at once
                 if run.was_cut or run.is_silent:
+                    request.count(run.used, run.estimated())
                     run.tokens, run.is_asking = run.used, False
                     return False
                 if run.output > MAX_OUTPUT_CHARACTERS:
@@ -288,14 +293,12 @@ class GeneralAgent:
                     calls.add(event.index)
                 if run.called + len(calls) > MAX_CALLS:
                     raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} called tools without end.")
-            used = stream.usage.total_tokens
-            run.tokens = run.tokens + used if used else run.used
-            run.is_asking = False
+            spent = spent_by(run.names, stream.usage, stream.get()) or run.estimated()
+            run.tokens, run.is_asking = run.tokens + spent.tokens, False
             response = sound(stream.get())
             if any(isinstance(part, TextPart) for part in response.parts):
                 run.said += stream.usage.output_tokens - stream.usage.details.get("reasoning_tokens", 0)
-        if request.allowance:
-            request.allowance.count(run.tokens)
+        request.count(run.tokens, spent)
         if run.held:
             run.open()
         run.finish = response.finish_reason

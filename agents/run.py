@@ -29,11 +29,13 @@ from pydantic_ai.settings import ModelSettings
 
 from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, Asked
+from agents.metering import names_of
 from agents.models import SETTINGS, NamedModel
 from agents.tool_use import is_tool_use
 from agents.turn_input import flattened, has_images, is_picture
 from llm_history import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from state.message import Source
+from state.spending import Spent
 
 # Six messages of Discord's: what is longer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
@@ -53,7 +55,8 @@ class Run:
     ended; is_asking: whether one has not. called: how many tools were; output: characters of the model's; said: the
     tokens of its text, as the provider counted. may_decline: whether it may say that it stays silent; is_silent:
     whether it has; held: what it began with, until that is known. unseen: tokens that were reserved for thoughts that
-    are not shown. finish: how the last response ended, as pydantic-ai names it.
+    are not shown. finish: how the last response ended, as pydantic-ai names it. names: of the model and those that
+    stand in for it, by which prices are known.
     """
 
     show: Callable[[str], None]
@@ -81,6 +84,10 @@ class Run:
     held: str = ""
     unseen: int = 0
     finish: str | None = None
+    names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.names = names_of(self.by.model)
 
     @property
     def made(self) -> Sequence[ModelMessage]:
@@ -101,14 +108,17 @@ class Run:
 
     @property
     def used(self) -> int:
-        """The tokens so far, estimated for a request of which the provider has not said what it took.
+        """The tokens so far, estimated for a request of which the provider has not said what it took."""
+        return self.tokens + self.estimated().tokens
 
-        What it may have thought unseen counts as reserved.
-        """
+    def estimated(self) -> Spent:
+        """About what such a request used. What it may have thought unseen counts as reserved."""
         if not self.is_asking:
-            return self.tokens
-        characters = sum(len(str(part)) for m in self.messages for part in flattened(m, images=False).parts)
-        return self.tokens + self.unseen + (characters + len(self.text) + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
+            return Spent(self.names[0])
+        told = sum(len(str(part)) for m in self.messages for part in flattened(m, images=False).parts)
+        sent = (told + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
+        both = (told + len(self.text) + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
+        return Spent(self.names[0], sent, both - sent + self.unseen)
 
     def begin_paragraph(self) -> None:
         """What comes next does not run into what was said before a tool was called."""

@@ -13,6 +13,7 @@ from agents.bounded_client import bound
 from agents.fast import Purse
 from agents.models import UnusableModelError
 from files.reading import FileProblem
+from state.spending import Spent
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -25,10 +26,11 @@ BYTES_PER_SECOND = 8_000  # of sound, at most: 64 kbit/s
 
 
 class Transcriber:
-    """purse: what it draws on."""
+    """model: without its provider, which is called so; purse: what it draws on."""
 
-    def __init__(self, client: AsyncOpenAI, model: str, purse: Purse) -> None:
+    def __init__(self, client: AsyncOpenAI, model: str, purse: Purse, provider: str = "openai") -> None:
         self._client = client
+        self.name = f"{provider}:{model}"
         self._model = model
         self._purse = purse
 
@@ -43,7 +45,8 @@ class Transcriber:
         from openai import OpenAIError  # noqa: PLC0415 - only who sets it needs it
 
         used = round(max(seconds, len(data) / BYTES_PER_SECOND) * TOKENS_PER_SECOND)
-        if (settle := self._purse.call(used)) is None:
+        spent = Spent(self.name, used, audio=used)
+        if (settle := await self._purse.call(used, 0, (self.name,))) is None:
             raise FileProblem("budget")
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
@@ -52,15 +55,18 @@ class Transcriber:
             counts = getattr(usage, "total_tokens", None), getattr(usage, "seconds", None)
             tokens, seconds = (count if isinstance(count, int | float) and count > 0 else 0 for count in counts)
             used = round(tokens or seconds * TOKENS_PER_SECOND) or used
+            output = getattr(usage, "output_tokens", 0)
+            output = output if isinstance(output, int) and 0 <= output <= used else 0
+            spent = Spent(self.name, used - output, output, audio=used - output)
             if not isinstance(said, str):
                 raise ValueError("an answer without a text")
         # What is no JSON, nested too deep, or counts to infinity, is some of the last three.
         except (OpenAIError, TimeoutError, ValueError, OverflowError, RecursionError) as error:
-            used = 0 if isinstance(error, OpenAIError) else used
+            spent = Spent() if isinstance(error, OpenAIError) else spent
             log.warning("transcription_failed", detail=type(error).__name__)
             raise FileProblem("unheard") from error
         finally:
-            settle(used)
+            settle(spent)
         return said
 
 
@@ -86,4 +92,5 @@ def build_transcriber(name: str, purse: Purse) -> Transcriber:
             "such as openai:gpt-4o-mini-transcribe."
         )
     bound(client)
-    return Transcriber(client.with_options(max_retries=1), model, purse)
+    spoken_by = "openai" if provider in ("openai-chat", "openai-responses") else provider
+    return Transcriber(client.with_options(max_retries=1), model, purse, spoken_by)

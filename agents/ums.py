@@ -94,7 +94,8 @@ class UMSAgent:
 
     async def _reserve(self, request: AgentRequest) -> None:
         if request.allowance:
-            if cap := await request.allowance.reserve(ANSWER_TOKENS):
+            name = f"agent:{self.name}"
+            if cap := await request.allowance.reserve(ANSWER_TOKENS, output=ANSWER_TOKENS, models=(name,)):
                 kind = FailureKind.TURN_CAP if cap is Cap.TURN else FailureKind.OVER_BUDGET
                 raise RemoteError(kind, f"was not asked: the cap of a {cap.value} is reached")
             self._reserved[request] = ANSWER_TOKENS

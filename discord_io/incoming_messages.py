@@ -256,8 +256,9 @@ def _is_locked(channel: object, allowed: discord.Permissions) -> bool:
 
 def _permissions_of(user: discord.abc.User, channel: object) -> discord.Permissions | None:
     """What somebody may do there; None where that cannot be said."""
-    is_known = isinstance(user, discord.Member) and has_permissions(channel)
-    return channel.permissions_for(user) if is_known else None
+    if isinstance(user, discord.Member) and has_permissions(channel):
+        return channel.permissions_for(user)
+    return None
 
 
 def _reads_history(channel: object, authors: discord.Permissions | None) -> bool:

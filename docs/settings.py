@@ -21,7 +21,7 @@ IN_README = (
     "followup_eagerness",
     "name_calls",
     "mcp_config",
-    "daily_tokens",
+    "budgets",
     "retention_days",
     "state_key",
 )
@@ -43,7 +43,7 @@ SECTIONS = {
         "More: [what the agent can do](agents-and-tools.md). Paths are relative to the working directory.",
     ),
     "offer_timeout_seconds": ("Offers", "More: [how it offers](offers.md)."),
-    "turns_per_user_minute": ("Caps", "More: [what the caps do](deciding.md#what-the-caps-do)."),
+    "turns_per_user_minute": ("Caps", "More: [what the caps do](deciding.md#what-the-caps-do), [budgets](budgets.md)."),
     "state_dir": (
         "What is kept",
         "More: [what outlives a restart](reliability.md), [privacy](privacy.md), [the decision log](decision-log.md). "

@@ -1,26 +1,32 @@
-"""The caps: how many answers one person gets a minute, and how many tokens model calls may use a day: in all, for a
-guild, for a person; and for one turn.
+"""The caps: how many answers one person gets a minute, and what calls of models may use a day and a month, in tokens or
+money: in all, of a guild, a channel, a thread, a person; and how many tokens one turn may.
 
-Those of a minute and a day work alike. At four fifths of a cap the bot stops following up unasked and answers mentions
-only; at the cap it is silent until the cap resets. The first question that is turned away gets one polite line.
+From four fifths of a budget on the bot follows up unasked no more and answers mentions only; at its end it answers
+nobody until it is renewed. Whoever manages the place is told of the first, the first who is turned away of the second.
 
 What a call may use is reserved before it is made, and given back by what it has used: calls that run at once do not
-pass a cap together. A single call that nothing else runs beside is made as long as anything is left.
+pass a cap together. A single call that nothing else runs beside is made as long as anything is left. What is reserved
+is stored too: of a call that a kill interrupts, all of it counts as used.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import Enum
+from typing import Protocol
 
-from pydantic import JsonValue, NonNegativeInt, TypeAdapter
+from pydantic import JsonValue
 
-MENTIONS_ONLY_SHARE = 0.8
+from setting_values import BudgetLimit, Period, Scope
+from state.ledger import Day, Ledger
+from state.optout import OptOut
+from state.prices import Prices, Rates
+from state.spending import NOBODY, Account, Payer, Purpose, Reserved, Spent, share
+from state.stored_limits import STORED, StoredCall, StoredLimits
+
 MINUTE = timedelta(minutes=1)
 
 
@@ -28,52 +34,65 @@ class Cap(Enum):
     """Which cap turned a question away."""
 
     USER = "user"
-    DAILY = "daily"
+    TOTAL = "total"
     GUILD = "guild"
+    CHANNEL = "channel"
+    THREAD = "thread"
     PERSON = "person"
     TURN = "turn"
 
 
 @dataclass(frozen=True, slots=True)
-class Payer:
-    """Whose tokens a call uses: a guild's, and in equal parts those of the people who are answered."""
+class Reached:
+    """A budget that is spent, or four fifths of it are. used: in what the limit is counted in."""
 
-    guild_id: int = 0
-    people: frozenset[int] = frozenset()
+    limit: BudgetLimit
+    used: int
+    resets_at: datetime
 
+    @property
+    def cap(self) -> Cap:
+        return Cap(self.limit.scope.value)
 
-NOBODY = Payer()
-PAYER: ContextVar[Payer] = ContextVar("payer", default=NOBODY)
-"""For whom the calls beside a turn's own are made here: the judge's, and the like."""
-
-Account = tuple[Cap, int]
+    @property
+    def is_spent(self) -> bool:
+        return self.used >= self.limit.amount
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A question that is not answered. announce: nobody was told yet; resets_at: when asking helps again."""
+    """A question that is not answered. announce: nobody was told yet; resets_at: when asking helps again.
+
+    reached: the budget, where it is not the answers a minute.
+    """
 
     cap: Cap
     announce: bool
     resets_at: datetime
+    reached: Reached | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """What of the limits outlives a restart."""
+class OwnBudgets(Protocol):
+    """The budgets that those who manage a place have set for it, beside the owner's."""
 
-    day: date | None
-    tokens: NonNegativeInt
-    told_channels: list[int]
-    guilds: dict[int, NonNegativeInt] = field(default_factory=dict)
-    people: dict[int, NonNegativeInt] = field(default_factory=dict)
+    def own(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:
+        """Of a guild, a channel of it and a thread of that, by their scope; 0 where there is none."""
 
 
-STORED = TypeAdapter(_Stored)
+class NoOwnBudgets:
+    def own(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:  # noqa: ARG002
+        return ()
+
+
+REFUSED, REFUSED_PERSON = "refused", "refused_person"  # who was told that they are turned away: a channel, a person
 
 
 class Limits:
-    """Counts answers and tokens. Times are aware datetimes; a day is one of UTC. A cap of None is none."""
+    """Counts answers, tokens and money. Times are aware datetimes; a day is one of UTC. A cap of None is none.
+
+    budgets: the owner's, beside those in tokens a day; own: those of places. prices: the owner's, of models.
+    opted_out: of whom no figures are kept.
+    """
 
     def __init__(
         self,
@@ -83,21 +102,28 @@ class Limits:
         guild_tokens: int | None = None,
         person_tokens: int | None = None,
         turn_tokens: int | None = None,
+        budgets: Sequence[BudgetLimit] = (),
+        own: OwnBudgets | None = None,
+        prices: Mapping[str, Rates] | None = None,
+        opted_out: OptOut | None = None,
     ) -> None:
         self.turn_tokens = turn_tokens
+        self.prices = Prices(prices)
+        self.ledger = Ledger(opted_out)
         self._turns = turns_per_user_minute
-        self._caps = {Cap.DAILY: daily_tokens, Cap.GUILD: guild_tokens, Cap.PERSON: person_tokens}
-        self._used: Counter[Account] = Counter()
-        self._reserved: Counter[Account] = Counter()
+        tokens = {Scope.TOTAL: daily_tokens, Scope.GUILD: guild_tokens, Scope.PERSON: person_tokens}
+        daily = [BudgetLimit(amount, Period.DAY, scope) for scope, amount in tokens.items() if amount is not None]
+        self._limits = {scope: [limit for limit in (*daily, *budgets) if limit.scope is scope] for scope in Scope}
+        self._own = own or NoOwnBudgets()
+        self._reserved: Counter[tuple[Account, bool]] = Counter()  # of an account, in tokens or in money
+        self._calls: dict[Reserved, None] = {}  # that have not ended, the oldest first
         self._taken: dict[int, deque[datetime]] = {}
-        self._told_users: dict[int, datetime] = {}
-        self._told_channels: set[int] = set()
-        self._day: date | None = None
+        self._told: dict[tuple[str, int], datetime] = {}  # who was told what, and until when that holds
         self._is_restored = False
 
     @property
     def tokens_today(self) -> int:
-        return self._used[Cap.DAILY, 0]
+        return self.ledger.used((Scope.TOTAL, 0), Period.DAY).tokens
 
     def admit(
         self,
@@ -106,33 +132,37 @@ class Limits:
         *,
         explicit: bool,
         now: datetime,
-        guild_id: int = 0,
+        payer: Payer | None = None,
         costs_tokens: bool = True,
         tells: bool = True,
     ) -> Refusal | None:
         """Counts one answer to this person, or refuses it. tells: whether they are to be told of that."""
-        cap = self.reached(now, Payer(guild_id, frozenset({author_id})), explicit=explicit) if costs_tokens else None
-        if cap:
-            tomorrow = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-            if cap is Cap.PERSON:
-                announce = self._tells_user(author_id, now, tomorrow, tells=tells)
+        payer = payer or Payer(0, frozenset({author_id}))
+        if costs_tokens and (reached := self.reached(now, payer, explicit=explicit)):
+            if not reached.is_spent and reached.cap is not Cap.PERSON and payer.guild_id:
+                announce = tells and self.tells_managers(reached, payer, now)
+            elif reached.cap is Cap.PERSON:
+                announce = tells and self._tells(REFUSED_PERSON, author_id, now, Period.DAY.end(now))
             else:
-                announce = tells and channel_id not in self._told_channels
-                if announce:
-                    self._told_channels.add(channel_id)
-            return Refusal(cap, announce, tomorrow)
+                announce = tells and self._tells(REFUSED, channel_id, now, Period.DAY.end(now))
+            return Refusal(reached.cap, announce, reached.resets_at, reached)
         recent = self._recent(author_id, now)
-        if _is_over(len(recent), self._turns, explicit=explicit):
-            announce = self._tells_user(author_id, now, now + MINUTE, tells=tells)
+        if len(recent) >= self._turns or (not explicit and len(recent) * 5 >= self._turns * 4):
+            announce = tells and self._tells(Cap.USER.value, author_id, now, now + MINUTE)
             return Refusal(Cap.USER, announce, recent[0] + MINUTE)
         self._taken.setdefault(author_id, deque()).append(now)
         return None
 
-    def _tells_user(self, author_id: int, now: datetime, until: datetime, *, tells: bool) -> bool:
-        """Whether somebody is to be told of a cap, of which they have not been told yet."""
-        announce = tells and self._told_users.get(author_id, now) <= now
+    def tells_managers(self, reached: Reached, payer: Payer, now: datetime) -> bool:
+        """Whether those who manage a guild are to be told of a budget, of which they have not been told yet."""
+        limit = reached.limit
+        whose = {Scope.CHANNEL: payer.channel_id, Scope.THREAD: payer.thread_id}.get(limit.scope, payer.guild_id)
+        return self._tells(f"{limit.scope} {limit.in_words()}", whose, now, reached.resets_at)
+
+    def _tells(self, what: str, whom: int, now: datetime, until: datetime) -> bool:
+        announce = self._told.get((what, whom), now) <= now
         if announce:
-            self._told_users[author_id] = until
+            self._told[what, whom] = until
         return announce
 
     def give_back(self, author_id: int) -> None:
@@ -140,30 +170,41 @@ class Limits:
         if taken := self._taken.get(author_id):
             taken.pop()
 
-    def spend(self, tokens: int, now: datetime, payer: Payer = NOBODY) -> None:
-        """Counts the tokens of model calls."""
+    def spend(self, spent: Spent, now: datetime, payer: Payer = NOBODY, purpose: Purpose = Purpose.ANSWER) -> Spent:
+        """Counts a model's call, and returns what it used with its price, as far as that is known."""
         self._begin_day(now)
-        for account, share in _shares(payer, tokens):
-            self._used[account] += share
+        spent = self.prices.priced(spent)
+        self.ledger.add(payer, purpose, spent)
+        return spent
 
-    def reserve(self, tokens: int, now: datetime, payer: Payer) -> bool:
-        """Sets so many tokens aside for a call, until release(), unless others have what is left."""
+    def reserve(self, call: Reserved, now: datetime) -> bool:
+        """Sets aside what a call may use, until release(), unless others have what is left."""
         self._begin_day(now)
-        shares = list(_shares(payer, tokens))
-        for account, share in shares:
-            cap, others = self._caps[account[0]], self._reserved[account]
-            if cap is not None and others and self._used[account] + others + share > cap:
+        for account, among, limit in self._holding(call.payer):
+            others = self._reserved[account, limit.in_money]
+            more = share(call.amount[limit.in_money], among)
+            if others and self._used(account, limit) + others + more > limit.amount:
                 return False
-        for account, share in shares:
-            self._reserved[account] += share
+        self._set_aside(call, 1)
+        self._calls[call] = None
         return True
 
-    def release(self, tokens: int, payer: Payer) -> None:
+    def release(self, call: Reserved) -> None:
         """Gives back what was set aside."""
-        for account, share in _shares(payer, tokens):
-            self._reserved[account] -= share
-            if self._reserved[account] <= 0:
-                del self._reserved[account]
+        del self._calls[call]
+        self._set_aside(call, -1)
+
+    def _set_aside(self, call: Reserved, sign: int) -> None:
+        for account, among in call.payer.accounts():
+            for in_money in (False, True):
+                key = account, in_money
+                self._reserved[key] += sign * share(call.amount[in_money], among)
+                if self._reserved[key] <= 0:
+                    del self._reserved[key]
+
+    def in_money(self, payer: Payer) -> bool:
+        """Whether any budget in money holds for these."""
+        return any(limit.in_money for _, _, limit in self._holding(payer))
 
     def has_budget(self, now: datetime) -> bool:
         """Whether anything is left of what there is in all."""
@@ -173,33 +214,75 @@ class Limits:
         """Whether there is budget for a call that only finds out whether to answer."""
         return self.reached(now, payer, explicit=False) is None
 
-    def reached(self, now: datetime, payer: Payer, *, explicit: bool = True) -> Cap | None:
-        """The cap that these have reached, or, not explicit, come near to."""
+    def reached(self, now: datetime, payer: Payer, *, explicit: bool = True) -> Reached | None:
+        """The budget that these have spent, or, not explicit, four fifths of it; one that is spent comes first."""
         self._begin_day(now)
-        accounts = (account for account, _ in _shares(payer, 0))
-        return next((a[0] for a in accounts if _is_over(self._used[a], self._caps[a[0]], explicit=explicit)), None)
+        near: Reached | None = None
+        for account, _, limit in self._holding(payer):
+            used = self._used(account, limit)
+            if used >= limit.amount:
+                return Reached(limit, used, limit.period.end(now))
+            if not (explicit or near) and used * 5 >= limit.amount * 4:
+                near = Reached(limit, used, limit.period.end(now))
+        return near
+
+    def standing(self, now: datetime, payer: Payer) -> list[Reached]:
+        """All budgets that these pay from, and what is used of them."""
+        self._begin_day(now)
+        return [
+            Reached(limit, self._used(account, limit), limit.period.end(now))
+            for account, _, limit in self._holding(payer)
+        ]
+
+    def _holding(self, payer: Payer) -> Iterator[tuple[Account, int, BudgetLimit]]:
+        """The budgets that limit these: whose account, among how many what it pays is divided, and the limit."""
+        own = self._own.own(payer.guild_id, payer.channel_id, payer.thread_id) if payer.guild_id else ()
+        for account, among in payer.accounts():
+            for limit in self._limits[account[0]]:
+                yield account, among, limit
+            for limit in own:
+                if limit.scope is account[0]:
+                    yield account, among, limit
+
+    def _used(self, account: Account, limit: BudgetLimit) -> int:
+        return self.ledger.used(account, limit.period)[limit.in_money]
 
     def sweep(self, now: datetime) -> None:
         """Drops what can no longer matter."""
-        self._told_users = {author: until for author, until in self._told_users.items() if until > now}
+        self._told = {what: until for what, until in self._told.items() if until > now}
         for author_id in list(self._taken):
             self._recent(author_id, now)
 
     def stored(self) -> JsonValue:
-        """The day, its tokens and which channels were told, for restore() after a restart; a minute is not worth it."""
-        guilds, people = (
-            {one: used for (cap, one), used in self._used.items() if cap is kind} for kind in (Cap.GUILD, Cap.PERSON)
+        """Today, the calls that have not ended and who was told what, for restore() after a restart; a minute is not
+        worth it."""
+        minute = Cap.USER.value
+        stored = StoredLimits(
+            self.ledger.day,
+            self.tokens_today,
+            [],
+            today=self.ledger.today.stored(),
+            calls=[*map(StoredCall.of, self._calls)],
+            told=[(what, whom, until) for (what, whom), until in self._told.items() if what != minute],
         )
-        stored = _Stored(self._day, self.tokens_today, [*self._told_channels], guilds, people)
         told: JsonValue = STORED.dump_python(stored, mode="json")
         return told
 
     def restore(self, stored: JsonValue) -> None:
-        """Takes back what stored() gave; on any other day than that one it counts for nothing. Raises ValueError."""
+        """Takes back what stored() gave. What another day than this one used counts for its month alone; a call that
+        had not ended counts as all that was reserved for it. Raises ValueError."""
         read = STORED.validate_python(stored)
-        self._day, self._told_channels = read.day, set(read.told_channels)
-        used = {Cap.DAILY: {0: read.tokens}, Cap.GUILD: read.guilds, Cap.PERSON: read.people}
-        self._used = Counter({(cap, one): tokens for cap, by_id in used.items() for one, tokens in by_id.items()})
+        self._told |= {(what, whom): until for what, whom, until in read.told}
+        if read.day is None:
+            self.ledger.day, self.ledger.today = None, Day()
+            return
+        today = Day.restored(read.today) if read.today else read.counted_before()
+        end = Period.DAY.end(datetime(read.day.year, read.day.month, read.day.day, tzinfo=UTC))
+        self._told |= {(REFUSED, channel): end for channel in read.told_channels}
+        self.ledger.resume(read.day, today)
+        for call in read.calls:
+            killed = call.reserved()
+            self.ledger.add(killed.payer, killed.purpose, self.prices.priced(killed.spent))
         self._is_restored = True
 
     def _recent(self, author_id: int, now: datetime) -> deque[datetime]:
@@ -211,118 +294,8 @@ class Limits:
         return taken
 
     def _begin_day(self, now: datetime) -> None:
-        today = now.date()
+        day, today = self.ledger.day, now.date()
         # A clock that is set back renews no budget; but what was stored in the future would be spent for too long.
-        if self._day is None or today > self._day or (self._is_restored and today < self._day):
-            self._day = today
-            self._used.clear()
-            self._told_channels.clear()
+        if day is None or today > day or (self._is_restored and today < day):
+            self.ledger.begin(today)
         self._is_restored = False
-
-
-class Budget:
-    """The tokens of today, by the clock. on_spend: told whenever some were spent."""
-
-    def __init__(self, limits: Limits, clock: Callable[[], datetime], on_spend: Callable[[], None]) -> None:
-        self._limits = limits
-        self._clock = clock
-        self._on_spend = on_spend
-        self._given_back = asyncio.Event()
-
-    def has_budget(self) -> bool:
-        return self._limits.has_budget(self._clock())
-
-    def may_judge(self) -> bool:
-        return self._limits.may_judge(self._clock(), PAYER.get())
-
-    def call(self, tokens: int) -> Callable[[int], object] | None:
-        """Reserves so many tokens for one call, by whoever pays here; None where they are not to be had now.
-
-        Returned is what has to be told how many it used.
-        """
-        payer = PAYER.get()
-        if self.reached(payer) or not self.reserve(tokens, payer):
-            return None
-        return lambda used: self.settle(tokens, used, payer)
-
-    def allowance(self, payer: Payer) -> Allowance:
-        """What a turn may use."""
-        return Allowance(self, payer)
-
-    def reached(self, payer: Payer) -> Cap | None:
-        return self._limits.reached(self._clock(), payer)
-
-    def reserve(self, tokens: int, payer: Payer) -> bool:
-        return self._limits.reserve(tokens, self._clock(), payer)
-
-    def settle(self, reserved: int, tokens: int, payer: Payer) -> None:
-        """Gives back what was reserved, and counts what was used of it."""
-        self._limits.release(reserved, payer)
-        if tokens:
-            self._limits.spend(tokens, self._clock(), payer)
-            self._on_spend()
-        given_back, self._given_back = self._given_back, asyncio.Event()
-        given_back.set()
-
-    async def given_back(self) -> None:
-        """Waits until somebody gives back what they had reserved."""
-        await self._given_back.wait()
-
-    @property
-    def turn_tokens(self) -> int | None:
-        return self._limits.turn_tokens
-
-
-class Allowance:
-    """What one turn may use: reserved before each call of its model, counted behind it."""
-
-    def __init__(self, budget: Budget, payer: Payer) -> None:
-        self._budget = budget
-        self._payer = payer
-        self._reserved = 0
-        self._counted = 0  # of what the turn has used since it was asked, or asked anew
-        self._before = 0
-        self.unseen = 0  # of what is reserved
-
-    async def reserve(self, tokens: int, unseen: int = 0) -> Cap | None:
-        """Reserves what the next call may use; waits while others have that. Returns the cap that is reached.
-
-        unseen: so many that it may use beyond what is known of it; of a turn that may use less, what is left.
-        """
-        if self._budget.turn_tokens is not None:
-            left = self._budget.turn_tokens - self._before - self._counted - tokens
-            if left < 0:
-                return Cap.TURN
-            unseen = min(unseen, left)
-        tokens, self.unseen = tokens + unseen, unseen
-        self.count(self._counted)
-        while not (cap := self._budget.reached(self._payer)):
-            if self._budget.reserve(tokens, self._payer):
-                self._reserved = tokens
-                return None
-            await self._budget.given_back()
-        return cap
-
-    def count(self, tokens: int) -> None:
-        """So many the turn has used by now; what was reserved is given back."""
-        self._budget.settle(self._reserved, max(0, tokens - self._counted), self._payer)
-        self._reserved, self._counted = 0, max(tokens, self._counted)
-
-    def settle(self, tokens: int) -> int:
-        """So many it has used when it ended, or is asked anew. Returns them."""
-        self.count(tokens)
-        self._before, self._counted = self._before + self._counted, 0
-        return tokens
-
-
-def _shares(payer: Payer, tokens: int) -> Iterator[tuple[Account, int]]:
-    """What each account pays."""
-    yield (Cap.DAILY, 0), tokens
-    if payer.guild_id:
-        yield (Cap.GUILD, payer.guild_id), tokens
-    for person in payer.people:
-        yield (Cap.PERSON, person), -(-tokens // len(payer.people))
-
-
-def _is_over(used: int, cap: int | None, *, explicit: bool) -> bool:
-    return cap is not None and used >= (cap if explicit else cap * MENTIONS_ONLY_SHARE)

@@ -11,6 +11,8 @@ import pytest
 
 from agents.providers import PROVIDERS
 from config import Settings, load_settings
+from setting_values import Period, Scope, dollars
+from state.prices import Prices
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -85,6 +87,20 @@ def test_the_reasons_and_log_events_that_a_page_names_are_the_codes(name: str) -
     named = quoted(ROOT / "docs" / name, "[a-z]+(_[a-z]+)+")
     assert named
     assert [event for event in named if f'"{event}"' not in code and f"def {event}(" not in code] == []
+
+
+def test_readme_says_what_it_costs_at_worst_with_the_model_of_its_example() -> None:
+    text, settings = README.read_text(encoding="utf-8"), Settings()
+    model = re.findall(r"MODEL=(\S+)", text)[0]
+    limits = {limit.period: limit for limit in settings.budgets if limit.in_money and limit.scope is Scope.TOTAL}
+    assert set(limits) == set(Period)
+    by_tokens, last = (Prices().dearest((model,), 0, most) for most in (settings.daily_tokens, settings.turn_tokens))
+    a_day, a_month = min(by_tokens, limits[Period.DAY].amount), limits[Period.MONTH].amount
+    worst = (
+        f"with `{model}`: {dollars(a_day)} a day, {dollars(a_month)} a month, and {dollars(last)} for the last answer."
+    )
+    assert worst in " ".join(text.split())
+    assert f"{settings.daily_tokens:,} tokens a day" in text
 
 
 def test_readme_leads_to_every_page_and_is_read_in_three_minutes() -> None:

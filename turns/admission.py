@@ -12,9 +12,10 @@ from incoming import Incoming
 from place import Place, PlaceKind
 from state.direct_messages import DirectMessages
 from state.limits import Cap, Limits, Refusal
-from turns.ending_texts import NOT_ALLOWED, RESTARTING
+from state.spending import Payer
+from turns.ending_texts import NOT_ALLOWED, RESTARTING, budget_line
 from turns.gate import Gate
-from turns.turn import Question
+from turns.turn import Question, payer_of
 from turns.turn_queue import TurnQueue
 
 log = structlog.get_logger()
@@ -74,7 +75,7 @@ class Admission:
             question.channel_id,
             explicit=decision.reason in CALLED,
             now=incoming.now,
-            guild_id=question.guild_id,
+            payer=question.payer,
             costs_tokens=not question.by_miniapp,
             tells=not decision.may_decline,
         )
@@ -110,21 +111,23 @@ class Admission:
             return RESTARTING
         if clicked.place.kind is PlaceKind.DIRECT and not self._direct.takes(clicked.record.author_id):
             return self._no_direct_messages
-        return self.refuses(clicked.record.author_id, clicked.place, clicked.now, costs_tokens=costs_tokens)
+        people = frozenset({clicked.record.author_id})
+        payer = payer_of(clicked.place, people, people if clicked.is_exempt else frozenset())
+        return self.refuses(payer, clicked.place, clicked.now, costs_tokens=costs_tokens)
 
-    def refuses(self, user_id: int, place: Place, now: datetime, *, costs_tokens: bool) -> str | None:
+    def refuses(self, payer: Payer, place: Place, now: datetime, *, costs_tokens: bool) -> str | None:
         """Why what somebody asks by a click or a command is not answered now, in a sentence; else it is counted."""
         if self._gate.is_shutting_down:
             return RESTARTING
+        (user_id,) = payer.people
         refusal = self._limits.admit(
-            user_id, place.channel_id, explicit=True, now=now, guild_id=place.guild_id, costs_tokens=costs_tokens
+            user_id, place.channel_id, explicit=True, now=now, payer=payer, costs_tokens=costs_tokens
         )
         return refusal_line(refusal) if refusal else None
 
 
 def refusal_line(refusal: Refusal) -> str:
-    again = f"<t:{int(refusal.resets_at.timestamp())}:R>"
-    if refusal.cap is Cap.USER:
+    if refusal.reached is None:
+        again = f"<t:{int(refusal.resets_at.timestamp())}:R>"
         return f"That was a lot at once. I answer you only sparingly for a moment; ask me again {again}."
-    whose = {Cap.GUILD: "My budget for this server", Cap.PERSON: "My budget for you"}.get(refusal.cap, "My budget")
-    return f"{whose} for today is nearly spent. I answer mentions only, as long as it lasts; it is renewed {again}."
+    return budget_line(refusal.reached)

@@ -23,9 +23,10 @@ from miniapps.base import MiniAppContext, MiniAppResponse
 from miniapps.router import UNKNOWN, MiniAppRouter
 from place import PlaceKind
 from state.awaiting import ConversationStateManager
-from state.limits import PAYER, Budget
+from state.budget import Budget
 from state.message import file_key
 from state.prompts import ResolutionType
+from state.spending import PAYER
 from turns.compaction import Compaction
 from turns.records import Records
 from turns.turn import Cancel, Question, Turn, said_before

@@ -7,12 +7,21 @@ from typing import assert_never
 from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
 from decider import Decision, Reason
 from discord_io.channel_wire import Problem
+from setting_values import Period
+from state.limits import Cap, Reached
 from turns.turn import Cancel, Turn, with_note
 
 NOT_ALLOWED = "🔇"
 
 # A mini-app's failure brings its own.
-OVER_BUDGET = "My budget for today is spent. Please ask me again tomorrow."
+OVER_BUDGET = "My budget is spent. Please ask me again once it is renewed."
+MANAGERS = "For those who manage this server: "
+WHOSE = {
+    Cap.GUILD: "my budget for this server",
+    Cap.CHANNEL: "my budget for this channel",
+    Cap.THREAD: "my budget for this thread",
+    Cap.PERSON: "my budget for you",
+}
 SENTENCES = {
     FailureKind.BUSY: "My model is overloaded. Please ask me again in a moment.",
     FailureKind.NO_CREDIT: "My model's quota or credit is used up. Whoever runs me finds the reason in my log.",
@@ -77,13 +86,42 @@ def silence_of(turn: Turn, outcome: Outcome | Cancel) -> Decision | None:
     return SILENCES.get(outcome) if isinstance(outcome, Cancel) else None
 
 
+def budget_line(reached: Reached) -> str:
+    """What is said of a budget to whoever is turned away, or, near its end, to those who manage the place."""
+    whose = WHOSE.get(reached.cap, "my budget")
+    period = "today" if reached.limit.period is Period.DAY else "this month"
+    again = f"<t:{int(reached.resets_at.timestamp())}:R>"
+    if reached.is_spent:
+        return f"{whose[0].upper()}{whose[1:]} is spent for {period}. It is renewed {again}: please ask me again then."
+    near = (
+        f"four fifths of {whose} for {period} are used. I answer mentions only, as long as it lasts; it is renewed "
+        f"{again}."
+    )
+    return f"F{near[1:]}" if reached.cap is Cap.PERSON else f"{MANAGERS}{near}"
+
+
+def posted_text(turn: Turn, outcome: Outcome | Cancel) -> str:
+    """What stands in the channel in the end, with the line for those who manage it where a budget comes to its end."""
+    text = final_text(turn, outcome)
+    if isinstance(outcome, Answer) and outcome.tokens and (reached := turn.allowance.managers_notice()):
+        line = budget_line(reached)
+        return with_note(text, line if line.startswith(MANAGERS) else f"{MANAGERS}{line[0].lower()}{line[1:]}")
+    return text
+
+
+def _over_budget(turn: Turn) -> str:
+    reached = turn.allowance.spent_budget()
+    return budget_line(reached) if reached else OVER_BUDGET
+
+
 def final_text(turn: Turn, outcome: Outcome | Cancel) -> str:
     """What stands in the channel in the end; empty: nothing."""
     match outcome:
         case Answer():
             return with_note(outcome.text, CUT) if outcome.was_cut else outcome.text
         case Failure():
-            sentence = SENTENCES.get(outcome.kind)
+            is_spent = outcome.kind is FailureKind.OVER_BUDGET
+            sentence = _over_budget(turn) if is_spent else SENTENCES.get(outcome.kind)
             if turn.is_remote and outcome.kind in REMOTE_SENTENCES:
                 sentence = f"I asked the agent {turn.agent}. {REMOTE_SENTENCES[outcome.kind]}"
             return with_note(outcome.text, sentence) if sentence else outcome.text
@@ -92,7 +130,7 @@ def final_text(turn: Turn, outcome: Outcome | Cancel) -> str:
         case Cancel.SHUTDOWN:
             return with_note(turn.text, RESTARTING)
         case Cancel.OVER_BUDGET:
-            return OVER_BUDGET
+            return _over_budget(turn)
         case Declined() | Cancel.WITHDRAWN:
             return ""
         case Cancel.UNDELIVERABLE:

@@ -10,7 +10,7 @@ import structlog
 from conversation import ChannelConversation, MessageRecord
 from decider import JUDGE_DEADLINE_SECONDS, Judge, JudgeError, Verdict
 from place import Place
-from state.limits import Budget
+from state.budget import Budget
 
 log = structlog.get_logger()
 
@@ -29,7 +29,7 @@ class ChannelJudge:
         self, message: MessageRecord, conversation: ChannelConversation, place: Place | None = None
     ) -> Verdict:
         if conversation.channel_id in self._judging or not self._budget.may_judge():
-            raise JudgeError("it is busy with this channel, or today's token budget is nearly spent")
+            raise JudgeError("it is busy with this channel, or the budget is nearly spent")
         self._judging.add(conversation.channel_id)
         try:
             return await self._judge(message, conversation, place)

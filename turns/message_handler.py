@@ -12,7 +12,7 @@ from incoming import Incoming
 from offers.offer import Reply
 from state.awaiting import Meaning
 from state.consent import Consent
-from state.limits import PAYER, Payer
+from state.spending import PAYER
 from turns.admission import Admission
 from turns.bursts import DELETED, Bursts
 from turns.intake import Intake
@@ -57,7 +57,6 @@ class MessageHandler:
         """
         started, mark = perf_counter(), self._records.mark
         record, conversation, place = incoming.record, incoming.conversation, incoming.place
-        PAYER.set(Payer(place.guild_id, frozenset({record.author_id})))
         question = Question(
             # Also of whoever does not want to be read: for its own answer, and kept nowhere.
             self._consent.unquoted(place.channel_id, record),
@@ -66,7 +65,9 @@ class MessageHandler:
             starts_conversation=conversation is None or record.message_id <= conversation.since,
             is_private=self._consent.is_opted_out(record.author_id),
             reads_history=incoming.reads_history,
+            is_exempt=incoming.is_exempt,
         )
+        PAYER.set(question.payer)
         if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
             return  # it is taken up after a restart, and was said before somebody had it forgotten
         if record.is_other_bot:  # which is never answered, and nobody's word on an offer or a prompt
@@ -181,4 +182,10 @@ class MessageHandler:
 
     def _clicked(self, clicked: Incoming) -> Question:
         record = self._consent.readable(clicked.place.channel_id, clicked.record)
-        return Question(record, clicked.place, card_id=record.reply_to_id, reads_history=clicked.reads_history)
+        return Question(
+            record,
+            clicked.place,
+            card_id=record.reply_to_id,
+            reads_history=clicked.reads_history,
+            is_exempt=clicked.is_exempt,
+        )

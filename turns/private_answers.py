@@ -11,7 +11,7 @@ import structlog
 from agents.gateway import AgentGateway, AgentRequest, Failure, FailureKind
 from agents.models import Models
 from conversation import MessageRecord
-from state.limits import Budget
+from state.budget import Budget
 from turns.admission import Admission
 from turns.ending_texts import final_text
 from turns.turn import Cancel, Question, Turn
@@ -47,8 +47,7 @@ class PrivateAnswers:
 
     async def answer(self, question: Question, about: Sequence[MessageRecord] = ()) -> str:
         """What is to be said to a question. about: the messages that it is about, oldest first."""
-        asked = question.message
-        if refusal := self._admission.refuses(asked.author_id, question.place, self._clock(), costs_tokens=True):
+        if refusal := self._admission.refuses(question.payer, question.place, self._clock(), costs_tokens=True):
             return refusal
         if asking := asyncio.current_task():
             self._asking.add(asking)
@@ -93,7 +92,7 @@ class PrivateAnswers:
             tokens = self._agent.interrupted(request, turn.text).tokens
             raise
         finally:
-            turn.allowance.settle(tokens)
+            turn.allowance.settle(tokens, is_answer=ended == "answered")
             where = {"guild": question.guild_id, "channel": question.channel_id, "message": question.message.message_id}
             elapsed = asyncio.get_running_loop().time() - started
             log.info("answered_privately", **where, outcome=ended, tokens=tokens, elapsed_ms=round(1000 * elapsed))

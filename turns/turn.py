@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
-from agents.gateway import AgentRequest, Outcome
+from agents.gateway import AgentRequest, Answer, Declined, Outcome
 from conversation import ChannelConversation, MessageRecord
 from decider import EXPLICIT, Decision
 from discord_io.card import THREAD_CARD, Card
@@ -20,8 +20,9 @@ from llm_history import History
 from place import Place
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import Meaning, RouteTarget
-from state.limits import Allowance, Payer
+from state.budget import Allowance
 from state.optout import redacted
+from state.spending import Payer
 from understanding.stopping import Stop
 
 MESSAGES_BEFORE = 10
@@ -46,7 +47,7 @@ class Question:
     is_private: its author does not want to be read: the model is told it for this answer, and nothing
     keeps it. was_offered: the bot had offered to answer it. burst: of several that were said in one go, the id of the
     first. decision: why it is answered. reads_history: whether its author may read what was said in the channel before
-    they came.
+    they came. is_exempt: whether their roles free them of all budgets but the owner's for all together.
     """
 
     message: MessageRecord
@@ -59,6 +60,12 @@ class Question:
     burst: int | None = None
     decision: Decision = EXPLICIT
     reads_history: bool = True
+    is_exempt: bool = False
+
+    @property
+    def payer(self) -> Payer:
+        people = frozenset({self.message.author_id})
+        return payer_of(self.place, people, people if self.is_exempt else frozenset())
 
     @property
     def guild_id(self) -> int:
@@ -212,7 +219,13 @@ class Turn:
 
     @property
     def payer(self) -> Payer:
-        return Payer(self.newest.guild_id, frozenset(question.message.author_id for question in self.questions))
+        exempt = frozenset(q.message.author_id for q in self.questions if q.is_exempt)
+        return payer_of(self.newest.place, frozenset(q.message.author_id for q in self.questions), exempt)
+
+    def settle(self, outcome: object, told: Outcome | None) -> int:
+        """Counts what an attempt used, as its outcome tells, or what it would have come to. Returns the tokens."""
+        is_answer, is_declined = isinstance(outcome, Answer), isinstance(outcome, Declined)
+        return self.allowance.settle(told.tokens if told else 0, is_answer=is_answer, is_declined=is_declined)
 
     @property
     def by_miniapp(self) -> bool:
@@ -315,6 +328,12 @@ class Turn:
             self.post.show("")
         if self.work:
             self.work.cancel()
+
+
+def payer_of(place: Place, people: frozenset[int], exempt: frozenset[int] = frozenset()) -> Payer:
+    """Who pays for what is asked in a place: of a thread, its channel too."""
+    channel, thread = (place.parent_id or 0, place.channel_id) if place.is_thread else (place.channel_id, 0)
+    return Payer(place.guild_id, people, channel, thread, exempt)
 
 
 def said_before(message: MessageRecord, messages: Sequence[MessageRecord]) -> list[Mapping[str, str]]:

@@ -21,9 +21,9 @@ from discord_io.split import closed
 from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, StreamedReply
 from state.agent_state import GENERAL, AgentState
 from state.awaiting import Prompt
-from state.limits import Budget
+from state.budget import Budget
 from turns.answering import Answering
-from turns.ending_texts import NOT_ALLOWED, STOPPED, final_text, silence_of, undelivered
+from turns.ending_texts import NOT_ALLOWED, STOPPED, posted_text, silence_of, undelivered
 from turns.pending_turns import PendingTurns
 from turns.records import Records
 from turns.turn import Cancel, Discord, Question, Ready, Stopped, Turn
@@ -329,7 +329,7 @@ class TurnQueue:
 
     def _account(self, turn: Turn, outcome: Outcome | Cancel | None) -> int:
         told = outcome if isinstance(outcome, Outcome) else self._answering.interrupted(turn)
-        return turn.allowance.settle(told.tokens if told else 0)
+        return turn.settle(outcome, told)
 
     async def _conclude(self, turn: Turn, outcome: Outcome | Cancel, post: StreamedReply, *, is_silent: bool) -> str:
         """Makes the outcome visible, unless it is silence, and remembers it. Returns it in a word; "": to ask anew."""
@@ -338,7 +338,7 @@ class TurnQueue:
         state = told.state if told and turn.is_remote else None  # what a remote agent needs back, however it ended
         ready, prompt, history = Ready(""), None, None
         if not is_silent:
-            prompt, text = self._prompt(turn, outcome), final_text(turn, outcome)
+            prompt, text = self._prompt(turn, outcome), posted_text(turn, outcome)
             if prompt and prompt.question:
                 text = f"{closed(text)}\n\n{prompt.question}"
             if isinstance(outcome, Answer):

@@ -26,9 +26,11 @@ from conversation import ChannelConversation, MessageRecord
 from llm_history import uses_tools
 from place import Place
 from state.agent_state import GPAState, read_agent_state
-from state.limits import NOBODY, Allowance, Budget, Limits
+from state.budget import Allowance, Budget
+from state.limits import Limits
 from state.message import sources_of_reading
 from state.prompts import ResolutionType
+from state.spending import NOBODY, Amount, Reserved, Spent
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, said
 from tests.support.stub_model import Body, Call, Reply, StubModel, texts
@@ -51,7 +53,7 @@ async def find(_ctx: RunContext[Asked], words: str) -> ToolReturn:
 
 
 def allowance(limits: Limits) -> Allowance:
-    return Allowance(Budget(limits, lambda: NOON, lambda: None), NOBODY)
+    return Allowance(Budget(limits, lambda: NOON), NOBODY)
 
 
 class Talk:
@@ -431,7 +433,7 @@ async def test_what_was_allowed_is_not_done_once_the_budget_that_would_tell_of_i
     asking = await talk.say("run it", calling(ask))
     assert asking.ask
     reply = gateway.Reply(asking.ask.context["ask_id"], ResolutionType.INPUT, {"content": "2+2"})
-    limits.spend(100, NOON)
+    limits.spend(Spent(tokens_in=100), NOON)
     going_on = talk.request(said(ANNA, "2+2"), reply=reply, allowance=allowance(limits))
     outcome = await talk.agent.respond(going_on, lambda _: None)
     assert isinstance(outcome, Failure)
@@ -476,7 +478,7 @@ async def test_what_a_model_may_think_unseen_is_reserved_as_far_as_a_turn_may_go
     turn = talk.request(said(ANNA, "2+2"), allowance=allowance(limits))
     answering = asyncio.create_task(talk.agent.respond(turn, lambda _: None))
     await asked.wait()
-    assert not limits.reserve(1, NOON, NOBODY)
+    assert not limits.reserve(Reserved(NOBODY, Amount(1)), NOON)
     gate.set()
     assert isinstance(await answering, Answer)
     assert limits.tokens_today < 1_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -79,7 +79,7 @@ async def test_a_count_that_is_none_is_not_taken(bench: Bench) -> None:
 
 async def test_without_tokens_nothing_is_sent(bench: Bench) -> None:
     class Empty:
-        def call(self, _tokens: int) -> Callable[[int], object] | None:
+        async def call(self, _tokens: int, _output: int, _models: Sequence[str]) -> None:
             return None
 
     bench.transcribe._purse = Empty()

@@ -23,7 +23,9 @@ from agents.ums_wire import MAX_BODY_BYTES, event_data
 from conversation import MessageRecord
 from place import Place
 from state.agent_state import MAX_ID, AgentState, GPAMessages, GPAState, UMSState
-from state.limits import NOBODY, Allowance, Budget, Limits
+from state.budget import Allowance, Budget
+from state.limits import Limits
+from state.spending import NOBODY, Amount, Reserved
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CLEO, replied, said
 from tests.support.remote_agent import STREAM, RemoteAgent, RemoteReply, delta_event, streamed, whole
@@ -666,12 +668,12 @@ async def test_an_answer_is_reserved_before_it_is_asked_for_and_counts_as_that(
     limits = Limits(turns_per_user_minute=20, daily_tokens=ANSWER_TOKENS)
 
     def turn() -> AgentRequest:
-        return replace(request(), allowance=Allowance(Budget(limits, lambda: NOON, lambda: None), NOBODY))
+        return replace(request(), allowance=Allowance(Budget(limits, lambda: NOON), NOBODY))
 
     first = turn()
     outcome, _ = await respond(agent, first)
     assert outcome.tokens == ANSWER_TOKENS
-    assert not limits.reserve(1, NOON, NOBODY)
+    assert not limits.reserve(Reserved(NOBODY, Amount(1)), NOON)
     assert first.allowance
     first.allowance.settle(outcome.tokens)
     asked = len(remote.asked)

@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from decider import Reason
-from state.limits import Cap
+from setting_values import Period, Scope
 from tests.e2e.test_threads import open_thread
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
-from turns.ending_texts import OVER_BUDGET
 
 JUDGE_TOKENS, ANSWER_TOKENS = 7, 15
 DOUBTFUL = "I would rather take the train"
@@ -47,10 +46,8 @@ async def test_the_judge_keeps_it_silent(judged: Scene) -> None:
     decision = await judged.decision(judged.say("Ben", DOUBTFUL))
     assert (decision.respond, decision.reason) == (False, Reason.LLM_JUDGE)
     assert len(judged.stub.judged) == 1
-    assert (limits._used[Cap.PERSON, ben], limits._used[Cap.GUILD, guild]) == (
-        JUDGE_TOKENS,
-        ANSWER_TOKENS + JUDGE_TOKENS,
-    )
+    bens, guilds = (limits.ledger.used(one, Period.DAY) for one in ((Scope.PERSON, ben), (Scope.GUILD, guild)))
+    assert (bens.tokens, guilds.tokens) == (JUDGE_TOKENS, ANSWER_TOKENS + JUDGE_TOKENS)
     assert judged.bot.parts.limits.tokens_today == ANSWER_TOKENS + JUDGE_TOKENS
     assert len(judged.said()) == 1
 
@@ -82,18 +79,21 @@ async def test_one_person_who_asks_too_much_is_told_once_then_left_alone(stub: S
 
 async def test_when_the_days_tokens_run_low_it_answers_mentions_only_and_then_nothing(stub: StubModel) -> None:
     async with open_scene(stub, decline=False, daily_tokens=ANSWER_TOKENS + 3) as scene:
-        await scene.ask("Ada", "one")
+        first = await scene.ask("Ada", "one")
+        line = (
+            "-# For those who manage this server: four fifths of my budget for today are used. I answer mentions only"
+        )
+        assert first.content.splitlines()[-1].startswith(line)
         assert (await scene.decision(scene.say("Ada", "and two?"))).reason is Reason.DAILY_CAP
-        await scene.until(lambda: len(scene.said()) == 2)
-        assert "budget for today" in scene.said()[1].content
-        assert "mentions only" in scene.said()[1].content
-        await scene.ask("Ada", "three")
+        third = await scene.ask("Ada", "three")
+        assert third.content.endswith("three")  # those who manage the server are told once
         for who in ("Ada", "Ben", "Chloe"):
             assert (await scene.decision(scene.mention(who, "more"))).reason is Reason.DAILY_CAP
         await asyncio.gather(*scene.bot.turns._notices)
         assert len(scene.said()) == 3
+        assert scene.said()[2].content.startswith("My budget is spent for today. It is renewed <t:")
         assert len(stub.requests) == 2
-        assert len(scene.journal.find("cap_reached", cap="daily")) == 1
+        assert len(scene.journal.find("cap_reached", cap="total")) == 1
 
 
 @pytest.mark.usefixtures("rules_of_thumb")
@@ -118,4 +118,7 @@ async def test_what_is_asked_at_once_in_many_channels_does_not_pass_the_cap_toge
         used = scene.bot.parts.limits.tokens_today
     assert cap <= used < cap + each
     assert len(stub.requests) == used // each
-    assert {answer.content for answer in answers} == {"Here you are.", OVER_BUDGET}
+    assert {answer.content.partition(" It is renewed")[0].partition("\n")[0] for answer in answers} == {
+        "Here you are.",
+        "My budget is spent for today.",
+    }

@@ -13,6 +13,7 @@ from decider import Reason
 from playground.errors import ApiError
 from playground.model import Message
 from state.proactive import AgentStateV2
+from state.spending import Spent
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.scene import Scene
@@ -308,7 +309,7 @@ async def test_where_nothing_is_going_on_any_more_nothing_is_kept(stage: Scene) 
 async def test_what_the_budget_does_not_allow_is_not_offered(stage: Scene) -> None:
     async with life(stage, daily_tokens=100):
         await offers(stage, "on")
-        stage.bot.parts.limits.spend(90, stage.bot._now())
+        stage.bot.parts.limits.spend(Spent(tokens_in=90), stage.bot._now())
         await unanswered(stage)
         wait(stage, 90)
         assert not stage.journal.find("offered")

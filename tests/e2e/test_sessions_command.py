@@ -19,6 +19,7 @@ from persistence.open_store import find_seal, open_stores
 from persistence.sessions_command import read_sessions
 from playground.model import Message as Posted
 from state import Message, MessageCategory, Session
+from state.spending import Spent
 from tests.support.lives import kill, life, on_disk, open_stage
 from tests.support.process import PROGRAM
 from tests.support.scene import Scene
@@ -229,7 +230,7 @@ async def test_a_turn_that_never_began_takes_no_earlier_tool_use_for_its_own(sta
         stage.mention("Ada", "what time is it?")
         await stage.until(lambda: len(stage.stub.requests) == 2)
         await stage.decision(second := stage.mention("Ben", "and now?"))
-        stage.bot.parts.limits.spend(1_000_000, datetime.now(UTC))
+        stage.bot.parts.limits.spend(Spent(tokens_in=1_000_000), datetime.now(UTC))
         gate.set()
         await stage.answer_to(second)
         await stage.at_rest()

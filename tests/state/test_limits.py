@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
-from state.limits import Budget, Cap, Limits, Payer, Refusal
+from state.budget import Budget
+from state.limits import Cap, Limits, Refusal
+from state.spending import NOBODY, Payer, Purpose, Spent
 from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, BEN, CHANNEL, CLEO
 
@@ -31,7 +34,7 @@ def test_from_four_fifths_of_a_persons_cap_only_mentions_are_answered(clock: Fak
     assert admitted(limits, clock, explicit=False, times=20) == 8
     assert admitted(limits, clock, explicit=True, times=20) == 2
     assert admitted(limits, clock, author=BEN) == 1
-    limits.spend(10**12, clock.now)
+    limits.spend(Spent(tokens_in=10**12), clock.now)
     assert limits.may_judge(clock.now)
 
 
@@ -71,7 +74,7 @@ def test_the_days_tokens_end_followups_first_and_then_mentions(
     clock: FakeClock, spent: int, followups: int, mentions: int
 ) -> None:
     limits = Limits(turns_per_user_minute=20, daily_tokens=100)
-    limits.spend(spent, clock.now)
+    limits.spend(Spent(tokens_in=spent), clock.now)
     assert admitted(limits, clock, explicit=False) == followups
     assert admitted(limits, clock, explicit=True) == mentions
     assert limits.may_judge(clock.now) is bool(followups)
@@ -79,20 +82,20 @@ def test_the_days_tokens_end_followups_first_and_then_mentions(
 
 def test_the_days_end_is_announced_once_in_each_channel(clock: FakeClock) -> None:
     limits = Limits(turns_per_user_minute=20, daily_tokens=100)
-    limits.spend(100, clock.now)
+    limits.spend(Spent(tokens_in=100), clock.now)
     refusals = [limits.admit(ANNA, channel, explicit=True, now=clock.now) for channel in (1, 1, 2)]
     assert [refusal and refusal.announce for refusal in refusals] == [True, False, True]
-    assert {(refusal.cap, refusal.resets_at) for refusal in refusals if refusal} == {(Cap.DAILY, MIDNIGHT)}
+    assert {(refusal.cap, refusal.resets_at) for refusal in refusals if refusal} == {(Cap.TOTAL, MIDNIGHT)}
 
 
 def test_a_new_day_begins_with_nothing_spent(clock: FakeClock) -> None:
     limits = Limits(turns_per_user_minute=20, daily_tokens=100)
-    limits.spend(100, clock.now)
+    limits.spend(Spent(tokens_in=100), clock.now)
     limits.admit(ANNA, CHANNEL, explicit=True, now=clock.now)
     clock.now = MIDNIGHT
     assert limits.may_judge(clock.now)
     assert limits.tokens_today == 0
-    limits.spend(100, clock.now)
+    limits.spend(Spent(tokens_in=100), clock.now)
     refusal = limits.admit(ANNA, CHANNEL, explicit=True, now=clock.now)
     assert refusal
     assert refusal.announce
@@ -103,16 +106,16 @@ def test_the_sweep_frees_ten_thousand_people(clock: FakeClock) -> None:
     for author in range(10_000):
         admitted(limits, clock, author=author, times=2)
     limits.sweep(clock.now)
-    assert (len(limits._taken), len(limits._told_users)) == (10_000, 10_000)
+    assert (len(limits._taken), len(limits._told)) == (10_000, 10_000)
     clock.advance(60)
     limits.sweep(clock.now)
-    assert (len(limits._taken), len(limits._told_users)) == (0, 0)
+    assert (len(limits._taken), len(limits._told)) == (0, 0)
 
 
 def test_a_clock_that_is_set_back_keeps_nobody_waiting_and_renews_no_budget() -> None:
     limits = Limits(turns_per_user_minute=1, daily_tokens=100)
     assert limits.admit(ANNA, CHANNEL, explicit=True, now=NOON) is None
-    limits.spend(100, NOON)
+    limits.spend(Spent(tokens_in=100), NOON)
     assert not limits.has_budget(NOON - timedelta(days=1))
     fresh = Limits(turns_per_user_minute=1, daily_tokens=None)
     assert fresh.admit(ANNA, CHANNEL, explicit=True, now=NOON) is None
@@ -124,24 +127,29 @@ def test_a_clock_that_is_set_back_keeps_nobody_waiting_and_renews_no_budget() ->
 
 def test_the_tokens_of_a_guild_and_of_a_person_end_for_these_alone(clock: FakeClock) -> None:
     limits = Limits(turns_per_user_minute=99, daily_tokens=10_000, guild_tokens=200, person_tokens=100)
-    limits.spend(200, clock.now, Payer(1, frozenset({ANNA, BEN})))
+    limits.spend(Spent(tokens_in=200), clock.now, Payer(1, frozenset({ANNA, BEN})))
 
     def refused(author: int, guild: int) -> Cap | None:
-        refusal = limits.admit(author, CHANNEL, explicit=True, now=clock.now, guild_id=guild)
+        refusal = limits.admit(author, CHANNEL, explicit=True, now=clock.now, payer=Payer(guild, frozenset({author})))
         return refusal.cap if refusal else None
 
     assert [refused(ANNA, 1), refused(CLEO, 1)] == [Cap.GUILD, Cap.GUILD]
     assert [refused(ANNA, 2), refused(CLEO, 2)] == [Cap.PERSON, None]
     later = restarted(limits, daily_tokens=10_000, guild_tokens=200, person_tokens=100)
-    assert later.reached(clock.now, Payer(1)) is Cap.GUILD
-    assert later.reached(clock.now, Payer(0, frozenset({BEN}))) is Cap.PERSON
+
+    def cap_of(later: Limits, payer: Payer) -> Cap | None:
+        reached = later.reached(clock.now, payer)
+        return reached.cap if reached else None
+
+    assert cap_of(later, Payer(1)) is Cap.GUILD
+    assert cap_of(later, Payer(0, frozenset({BEN}))) is Cap.PERSON
     clock.now = MIDNIGHT
     assert [refused(ANNA, 1), refused(ANNA, 2)] == [None, None]
 
 
 def test_whoever_has_used_up_their_tokens_is_told_once_a_day(clock: FakeClock) -> None:
     limits = Limits(turns_per_user_minute=99, daily_tokens=None, person_tokens=100)
-    limits.spend(100, clock.now, Payer(1, frozenset({ANNA})))
+    limits.spend(Spent(tokens_in=100), clock.now, Payer(1, frozenset({ANNA})))
     refusals = [limits.admit(ANNA, channel, explicit=True, now=clock.now) for channel in (1, 2)]
     assert [refusal and (refusal.announce, refusal.resets_at) for refusal in refusals] == [
         (True, MIDNIGHT),
@@ -156,7 +164,7 @@ ACCOUNTS = [Payer(), Payer(1), Payer(0, frozenset({ANNA}))]
 @pytest.mark.virtual_time
 async def test_calls_that_run_at_once_do_not_pass_a_cap_together(clock: FakeClock, payer: Payer) -> None:
     limits = Limits(turns_per_user_minute=99, daily_tokens=100, guild_tokens=100, person_tokens=100)
-    budget = Budget(limits, clock, lambda: None)
+    budget = Budget(limits, clock)
     running, most, caps = 0, 0, list[Cap | None]()
 
     async def turn() -> None:
@@ -178,21 +186,21 @@ async def test_calls_that_run_at_once_do_not_pass_a_cap_together(clock: FakeCloc
     assert not limits._reserved
 
 
-def test_a_call_beside_a_turn_takes_nothing_that_others_have_reserved(clock: FakeClock) -> None:
+async def test_a_call_beside_a_turn_takes_nothing_that_others_have_reserved(clock: FakeClock) -> None:
     limits = Limits(turns_per_user_minute=99, daily_tokens=100)
-    budget = Budget(limits, clock, lambda: None)
-    first = budget.call(60)
+    purse = Budget(limits, clock).purse(Purpose.JUDGE)
+    first = await purse.call(60, 10, ("stub",))
     assert first
-    assert budget.call(60) is None
-    first(20)
+    assert await purse.call(60, 10, ("stub",)) is None
+    first(Spent(tokens_in=20))
     assert limits.tokens_today == 20
-    assert budget.call(60)
+    assert await purse.call(60, 10, ("stub",))
 
 
 # After a restart
 
 
-def restarted(limits: Limits, **caps: int) -> Limits:
+def restarted(limits: Limits, **caps: Any) -> Limits:
     """The next process's limits, which know what was stored of these."""
     later = Limits(**{"turns_per_user_minute": 20, "daily_tokens": 100, **caps})
     later.restore(json.loads(json.dumps(limits.stored())))
@@ -201,7 +209,7 @@ def restarted(limits: Limits, **caps: int) -> Limits:
 
 def test_the_days_tokens_and_who_was_told_of_its_end_outlive_a_restart(clock: FakeClock) -> None:
     limits = Limits(turns_per_user_minute=20, daily_tokens=100)
-    limits.spend(100, clock.now)
+    limits.spend(Spent(tokens_in=100), clock.now)
     limits.admit(ANNA, 1, explicit=True, now=clock.now)
     later = restarted(restarted(limits))
     assert later.tokens_today == 100
@@ -213,7 +221,7 @@ def test_the_days_tokens_and_who_was_told_of_its_end_outlive_a_restart(clock: Fa
 @pytest.mark.parametrize("days", [-400, -1, 1, 400])
 def test_what_another_day_used_counts_for_nothing(clock: FakeClock, days: int) -> None:
     limits = Limits(turns_per_user_minute=20, daily_tokens=100)
-    limits.spend(100, clock.now)
+    limits.spend(Spent(tokens_in=100), clock.now)
     later = restarted(limits)
     assert later.has_budget(clock.now + timedelta(days=days))
     assert later.tokens_today == 0
@@ -221,7 +229,7 @@ def test_what_another_day_used_counts_for_nothing(clock: FakeClock, days: int) -
 
 def test_a_clock_that_is_set_back_after_a_restart_renews_no_budget(clock: FakeClock) -> None:
     limits = Limits(turns_per_user_minute=20, daily_tokens=100)
-    limits.spend(100, clock.now)
+    limits.spend(Spent(tokens_in=100), clock.now)
     later = restarted(limits)
     assert not later.has_budget(clock.now)
     assert not later.has_budget(clock.now - timedelta(days=1))
@@ -229,7 +237,7 @@ def test_a_clock_that_is_set_back_after_a_restart_renews_no_budget(clock: FakeCl
 
 def test_what_is_no_stored_limit_is_refused_and_changes_nothing(clock: FakeClock) -> None:
     limits = Limits(turns_per_user_minute=20, daily_tokens=100)
-    limits.spend(7, clock.now)
+    limits.spend(Spent(tokens_in=7), clock.now)
     sound: dict[str, JsonValue] = {"day": "2026-03-02", "tokens": 1, "told_channels": []}
     wrong: list[dict[str, JsonValue]] = [
         {"day": "soon"},
@@ -251,12 +259,12 @@ def test_whoever_did_not_call_is_not_told_of_a_cap_and_whoever_does_afterwards_i
     for _ in range(2):
         refusal = limits.admit(ANNA, CHANNEL, explicit=False, now=clock.now, tells=False)
         assert refusal == Refusal(Cap.USER, False, clock.now + timedelta(minutes=1))
-        limits.spend(1, clock.now)
+        limits.spend(Spent(tokens_in=1), clock.now)
         refusal = limits.admit(ANNA, CHANNEL, explicit=False, now=clock.now, tells=False)
-        assert refusal == Refusal(Cap.DAILY, False, MIDNIGHT)
+        assert refusal == Refusal(Cap.TOTAL, False, MIDNIGHT, limits.reached(clock.now, NOBODY))
         limits.restore(Limits(turns_per_user_minute=1, daily_tokens=1).stored())
     for tokens in (0, 1):
-        limits.spend(tokens, clock.now)
+        limits.spend(Spent(tokens_in=tokens), clock.now)
         refusal = limits.admit(ANNA, CHANNEL, explicit=True, now=clock.now)
         assert refusal
         assert refusal.announce

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from state.spending import Spent
 
 
 class NotingPurse:
@@ -11,5 +13,5 @@ class NotingPurse:
     def __init__(self, spent: list[int] | None = None) -> None:
         self.spent: list[int] = [] if spent is None else spent
 
-    def call(self, _tokens: int) -> Callable[[int], object]:
-        return lambda used: self.spent.append(used) if used else None
+    async def call(self, _tokens: int, _output: int, _models: Sequence[str]) -> Callable[[Spent], object]:
+        return lambda spent: self.spent.append(spent.tokens) if spent.tokens else None

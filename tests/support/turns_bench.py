@@ -24,8 +24,9 @@ from offers.offer import Reply
 from offers.open_offers import OpenOffers
 from place import Place
 from state.awaiting import ConversationStateManager
-from state.limits import Budget, Payer
+from state.budget import Budget
 from state.message import Source
+from state.spending import Payer
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import FakeAgent, Script
 from tests.support.fake_wire import FakeWire
@@ -176,9 +177,15 @@ class FakeAllowance:
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
 
-    def settle(self, tokens: int) -> int:
+    def settle(self, tokens: int, **_how: bool) -> int:
         self._bench.spent.append(tokens)
         return tokens
+
+    def spent_budget(self) -> None:
+        """None is."""
+
+    def managers_notice(self) -> None:
+        """Nobody is told of any."""
 
 
 class Around:

@@ -1,0 +1,52 @@
+"""What models were used for and by whom: kept in the store, and what goes of it when somebody is forgotten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from persistence.holders import Forget, Holder, Holders, ProcessHolder
+from persistence.snapshots import Encode, Snapshots, as_json
+from state.ledger import Ledger
+from state.limits import Limits
+
+LIMITS, SPENDING = "limits", "spending"
+
+
+class SpendingStore:
+    """Has what limits keep stored: of today with each call, and the days before once a day has ended."""
+
+    def __init__(self, snapshots: Snapshots) -> None:
+        self._snapshots = snapshots
+
+    def changed(self, *, days: bool) -> None:
+        self._snapshots.touch_process(LIMITS)
+        if days:
+            self._snapshots.touch_process(SPENDING)
+
+    async def stored(self) -> None:
+        await self._snapshots.noted()
+
+
+class LedgerHolder(Holder):
+    """The ledger's days before today, and the figures of people in all of it."""
+
+    def __init__(self, ledger: Ledger, snapshots: Snapshots) -> None:
+        self._ledger = ledger
+        self._store = SpendingStore(snapshots)
+
+    def forget(self, what: Forget) -> None:
+        if what.author_id is not None and what.message_ids is None:
+            self._ledger.forget(what.author_id)
+            self._store.changed(days=True)
+
+    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
+        return as_json(self._ledger.stored())
+
+    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
+        self._ledger.restore(stored)
+
+
+def register_spending(holders: Holders, limits: Limits, snapshots: Snapshots) -> None:
+    """Has both kept."""
+    holders.register(LedgerHolder(limits.ledger, snapshots), of_process=SPENDING)
+    holders.register(ProcessHolder(limits), of_process=LIMITS)

@@ -1,0 +1,256 @@
+"""The ledger: what was used on each day (UTC), by guild, model and purpose, by channel, by person. No text, no name.
+
+Days are kept for 62 days; of people those of this month and the last; what is charged to budgets until its month ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, field
+from datetime import date, timedelta
+
+from pydantic import JsonValue, NonNegativeInt, TypeAdapter
+
+from setting_values import Period, Scope
+from state.optout import OptOut
+from state.spending import Account, Amount, Payer, Purpose, Spent, share
+
+DAYS_KEPT = 62
+
+
+@dataclass(slots=True)
+class Figures:
+    """Sums over calls. cached: of the tokens sent; unpriced: the tokens of calls whose price nobody knows."""
+
+    calls: int = 0
+    answers: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cached: int = 0
+    micros: int = 0
+    unpriced: int = 0
+
+    @classmethod
+    def of(cls, spent: Spent, among: int = 1) -> Figures:
+        """One call's, or the part of it that one of several pays."""
+        unpriced = spent.tokens if spent.micros is None else 0
+        parts = (spent.tokens_in, spent.tokens_out, spent.cached, spent.micros or 0, unpriced)
+        return cls(1, 0, *(share(part, among) for part in parts))
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
+    def add(self, other: Figures) -> None:
+        self.calls += other.calls
+        self.answers += other.answers
+        self.tokens_in += other.tokens_in
+        self.tokens_out += other.tokens_out
+        self.cached += other.cached
+        self.micros += other.micros
+        self.unpriced += other.unpriced
+
+    def take(self, other: Figures) -> None:
+        """Takes away what was added before."""
+        self.add(Figures(*(-each for each in astuple(other))))
+
+
+def total(figures: Iterable[Figures]) -> Figures:
+    added = Figures()
+    for each in figures:
+        added.add(each)
+    return added
+
+
+Row = tuple[str, str]
+"""Model and purpose."""
+_Numbers = tuple[
+    NonNegativeInt,
+    NonNegativeInt,
+    NonNegativeInt,
+    NonNegativeInt,
+    NonNegativeInt,
+    NonNegativeInt,
+    NonNegativeInt,
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDay:
+    """A day as it is stored: rows of a guild by model and purpose, of a guild by channel, of people; and charges."""
+
+    rows: list[tuple[int, str, str, _Numbers]] = field(default_factory=list)
+    channels: list[tuple[int, int, _Numbers]] = field(default_factory=list)
+    people: list[tuple[int, _Numbers]] = field(default_factory=list)
+    charged: list[tuple[Scope, int, NonNegativeInt, NonNegativeInt]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Day:
+    """guilds: by guild, then by model and purpose, with 0 for direct messages; channels: by guild, then by channel.
+
+    charged: to the accounts that budgets limit.
+    """
+
+    guilds: dict[int, dict[Row, Figures]] = field(default_factory=dict)
+    channels: dict[int, dict[int, Figures]] = field(default_factory=dict)
+    people: dict[int, Figures] = field(default_factory=dict)
+    charged: dict[Account, Amount] = field(default_factory=dict)
+
+    def row(self, guild_id: int, model: str, purpose: str) -> Figures:
+        return self.guilds.setdefault(guild_id, {}).setdefault((model, purpose), Figures())
+
+    def charge(self, payer: Payer, spent: Spent) -> None:
+        for account, among in payer.accounts():
+            tokens, micros = self.charged.get(account, (0, 0))
+            self.charged[account] = Amount(
+                tokens + share(spent.tokens, among), micros + share(spent.micros or 0, among)
+            )
+
+    def stored(self) -> StoredDay:
+        return StoredDay(
+            [(g, *row, _numbers(f)) for g, rows in self.guilds.items() for row, f in rows.items()],
+            [(g, c, _numbers(f)) for g, channels in self.channels.items() for c, f in channels.items()],
+            [(person, _numbers(f)) for person, f in self.people.items()],
+            [(*account, *amount) for account, amount in self.charged.items()],
+        )
+
+    @classmethod
+    def restored(cls, stored: StoredDay) -> Day:
+        day = cls()
+        for guild, model, purpose, numbers in stored.rows:
+            day.guilds.setdefault(guild, {})[model, purpose] = Figures(*numbers)
+        for guild, channel, numbers in stored.channels:
+            day.channels.setdefault(guild, {})[channel] = Figures(*numbers)
+        day.people = {person: Figures(*numbers) for person, numbers in stored.people}
+        day.charged = {(scope, one): Amount(tokens, micros) for scope, one, tokens, micros in stored.charged}
+        return day
+
+
+def _numbers(figures: Figures) -> _Numbers:
+    return (
+        figures.calls,
+        figures.answers,
+        figures.tokens_in,
+        figures.tokens_out,
+        figures.cached,
+        figures.micros,
+        figures.unpriced,
+    )
+
+
+STORED_DAYS = TypeAdapter(dict[date, StoredDay])
+
+
+class Ledger:
+    """opted_out: of whom no figures are kept."""
+
+    def __init__(self, opted_out: OptOut | None = None) -> None:
+        self._opted_out = OptOut() if opted_out is None else opted_out
+        self.day: date | None = None
+        self.today = Day()
+        self._days: dict[date, Day] = {}  # before today
+        self._month: dict[Account, Amount] = {}  # charged in this month before today
+        self.has_turned = False  # a day has ended since the days before today were stored
+
+    def used(self, account: Account, period: Period) -> Amount:
+        """What is charged to an account in the period that today is in."""
+        today = self.today.charged.get(account, Amount())
+        if period is Period.DAY:
+            return today
+        tokens, micros = self._month.get(account, (0, 0))
+        return Amount(tokens + today.tokens, micros + today.micros)
+
+    def add(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:
+        """Counts a call, and charges it."""
+        figures = Figures.of(spent)
+        self.today.row(payer.guild_id, spent.model, purpose).add(figures)
+        if payer.guild_id and payer.channel_id:
+            self._channel(payer).add(figures)
+        for person in payer.people:
+            if person not in self._opted_out:
+                self.today.people.setdefault(person, Figures()).add(Figures.of(spent, len(payer.people)))
+        self.today.charge(payer, spent)
+
+    def answered(self, payer: Payer, model: str) -> None:
+        """One of the answers was given, by this model in the end."""
+        one = Figures(answers=1)
+        self.today.row(payer.guild_id, model, Purpose.ANSWER).add(one)
+        if payer.guild_id and payer.channel_id:
+            self._channel(payer).add(one)
+        for person in payer.people & self.today.people.keys():
+            self.today.people[person].add(one)
+
+    def declined(self, payer: Payer, spent: Iterable[Spent]) -> None:
+        """What was used for an answer turned out to be for none."""
+        for each in spent:
+            figures, rows = Figures.of(each), self.today.guilds.get(payer.guild_id, {})
+            answers = rows.get((each.model, Purpose.ANSWER))
+            if answers and answers.calls >= figures.calls and answers.tokens >= figures.tokens:  # of today
+                answers.take(figures)
+                self.today.row(payer.guild_id, each.model, Purpose.DECLINED).add(figures)
+
+    def _channel(self, payer: Payer) -> Figures:
+        return self.today.channels.setdefault(payer.guild_id, {}).setdefault(payer.channel_id, Figures())
+
+    def forget(self, person: int) -> None:
+        """A person's figures go; what they are charged stays until its period ends, or it would be no budget."""
+        for day in (self.today, *self._days.values()):
+            day.people.pop(person, None)
+        self.has_turned = True
+
+    def begin(self, day: date) -> None:
+        """The day that it is now; what was today is a day before."""
+        if self.day is not None and self.day != day:
+            self._days[self.day] = self.today
+            self.today = self._days.pop(day, Day())
+            self.has_turned = True
+        self.day = day
+        last_month = (day.replace(day=1) - timedelta(days=1)).replace(day=1)
+        self._days = {each: kept for each, kept in self._days.items() if day - timedelta(DAYS_KEPT) < each < day}
+        self._month = {}
+        for each, kept in self._days.items():
+            if each < last_month:
+                kept.people.clear()
+            if (each.year, each.month) != (day.year, day.month):
+                kept.charged.clear()
+            for account, amount in kept.charged.items():
+                before = self._month.get(account, Amount())
+                self._month[account] = Amount(before.tokens + amount.tokens, before.micros + amount.micros)
+
+    def resume(self, day: date, today: Day) -> None:
+        """Goes on with a day as it was stored."""
+        self.day, self.today = day, today
+        self.begin(day)
+
+    # What is shown
+
+    def days(self, count: int) -> Iterator[tuple[date, Day]]:
+        """The last days, today last, also those on which nothing was used."""
+        today = self.day or date.min
+        for back in range(min(count, today.toordinal()) - 1, -1, -1):
+            each = today - timedelta(days=back)
+            yield each, (self.today if not back else self._days.get(each, Day()))
+
+    # Kept
+
+    def stored(self) -> JsonValue:
+        """The days before today."""
+        self.has_turned = False
+        days: JsonValue = STORED_DAYS.dump_python({d: kept.stored() for d, kept in self._days.items()}, mode="json")
+        return days
+
+    def restore(self, stored: JsonValue) -> None:
+        """Takes back what stored() gave. Raises ValueError."""
+        read = STORED_DAYS.validate_python(stored)
+        self._days = {day: Day.restored(kept) for day, kept in read.items()}
+        if self.day is not None:
+            self.begin(self.day)
+
+
+def by(rows: Mapping[Row, Figures], part: int) -> dict[str, Figures]:
+    """Rows of a guild summed up by model (0) or purpose (1), the most first."""
+    sums: dict[str, Figures] = {}
+    for row, figures in rows.items():
+        sums.setdefault(row[part], Figures()).add(figures)
+    return dict(sorted(sums.items(), key=lambda item: (item[1].micros, item[1].tokens), reverse=True))

@@ -1,0 +1,119 @@
+"""What models cost: by the owner's table (PRICES), else as genai-prices knows, which comes with what we are built on.
+
+Nothing is asked over the network: what genai-prices knows is what the installed package brings.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Decimal
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from state.spending import Spent
+
+FREE = "demo"
+MOST_DOLLARS = 100_000  # a million tokens
+WHAT_WORKS = 'a TOML table for each model, such as ["openai:gpt-5-mini"] with input = 0.25, cached = 0.025, output = 2'
+
+
+class PricesError(ValueError):
+    """Prices that cannot be used. Its text is one sentence for the owner: file, model, remedy."""
+
+
+class Rates(BaseModel):
+    """Dollars for a million tokens: sent, of these read from the provider's cache (else as sent), and the model's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: Decimal = Field(ge=0, le=MOST_DOLLARS)
+    output: Decimal = Field(ge=0, le=MOST_DOLLARS)
+    cached: Decimal | None = Field(None, ge=0, le=MOST_DOLLARS)
+
+    def dollars(self, spent: Spent) -> Decimal:
+        cached = self.input if self.cached is None else self.cached
+        rest = spent.tokens_in - spent.cached
+        return (rest * self.input + spent.cached * cached + spent.tokens_out * self.output) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """table: by a model's name, with or without its provider; it counts before what genai-prices knows."""
+
+    table: Mapping[str, Rates] | None = None
+
+    def priced(self, spent: Spent) -> Spent:
+        """With what it costs, unless that is told already, or known of nobody."""
+        if spent.micros is not None:
+            return spent
+        cost = self._dollars(spent)
+        return spent if cost is None else replace(spent, micros=in_micros(cost))
+
+    def dearest(self, models: Sequence[str], tokens_in: int, tokens_out: int) -> int:
+        """Micro-dollars of a call that one of these answers; 0 where no price is known."""
+        return max((self.priced(Spent(m, tokens_in, tokens_out)).micros or 0 for m in models), default=0)
+
+    def unknown(self, models: Iterable[str]) -> list[str]:
+        """Those whose price nobody knows."""
+        return [model for model in dict.fromkeys(models) if self._dollars(Spent(model, 1, 1)) is None]
+
+    def _dollars(self, spent: Spent) -> Decimal | None:
+        provider, _, name = spent.model.partition(":")
+        table = self.table or {}
+        if rates := table.get(spent.model) or table.get(name):
+            return rates.dollars(spent)
+        if spent.model == FREE:
+            return Decimal(0)
+        if not (provider and name):
+            return None
+        from genai_prices import Usage, calc_price  # noqa: PLC0415 - a list of all models there are
+
+        usage = Usage(
+            input_tokens=spent.tokens_in,
+            output_tokens=spent.tokens_out,
+            cache_read_tokens=spent.cached or None,
+            cache_write_tokens=spent.written or None,
+            input_audio_tokens=spent.audio or None,
+        )
+        try:
+            return calc_price(usage, name, provider_id=provider).total_price
+        except (LookupError, ValueError):  # a model that it does not know, or counts that cannot be
+            return None
+
+
+def in_micros(dollars: Decimal) -> int:
+    """Micro-dollars, rounded up: what is counted is never less than what was billed."""
+    return int((dollars * 1_000_000).to_integral_value(ROUND_CEILING))
+
+
+def load_prices(source: Path | str, _environ: Mapping[str, str]) -> tuple[tuple[str, Rates], ...]:
+    """The prices by models' names. source: the file, or its text. Raises PricesError."""
+    where = "PRICES" if isinstance(source, str) else f"The price table {source}"
+    try:
+        text = source if isinstance(source, str) else source.read_text(encoding="utf-8-sig")
+        tables = tomllib.loads(text, parse_float=Decimal)
+    except OSError as error:
+        raise PricesError(f"{where} cannot be read ({error.strerror}): name a file that can.") from None
+    except (ValueError, RecursionError) as error:  # no UTF-8 is a ValueError too
+        raise PricesError(f"{where} is no TOML ({' '.join(str(error).split())[:120]}): use {WHAT_WORKS}.") from None
+    return tuple((_name(model), _rates(where, model, rates)) for model, rates in tables.items())
+
+
+def _name(model: str) -> str:
+    """As calls name it: whichever of OpenAI's protocols is spoken, the provider is one."""
+    provider, colon, name = model.partition(":")
+    return f"openai:{name}" if colon and provider in ("openai-chat", "openai-responses") else model
+
+
+def _rates(where: str, model: str, rates: Any) -> Rates:
+    try:
+        return Rates.model_validate(rates)
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = f"{first['loc'][0]}: " if first["loc"] else ""
+        shown = model if len(model) <= 80 else f"{model[:80]}…"
+        raise PricesError(f"{where}, model {shown!r}: {what}{first['msg']}; use {WHAT_WORKS}.") from None

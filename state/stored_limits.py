@@ -1,0 +1,72 @@
+"""What of the limits outlives a restart: today, the calls that had not ended, and who was told of a cap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from pydantic import NonNegativeInt, TypeAdapter
+
+from setting_values import Scope
+from state.ledger import Day, StoredDay
+from state.spending import Amount, Payer, Purpose, Reserved
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCall:
+    """A call that had not ended."""
+
+    guild: int
+    channel: int
+    thread: int
+    people: list[int]
+    exempt: list[int]
+    tokens: NonNegativeInt
+    micros: NonNegativeInt
+    output: NonNegativeInt
+    model: str
+    purpose: Purpose
+
+    @classmethod
+    def of(cls, call: Reserved) -> StoredCall:
+        payer = call.payer
+        return cls(
+            payer.guild_id, payer.channel_id, payer.thread_id, [*payer.people], [*payer.exempt],
+            *call.amount, call.output, call.model, call.purpose,
+        )  # fmt: skip
+
+    def reserved(self) -> Reserved:
+        payer = Payer(self.guild, frozenset(self.people), self.channel, self.thread, frozenset(self.exempt))
+        return Reserved(payer, Amount(self.tokens, self.micros), self.output, self.model, self.purpose)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLimits:
+    """What of the limits outlives a restart.
+
+    guilds, people: tokens, as they were stored before there was today. calls: those that had not ended.
+    """
+
+    day: date | None
+    tokens: NonNegativeInt
+    told_channels: list[int]
+    guilds: dict[int, NonNegativeInt] = field(default_factory=dict)
+    people: dict[int, NonNegativeInt] = field(default_factory=dict)
+    today: StoredDay | None = None
+    calls: list[StoredCall] = field(default_factory=list)
+    told: list[tuple[str, int, datetime]] = field(default_factory=list)
+
+    def counted_before(self) -> Day:
+        """Today as it was counted when tokens alone were."""
+        today = Day()
+        today.charged = {(Scope.TOTAL, 0): Amount(self.tokens)}
+        today.charged |= {(Scope.GUILD, one): Amount(tokens) for one, tokens in self.guilds.items()}
+        today.charged |= {(Scope.PERSON, one): Amount(tokens) for one, tokens in self.people.items()}
+        for one, tokens in {**self.guilds, 0: self.tokens - sum(self.guilds.values())}.items():
+            if tokens > 0:
+                row = today.row(one, "", Purpose.ANSWER)
+                row.tokens_in = row.unpriced = tokens
+        return today
+
+
+STORED = TypeAdapter(StoredLimits)

@@ -1,0 +1,62 @@
+"""state/prices.py: what models cost."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from state.prices import Prices, PricesError, in_micros, load_prices
+from state.spending import Spent
+
+MINI = "openai:gpt-5-mini"
+
+
+def prices(text: str) -> Prices:
+    return Prices(dict(load_prices(text, {})))
+
+
+def micros(known: Prices, spent: Spent) -> int | None:
+    return known.priced(spent).micros
+
+
+def test_a_model_that_genai_prices_knows_costs_what_it_says_cached_tokens_less() -> None:
+    assert micros(Prices(), Spent(MINI, 1_000_000, 1_000_000)) == 2_250_000
+    assert micros(Prices(), Spent(MINI, 1_000_000, 0, cached=1_000_000)) == 25_000
+    assert micros(Prices(), Spent("openrouter:openai/gpt-5-mini", 1_000_000)) == 250_000
+    assert micros(Prices(), Spent("demo", 1_000, 1_000)) == 0
+
+
+def test_the_owners_table_counts_before_that_by_the_name_with_or_without_its_provider() -> None:
+    known = prices('["openai-chat:gpt-5-mini"]\ninput = 1\noutput = 3\n[own]\ninput = 0.3\ncached = 0.1\noutput = 0.7')
+    assert micros(known, Spent(MINI, 10, 10)) == 40
+    assert micros(known, Spent("openai:own", 100, 0, cached=50)) == 20
+    assert micros(known, Spent("openai:own", 1)) == 1  # rounded up: never less than is billed
+    assert known.unknown([MINI, "openai:own", "openai:llama", "openai:llama"]) == ["openai:llama"]
+
+
+def test_without_a_price_there_is_none_and_what_the_provider_tells_stands() -> None:
+    assert micros(Prices(), Spent("openai:nobodys", 1_000, 1_000)) is None
+    assert micros(Prices(), Spent("agent:tickets", 0, 10_000)) is None
+    assert micros(Prices(), Spent("openai:nobodys", 1_000, 1_000, micros=17)) == 17
+    assert Prices().dearest(("openai:nobodys", "openai:gpt-5-nano", MINI), 1_000_000, 0) == 250_000
+
+
+def test_micro_dollars_are_exact_and_rounded_up() -> None:
+    assert [in_micros(Decimal(text)) for text in ("0.1", "0.0000001", "0", "1.000001")] == [100_000, 1, 0, 1_000_001]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["=", "[own]", "[own]\ninput = -1\noutput = 1", "[own]\ninput = 1\noutput = 1\nimput = 2", "own = 3",
+     "[own]\ninput = nan\noutput = 1", "[own]\ninput = 'a lot'\noutput = 1", "own = " + "[" * 9_999],
+)  # fmt: skip
+def test_a_table_that_cannot_be_used_is_said_in_a_sentence_with_one_that_can(text: str) -> None:
+    with pytest.raises(PricesError, match=r'^PRICES.*use a TOML table for each model, such as \["openai:gpt-5-mini"\]'):
+        load_prices(text, {})
+
+
+def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    with pytest.raises(PricesError, match=r"nowhere.toml cannot be read \(No such file"):
+        load_prices(tmp_path / "nowhere.toml", {})
