@@ -37,7 +37,6 @@ from web.health import Health
 from web.logs import configure_logging
 from wiring import Parts, where
 
-gc.freeze()  # or the first collections walk through all of it
 gc.enable()
 
 log = structlog.get_logger()
@@ -319,4 +318,5 @@ async def run(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # or the first collections walk through all that was imported
     sys.exit(main())

@@ -102,9 +102,3 @@ def test_what_is_no_command_starts_nothing(argument: str) -> None:
     ended = subprocess.run(command, env={"PORT": "none"}, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith(f"'{argument}' is no command")
-
-
-def test_what_is_imported_is_never_walked_through_again() -> None:
-    program = "import gc, bot; print(gc.isenabled(), gc.get_freeze_count() > 10 * len(gc.get_objects()))"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ended.stdout.split() == ["True", "True"]
