@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 # Discord: 2,000 characters. Counted here in UTF-16 units, which are never fewer than what Discord counts.
 MAX_LENGTH = 2_000
@@ -87,9 +88,10 @@ def _fits(text: str, limit: int) -> bool:
 
 def _index_at(text: str, units: int) -> int:
     """The index in the text up to which its first so many UTF-16 units reach, never inside a joined character."""
-    index = used = 0
-    while index < len(text) and used + (size := length(text[index])) <= units:
-        used, index = used + size, index + 1
+    units = max(units, 0)
+    index = min(units, len(text))
+    if length(text[:index]) > units:  # some take two
+        index = bisect_right(range(index), units, key=lambda end: length(text[:end])) - 1
     inside = index
     while inside > 1 and inside < len(text) and (text[inside] in JOINERS or text[inside - 1] == JOINERS[0]):
         inside -= 1

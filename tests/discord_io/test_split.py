@@ -165,3 +165,17 @@ def test_a_fence_that_never_ends_is_not_searched_anew_at_every_space() -> None:
 )
 def test_a_clipped_text_ends_in_an_ellipsis_where_something_is_left_out(text: str, shown: str) -> None:
     assert clipped(text, 10) == shown
+
+
+@pytest.mark.parametrize("text", ["word " * 2_400, "👍" * 6_000])
+def test_it_does_not_count_character_by_character(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = 0
+
+    def count(text: str) -> int:
+        nonlocal counted
+        counted += 1
+        return length(text)
+
+    monkeypatch.setattr("discord_io.split.length", count)
+    assert len(split(text)) > 5
+    assert counted < 200
