@@ -44,7 +44,7 @@ class Transcriber:
         """What is said in it; seconds: how long it is, as whoever posted it says. Raises FileProblem."""
         from openai import OpenAIError  # noqa: PLC0415 - only who sets it needs it
 
-        used = round(max(seconds, len(data) / BYTES_PER_SECOND) * TOKENS_PER_SECOND)
+        used = round(max(len(data) / BYTES_PER_SECOND, seconds) * TOKENS_PER_SECOND)  # NaN is not more
         spent = Spent(self.name, used, audio=used)
         if (settle := await self._purse.call(used, 0, (self.name,))) is None:
             raise FileProblem("budget")

@@ -22,6 +22,7 @@ SAID_BY_PEOPLE = frozenset({discord.MessageType.default, discord.MessageType.rep
 SAID_BY_BOTS = SAID_BY_PEOPLE | {discord.MessageType.chat_input_command, discord.MessageType.context_menu_command}
 # What a message that says so changes of the number of people in a thread.
 STEPS = {discord.MessageType.recipient_add: 1, discord.MessageType.recipient_remove: -1}
+MAX_SECONDS = 1e9
 MAX_IMAGES = 4
 MAX_IMAGE_BYTES = 8_000_000
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -387,7 +388,8 @@ def _attachments(message: discord.Message) -> list[discord.Attachment]:
 
 def _file(attachment: discord.Attachment) -> AttachedFile:
     kind = (attachment.content_type or "").partition(";")[0]
-    return AttachedFile(attachment.filename, kind, attachment.size, attachment.url, attachment.duration or 0.0)
+    seconds = min(max(0.0, attachment.duration or 0.0), MAX_SECONDS)  # of NaN, which is no JSON, too, 0
+    return AttachedFile(attachment.filename, kind, attachment.size, attachment.url, seconds)
 
 
 def _is_shown(file: AttachedFile) -> bool:

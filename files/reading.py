@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import structlog
 
 from files.content import HEAD_BYTES, Kind, cut, decoded, kind_of
+from files.ogg import CAPTURE as OGG
+from files.ogg import seconds_of
 from files.sandbox import run
 from files.worker import MAX_FILE, MAX_PAGES
 from state.message import AttachedFile, MessageRecord, file_key
@@ -23,7 +25,7 @@ DISCORD_HOSTS = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
 PUBLIC = tuple(f"https://{host}/" for host in DISCORD_HOSTS)
 MAX_TEXT = 1 << 20  # bytes of a text that are read
 MAX_AUDIO = 10_000_000  # bytes
-MAX_UNTIMED_AUDIO = 5_000_000  # where its length is not known: ten minutes of 64 kbit/s
+MAX_UNTIMED_AUDIO = 5_000_000  # where the file does not tell its length: ten minutes of 64 kbit/s
 MAX_AUDIO_SECONDS = 600.0
 MAX_FILES = 10  # of one turn
 MAX_PICTURES = 4
@@ -54,7 +56,7 @@ PROBLEMS = {
     "room": "the other files have taken up the room that one answer has",
     "deaf": "you cannot listen to voice messages or other sound here",
     "long": f"sound is listened to up to {MAX_AUDIO_SECONDS / 60:g} minutes and {MAX_AUDIO // 1_000_000} MB, "
-    f"or {MAX_UNTIMED_AUDIO // 1_000_000} MB where its length is not known",
+    f"or {MAX_UNTIMED_AUDIO // 1_000_000} MB where the file does not tell its length",
     "unheard": "listening to it failed",
     "budget": "the tokens of today do not allow to listen to it",
     "blind": "the model that you are is shown no pictures",
@@ -185,12 +187,15 @@ class FileReader:
     async def _sound(self, file: AttachedFile, chunks: AsyncIterator[bytes], room: int) -> str:
         if self._transcribe is None:
             raise FileProblem("deaf")
-        most = MAX_AUDIO if file.seconds else MAX_UNTIMED_AUDIO
-        data = await _up_to(most + 1, chunks) if max(file.size, most) == most else b""
-        if file.seconds > MAX_AUDIO_SECONDS or not 0 < len(data) <= most:
+        if file.size > MAX_AUDIO or not file.seconds <= MAX_AUDIO_SECONDS:  # as they say, who may say NaN, too
+            raise FileProblem("long")
+        data = await _up_to(MAX_AUDIO + 1, chunks)
+        seconds = await asyncio.to_thread(seconds_of, data) if data.startswith(OGG) else 0.0
+        most = MAX_AUDIO if seconds else MAX_UNTIMED_AUDIO
+        if seconds > MAX_AUDIO_SECONDS or len(data) > most:
             raise FileProblem("long")
         _check_room(room)
-        said = " ".join((await self._transcribe(file.name, data, file.seconds)).split())
+        said = " ".join((await self._transcribe(file.name, data, max(seconds, file.seconds))).split())
         said = cut(said, room)
         return f"(What they say in the sound {_name(file)}, as it was written down:) {said or '(nothing)'}"
 

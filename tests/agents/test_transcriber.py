@@ -46,7 +46,8 @@ async def test_what_the_server_does_not_count_is_estimated_by_its_length(bench: 
     await bench.transcribe("a.ogg", OGG, 12.0)
     await bench.transcribe("a.mp3", bytes(80_000), 0.0)
     await bench.transcribe("a.ogg", bytes(80_000), 1.0)  # which whoever posted it says
-    assert bench.spent == [120, 100, 100]
+    await bench.transcribe("a.ogg", bytes(80_000), float("nan"))
+    assert bench.spent == [120, 100, 100, 100]
 
 
 async def test_the_length_that_the_server_found_counts(bench: Bench) -> None:

@@ -14,6 +14,7 @@ from bot import Parley
 from conversation import MessageRecord
 from discord_io.incoming_messages import MAX_EXTRA_CHARACTERS, MAX_IMAGE_BYTES, MAX_IMAGES, to_record
 from llm_history import REPLY_EXCERPT
+from persistence import transcript
 from place import Place, PlaceKind
 from tests.support.clock import NOON
 from tests.support.discord_payloads import (
@@ -243,6 +244,18 @@ def test_images_count_by_type_size_and_number(bot: Parley) -> None:
     # Those beyond the number are files, of which it is said that they are not looked at.
     assert len(read(bot, attachments=[*others, *fitting]).files) == len(others) + len(fitting) - MAX_IMAGES
     assert read(bot, attachments=[attachment("p.jpg", "image/jpeg; charset=x", MAX_IMAGE_BYTES)]).images
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"), [(5.5, 5.5), (None, 0.0), (float("nan"), 0.0), (-1.0, 0.0), (float("inf"), 1e9)]
+)
+def test_the_length_of_a_voice_message_is_a_number_that_can_be_stored(
+    bot: Parley, told: float | None, seconds: float
+) -> None:
+    voice = attachment("voice.ogg", "audio/ogg") | {"duration_secs": told}
+    record = read(bot, attachments=[voice])
+    assert record.files[0].seconds == seconds
+    assert transcript.to_record(transcript.to_message(record)) == record
 
 
 def test_a_name_is_one_short_line(bot: Parley) -> None:

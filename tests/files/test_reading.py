@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import bz2
 import io
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -299,6 +300,50 @@ async def test_whoever_listens_for_long_keeps_nobody_from_reading() -> None:
         assert "the plan" in str((await reader.read([asked], {asked.message_id}, Sight.BY_BYTES))[file.key])
     for task in listening:
         task.cancel()
+
+
+def ogg(*streams: int, head: bytes = b"OpusHead", between: bytes = b"") -> bytes:
+    """Streams that end at these seconds, with a page for each."""
+
+    def page(flags: int, granule: int, body: bytes) -> bytes:
+        return struct.pack("<4sBBqIIIBB", b"OggS", 0, flags, granule, 1, 0, 0, 1, len(body)) + body
+
+    begun = [(head, b"OpusHead")[index > 0] for index in range(len(streams))]
+    return b"".join(
+        page(2, 0, first.ljust(19, b"\0")) + page(0, 0, b"OpusTags") + between + page(4, 48_000 * end, b"OggS")
+        for first, end in zip(begun, streams, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "told", "heard"),
+    [
+        (ogg(599), 5.0, 599),
+        (ogg(599) + bytes(reading.MAX_UNTIMED_AUDIO), 5.0, 599),
+        (ogg(601), 5.0, None),
+        (ogg(301, 301), 5.0, None),
+        (ogg(601, between=b"no page"), 5.0, None),
+        (ogg(5), 601.0, None),
+        (ogg(5), float("nan"), None),
+        (ogg(5, 5, head=b"Speex   "), 5.0, 5),  # of which no length is known
+        (ogg(5, 5, head=b"Speex   ") + bytes(reading.MAX_UNTIMED_AUDIO), 5.0, None),
+        (b"ID3\x04" + bytes(reading.MAX_UNTIMED_AUDIO), 5.0, None),
+    ],
+)
+async def test_how_long_a_sound_is_is_read_from_it_and_not_believed(
+    data: bytes, told: float, heard: float | None
+) -> None:
+    lengths: list[float] = []
+
+    async def listen(_name: str, _data: bytes, seconds: float) -> str:
+        lengths.append(seconds)
+        return "hello"
+
+    file = attached("a.ogg", data, "audio/ogg", told)
+    asked = said(ANNA, "and?", files=(file,))
+    reader = FileReader(Served(**{"a.ogg": data}), 60_000, Sight.BY_BYTES, listen)
+    got = str((await reader.read([asked], {asked.message_id}))[file.key])
+    assert (lengths, "up to 10 minutes" in got) == (([heard], False) if heard else ([], True))
 
 
 async def test_one_process_at_a_time_takes_memory(monkeypatch: pytest.MonkeyPatch) -> None:
