@@ -18,9 +18,10 @@ MEMORY = {"pdf": 28 * MEGABYTE, "picture": 46 * MEGABYTE}  # beside what the int
 CPU_SECONDS = 10
 MAX_FILE = 8_000_000  # bytes
 MAX_PAGES = 50
-# Decoded at once: a screenshot in 4K, of which the library holds two copies for formats that can move.
-# MPO: a JPEG with more behind it, as the cameras of many phones make it.
-MAX_PIXELS = {"PNG": 8_500_000, "JPEG": 8_500_000, "MPO": 8_500_000, "WEBP": 4_200_000, "GIF": 4_200_000}
+MAX_DECODED = 34_000_000  # bytes, at once: a screenshot in 4K
+# Bytes that a pixel takes, of most 4; a WebP is held twice, and cannot be read in part.
+WEIGHTS = {"1": 1, "L": 1, "P": 1, "I;16": 2}
+WEBP_WEIGHT = 8
 MAX_SIDES = 200_000_000  # pixels that a JPEG may say it has
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 QUALITY = 85
@@ -109,7 +110,8 @@ def read_picture(data: bytes, side: int) -> tuple[dict[str, Any], bytes]:
         shrunk = max(1.0, max(picture.size) / side)
         # A JPEG is decoded at a half, a quarter or an eighth of its size.
         picture.draft("RGB", (int(picture.width / shrunk), int(picture.height / shrunk)))
-        if picture.width * picture.height > MAX_PIXELS[picture.format or ""]:
+        weight = WEBP_WEIGHT if picture.format == "WEBP" else WEIGHTS.get(picture.mode, 4)
+        if picture.width * picture.height * weight > MAX_DECODED:
             raise Problem("huge")
         turn = picture.getexif().get(ORIENTATION)
         picture.load()

@@ -23,6 +23,11 @@ HEAVY: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a screenshot in 4K": ("picture", lambda: samples.picture("PNG", (3_840, 2_160), mode="RGBA")),
     "a photo of 48 megapixels": ("picture", lambda: samples.picture("JPEG", (8_000, 6_000))),
     "a WebP in 4K": ("picture", lambda: samples.picture("WEBP", (3_840, 2_160))),
+    "a GIF of 33 megapixels": ("picture", lambda: samples.picture("GIF", (5_800, 5_800))),
+    "a progressive photo of 48 megapixels": (
+        "picture",
+        lambda: samples.picture("JPEG", (8_000, 6_000), progressive=True),
+    ),
     "a picture that is a bomb": ("picture", samples.bomb),
     "a palette in 4K": ("picture", lambda: samples.picture("PNG", (3_840, 2_160), mode="P", transparency=0)),
     "16 bits in 4K": ("picture", lambda: samples.gray((3_840, 2_160), 999)),
