@@ -20,6 +20,8 @@ export class Composer {
     this.page = page;
     this.box = byId("composer");
     this.typedAt = -Infinity;
+    this.channelId = null;
+    this.drafts = new Map(); // what is written and not sent, by the id of its channel
     this.form = new CommandForm(page);
     this.picker = new Picker(
       page,
@@ -68,8 +70,14 @@ export class Composer {
     this.changed();
   }
 
-  /** After every change of the text: its height, the suggestions, the room left, and the typing notice. */
+  /** After every change of the text: what depends on it, and the typing notice. */
   changed() {
+    this.fit();
+    this.noticeTyping();
+  }
+
+  /** Its height, the suggestions, and the room left. */
+  fit() {
     this.box.style.height = "auto";
     this.box.style.height = `${this.box.scrollHeight}px`;
     this.picker.update();
@@ -78,7 +86,6 @@ export class Composer {
     remaining.hidden = left > NEAR_LIMIT;
     remaining.textContent = String(left);
     remaining.classList.toggle("over", left < 0);
-    this.noticeTyping();
   }
 
   noticeTyping() {
@@ -117,16 +124,26 @@ export class Composer {
     const typed = this.box.value;
     if (!typed.trim() && !this.page.uploads.files.length) return;
     const files = this.page.uploads.take();
-    const { replyTo } = store;
+    const { channelId, replyTo } = store;
     const body = { author_id: store.speakerId, content: toRaw(typed.trim(), store.everyone()) };
     if (replyTo) Object.assign(body, { reply_to: replyTo.id, ping: store.ping });
     this.clear();
     store.choose({ replyTo: null });
     this.page.messages.pin();
-    if (await this.page.attempt(api.post(store.channelId, body, files))) return;
+    if (await this.page.attempt(api.post(channelId, body, files))) return;
+    if (store.channelId !== channelId) return void this.drafts.set(channelId, typed);
     this.page.uploads.add(files);
     if (!this.box.value) this.suggest(typed);
     store.choose({ replyTo });
+  }
+
+  /** Each channel has a draft of its own. */
+  turnTo(channelId) {
+    this.drafts.set(this.channelId, this.box.value);
+    this.channelId = channelId;
+    this.box.value = this.drafts.get(channelId) ?? "";
+    this.typedAt = -Infinity;
+    this.fit();
   }
 
   clear() {
@@ -145,6 +162,7 @@ export class Composer {
     this.form.render();
     const { store } = this.page;
     const { channel } = store;
+    if (store.channelId !== this.channelId) this.turnTo(store.channelId);
     const name = nameOfChannel(store, channel);
     const place = channel.parent_id ? name : `${channel.recipient_id ? "@" : "#"}${name}`;
     byId("compose-row").hidden = this.form.isOpen || FORUMS.includes(channel.type);

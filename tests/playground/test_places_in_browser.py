@@ -48,7 +48,15 @@ def _use(address: str, profile: Path) -> None:
     with open_browser(profile) as browser:
         browser.get(address)
         when(browser, "document.querySelector('#bot-state.online')")
-        for use in (_begin_a_thread, _send_files, _archive, _post_in_the_forum, _write_directly, _speak_as_another_bot):
+        for use in (
+            _begin_a_thread,
+            _send_files,
+            _leave_a_draft,
+            _archive,
+            _post_in_the_forum,
+            _write_directly,
+            _speak_as_another_bot,
+        ):
             use(browser, profile)
             faint, wrong = browser.execute_script(FAINT), browser.execute_script(ROLES)
             assert (use.__name__, faint, wrong) == (use.__name__, [], [])
@@ -82,6 +90,19 @@ def _send_files(browser: webdriver.Chrome, profile: Path) -> None:
     browser.find_element(By.CSS_SELECTOR, "[aria-label='Remove unwanted.py']").click()
     write(browser, "")
     when(browser, f"{LAST}.querySelectorAll('.file a').length === 3 && document.querySelector('#uploads').hidden")
+
+
+def _leave_a_draft(browser: webdriver.Chrome, _: Path) -> None:
+    """What is written in one channel and not sent is not in the next, and there again."""
+    box = browser.find_element(By.ID, "composer")
+    box.send_keys("with egg, or")
+    _choose(browser, "Go to #general")
+    when(browser, "document.querySelector('#channel-name').textContent === 'general'")
+    when(browser, "document.querySelector('#composer').value === ''")
+    browser.find_element(By.CSS_SELECTOR, ".thread-link").click()
+    when(browser, "document.querySelector('#composer').value === 'with egg, or'")
+    box.send_keys(Keys.CONTROL, "a")
+    box.send_keys(Keys.DELETE)
 
 
 def _archive(browser: webdriver.Chrome, _: Path) -> None:
