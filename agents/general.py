@@ -33,12 +33,22 @@ from agents.failures import describe, explained
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
 from agents.mcp_servers import McpTools
 from agents.metering import spent_by
-from agents.models import SETTINGS, Models, NamedModel, thinks
+from agents.models import SETTINGS, Models, NamedModel, parts_of, thinks
 from agents.place_words import as_name, spot_of
-from agents.run import Run, at_most, size_of, sound
+from agents.run import NO_TOOLS, Run, at_most, size_of, sound
 from agents.server_state import ServerState
-from agents.tool_use import KEEP_TURNS, pruned, tool_use
-from agents.turn_input import as_text, flat, followed, kept, sent, turn_content, without_pictures, without_thoughts
+from agents.tool_use import KEEP_TURNS, is_tool_use, pruned, tool_use
+from agents.turn_input import (
+    as_text,
+    flat,
+    followed,
+    kept,
+    sent,
+    turn_content,
+    without_pictures,
+    without_plain_thoughts,
+    without_thoughts,
+)
 from discord_io.split import is_blank
 from llm_history import CHARACTERS_PER_TOKEN
 from place import Place, PlaceKind
@@ -123,6 +133,8 @@ class GeneralAgent:
         )
         self._stall = stall_seconds
         self._total = total_seconds
+        self._toolless: set[str] = set()  # the names of models that take no tools
+        self._unopened: set[str] = set()  # of those whose thoughts are closed, but not opened, by a tag
         self._used: WeakKeyDictionary[AgentRequest, int] = WeakKeyDictionary()
 
     async def respond(self, request: AgentRequest, show: Callable[[str], None]) -> Outcome:
@@ -135,6 +147,8 @@ class GeneralAgent:
             memory = None if request.is_apart else self._memory(by)
             known = memory.known(seen.history) if memory else None
             before = [] if known else sent(seen.history)
+            if by.name in self._toolless:
+                before = [message for message in before if not is_tool_use(message)]
             messages = [*before, ModelRequest(parts=[UserPromptPart(content=flat(turn_content(seen)))])]
             run = Run(
                 show,
@@ -146,6 +160,7 @@ class GeneralAgent:
                 settings=await self._settings(request, by, known),
                 goes_on=known is not None,
                 may_decline=request.may_decline,
+                may_use_tools=by.name not in self._toolless,
             )
             return await self._respond(request, run)
         position, suspended = waited[0], waited[1].after(request.reply, request.questions)
@@ -168,8 +183,12 @@ class GeneralAgent:
                 outcome = await self._attempt(request, run)
             # Better an answer without what the model does not take than none.
             while isinstance(outcome, Failure) and (
-                outcome.kind is FailureKind.REJECTED or (run.shows_pictures and NO_SIGHT.search(outcome.detail))
+                outcome.kind is FailureKind.REJECTED
+                or (run.shows_pictures and NO_SIGHT.search(outcome.detail))
+                or NO_TOOLS.search(outcome.detail)
             ):
+                if NO_TOOLS.search(outcome.detail):
+                    self._learn(run.by, self._toolless, "model_without_tools")
                 if not run.simplify(outcome.detail):
                     break
                 outcome = await self._attempt(request, run)
@@ -256,7 +275,9 @@ class GeneralAgent:
         request.looked_up([*run.words_of, *words_in(run.made)])
         if deferred is None:
             return None
-        suspended = Suspended.of(run.made, deferred, run.words_of, run.asked, run.by.name)
+        suspended = Suspended.of(
+            [*map(without_plain_thoughts, run.made)], deferred, run.words_of, run.asked, run.by.name
+        )
         if suspended.open:
             return self._asking(request, suspended, run)
         run.results = suspended.deferred_results()
@@ -271,7 +292,7 @@ class GeneralAgent:
             function_tools=self._tools() if run.may_use_tools else [],
             instruction_parts=[InstructionPart(self._rules(request.place))],
         )
-        run.begin_paragraph()
+        run.begin_paragraph(may_think_first=run.by.name in self._unopened)
         run.requests += 1
         run.is_asking = True
         async with model_request_stream(
@@ -299,8 +320,9 @@ class GeneralAgent:
             if any(isinstance(part, TextPart) for part in response.parts):
                 run.said += stream.usage.output_tokens - stream.usage.details.get("reasoning_tokens", 0)
         request.count(run.tokens, spent)
-        if run.held:
-            run.open()
+        run.end_paragraph()
+        if run.thoughts.were_unopened:
+            self._learn(run.by, self._unopened, "model_opens_no_thoughts")
         run.finish = response.finish_reason
         if run.finish in BROKEN_OFF:  # and so may be what it calls tools with
             response = replace(response, parts=[p for p in response.parts if not isinstance(p, ToolCallPart)])
@@ -379,6 +401,12 @@ class GeneralAgent:
             asked=asked,
             settings=await self._settings(request, by, None),
         )
+
+    def _learn(self, by: NamedModel, those: set[str], event: str) -> None:
+        """Remembers that a model is one of those, and says so once; of fallbacks it is not known which it was."""
+        if len(parts_of(by.model)) == 1 and by.name not in those:
+            those.add(by.name)
+            log.warning(event, model=by.name)
 
     def _by(self, name: str | None) -> NamedModel:
         """The model of this name, or the default."""

@@ -26,6 +26,8 @@ DEMO = "demo"
 SETTINGS = ModelSettings(max_retries=1)
 HUGGING_FACE = "https://router.huggingface.co/v1"
 FETCHING_HOSTS = frozenset({"api.openai.com", "api.anthropic.com"})
+# Like none that a model writes, and read as such where thoughts that a provider told apart are sent back to it.
+OTHER_TAGS = ("<think>\N{WORD JOINER}", "</think>\N{WORD JOINER}")
 RESPONSES = re.compile(r"openai(-responses)?:")
 KEY = re.compile(r"\b(sk-|gsk_|xai-|hf_|AIza)[\w-]{20,}")  # how providers' keys look
 
@@ -144,6 +146,8 @@ def _build_one(variable: str, name: str) -> Model:
     except (UserError, ValueError, ImportError) as error:
         shown = "of that form" if KEY.search(name) else repr(name)
         raise UnusableModelError(f"{variable} {shown} cannot be used{_why(name, error)}") from None
+    # pydantic-ai knows the tags only where they come alone and in lower case; agents/thoughts.py does the rest.
+    model.profile["thinking_tags"] = OTHER_TAGS
     client = getattr(model, "client", None)
     send_as_is(client)
     bound(client)

@@ -11,6 +11,7 @@ from pydantic_ai.models import Model
 
 from agents.fast import Purse, ruled_by, shown
 from agents.models import SETTINGS
+from agents.thoughts import without_bare_thoughts
 from conversation import MessageRecord
 from decider import JudgeError
 
@@ -35,8 +36,9 @@ class ModelRewriter:
         question = shown(recent, message, "The newest message", MESSAGES_SHOWN)
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
-                text = (await ruled_by(self._agent, question, INSTRUCTIONS, self._purse)).strip()
+                said = await ruled_by(self._agent, question, INSTRUCTIONS, self._purse)
         except (TimeoutError, JudgeError):
             return None
+        text = without_bare_thoughts(said).strip()
         is_one_line = len(text) <= MAX_CHARACTERS and len(text.splitlines()) == 1
         return text if is_one_line and text != message.text.strip() else None

@@ -31,6 +31,7 @@ from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, Asked
 from agents.metering import names_of
 from agents.models import SETTINGS, NamedModel
+from agents.thoughts import BareThoughts, without_bare_thoughts
 from agents.tool_use import is_tool_use
 from agents.turn_input import flattened, has_images, is_picture
 from llm_history import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
@@ -41,13 +42,18 @@ from state.spending import Spent
 MAX_ANSWER_CHARACTERS = 12_000
 MAX_NAME_CHARACTERS = 64  # of a tool; no provider takes more
 SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider takes
+# How servers refuse tools for a model that has none: Ollama, OpenRouter, vLLM, Groq.
+NO_TOOLS = re.compile(
+    r"not support tools|support tool use|enable-auto-tool-choice|tool calling\W{0,3} is not supported",
+    re.IGNORECASE,
+)
 BYTES_PER_TOKEN = 3  # at least: English has more than 4, other scripts about 3
 RULES_CHARACTERS = 900  # about what our instructions have
 
 
 @dataclass(slots=True)
 class Run:
-    """One answer in the making.
+    """One answer in the making. before: its text up to the newest response, whose words thoughts tells from the rest.
 
     by: the model. messages: what it is sent, of which it made those from `began` on; prompt and results: what a run
     that waited goes on with, by words_of. asked: for whom tools run. settings: of each request; goes_on: with what the
@@ -79,6 +85,8 @@ class Run:
     output: int = 0
     said: int = 0
     gap: str = ""
+    before: str = ""
+    thoughts: BareThoughts = field(default_factory=BareThoughts)
     may_decline: bool = False
     is_silent: bool = False
     held: str = ""
@@ -120,9 +128,13 @@ class Run:
         both = (told + len(self.text) + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
         return Spent(self.names[0], sent, both - sent + self.unseen)
 
-    def begin_paragraph(self) -> None:
-        """What comes next does not run into what was said before a tool was called."""
+    def begin_paragraph(self, *, may_think_first: bool = False) -> None:
+        """What comes next does not run into what was said before a tool was called.
+
+        may_think_first: it may begin with thoughts that no tag opens.
+        """
         self.gap = "\n\n" if self.text.strip() else ""
+        self.before, self.thoughts = self.text, BareThoughts(may_begin=may_think_first)
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
         """Counts the characters of an event: of text, thoughts, and calls with all that they have. Adds text, once it
@@ -130,13 +142,7 @@ class Run:
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self.output += len(text)
-                delta = text[: MAX_ANSWER_CHARACTERS + 1 - len(self.text)]
-                if self.text.strip():
-                    self.add(delta)
-                    return
-                self.held += delta
-                if not may_become_silent(self.held):
-                    self.open()
+                self._say(text)
             case PartStartEvent(part=ThinkingPart(content=thought)):
                 self.output += len(thought)
             case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought)):
@@ -146,6 +152,30 @@ class Run:
             case PartDeltaEvent(delta=ToolCallPartDelta() as call):
                 given = (call.tool_name_delta, call.tool_call_id, call.args_delta)
                 self.output += sum(len(str(one or "")) for one in given)
+
+    def _say(self, text: str | None) -> None:
+        """Adds the words of a text, of which the thoughts go; None: the last of them."""
+        known, were_unopened = self.thoughts.words, self.thoughts.were_unopened
+        self.thoughts.end() if text is None else self.thoughts.hear(text)
+        if self.thoughts.were_unopened and not were_unopened:
+            known, self.held = "", ""
+            self.gap = "\n\n" if self.before.strip() else ""
+            if self.text != self.before:  # what was shown of them goes
+                self.text = self.before
+                self.show(self.text)
+        delta = self.thoughts.words[len(known) :][: MAX_ANSWER_CHARACTERS + 1 - len(self.text)]
+        if self.text.strip():
+            self.add(delta)
+            return
+        self.held += delta
+        if self.held and (text is None or not may_become_silent(self.held)):
+            self.open()
+
+    def end_paragraph(self) -> None:
+        """No more of it will come."""
+        self._say(None)
+        if self.held:
+            self.open()
 
     def open(self) -> None:
         """Adds what was held back, or takes it for silence: no more of it will come."""
@@ -174,6 +204,9 @@ class Run:
         Returns whether there is less to send.
         """
         before = [m for m in self.messages[: self.began] if not is_tool_use(m)]
+        if self.may_use_tools and NO_TOOLS.search(complaint):
+            self.messages, self.began, self.may_use_tools = [*before, *self.made], len(before), False
+            return True
         if len(before) < self.began or self.shows_pictures:
             self.messages = [flattened(message, images=False) for message in (*before, *self.made)]
             self.began = len(before)
@@ -202,14 +235,17 @@ def at_most(messages: Sequence[ModelMessage], told: int) -> int:
 
 
 def sound(response: ModelResponse) -> ModelResponse:
-    """Without half characters, and with calls that can be told apart and sent again, whatever their ids were."""
+    """Without half characters and bare thoughts, and with calls that can be told apart and sent again."""
     ids = Counter(call.tool_call_id for call in response.tool_calls)
     parts: list[ModelResponsePart] = []
     for part in response.parts:
         match part:
             case ToolCallPart():
                 parts.append(_sound_call(part, has_own_id=ids[part.tool_call_id] == 1))
-            case TextPart() | ThinkingPart():
+            case TextPart():
+                if (words := without_bare_thoughts(part.content)) or words == part.content:
+                    parts.append(replace(part, content=_clean(words)))
+            case ThinkingPart():
                 parts.append(replace(part, content=_clean(part.content)))
             case _:
                 parts.append(part)

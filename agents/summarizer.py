@@ -11,6 +11,7 @@ from pydantic_ai.models import Model
 
 from agents.fast import Purse, ruled_by
 from agents.models import SETTINGS
+from agents.thoughts import without_bare_thoughts
 from agents.turn_input import as_text
 from decider import JudgeError
 from discord_io.split import clipped
@@ -40,4 +41,7 @@ class ModelSummarizer:
         except (TimeoutError, JudgeError) as error:
             log.info("not_summed_up", detail=type(error).__name__, meaning="older turns are left out without a summary")
             return ""
-        return clipped(text.strip().encode(errors="replace").decode(), self._max_tokens * CHARACTERS_PER_TOKEN)
+        return clipped(
+            without_bare_thoughts(text).strip().encode(errors="replace").decode(),
+            self._max_tokens * CHARACTERS_PER_TOKEN,
+        )

@@ -178,7 +178,15 @@ def without_pictures(message: ModelMessage) -> ModelMessage:
     return flattened(replace(message, parts=parts))
 
 
+def without_plain_thoughts(message: ModelMessage) -> ModelMessage:
+    """As it is kept: the provider wants back with the calls only what it has signed."""
+    if not isinstance(message, ModelResponse):
+        return message
+    return replace(message, parts=[p for p in message.parts if not isinstance(p, ThinkingPart) or p.signature])
+
+
 def without_thoughts(message: ModelMessage) -> ModelMessage:
+    """As another model is told it."""
     if not isinstance(message, ModelResponse):
         return message
     return replace(message, parts=[part for part in message.parts if not isinstance(part, ThinkingPart)])

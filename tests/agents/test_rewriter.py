@@ -40,6 +40,11 @@ async def test_the_message_in_full_and_what_it_cost(bench: Bench, stub: StubMode
     assert bench.spent == [40]
 
 
+async def test_what_the_model_thinks_aloud_is_no_part_of_it(bench: Bench, stub: StubModel) -> None:
+    stub.rewriter_says = lambda _body: Reply(f"<THINK>\nthey mean\nferries</THINK>\n\n{IN_FULL}")
+    assert await bench.rewrite(MESSAGE, BEFORE) == IN_FULL
+
+
 async def test_the_model_is_shown_the_last_messages_and_the_newest_set_apart(bench: Bench, stub: StubModel) -> None:
     earlier = [said(BEN, f"earlier {n}") for n in range(20)]
     await bench.rewrite(MESSAGE, [*earlier, *BEFORE])

@@ -28,7 +28,8 @@ class Reply:
     """One scripted answer. gate: waited for after the first chunk. status: an error instead of an answer, in words.
 
     pace: told the text so far after each chunk, and waited for before the next. calls: made after the text. finish: how
-    it says that it ended; empty: as it did. code: the provider's of the error; empty: the status.
+    it says that it ended; empty: as it did. code: the provider's of the error; empty: the status. thoughts: what it
+    thinks before, told apart from its words. error: ends the answer behind its text, as some do within a 200.
     """
 
     text: str = ""
@@ -45,6 +46,8 @@ class Reply:
     words: str = "provider-words"
     finish: str = ""
     code: str = ""
+    thoughts: str = ""
+    error: Body | None = None
 
 
 class StubModel:
@@ -88,12 +91,25 @@ class StubModel:
         self.requests.append(body)
         self.arrived.set()
         self.on_request()
+        if refusal := self.refused(body):
+            return refusal
         reply = self.replies.popleft() if self.replies else self.default(body)
         if reply.before:
             await reply.before.wait()
         if reply.status != 200:
-            return _error(reply.status, reply.words, reply.code)
+            return error_response(reply.status, reply.words, reply.code)
         return await self._stream(request, body, reply)
+
+    def refused(self, _body: Body) -> web.Response | None:
+        """What a provider does not take, whatever is scripted."""
+        return None
+
+    def thought(self, text: str) -> Body:
+        """A delta with a thought."""
+        return {"reasoning_content": text}
+
+    def used(self, tokens: int) -> Body:
+        return _usage(tokens)
 
     async def _rewrite(self, body: Body) -> web.Response:
         self.rewritten.append(body)
@@ -101,7 +117,7 @@ class StubModel:
         if says.before:
             await says.before.wait()
         if says.status != 200:
-            return _error(says.status)
+            return error_response(says.status)
         choice = {"message": {"role": "assistant", "content": says.text}, "finish_reason": "stop"}
         return web.json_response(_envelope(body, choice) | {"usage": _usage(says.tokens)})
 
@@ -112,7 +128,7 @@ class StubModel:
         if isinstance(says, Reply):
             if says.before:
                 await says.before.wait()
-            return _error(says.status)
+            return error_response(says.status)
         if self.judge_gate:
             await self.judge_gate.wait()
         tool = body["tools"][0]["function"]
@@ -130,6 +146,8 @@ class StubModel:
         if reply.raw is not None:
             await response.write(reply.raw)
             return response
+        for start in range(0, len(reply.thoughts), reply.chunk):
+            await self._send(response, body, self.thought(reply.thoughts[start : start + reply.chunk]), None)
         for number, start in enumerate(range(0, len(reply.text), reply.chunk)):
             if reply.cut_after is not None and number >= reply.cut_after:
                 assert request.transport
@@ -143,11 +161,15 @@ class StubModel:
         while reply.endless:
             await self._send(response, body, {"content": "and so on, " * 50}, None)
             await asyncio.sleep(0)
+        if reply.error:
+            broken = _envelope(body, {"delta": {"content": ""}, "finish_reason": "error"})
+            await _write(response, broken | {"object": "chat.completion.chunk", "error": reply.error})
+            return response
         for index, call in enumerate(reply.calls):
             await self._call(response, body, index, call)
         await self._send(response, body, {}, reply.finish or ("tool_calls" if reply.calls else "stop"))
         await _write(
-            response, _envelope(body, None) | {"object": "chat.completion.chunk", "usage": _usage(reply.tokens)}
+            response, _envelope(body, None) | {"object": "chat.completion.chunk", "usage": self.used(reply.tokens)}
         )
         await response.write(b"data: [DONE]\n\n")
         return response
@@ -187,7 +209,7 @@ def _usage(tokens: int) -> Body:
     return {"prompt_tokens": tokens - 5, "completion_tokens": 5, "total_tokens": tokens}
 
 
-def _error(status: int, words: str = "provider-words", code: str = "") -> web.Response:
+def error_response(status: int, words: str = "provider-words", code: str = "") -> web.Response:
     error = {"message": words, "code": code or str(status), "type": "x"}
     # The client tries again at once: no test waits for its patience.
     return web.json_response({"error": error}, status=status, headers={"retry-after-ms": "1"})

@@ -1,0 +1,87 @@
+"""Thoughts that a model writes between bare tags, amid its words: they are nothing that anybody is to read.
+
+Providers that know of them send them apart from the words. Servers that do not leave the tags in, in any case, cut
+wherever a stream is cut, not closed, or closed without having been opened, where the opening tag was in what the model
+was sent. A tag in a quotation of code is words.
+"""
+
+from __future__ import annotations
+
+import re
+
+TAG = re.compile(r"<\s{0,2}(?P<closes>/?)\s{0,2}(?:think|thinking|thought)\s{0,2}>", re.IGNORECASE)
+TAGS = ("<thinking>", "<thought>", "</thinking>", "</thought>", "<think>", "</think>")
+MAX_TAG = 20  # characters
+
+
+class BareThoughts:
+    """Tells the words of one response from its thoughts, as they come.
+
+    words: those so far; fewer than before where what came first turns out to have been thoughts. were_unopened: whether
+    it did. may_begin: whether it may have begun to think before its first word; then nothing counts as a word until
+    that is known.
+    """
+
+    def __init__(self, *, may_begin: bool = False) -> None:
+        self.words = ""
+        self.were_unopened = False
+        self._thinks = self._is_unsure = may_begin
+        self._unsure = ""
+        self._had_any = False
+        self._held = ""  # the beginning of what may become a tag
+
+    def hear(self, delta: str) -> None:
+        self._held += delta
+        while tag := TAG.search(self._held):
+            before, self._held = self._held[: tag.start()], self._held[tag.end() :]
+            self._take(before)
+            self._meet(tag)
+        position = self._held.rfind("<")
+        end = position if position >= 0 and _may_become_tag(self._held[position:]) else len(self._held)
+        self._take(self._held[:end])
+        self._held = self._held[end:]
+
+    def end(self) -> None:
+        """No more will come: what is not closed was a thought, and what began as a tag was none."""
+        self._take(self._held)
+        self._held = ""
+        if self._is_unsure:
+            self.words, self._unsure, self._thinks = self._unsure, "", False
+
+    def _take(self, text: str) -> None:
+        if self._is_unsure:
+            self._unsure += text
+        elif not self._thinks:
+            self.words += text.lstrip() if self._had_any and not self.words else text
+
+    def _meet(self, tag: re.Match[str]) -> None:
+        if not self._thinks and _is_code(self.words):
+            self.words += tag[0]
+            return
+        if not tag["closes"]:
+            if self._is_unsure:  # it begins here, and no sooner
+                self.words = self._unsure
+            self._thinks = True
+        elif self._is_unsure or not (self._thinks or self._had_any):
+            self.words, self.were_unopened, self._thinks = "", True, False
+        else:
+            self._thinks = False
+        self._unsure, self._is_unsure, self._had_any = "", False, True
+
+
+def without_bare_thoughts(text: str) -> str:
+    """The words of a whole response."""
+    heard = BareThoughts()
+    heard.hear(text)
+    heard.end()
+    return heard.words
+
+
+def _may_become_tag(beginning: str) -> bool:
+    squeezed = "".join(beginning.split()).lower()
+    return len(beginning) < MAX_TAG and any(tag.startswith(squeezed) for tag in TAGS)
+
+
+def _is_code(before: str) -> bool:
+    """Whether what comes next stands in a quotation of code."""
+    return before.count("```") % 2 == 1 or before.rpartition("\n")[2].count("`") % 2 == 1
