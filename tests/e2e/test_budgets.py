@@ -1,0 +1,161 @@
+"""Budgets, as those who share a server meet them: what they cost at most, who is told what, and what kills leave."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from decider import Reason
+from persistence.open_store import open_stores
+from persistence.spending import LIMITS
+from playground.limits import Limits
+from playground.server import Playground
+from setting_values import Period, Scope
+from state.ledger import total
+from state.spending import Amount
+from tests.support.clock import FakeClock
+from tests.support.lives import kill, life, open_stage
+from tests.support.process import program
+from tests.support.scene import Scene, notify, open_scene, recorded
+from tests.support.stub_model import Reply, StubModel
+
+ANSWER = 15  # tokens, and, as each costs one, micro-dollars
+PRICES = "[stub]\ninput = 1\noutput = 1\n"
+MANAGERS = "-# For those who manage this server: four fifths of my budget for this server for today are used."
+REFUSED = "My budget for this server is spent for today. It is renewed <t:"
+
+
+def used(scene: Scene, period: Period = Period.DAY) -> Amount:
+    return scene.bot.parts.limits.ledger.used((Scope.TOTAL, 0), period)
+
+
+async def test_a_hundred_turns_at_once_do_not_pass_a_budget_in_money_by_more_than_an_answer(stub: StubModel) -> None:
+    cap, each, turns = 30_000, 1_000, 100
+    stub.default = lambda _: Reply("Here you are.", tokens=each)
+    async with open_scene(stub, budgets="$0.03 a day", prices=PRICES, turns_at_once=turns) as scene:
+        rooms = [scene.pg.add_channel(f"room-{number}") for number in range(turns)]
+        people = [scene.pg.add_person(f"Person {number}") for number in range(turns)]
+        mentions = [
+            scene.pg.post(room, person, f"<@{scene.pg.bot_id}> what?")
+            for room, person in zip(rooms, people, strict=True)
+        ]
+        answers = [(await scene.answer_to(mention)).content for mention in mentions]
+        assert used(scene).micros == len(stub.requests) * each == cap
+        assert sum(answer.startswith("Here you are.") for answer in answers) == cap // each
+        assert sum(answer.startswith("My budget is spent for today. It is renewed") for answer in answers) == 70
+        assert not scene.bot.parts.limits._reserved
+
+
+async def test_a_budget_that_ends_in_a_conversation_degrades_survives_kills_and_recovers(
+    stub: StubModel, tmp_path: Path
+) -> None:
+    clock, settings = FakeClock(), {"budgets": "guild $0.00005 a day", "prices": PRICES, "decline": False}
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage:
+        async with life(stage, **settings):
+            for number in range(3):  # 45 of 50
+                answer = await stage.ask("Ada", f"question {number}?")
+                assert (MANAGERS in answer.content) == (number == 2)
+            assert "For those" not in str(stage.bot.conversations.get(answer.channel_id).llm_history)  # type: ignore[union-attr]
+            assert (await stage.decision(stage.say("Ada", "and the next?"))).reason is Reason.DAILY_CAP
+            await kill(stage)
+        async with life(stage, **settings):
+            assert used(stage) == Amount(3 * ANSWER, 3 * ANSWER)
+            last = await stage.ask("Ben", "mentions are answered?")
+            assert "manage" not in last.content
+            refused = stage.mention("Ben", "and now?")
+            assert (await stage.decision(refused)).reason is Reason.DAILY_CAP
+            assert (await stage.shows(REFUSED)).reference.message_id == refused.id  # type: ignore[union-attr]
+            told = len(stage.said())
+            assert (await stage.decision(stage.mention("Chloe", "me?"))).reason is Reason.DAILY_CAP
+            assert (await stage.use("Chloe", "ask", question="me?")).content.startswith(REFUSED)
+            await asyncio.gather(*stage.bot.turns._notices)
+            assert len(stage.said()) == told
+            await kill(stage)
+        async with life(stage, **settings):
+            assert used(stage).micros == 4 * ANSWER
+            assert (await stage.decision(stage.mention("Ben", "still?"))).reason is Reason.DAILY_CAP
+            clock.advance(86_400)
+            await stage.ask("Ada", "a new day?")
+            assert used(stage).micros == ANSWER
+            assert used(stage, Period.MONTH).micros == 5 * ANSWER
+
+
+async def test_every_call_is_counted_by_what_it_was_for(stub: StubModel, rules_of_thumb: None) -> None:  # noqa: ARG001
+    async with open_scene(stub, use_llm_judge=True, prices=PRICES) as scene:
+        await scene.ask("Ada", "how do I get to Tokyo?")
+        await scene.decision(scene.say("Ben", "I would rather take the train"))
+        ledger = scene.bot.parts.limits.ledger
+        rows = {row: (f.calls, f.answers, f.micros) for row, f in ledger.today.guilds[scene.pg.guild_id].items()}
+        assert rows == {("openai:stub", "answers"): (1, 1, ANSWER), ("openai:stub", "judging"): (1, 0, 7)}
+        assert {who: f.micros for who, f in ledger.today.people.items()} == {
+            scene.pg.person("Ada"): ANSWER,
+            scene.pg.person("Ben"): 7,
+        }
+        await scene.use("Ada", "forget")
+        assert [*ledger.today.people] == [scene.pg.person("Ben")]
+        assert used(scene).micros == ANSWER + 7
+
+
+async def test_a_model_without_a_price_is_counted_in_tokens_which_is_said_once(stub: StubModel) -> None:
+    async with open_scene(stub, budgets="$0.00001 a day") as scene:
+        await scene.ask("Ada", "what does this cost?")
+        await scene.ask("Ada", "and this?")
+        assert used(scene) == Amount(2 * ANSWER, 0)
+        assert total(scene.bot.parts.limits.ledger.today.people.values()).unpriced == 2 * ANSWER
+
+
+@pytest.mark.slow
+async def test_kills_of_the_program_lose_no_count_and_double_none(stub: StubModel, tmp_path: Path) -> None:
+    async with Playground(limits=Limits.off()) as pg, recorded(pg) as journal:
+        stub.on_request = lambda: notify(pg)
+        scene = Scene(pg, stub, journal, tmp_path)
+        at = {"DISCORD_API_BASE": pg.api_base, "DISCORD_GATEWAY_URL": pg.gateway_url, "DISCORD_TOKEN": pg.token}
+        model = {"MODEL": "openai-chat:stub", "OPENAI_BASE_URL": stub.url, "OPENAI_API_KEY": "key", "PRICES": PRICES}
+        interrupted, answered = 0, 0
+        for moment in ("asked", "answered", "begun"):
+            async with program(tmp_path, **at, **model, DECISION_LOG="off") as running:
+                await running.logged("ready")
+                # The question that a kill interrupted is answered.
+                await scene.until(lambda: sum("whole" in m.content for m in scene.said()) == answered)  # noqa: B023
+                asked = len(stub.requests)
+                gate = asyncio.Event()
+                held = {"asked": {"before": gate}, "begun": {"gate": gate}, "answered": {}}[moment]
+                stub.replies.append(Reply("A beginning, and then the whole.", chunk=12, **held))  # type: ignore[arg-type]
+                scene.mention("Ada", f"{moment}?")
+                await scene.until(lambda: len(stub.requests) > asked)  # noqa: B023
+                answered += 1
+                if moment == "answered":
+                    await scene.until(lambda: sum("whole" in m.content for m in scene.said()) == answered)  # noqa: B023
+                elif moment == "begun":
+                    await scene.until(lambda: scene.said()[-1].content.startswith("A beginning"))
+                running.process.kill()
+                await running.process.wait()
+                gate.set()
+                stub.default = lambda _: Reply("The whole.")
+                killed = stored(tmp_path)["calls"]
+                assert len(killed) == (moment != "answered")
+                interrupted += sum(call["tokens"] for call in killed)
+        async with program(tmp_path, **at, **model, DECISION_LOG="off") as running:
+            await running.logged("ready")
+            await scene.until(lambda: sum("whole" in m.content for m in scene.said()) == answered)
+            running.terminate()
+            assert await running.ended() == 0
+        day = stored(tmp_path)
+        (row,) = day["today"]["rows"]
+        calls, answers = row[3][:2]
+        assert (calls, day["calls"]) == (len(stub.requests), [])
+        assert answers == answered == 3
+        assert day["tokens"] == interrupted + answered * ANSWER
+
+
+def stored(folder: Path) -> dict[str, Any]:
+    """What is stored of the limits."""
+    store = open_stores(folder / ".parley", None, None)()
+    (row,) = store.read(LIMITS)
+    store.close()
+    read: dict[str, Any] = orjson.loads(row.value or b"")
+    return read
