@@ -30,7 +30,7 @@ from agents.team import Team
 from agents.tools import own_tools
 from agents.transcriber import build_transcriber
 from agents.ums import UMSAgent
-from commands import Asking, ClickEdge, Clicks, OfferClicks, ThreadClicks, add_commands, answer_clicks
+from commands import Asking, ClickEdge, Clicks, OfferClicks, ThreadClicks, Usage, add_commands, answer_clicks
 from config import SettingError, Settings
 from conversation import ConversationManager
 from decider import FollowupTier, LoggedDecision, RecentDecisions, ResponseDecider, load_followup
@@ -402,6 +402,7 @@ class Parts:
             self.privacy,
             Asking(self.reader, self.consent, self.history, self.private_answers),
             offers=self.proactive_offers,
+            usage=Usage(self.limits, self._clock),
             retention_days=self._settings.retention_days,
             site=self._settings.site,
         )

@@ -30,6 +30,7 @@ from commands.privacy_commands import (
 )
 from commands.thread_clicks import ThreadClicks
 from commands.tour import add_tour
+from commands.usage import Usage, add_usage
 from commands.why import NOTHING_KNOWN, add_why
 from decider import RecentDecisions
 from discord_io.channel_history import FAILURES
@@ -59,6 +60,7 @@ __all__ = [
     "Offers",
     "Privacy",
     "ThreadClicks",
+    "Usage",
     "add_commands",
     "answer_clicks",
     "answer_when_open",
@@ -75,6 +77,7 @@ def add_commands(
     asking: Asking,
     *,
     offers: Offers,
+    usage: Usage,
     retention_days: int,
     site: str = DISCORD,
 ) -> None:
@@ -83,6 +86,7 @@ def add_commands(
     add_privacy(tree, privacy)
     add_offers(tree, offers)
     add_ask(tree, asking)
+    add_usage(tree, usage)
     add_tour(tree, offers, retention_days=retention_days)
 
 

@@ -155,11 +155,14 @@ class Ledger:
 
     def used(self, account: Account, period: Period) -> Amount:
         """What is charged to an account in the period that today is in."""
-        today = self.today.charged.get(account, Amount())
-        if period is Period.DAY:
-            return today
-        tokens, micros = self._month.get(account, (0, 0))
-        return Amount(tokens + today.tokens, micros + today.micros)
+        return Amount(self.charged(account, period, in_money=False), self.charged(account, period, in_money=True))
+
+    def charged(self, account: Account, period: Period, *, in_money: bool) -> int:
+        """The same, of either."""
+        used = amount[in_money] if (amount := self.today.charged.get(account)) else 0
+        if period is Period.MONTH and (before := self._month.get(account)):
+            used += before[in_money]
+        return used
 
     def add(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:
         """Counts a call, and charges it."""

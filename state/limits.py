@@ -245,7 +245,7 @@ class Limits:
                     yield account, among, limit
 
     def _used(self, account: Account, limit: BudgetLimit) -> int:
-        return self.ledger.used(account, limit.period)[limit.in_money]
+        return self.ledger.charged(account, limit.period, in_money=limit.in_money)
 
     def sweep(self, now: datetime) -> None:
         """Drops what can no longer matter."""

@@ -8,12 +8,14 @@ from typing import cast
 
 import pytest
 
-from commands import Asking, add_commands, sync
+from commands import Asking, Usage, add_commands, sync
 from decider import RecentDecisions
-from playground.limits import Limits
+from playground import limits as rates
 from playground.server import Playground
+from state.limits import Limits
 from tests.commands.support import FakeOffers, FakePrivacy
 from tests.playground.support import Bot, point_discord_at
+from tests.support.clock import NOON
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def decisions() -> RecentDecisions:
 
 @pytest.fixture
 async def pg() -> AsyncIterator[Playground]:
-    async with Playground(limits=Limits.off()) as playground:
+    async with Playground(limits=rates.Limits.off()) as playground:
         yield playground
 
 
@@ -48,7 +50,8 @@ async def bot(
     """It has told Discord of its commands."""
     point_discord_at(pg, monkeypatch)
     client = Bot()
-    add_commands(client.tree, decisions, privacy, cast(Asking, None), offers=offers, retention_days=30)
+    usage = Usage(Limits(turns_per_user_minute=1, daily_tokens=None), lambda: NOON)
+    add_commands(client.tree, decisions, privacy, cast(Asking, None), offers=offers, usage=usage, retention_days=30)
     connection = asyncio.create_task(client.start(pg.token))
     await client.ready.wait()
     await sync(client.tree)

@@ -30,6 +30,7 @@ async def test_all_are_there_and_described_for_where_they_are_of_use_and_for_who
         "tour",
         "ask",
         "Answer this",
+        "usage",
     }
     # What is of channels is in servers alone, the rest in direct messages as well.
     contexts = {name: command["contexts"] for name, command in shown.items()}
