@@ -6,18 +6,16 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from io import BytesIO
-from typing import Literal, TypeVar
+from typing import Literal
 
 import discord
 from discord import app_commands
 
 from commands.answers import Outcome, carry_out, channel_of, tell
 from setting_values import Period, Scope, dollars
-from state.ledger import Day, Figures, by, total
+from state.ledger import Day, Figures, K, by, count, total
 from state.limits import Limits, Reached
 from state.spending import Payer
-
-_K = TypeVar("_K")
 
 NOT_THEIRS = "Only those who manage this server can see what it uses; /usage shows your own."
 NO_SERVER = "This is no server; /usage shows your own use."
@@ -142,11 +140,11 @@ def _of_person(day: Day, user_id: int) -> Figures:
     return day.people.get(user_id, Figures())
 
 
-def _added(parts: Iterable[Mapping[_K, Figures]]) -> dict[_K, Figures]:
-    sums: dict[_K, Figures] = {}
+def _added(parts: Iterable[Mapping[K, Figures]]) -> dict[K, Figures]:
+    sums: dict[K, Figures] = {}
     for part in parts:
         for key, figures in part.items():
-            sums.setdefault(key, Figures()).add(figures)
+            count(sums, key, figures)
     return sums
 
 

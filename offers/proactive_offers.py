@@ -21,6 +21,7 @@ from offers.open_offers import OpenOffers
 from offers.recent_messages import RecentMessages, as_kept
 from offers.triggers import NOTE_FRESH, UNANSWERED, Trigger
 from state.proactive import AgentStateV2, ConversationEventType
+from state.spending import PAYER, Payer
 
 log = structlog.get_logger()
 
@@ -343,6 +344,9 @@ class ProactiveOffers:
         if why := self._forbids(channel.guild_id, channel.channel_id):
             self._put_off(channel, opportunity, why)
             return
+        parent_id = channel.parent_id
+        thread_id = channel.channel_id if parent_id else 0
+        PAYER.set(Payer(channel.guild_id, channel_id=parent_id or channel.channel_id, thread_id=thread_id))
         if self._answerable and subject and not await self._answerable(subject, channel.messages):
             channel.not_again(subject.message_id)
             channel.look_at(self._channels.clock())  # there may be another opportunity behind it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from persistence.holders import Forget, Holder, Holders, ProcessHolder
-from persistence.snapshots import Encode, Snapshots, as_json
+from persistence.snapshots import Encode, Snapshots
 from state.ledger import Ledger
 from state.limits import Limits
 
@@ -40,13 +40,24 @@ class LedgerHolder(Holder):
             self._store.changed(days=True)
 
     def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
-        return as_json(self._ledger.stored())
+        return self._ledger.to_store()
 
     def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
         self._ledger.restore(stored)
 
 
+class LimitsHolder(ProcessHolder):
+    """What limits keep of today, which is made JSON in the writer's thread: it may be of thousands of people."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self._limits = limits
+
+    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
+        return self._limits.to_store()
+
+
 def register_spending(holders: Holders, limits: Limits, snapshots: Snapshots) -> None:
     """Has both kept."""
     holders.register(LedgerHolder(limits.ledger, snapshots), of_process=SPENDING)
-    holders.register(ProcessHolder(limits), of_process=LIMITS)
+    holders.register(LimitsHolder(limits), of_process=LIMITS)

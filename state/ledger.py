@@ -5,10 +5,14 @@ Days are kept for 62 days; of people those of this month and the last; what is c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import reduce
+from operator import add, sub
+from typing import NamedTuple, TypeVar
 
+import orjson
 from pydantic import JsonValue, NonNegativeInt, TypeAdapter
 
 from setting_values import Period, Scope
@@ -16,10 +20,10 @@ from state.optout import OptOut
 from state.spending import Account, Amount, Payer, Purpose, Spent, share
 
 DAYS_KEPT = 62
+K = TypeVar("K")
 
 
-@dataclass(slots=True)
-class Figures:
+class Figures(NamedTuple):
     """Sums over calls. cached: of the tokens sent; unpriced: the tokens of calls whose price nobody knows."""
 
     calls: int = 0
@@ -41,38 +45,29 @@ class Figures:
     def tokens(self) -> int:
         return self.tokens_in + self.tokens_out
 
-    def add(self, other: Figures) -> None:
-        self.calls += other.calls
-        self.answers += other.answers
-        self.tokens_in += other.tokens_in
-        self.tokens_out += other.tokens_out
-        self.cached += other.cached
-        self.micros += other.micros
-        self.unpriced += other.unpriced
+    def plus(self, other: Figures) -> Figures:
+        return Figures(*map(add, self, other))
 
-    def take(self, other: Figures) -> None:
-        """Takes away what was added before."""
-        self.add(Figures(*(-each for each in astuple(other))))
+    def minus(self, other: Figures) -> Figures:
+        return Figures(*map(sub, self, other))
+
+
+NONE, ONE_ANSWER = Figures(), Figures(answers=1)
 
 
 def total(figures: Iterable[Figures]) -> Figures:
-    added = Figures()
-    for each in figures:
-        added.add(each)
-    return added
+    return reduce(Figures.plus, figures, NONE)
+
+
+def count(figures: dict[K, Figures], key: K, more: Figures) -> None:
+    """Adds to what stands under a key."""
+    figures[key] = figures.get(key, NONE).plus(more)
 
 
 Row = tuple[str, str]
 """Model and purpose."""
-_Numbers = tuple[
-    NonNegativeInt,
-    NonNegativeInt,
-    NonNegativeInt,
-    NonNegativeInt,
-    NonNegativeInt,
-    NonNegativeInt,
-    NonNegativeInt,
-]
+N = NonNegativeInt
+_Numbers = tuple[N, N, N, N, N, N, N]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +92,16 @@ class Day:
     people: dict[int, Figures] = field(default_factory=dict)
     charged: dict[Account, Amount] = field(default_factory=dict)
 
-    def row(self, guild_id: int, model: str, purpose: str) -> Figures:
-        return self.guilds.setdefault(guild_id, {}).setdefault((model, purpose), Figures())
+    def count(self, payer: Payer, model: str, purpose: str, figures: Figures) -> None:
+        """Adds to the figures of a guild, and of its channel."""
+        count(self.guilds.setdefault(payer.guild_id, {}), (model, purpose), figures)
+        if payer.guild_id and payer.channel_id:
+            count(self.channels.setdefault(payer.guild_id, {}), payer.channel_id, figures)
+
+    def copy(self) -> Day:
+        """As it is now; what is in it never changes."""
+        guilds, channels = ({one: {**rows} for one, rows in by.items()} for by in (self.guilds, self.channels))
+        return Day(guilds, channels, {**self.people}, {**self.charged})
 
     def charge(self, payer: Payer, spent: Spent) -> None:
         for account, among in payer.accounts():
@@ -109,9 +112,9 @@ class Day:
 
     def stored(self) -> StoredDay:
         return StoredDay(
-            [(g, *row, _numbers(f)) for g, rows in self.guilds.items() for row, f in rows.items()],
-            [(g, c, _numbers(f)) for g, channels in self.channels.items() for c, f in channels.items()],
-            [(person, _numbers(f)) for person, f in self.people.items()],
+            [(g, *row, f) for g, rows in self.guilds.items() for row, f in rows.items()],
+            [(g, c, f) for g, channels in self.channels.items() for c, f in channels.items()],
+            [*self.people.items()],
             [(*account, *amount) for account, amount in self.charged.items()],
         )
 
@@ -125,18 +128,6 @@ class Day:
         day.people = {person: Figures(*numbers) for person, numbers in stored.people}
         day.charged = {(scope, one): Amount(tokens, micros) for scope, one, tokens, micros in stored.charged}
         return day
-
-
-def _numbers(figures: Figures) -> _Numbers:
-    return (
-        figures.calls,
-        figures.answers,
-        figures.tokens_in,
-        figures.tokens_out,
-        figures.cached,
-        figures.micros,
-        figures.unpriced,
-    )
 
 
 STORED_DAYS = TypeAdapter(dict[date, StoredDay])
@@ -166,35 +157,27 @@ class Ledger:
 
     def add(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:
         """Counts a call, and charges it."""
-        figures = Figures.of(spent)
-        self.today.row(payer.guild_id, spent.model, purpose).add(figures)
-        if payer.guild_id and payer.channel_id:
-            self._channel(payer).add(figures)
+        self.today.count(payer, spent.model, purpose, Figures.of(spent))
         for person in payer.people:
             if person not in self._opted_out:
-                self.today.people.setdefault(person, Figures()).add(Figures.of(spent, len(payer.people)))
+                count(self.today.people, person, Figures.of(spent, len(payer.people)))
         self.today.charge(payer, spent)
 
     def answered(self, payer: Payer, model: str) -> None:
         """One of the answers was given, by this model in the end."""
-        one = Figures(answers=1)
-        self.today.row(payer.guild_id, model, Purpose.ANSWER).add(one)
-        if payer.guild_id and payer.channel_id:
-            self._channel(payer).add(one)
+        self.today.count(payer, model, Purpose.ANSWER, ONE_ANSWER)
         for person in payer.people & self.today.people.keys():
-            self.today.people[person].add(one)
+            count(self.today.people, person, ONE_ANSWER)
 
     def declined(self, payer: Payer, spent: Iterable[Spent]) -> None:
         """What was used for an answer turned out to be for none."""
+        rows = self.today.guilds.get(payer.guild_id, {})
         for each in spent:
-            figures, rows = Figures.of(each), self.today.guilds.get(payer.guild_id, {})
-            answers = rows.get((each.model, Purpose.ANSWER))
-            if answers and answers.calls >= figures.calls and answers.tokens >= figures.tokens:  # of today
-                answers.take(figures)
-                self.today.row(payer.guild_id, each.model, Purpose.DECLINED).add(figures)
-
-    def _channel(self, payer: Payer) -> Figures:
-        return self.today.channels.setdefault(payer.guild_id, {}).setdefault(payer.channel_id, Figures())
+            figures, row = Figures.of(each), (each.model, Purpose.ANSWER)
+            left = rows.get(row, NONE).minus(figures)
+            if min(left) >= 0:  # it is of today
+                rows[row] = left
+                count(rows, (each.model, Purpose.DECLINED), figures)
 
     def forget(self, person: int) -> None:
         """A person's figures go; what they are charged stays until its period ends, or it would be no budget."""
@@ -239,9 +222,14 @@ class Ledger:
 
     def stored(self) -> JsonValue:
         """The days before today."""
-        self.has_turned = False
-        days: JsonValue = STORED_DAYS.dump_python({d: kept.stored() for d, kept in self._days.items()}, mode="json")
+        days: JsonValue = orjson.loads(self.to_store()())
         return days
+
+    def to_store(self) -> Callable[[], bytes]:
+        """Gives the same as it is now, in JSON, whenever that is made."""
+        self.has_turned = False
+        days = {day: kept.copy() for day, kept in self._days.items()}
+        return lambda: STORED_DAYS.dump_json({day: kept.stored() for day, kept in days.items()})
 
     def restore(self, stored: JsonValue) -> None:
         """Takes back what stored() gave. Raises ValueError."""
@@ -255,5 +243,5 @@ def by(rows: Mapping[Row, Figures], part: int) -> dict[str, Figures]:
     """Rows of a guild summed up by model (0) or purpose (1), the most first."""
     sums: dict[str, Figures] = {}
     for row, figures in rows.items():
-        sums.setdefault(row[part], Figures()).add(figures)
+        count(sums, row[part], figures)
     return dict(sorted(sums.items(), key=lambda item: (item[1].micros, item[1].tokens), reverse=True))

@@ -12,12 +12,13 @@ is stored too: of a call that a kill interrupts, all of it counts as used.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Protocol
 
+import orjson
 from pydantic import JsonValue
 
 from setting_values import BudgetLimit, Period, Scope
@@ -256,17 +257,21 @@ class Limits:
     def stored(self) -> JsonValue:
         """Today, the calls that have not ended and who was told what, for restore() after a restart; a minute is not
         worth it."""
-        minute = Cap.USER.value
-        stored = StoredLimits(
-            self.ledger.day,
-            self.tokens_today,
-            [],
-            today=self.ledger.today.stored(),
-            calls=[*map(StoredCall.of, self._calls)],
-            told=[(what, whom, until) for (what, whom), until in self._told.items() if what != minute],
-        )
-        told: JsonValue = STORED.dump_python(stored, mode="json")
+        told: JsonValue = orjson.loads(self.to_store()())
         return told
+
+    def to_store(self) -> Callable[[], bytes]:
+        """Gives the same as it is now, in JSON, whenever that is made."""
+        day, tokens, today, calls, told = (
+            self.ledger.day, self.tokens_today, self.ledger.today.copy(), [*self._calls], {**self._told},
+        )  # fmt: skip
+
+        def encode() -> bytes:
+            kept = [(what, whom, until) for (what, whom), until in told.items() if what != Cap.USER.value]
+            stored = StoredLimits(day, tokens, [], today=today.stored(), calls=[*map(StoredCall.of, calls)], told=kept)
+            return STORED.dump_json(stored)
+
+        return encode
 
     def restore(self, stored: JsonValue) -> None:
         """Takes back what stored() gave. What another day than this one used counts for its month alone; a call that

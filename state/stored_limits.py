@@ -8,7 +8,7 @@ from datetime import date, datetime
 from pydantic import NonNegativeInt, TypeAdapter
 
 from setting_values import Scope
-from state.ledger import Day, StoredDay
+from state.ledger import Day, Figures, StoredDay
 from state.spending import Amount, Payer, Purpose, Reserved
 
 
@@ -64,8 +64,7 @@ class StoredLimits:
         today.charged |= {(Scope.PERSON, one): Amount(tokens) for one, tokens in self.people.items()}
         for one, tokens in {**self.guilds, 0: self.tokens - sum(self.guilds.values())}.items():
             if tokens > 0:
-                row = today.row(one, "", Purpose.ANSWER)
-                row.tokens_in = row.unpriced = tokens
+                today.count(Payer(one), "", Purpose.ANSWER, Figures(tokens_in=tokens, unpriced=tokens))
         return today
 
 
