@@ -31,7 +31,7 @@ from llm_history import (
 from state.agent_state import GENERAL, AgentState
 from state.declines import Declines
 from state.engagement import Engagement, Standing
-from state.message import NOBODY, MessageRecord, Source, requoted
+from state.message import MessageRecord, Source, requoted
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Told, Unwelcome
 from understanding.names import add_to, called_by_name, index_of
 
@@ -139,7 +139,7 @@ class ChannelConversation:
             answered = self.find(message.reply_to_id)
             told_whom = replace(message, reply_to_author_id=answered.author_id) if answered else message
         called = called_by_name(message, self.names, self.called)
-        self.named[message.message_id] = told_whom.named | called or NOBODY
+        self.named[message.message_id] = told_whom.named | called if called else told_whom.named
         self.engagement_before = self.engagement
         # An offer is no word to anybody until it is taken up: what people say behind it they say to each other.
         if not message.unasked:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from string import ascii_uppercase
+from sys import intern
 
 CUES: Mapping[str, str] = {
     "question": "what why how when where which who whose whom what's why's how's where's who's whats hows wheres",
@@ -109,8 +111,8 @@ def read(text: str) -> Wording:
     plain = _plain(text)
     stripped = plain.strip()
     words = WORD.findall(_folded(plain))
-    known = words[:MAX_WORDS]
-    distinct = frozenset(known)
+    known = [*map(intern, words[:MAX_WORDS])]
+    distinct = frozenset(set(known))  # copied, a set takes half the room of one that grew
     talk = IN_TALK.intersection([*known, *map(" ".join, pairwise(known))])
     start = next((place for place, word in enumerate(known) if word not in FILLERS), 0)
     beginnings = (*known[start : start + 1], " ".join(known[start : start + 2]))
@@ -118,12 +120,12 @@ def read(text: str) -> Wording:
         words=distinct,
         count=len(words),
         length=len(stripped),
-        rare=frozenset([word for word in distinct - TOO_COMMON if len(word) >= RARE_LENGTH]),
-        cues=NO_CUES.union(*[CUES_OF[word] for word in HAVE_CUES & distinct]),
+        rare=frozenset({word for word in distinct - TOO_COMMON if len(word) >= RARE_LENGTH}),
+        cues=_union(CUES_OF[word] for word in HAVE_CUES & distinct),
         first=CUES_OF.get(known[0], NO_CUES) if known else NO_CUES,
         tokens=known,
-        talk=NO_CUES.union(*[TALK_OF[piece] for piece in talk]),
-        lead=NO_CUES.union(*(TALK_OF[piece] for piece in beginnings if piece in TALK_OF)),
+        talk=_union(TALK_OF[piece] for piece in talk),
+        lead=_union(TALK_OF[piece] for piece in beginnings if piece in TALK_OF),
         asks="?" in plain,
         ends_asking=stripped.endswith("?"),
         exclaims="!" in plain,
@@ -133,6 +135,16 @@ def read(text: str) -> Wording:
         capitals=_capitals_in(plain),
         is_command=COMMAND.match(text) is not None,
     )
+
+
+def _union(classes: Iterable[frozenset[str]]) -> frozenset[str]:
+    return _one(NO_CUES.union(*classes))
+
+
+@lru_cache(maxsize=4_096)
+def _one(classes: frozenset[str]) -> frozenset[str]:
+    """The same object for the same classes: most messages have few, and each set takes 216 bytes and more."""
+    return classes
 
 
 def words_of(text: str) -> list[str]:
