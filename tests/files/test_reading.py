@@ -344,8 +344,8 @@ async def test_how_long_a_sound_is_is_read_from_it_and_not_believed(
 
     file = attached("a.ogg", data, "audio/ogg", told)
     asked = said(ANNA, "and?", files=(file,))
-    reader = FileReader(Served(**{"a.ogg": data}), 60_000, Sight.BY_BYTES, listen)
-    got = str((await reader.read([asked], {asked.message_id}))[file.key])
+    reader = FileReader(Served(**{"a.ogg": data}), 60_000, listen)
+    got = str((await reader.read([asked], {asked.message_id}, Sight.BY_BYTES))[file.key])
     assert (lengths, "up to 10 minutes" in got) == (([heard], False) if heard else ([], True))
 
 
