@@ -102,7 +102,7 @@ async def test_it_has_no_tools_and_counts_in_the_caps(stub: StubModel) -> None:
         assert (await answer(scene, used(scene, "Ada", channel, "ask", question="one"))).content == "I see."
         assert "tools" not in stub.requests[-1]
         refused = await answer(scene, used(scene, "Ada", channel, "ask", question="two"))
-        assert "My budget for you for today" in refused.content
+        assert "My budget for you is spent for today" in refused.content
         assert len(stub.requests) == 1
         await answer(scene, used(scene, "Ben", channel, "ask", question="one"))
         assert len(stub.requests) == 2

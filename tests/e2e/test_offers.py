@@ -106,7 +106,7 @@ async def test_an_unanswered_question_is_answered_once_its_author_clicks_yes(sce
     assert outcomes(scene) == ["accepted"]
     assert len(scene.stub.requests) == 1
     shown = await scene.use("Ben", "Why?", target=answer)
-    assert shown.content == "Answered: I had offered it, and you said yes"
+    assert shown.content == "Answered: I had offered it, and you said yes; the model was openai-chat:stub"
     shown = await scene.use("Ben", "why")
     assert shown.content.count(str(question.id)) == 1
     assert "I had offered it, and you said yes" in shown.content
