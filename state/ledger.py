@@ -229,7 +229,7 @@ class Ledger:
         """Gives the same as it is now, in JSON, whenever that is made."""
         self.has_turned = False
         days = {day: kept.copy() for day, kept in self._days.items()}
-        return lambda: STORED_DAYS.dump_json({day: kept.stored() for day, kept in days.items()})
+        return lambda: orjson.dumps({f"{day}": kept.stored() for day, kept in days.items()}, default=tuple)
 
     def restore(self, stored: JsonValue) -> None:
         """Takes back what stored() gave. Raises ValueError."""

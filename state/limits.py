@@ -269,7 +269,7 @@ class Limits:
         def encode() -> bytes:
             kept = [(what, whom, until) for (what, whom), until in told.items() if what != Cap.USER.value]
             stored = StoredLimits(day, tokens, [], today=today.stored(), calls=[*map(StoredCall.of, calls)], told=kept)
-            return STORED.dump_json(stored)
+            return orjson.dumps(stored, default=tuple)  # of figures
 
         return encode
 
