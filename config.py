@@ -96,7 +96,7 @@ class Settings(BaseSettings):
         (),
         "The models beside MODEL of which one can be chosen for a server or a channel; empty: none.",
         "provider:name, several separated by commas, or leave it empty for none",
-        example="openai:gpt-5, anthropic:claude-sonnet-4-5",
+        example="openai:gpt-5, anthropic:claude-sonnet-5-5",
     )
     judge_model: str | None = setting(
         None,

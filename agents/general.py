@@ -33,7 +33,7 @@ from agents.failures import describe, explained
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
 from agents.mcp_servers import McpTools
 from agents.metering import spent_by
-from agents.models import SETTINGS, Models, NamedModel, parts_of, thinks
+from agents.models import CACHED, SETTINGS, Models, NamedModel, parts_of, thinks
 from agents.place_words import as_name, spot_of
 from agents.run import NO_TOOLS, Run, at_most, size_of, sound
 from agents.server_state import ServerState
@@ -418,9 +418,10 @@ class GeneralAgent:
         return self._server_state if by.model is self._models.default else None
 
     async def _settings(self, request: AgentRequest, by: NamedModel, state_id: str | None) -> ModelSettings:
-        if request.is_apart or (memory := self._memory(by)) is None:
+        if request.is_apart:
             return SETTINGS
-        return {**SETTINGS, **await memory.settings(state_id)}
+        memory = self._memory(by)
+        return {**SETTINGS, **await memory.settings(state_id)} if memory else CACHED
 
     def _tools(self) -> list[ToolDefinition]:
         """What there is now."""

@@ -24,6 +24,8 @@ from place import Place
 DEMO = "demo"
 # The clients' own default is 2; one retry keeps the person who waits from waiting long.
 SETTINGS = ModelSettings(max_retries=1)
+# Of a conversation, which is gone on with: where its provider caches only what it is told to, as Anthropic's.
+CACHED = ModelSettings(max_retries=1, cache=True)
 HUGGING_FACE = "https://router.huggingface.co/v1"
 FETCHING_HOSTS = frozenset({"api.openai.com", "api.anthropic.com"})
 # Like none that a model writes, and read as such where thoughts that a provider told apart are sent back to it.

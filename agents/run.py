@@ -30,7 +30,7 @@ from pydantic_ai.settings import ModelSettings
 from agents.declining import SILENT, may_become_silent
 from agents.gateway import NOBODY, Asked
 from agents.metering import names_of
-from agents.models import SETTINGS, NamedModel
+from agents.models import CACHED, SETTINGS, NamedModel
 from agents.thoughts import BareThoughts, without_bare_thoughts
 from agents.tool_use import is_tool_use
 from agents.turn_input import flattened, has_images, is_picture
@@ -108,7 +108,7 @@ class Run:
     @property
     def uses_memory(self) -> bool:
         """Whether it goes on with anything that the provider remembers."""
-        return self.settings is not SETTINGS and (self.goes_on or bool(self.made))
+        return self.settings not in (SETTINGS, CACHED) and (self.goes_on or bool(self.made))
 
     @property
     def was_cut(self) -> bool:
