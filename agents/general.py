@@ -143,7 +143,7 @@ class GeneralAgent:
         if waited and request.since and not request.asked.everybody.issubset(waited[1].people):
             waited = None  # what the tools of another one's run gave is not for all who ask now
         if not (request.reply and waited):
-            by = self._by(request.model)
+            by = self._models.named(request.model)
             memory = None if request.is_apart else self._memory(by)
             known = memory.known(seen.history) if memory else None
             before = [] if known else sent(seen.history)
@@ -165,7 +165,7 @@ class GeneralAgent:
             return await self._respond(request, run)
         position, suspended = waited[0], waited[1].after(request.reply, request.questions)
         if suspended.open:
-            return self._asking(request, suspended, Run(show, self._by(suspended.model)))
+            return self._asking(request, suspended, Run(show, self._models.named(suspended.model)))
         return await self._respond(request, await self._resume(seen, show, position, suspended))
 
     def interrupted(self, request: AgentRequest, text: str) -> Answer:
@@ -320,15 +320,20 @@ class GeneralAgent:
             if any(isinstance(part, TextPart) for part in response.parts):
                 run.said += stream.usage.output_tokens - stream.usage.details.get("reasoning_tokens", 0)
         request.count(run.tokens, spent)
-        run.end_paragraph()
-        if run.thoughts.were_unopened:
-            self._learn(run.by, self._unopened, "model_opens_no_thoughts")
+        self._end_paragraph(run)
         run.finish = response.finish_reason
         if run.finish in BROKEN_OFF:  # and so may be what it calls tools with
             response = replace(response, parts=[p for p in response.parts if not isinstance(p, ToolCallPart)])
         run.messages = [*map(without_pictures, run.messages), response]
         run.called += len(response.tool_calls)
         return bool(response.tool_calls) and not run.is_silent
+
+    def _end_paragraph(self, run: Run) -> None:
+        run.end_paragraph()
+        if run.thoughts.were_unopened:
+            self._learn(run.by, self._unopened, "model_opens_no_thoughts")
+        elif run.thoughts.had_none:  # it had only been made to say so
+            self._unopened.discard(run.by.name)
 
     async def _use_tools(self, run: Run) -> DeferredToolRequests | None:
         """Has pydantic-ai execute the calls of the last response. Returns those that wait for somebody."""
@@ -386,7 +391,7 @@ class GeneralAgent:
         """The run goes on behind its own prompt; what was said since comes with the results."""
         asked = suspended.asked(request.asked)
         before = sent(request.history[:position])
-        by = self._by(suspended.model)
+        by = self._models.named(suspended.model)
         # What another model thought, and signed, is of no use to this one.
         said = suspended.said if by.name == suspended.model else [*map(without_thoughts, suspended.said)]
         since = "".join(as_text(message, request.place.bot_name) for message in request.history[position + 1 :])
@@ -407,12 +412,6 @@ class GeneralAgent:
         if len(parts_of(by.model)) == 1 and by.name not in those:
             those.add(by.name)
             log.warning(event, model=by.name)
-
-    def _by(self, name: str | None) -> NamedModel:
-        """The model of this name, or the default."""
-        if name and self._models.get(name) is None:
-            log.warning("model_not_listed", model=name, instead=self._models.default_name)
-        return self._models.named(name)
 
     def _memory(self, by: NamedModel) -> ServerState | None:
         return self._server_state if by.model is self._models.default else None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import structlog
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, infer_model
@@ -20,6 +21,8 @@ from agents.plain_client import send_as_is
 from agents.providers import RENAMED, meant, provider_of
 from files.reading import Sight
 from place import Place
+
+log = structlog.get_logger()
 
 DEMO = "demo"
 # The clients' own default is 2; one retry keeps the person who waits from waiting long.
@@ -107,7 +110,9 @@ class Models:
 
     def named(self, name: str | None) -> NamedModel:
         """The model of this name, or the default."""
-        known = name if name in self._by_name and name else self.default_name
+        if name and name not in self._by_name:
+            log.warning("model_not_listed", model=name, instead=self.default_name)
+        known = name if name and name in self._by_name else self.default_name
         return NamedModel(known, self._by_name[known])
 
     def at(self, place: Place) -> str:

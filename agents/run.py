@@ -174,8 +174,6 @@ class Run:
     def end_paragraph(self) -> None:
         """No more of it will come."""
         self._say(None)
-        if self.held:
-            self.open()
 
     def open(self) -> None:
         """Adds what was held back, or takes it for silence: no more of it will come."""

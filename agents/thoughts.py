@@ -19,12 +19,12 @@ class BareThoughts:
 
     words: those so far; fewer than before where what came first turns out to have been thoughts. were_unopened: whether
     it did. may_begin: whether it may have begun to think before its first word; then nothing counts as a word until
-    that is known.
+    that is known; had_none: it had not.
     """
 
     def __init__(self, *, may_begin: bool = False) -> None:
         self.words = ""
-        self.were_unopened = False
+        self.were_unopened = self.had_none = False
         self._thinks = self._is_unsure = may_begin
         self._unsure = ""
         self._had_any = False
@@ -46,7 +46,7 @@ class BareThoughts:
         self._take(self._held)
         self._held = ""
         if self._is_unsure:
-            self.words, self._unsure, self._thinks = self._unsure, "", False
+            self.words, self._unsure, self._thinks, self.had_none = self._unsure, "", False, True
 
     def _take(self, text: str) -> None:
         if self._is_unsure:

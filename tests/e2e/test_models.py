@@ -54,6 +54,7 @@ async def test_a_model_that_is_no_longer_listed_gives_way_to_the_default(stub: S
         choose(scene, OTHER, "general")
         assert (await scene.ask("Ada", "hello")).content.startswith("You said: ")
         assert stub.requests[-1]["model"] == "stub"
+        assert scene.journal.find("model_not_listed", model=OTHER, instead=STUB)
 
 
 async def test_whether_pictures_are_shown_goes_by_the_model_that_answers(stub: StubModel) -> None:

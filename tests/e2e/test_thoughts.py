@@ -68,8 +68,13 @@ async def test_thoughts_that_no_tag_opened_go_once_they_are_known_and_are_not_sh
     assert (await scene.ask("Ada", "and now?")).content == "Hello again."
     assert SECRET not in "\n".join(str(request.body) for request in [*scene.pg.requests][before:])
     assert SECRET not in kept(scene)
+    # One that was only made to say so is not held back for good.
     scene.stub.replies.append(Reply("No thought at all."))
     assert (await scene.ask("Ada", "and now?")).content == "No thought at all."
+    gate = scene.halted("As it comes, word by word.")
+    scene.mention("Ada", "and now?")
+    await scene.shows("As it comes")
+    gate.set()
 
 
 async def test_thoughts_between_tools_are_not_given_back_and_not_kept_while_it_waits(scene: Scene) -> None:
