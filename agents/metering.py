@@ -48,7 +48,7 @@ def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: M
 def warn_unpriced(prices: Prices, models: Iterable[object]) -> None:
     """Says once which models no budget in money can limit."""
     if unknown := prices.unknown(name for model in models for name in names_of(model)):
-        log.warning(
+        log.info(
             "price_unknown",
             models=unknown,
             meaning="what they use is counted in tokens: budgets in money do not limit it",
