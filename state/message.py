@@ -76,9 +76,9 @@ class _Found:
     if not TYPE_CHECKING:  # or it would take any name for an attribute's
 
         def __getattr__(self, name: str) -> Any:
-            if name not in _Found.__slots__:
+            if (find := FINDS.get(name)) is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            found = getattr(self, f"_find_{name}")()
+            found = find(self)
             object.__setattr__(self, name, found)
             return found
 
@@ -172,8 +172,8 @@ class MessageRecord(_Found):
 
     def forget_wording(self) -> None:
         """Lets go of what was read, some kilobytes; whoever asks for it later has it read again."""
-        for name in ("wording", "grams", "calls"):
-            with suppress(AttributeError):
+        with suppress(AttributeError):  # of those that were not read, in this order
+            for name in ("wording", "grams", "calls"):
                 object.__delattr__(self, name)
 
     @property
@@ -202,6 +202,9 @@ class MessageRecord(_Found):
             + len(self.reply_to_text)
             + 100 * (1 + len(self.images) + len(self.files))
         )
+
+
+FINDS = {name: getattr(MessageRecord, f"_find_{name}") for name in _Found.__slots__}
 
 
 def sources_of(message: MessageRecord) -> list[Source]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -121,11 +121,11 @@ def read(text: str) -> Wording:
         count=len(words),
         length=len(stripped),
         rare=frozenset({word for word in distinct - TOO_COMMON if len(word) >= RARE_LENGTH}),
-        cues=_union(CUES_OF[word] for word in HAVE_CUES & distinct),
+        cues=_one(NO_CUES.union(*[CUES_OF[word] for word in HAVE_CUES & distinct])),
         first=CUES_OF.get(known[0], NO_CUES) if known else NO_CUES,
         tokens=known,
-        talk=_union(TALK_OF[piece] for piece in talk),
-        lead=_union(TALK_OF[piece] for piece in beginnings if piece in TALK_OF),
+        talk=_one(NO_CUES.union(*[TALK_OF[piece] for piece in talk])),
+        lead=_one(NO_CUES.union(*[TALK_OF[piece] for piece in beginnings if piece in TALK_OF])),
         asks="?" in plain,
         ends_asking=stripped.endswith("?"),
         exclaims="!" in plain,
@@ -135,10 +135,6 @@ def read(text: str) -> Wording:
         capitals=_capitals_in(plain),
         is_command=COMMAND.match(text) is not None,
     )
-
-
-def _union(classes: Iterable[frozenset[str]]) -> frozenset[str]:
-    return _one(NO_CUES.union(*classes))
 
 
 @lru_cache(maxsize=4_096)
