@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, fields, replace
 from errno import EACCES, ENOTDIR
 from functools import partial
-from itertools import count
+from itertools import count, groupby
 from operator import attrgetter
 from pathlib import Path
 from time import time
@@ -30,6 +30,7 @@ from followup.learning import (
     Silence,
 )
 from storage.sealing import Seal
+from storage.sqlite_store import execute_all
 from storage.store import WrongKeyError
 
 log = structlog.get_logger()
@@ -57,7 +58,7 @@ SCHEMA_VERSION = 4
 SEALED_SINCE = 3  # by Fernet, and without the author
 NOTED = "decisions"  # beside the key, once there is a file of a version that is sealed
 ADDED = ("agent", "agent_reason")  # in version 2
-INSERT = "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT OR IGNORE INTO decisions VALUES {}"
 FIND = "SELECT message_id, channel_id, guild_id, at, author, sealed FROM decisions"
 UPDATE = "UPDATE decisions SET sealed = ? WHERE message_id = ?"
 DELETE = "DELETE FROM decisions WHERE message_id = ?"
@@ -159,8 +160,12 @@ class DecisionFile:
             was_anew = self._seal_all(connection)
             if any(isinstance(change, Removal) and change.message_ids is None for change in changes):
                 self._drop_unfit(connection)
-            for change in changes:
-                self._apply(connection, change)
+            for kind, some in groupby(changes, key=type):  # in their order
+                if kind is Entry:
+                    self._insert(connection, some)
+                else:
+                    for change in some:
+                        self._apply(connection, change)
             connection.execute(TRIM, (self._max_rows,))
             connection.execute("COMMIT")
             if was_anew:
@@ -182,7 +187,7 @@ class DecisionFile:
         connection.execute(CREATE)
         connection.execute(CREATE_MARK)
         connection.execute("INSERT INTO seal VALUES (?)", marks[:1])
-        connection.executemany(INSERT, map(self._row, entries))
+        self._insert(connection, entries)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         return bool(entries)
 
@@ -213,14 +218,12 @@ class DecisionFile:
 
     def _apply(self, connection: sqlite3.Connection, change: Change) -> None:
         match change:
-            case Entry():
-                connection.execute(INSERT, self._row(change))
             case Removal(message_ids) if message_ids is not None:
                 connection.executemany(DELETE, [(message_id,) for message_id in message_ids])
             case Removal():
                 author = None if change.author_id is None else self._seal.hashed(change.author_id)
                 connection.execute(REMOVE, asdict(change) | {"author": author})
-            case _:
+            case Mark() | Revision() | Assignment() | Silence():
                 row = connection.execute(f"{FIND} WHERE message_id = ?", (change.message_id,)).fetchone()
                 if row is None:
                     return
@@ -230,16 +233,23 @@ class DecisionFile:
                 if entry is None:
                     connection.execute(DELETE, (change.message_id,))
                 elif (changed := _changed(entry, change)) != entry:
-                    connection.execute(UPDATE, (self._row(changed)[-1], change.message_id))
+                    connection.execute(UPDATE, (self._rows([changed])[0][-1], change.message_id))
 
-    def _row(self, entry: Entry) -> list[Any]:
-        placed = [*(getattr(entry, column) for column in PLACED), self._seal.hashed(entry.author_id)]
-        values = VALUES(entry)
-        try:
-            content = orjson.dumps(values)
-        except orjson.JSONEncodeError:
-            content = orjson.dumps(list(map(_storable, values)))
-        return [*placed, self._seal.seal(content, _place(placed))]
+    def _insert(self, connection: sqlite3.Connection, entries: Iterable[Any]) -> None:
+        execute_all(connection, INSERT, self._rows(entries))
+
+    def _rows(self, entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
+        rows, contents = [], []
+        for entry in entries:
+            placed = [*(getattr(entry, column) for column in PLACED), self._seal.hashed(entry.author_id)]
+            values = VALUES(entry)
+            try:
+                content = orjson.dumps(values)
+            except orjson.JSONEncodeError:
+                content = orjson.dumps(list(map(_storable, values)))
+            rows.append(placed)
+            contents.append((content, _place(placed)))
+        return [(*placed, sealed) for placed, sealed in zip(rows, self._seal.seal_all(contents), strict=True)]
 
     def _entry(self, row: Sequence[Any]) -> Entry:
         """Raises ValueError for a row that is no decision or stands elsewhere, and WrongKeyError, which is the same

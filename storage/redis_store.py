@@ -78,7 +78,7 @@ class RedisStore:
             return list(map(int, found))
 
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
-        packed = {key: None if value is None else pack(key, value, self._seal) for key, value in changes.items()}
+        packed = pack(changes, self._seal)
         with _working("written"), self.redis.pipeline(transaction=True) as pipe:
             for key, value in packed.items():
                 name = self._name(key.kind, key.channel)

@@ -11,7 +11,7 @@ import hmac
 import os
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
@@ -77,8 +77,21 @@ class Seal:
 
         Raises StoreError where a key has to be made, and cannot be kept.
         """
-        nonce = os.urandom(NONCE_BYTES)
-        return SEALED + nonce + self._keys(make=True)[0].encrypt(nonce, content, place)
+        return self.seal_all([(content, place)])[0]
+
+    def seal_all(self, values: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+        """The same for several values with their places.
+
+        The system is asked for their nonces at once: each time it is, the thread may wait until others let it go on.
+        """
+        if not values:
+            return []
+        cipher, random = self._keys(make=True)[0], os.urandom(NONCE_BYTES * len(values))
+        nonces = (random[start : start + NONCE_BYTES] for start in range(0, len(random), NONCE_BYTES))
+        return [
+            SEALED + nonce + cipher.encrypt(nonce, content, place)
+            for nonce, (content, place) in zip(nonces, values, strict=True)
+        ]
 
     def open(self, sealed: bytes, place: bytes) -> bytes:
         """Raises WrongKeyError for what none of the keys has sealed for this place, ValueError where that is damage."""
@@ -182,11 +195,15 @@ def read_keys(text: str, place: KeyPlace | None = None) -> Seal:
     return Seal(keys, place)
 
 
-def pack(key: Key, value: bytes, seal: Seal | None) -> bytes:
-    """A row's value as it is stored: with a checksum over it and its place, or sealed together with its place."""
+def pack(rows: Mapping[Key, bytes | None], seal: Seal | None) -> dict[Key, bytes | None]:
+    """Rows' values as they are stored: with a checksum over each and its place, or sealed together with its place."""
+    values = [(value, _place(key)) for key, value in rows.items() if value is not None]
     if seal is None:
-        return PLAIN + b"%08x" % crc32(value, crc32(_place(key))) + value
-    return seal.seal(value, _place(key)) + END
+        packed = [PLAIN + b"%08x" % crc32(value, crc32(place)) + value for value, place in values]
+    else:
+        packed = [sealed + END for sealed in seal.seal_all(values)]
+    stored = iter(packed)
+    return {key: None if value is None else next(stored) for key, value in rows.items()}
 
 
 def unpack(key: Key, stored: bytes, seal: Seal | None) -> bytes:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -88,7 +88,7 @@ class SQLiteStore:
         return [channel for (channel,) in self._ask(sql, (kind,))]
 
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
-        packed = {key: None if value is None else pack(key, value, self._seal) for key, value in changes.items()}
+        packed = pack(changes, self._seal)
         with self._working("written") as db:
             db.execute("BEGIN")
             self._put(db, packed)
@@ -128,18 +128,17 @@ class SQLiteStore:
 
     def _put(self, db: sqlite3.Connection, rows: Mapping[Key, bytes | None]) -> None:
         """In few statements: at the end of each the thread may wait for milliseconds until the others let it go on."""
-        for start in range(0, len(rows), AT_ONCE):
-            part = dict(islice(rows.items(), start, start + AT_ONCE))
-            for number, size, *place in _execute(db, FIND, [*part]):
-                if (value := part[key := Key(*place)]) is None or len(value) > size:
-                    db.execute("UPDATE row SET live = 0, value = zeroblob(length(value)) WHERE number = ?", (number,))
-                    self._dead += size
-                else:
-                    db.execute("UPDATE row SET value = ? WHERE number = ?", (value.ljust(size), number))
-                    del part[key]
-            # What changes often gets room to grow in.
-            new = [(*k, v if k.id else v.ljust(1 << len(v).bit_length())) for k, v in part.items() if v is not None]
-            _execute(db, ADD, new)
+        left = dict(rows)
+        for number, size, *place in execute_all(db, FIND, [*rows]):
+            if (value := rows[key := Key(*place)]) is None or len(value) > size:
+                db.execute("UPDATE row SET live = 0, value = zeroblob(length(value)) WHERE number = ?", (number,))
+                self._dead += size
+            else:
+                db.execute("UPDATE row SET value = ? WHERE number = ?", (value.ljust(size), number))
+                del left[key]
+        # What changes often gets room to grow in.
+        new = [(*k, v if k.id else v.ljust(1 << len(v).bit_length())) for k, v in left.items() if v is not None]
+        execute_all(db, ADD, new)
 
     def _ask(self, sql: str, arguments: tuple[object, ...]) -> list[Any]:
         """What cannot be opened to be written to, as on a disk that is full, can be read perhaps."""
@@ -247,10 +246,14 @@ def _connected(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _execute(db: sqlite3.Connection, sql: str, rows: Collection[tuple[Any, ...]]) -> list[Any]:
-    """What a statement gives for these rows of values, which stand in it as {}."""
-    values = ", ".join(f"({', '.join('?' * len(row))})" for row in rows)
-    return db.execute(sql.format(values), [*chain(*rows)]).fetchall() if rows else []
+def execute_all(db: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """What a statement gives for these rows of values, which stand in it as {}: for a hundred at once."""
+    found = []
+    for start in range(0, len(rows), AT_ONCE):
+        part = rows[start : start + AT_ONCE]
+        values = ", ".join(f"({', '.join('?' * len(row))})" for row in part)
+        found += db.execute(sql.format(values), [*chain(*part)]).fetchall()
+    return found
 
 
 def _salvaged(path: Path) -> dict[Key, bytes]:

@@ -189,6 +189,25 @@ def schema(path: Path) -> list[Any]:
         return [*connection.execute("PRAGMA user_version"), *connection.execute("PRAGMA table_info(decisions)")]
 
 
+def test_many_decisions_take_few_statements(file: DecisionFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end of each the thread may wait until the event loop lets it go on."""
+    statements: list[str] = []
+    connect = decision_file._connected
+
+    def connected(path: Path, **how: Any) -> sqlite3.Connection:
+        connection = connect(path, **how)
+        connection.set_trace_callback(statements.append)
+        return connection
+
+    file.write([entry(1)])
+    monkeypatch.setattr(decision_file, "_connected", connected)
+    rows = [entry(number) for number in range(2, 400)]
+    file.write([*rows[:300], Assignment(5, "docs", "named"), *rows[300:]])
+    assert len(statements) < 30
+    assert [row.message_id for row in file.read()] == [*range(1, 400)]
+    assert file.read()[4].agent == "docs"
+
+
 def test_reading_an_earlier_version_or_failing_to_write_changes_nothing(
     earlier: DecisionFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,12 +46,25 @@ def fitting() -> Seal:
 @pytest.mark.parametrize("size", [0, 1, PART, 5 * PART])
 def test_values_of_any_size_come_back_from_their_place_alone(size: int, seal: Seal | None) -> None:
     value = b"x" * size
-    stored = pack(PLACE, value, seal)
+    stored = pack({PLACE: value}, seal)[PLACE]
+    assert stored
     assert unpack(PLACE, stored, seal) == value
     assert len(stored) <= size + 30  # what is sealed takes no more room than its mark
     for place in (PLACE._replace(channel=6), PLACE._replace(id=8), PLACE._replace(kind="else")):
         with pytest.raises(ValueError, match="elsewhere"):
             unpack(place, stored, seal)
+
+
+def test_what_is_sealed_together_has_a_nonce_each_and_is_opened_in_its_own_place_alone() -> None:
+    rows: dict[Key, bytes | None] = {PLACE._replace(id=number): b"sesame" for number in range(1, 300)}
+    stored = pack(rows | {PLACE._replace(id=300): None}, fitting())
+    assert stored.pop(PLACE._replace(id=300)) is None
+    assert len({sealed[1:13] for sealed in stored.values() if sealed}) == len(rows)
+    for key, sealed in stored.items():
+        assert sealed
+        assert unpack(key, sealed, fitting()) == b"sesame"
+        with pytest.raises(ValueError, match="elsewhere"):
+            unpack(key._replace(id=key.id + 1), sealed, fitting())
 
 
 # As versions before sealed
@@ -81,7 +94,9 @@ def test_a_row_of_before_is_read_and_sealed_anew_when_it_is_written_next(
     store = open_store()
     with monkeypatch.context() as patch:
         for module in ("sqlite_store", "redis_store"):
-            patch.setattr(f"storage.{module}.pack", lambda key, value, _: sealed_before(key, value))
+            patch.setattr(
+                f"storage.{module}.pack", lambda rows, _: {key: sealed_before(key, rows[key]) for key in rows}
+            )
         store.write({PLACE: b"sesame", PLACE._replace(id=8): b"and more" * PART})
     assert store.is_sealed()
     assert [row.value for row in open_store().read("said")] == [b"sesame", b"and more" * PART]
