@@ -11,6 +11,7 @@ import os
 import platform
 import statistics
 import sys
+import tracemalloc
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -38,6 +39,7 @@ from service import INTENTS
 from web.logs import configure_logging
 
 CHANNELS = 10_000
+CONVERSATIONS = 100
 MESSAGES = 20_000
 ACTIVE_MESSAGES = 5_000
 MENTIONS = 35  # in a conversation, of which the last ones have some 60 messages of history
@@ -64,21 +66,37 @@ TALK = (
 async def deciding() -> tuple[float, float]:
     """Milliseconds that a decision without a judge takes in a busy channel: mean, and the slowest of 20."""
     decider = ResponseDecider(followup=TrainedFollowup(load_model()))
-    rounds = [sorted(await decide_all(decider)) for _ in range(ROUNDS)]
+    rounds = [sorted((await talk(decider, DECISIONS))[1]) for _ in range(ROUNDS)]
     means, slow = [statistics.fmean(r) for r in rounds], [r[len(r) * 19 // 20] for r in rounds]
     return min(means), min(slow)
 
 
-async def decide_all(decider: ResponseDecider) -> list[float]:
-    """Milliseconds of each decision, in one conversation of a dozen people who speak to each other and to the bot."""
+async def remembering() -> float:
+    """Kilobytes that a conversation of 50 messages takes which are all decided on: the mean of many."""
+    decider = ResponseDecider(followup=TrainedFollowup(load_model()))
+    await talk(decider, 40, "before")  # what all share is there already
+    tracemalloc.start()
+    kept = [(await talk(decider, 40, f"in {channel}"))[0] for channel in range(CONVERSATIONS)]
+    assert all(len(conversation.messages) == 50 for conversation in kept)
+    gc.collect()
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return size / CONVERSATIONS / 1000
+
+
+async def talk(decider: ResponseDecider, messages: int, words: str = "") -> tuple[ChannelConversation, list[float]]:
+    """A conversation of a dozen people who speak to each other and to the bot, and milliseconds of each decision.
+
+    words: that each message has, and no other conversation's.
+    """
     start = datetime(2026, 1, 1, tzinfo=UTC)
     conversation = ChannelConversation(1, start, start)
     taken = []
-    for number in range(DECISIONS):
+    for number in range(messages):
         message = MessageRecord(
             author=f"person {number * 7 % 12}",
             author_id=100 + number * 7 % 12,
-            content=TALK[number % len(TALK)],
+            content=f"{TALK[number % len(TALK)]} {words} {number}" if words else TALK[number % len(TALK)],
             timestamp=start + timedelta(seconds=8 * number),
             is_bot=False,
             message_id=2 * number + 2,
@@ -92,8 +110,8 @@ async def decide_all(decider: ResponseDecider) -> list[float]:
                 message, message_id=2 * number + 3, is_bot=True, author="Parley", author_id=BOT, content=ANSWER
             )
             conversation.add(replace(answer, addressees=frozenset({message.author_id})))
-    assert conversation.engagement.bot_messages == DECISIONS // 4
-    return taken
+    assert conversation.engagement.bot_messages == messages // 4
+    return conversation, taken
 
 
 class Bare(discord.Client):
@@ -204,7 +222,7 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
             ours.append(await ignored(peer, at["token"], make_ours))
         microseconds, milliseconds = await active(peer, at["token"], make_ours)
     mean, slow = await deciding()
-    usual = understanding()
+    usual, kilobytes = understanding(), await remembering()
     # The least of several rounds: whatever else the machine does only ever adds.
     low, high = min(bare), min(ours)
     ratio = high / low
@@ -230,6 +248,7 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
         ("a decision without the judge, mean", f"{mean:.3f} ms", "0.25 ms", mean <= 0.25),
         ("a decision without the judge, the slowest of 20", f"{slow:.3f} ms", "0.4 ms", slow <= 0.4),
         ("what a message means, median", f"{usual:.3f} ms", "0.1 ms", usual <= 0.1),
+        ("a conversation of 50 messages, memory", f"{kilobytes:.0f} kB", "60 kB", kilobytes <= 60),
     ]
 
 
