@@ -28,6 +28,8 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
     def in_words(decision: Decision, *, may_read: bool) -> str:
         is_unnamed = decision.partner is not None and privacy.is_opted_out(decision.partner)
         told = decision if may_read else decision.unquoting
+        # What a model says of a message may be what the message has it say: it is no link, and no heading.
+        told = replace(told, evidence=_plain(told.evidence), agent=_plain(told.agent))
         return (replace(told, partner=None) if is_unnamed else told).in_words()
 
     def reads_history(interaction: discord.Interaction) -> bool:
@@ -64,5 +66,9 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
 
 def _first_words(content: str) -> str:
     """What a message begins with, on one line and without formatting; empty where it has no text."""
-    words = clipped(discord.utils.escape_markdown(" ".join(content[: 4 * MAX_WORDS].split())), MAX_WORDS)
+    words = clipped(_plain(content[: 4 * MAX_WORDS]), MAX_WORDS)
     return f" “{words}”" if words else ""
+
+
+def _plain(words: str) -> str:
+    return discord.utils.escape_markdown(" ".join(words.split()))

@@ -55,6 +55,14 @@ async def test_why_tells_no_models_words_to_those_who_may_not_read_the_history(s
         assert all("by fishes" in words.content for words in told)
 
 
+async def test_why_tells_a_models_words_as_words_and_not_as_a_link_or_a_heading(scene: Scene) -> None:
+    said = scene.say("Chloe", "and the second one?")
+    judged = Decision(True, Reason.LLM_JUDGE, tier=3, evidence="so\n# [verify](https://evil.example) **now**")
+    scene.bot.parts.decisions.add(said.id, said.channel_id, said.author.id, judged)
+    for told in (await scene.use("Ben", "why"), await scene.use("Ben", "Why?", target=said)):
+        assert r"(so # \[verify](https://evil.example) \*\*now\*\*)" in told.content
+
+
 @pytest.mark.parametrize("way", ["forget", "optout"])
 async def test_why_names_and_quotes_nobody_who_asked_not_to_be_read(scene: Scene, way: str) -> None:
     ada = f"<@{scene.pg.person('Ada')}>"
