@@ -30,7 +30,7 @@ MAX_EXTRA_CHARACTERS = 1_500
 MAX_BOT_CHARACTERS = 4_000  # of what another bot posted beside its text, which most post nothing but
 MAX_NAME_CHARACTERS = 40
 AN_ID = timedelta(milliseconds=1)  # of two moments within that, ids do not tell which came first
-MARKS = re.compile(r"[:()]")
+MARKS = re.compile('[:()"\u202a-\u202e\u2066-\u2069]')  # and what turns the direction of all that stands behind it
 KINDS: dict[object, PlaceKind] = {
     discord.ChannelType.voice: PlaceKind.VOICE,
     discord.ChannelType.stage_voice: PlaceKind.STAGE,
@@ -331,7 +331,7 @@ def replied_to_id(message: discord.Message) -> int | None:
 
 
 def _name(user: discord.abc.User) -> str:
-    """The display name, without what could pass for the marks around a name where the model is told of a message."""
+    """The display name, without what could pass for the marks around a name where the model is told of it."""
     return " ".join(MARKS.sub(" ", user.display_name).split())[:MAX_NAME_CHARACTERS] or "somebody"
 
 
