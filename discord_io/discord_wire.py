@@ -142,7 +142,11 @@ class DiscordWire:
         async with _problems():
             for way in ways:
                 answered, shown = way
-                more: dict[str, Any] = {} if shown is None else {"view": view_of(shown)}
+                # For a preview Discord would open whatever address somebody's words had the model write, with what it
+                # was told in it, before anybody clicks.
+                more: dict[str, Any] = {"suppress_embeds": True}
+                if shown is not None:
+                    more["view"] = view_of(shown)
                 if files:
                     more["files"] = _uploads(files)
                 if answered is not None:
@@ -276,6 +280,8 @@ class DiscordWire:
     async def _edit(self, message_id: int, files: Sequence[MadeFile] | None = None, **changes: Any) -> None:
         """Also in a thread that was archived since, which what is posted opens again, but no edit does."""
         message = self._message(message_id)
+        if isinstance(message, discord.Message):  # which would have previews made that were to be none
+            changes["suppress"] = True
 
         def uploads() -> dict[str, Any]:  # each can be sent once
             return {} if files is None else {"attachments": _uploads(files)}
