@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -103,7 +104,7 @@ class Preparing:
                     f"right behind its last words, in the middle of a word if need be, and repeat nothing: {ends_with}"
                 )
             if question.was_offered:  # much may have been said since, and nobody had asked the bot
-                asked = _printable(question.message.text)
+                asked = _quoted(question.message.text)
                 notes.append(
                     f'You offered to answer what "{author}" had asked, and they have just said yes. They asked: {asked}'
                 )
@@ -111,7 +112,7 @@ class Preparing:
                 notes.append(f'Read in full, the last message of "{author}" is: {query}')
         if not since and (soft_context := self._states.soft_context(conversation.channel_id)):
             known = ", ".join(f"{key}: {value}" for key, value in soft_context.items())
-            notes.append(f"What was last done in this channel: {_printable(known)}")
+            notes.append(f"What was last done in this channel: {_quoted(known)}")
         return notes
 
     def model(self, turn: Turn) -> str:
@@ -313,9 +314,9 @@ class Answering:
         )
 
 
-def _printable(text: str) -> str:
-    """Clipped, and without half characters, which no provider takes."""
-    return clipped(text, MAX_NOTE).encode(errors="replace").decode()
+def _quoted(text: str) -> str:
+    """People's words as JSON, which cannot pass for ours; clipped, without half characters, which no provider takes."""
+    return json.dumps(clipped(text, MAX_NOTE).encode(errors="replace").decode(), ensure_ascii=False)
 
 
 def _reply(question: Question, conversation: ChannelConversation) -> Reply | None:
