@@ -163,6 +163,8 @@ class Parley(discord.Client):
             self._catch_up()
 
     def _catch_up(self) -> None:
+        for guild in self.guilds:
+            self.parts.places.rearranged(guild.id)
         self._spawn(self.lifecycle.catch_up({guild.id for guild in self.guilds}))
 
     async def on_resumed(self) -> None:
@@ -232,10 +234,19 @@ class Parley(discord.Client):
     async def on_thread_remove(self, thread: discord.Thread) -> None:
         thread.me = None  # which the library leaves as it was
 
+    async def on_guild_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
+        if before.category_id != after.category_id:
+            self.parts.places.rearranged(after.guild.id)
+
+    async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
+        self.parts.places.rearranged(channel.guild.id)
+
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
+        self.parts.places.rearranged(channel.guild.id)
         await self.parts.changes.gone(channel.id)
 
     async def on_raw_thread_delete(self, payload: discord.RawThreadDeleteEvent) -> None:
+        self.parts.guild_settings.thread_deleted(payload.guild_id, payload.thread_id)
         await self.parts.changes.gone(payload.thread_id)
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:

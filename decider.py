@@ -23,6 +23,7 @@ from decision import (
     CALLING,
     DIRECT,
     EXPLICIT,
+    MENTIONS_ONLY,
     NOT_JUDGED,
     NOT_OURS,
     NOTHING,
@@ -40,6 +41,7 @@ from followup.model import Eagerness, FollowupModel, ModelFileError, load_model
 from followup.probation import passed_over, pending, without
 from followup.scene import talking_with
 from place import Place
+from place_settings.inheritance import NOTHING_SET
 from state.engagement import RECENT, Engagement
 from state.message import MessageRecord
 from understanding.acknowledgements import MAX_WORDS, Acknowledgement, bare_acknowledgement
@@ -188,7 +190,8 @@ class ResponseDecider:
     """Decides, message by message.
 
     followup: the second tier, None for the trained model (then ModelFileError is raised where its file cannot be used).
-    judge: None to do without. declines: whether the agent may decline; it may not where a judge is asked before.
+    judge: None to do without. declines: whether the agent may decline; it may not where a judge is asked before. What a
+    place has set of eagerness, judge and declining counts there.
     window_seconds: how long after the bot spoke a follow-up in a quiet channel always counts. Whoever answers a prompt
     of ours is answered without being judged: see AWAITED.
     """
@@ -203,10 +206,11 @@ class ResponseDecider:
         declines: bool = False,
     ) -> None:
         self._followup = followup or TrainedFollowup(load_model())
+        self._tiers: dict[str, FollowupTier] = {}
         self._judge = judge
         self._judge_deadline = judge_deadline_seconds
         self._window = window_seconds
-        self._declines = declines and judge is None
+        self._declines = declines
 
     def should_start_conversation(
         self, message: MessageRecord, bot_user_id: int, place: Place | None = None
@@ -217,6 +221,8 @@ class ResponseDecider:
             return ACKNOWLEDGED if is_thanks else _explicit(message, bot_user_id)
         if place is None or not place.is_with_one or _is_visibly_not_for_it(message, bot_user_id):
             return NOTHING
+        if refused := place.held.refuses_unasked:
+            return replace(MENTIONS_ONLY, evidence=refused.in_words)
         return NOTHING if is_thanks else ALONE_TOGETHER
 
     async def should_respond(
@@ -242,26 +248,49 @@ class ResponseDecider:
             return ACKNOWLEDGED if is_thanks else decision
         if rule := self._rule(message, conversation, bot_user_id):
             return rule
+        held = place.held if place else NOTHING_SET
+        if refused := held.refuses_unasked:
+            return replace(MENTIONS_ONLY, evidence=refused.in_words)
         if place and place.is_with_one and _is_alone(message, conversation, bot_user_id, place):
             return ALONE_TOGETHER
-        guess = self._followup(message, conversation, bot_user_id)
-        if guess.score >= self._followup.open_from and self._goes_on(message, conversation, bot_user_id):
-            guess = guess.turned(True, Reason.RECENT_FOLLOWUP)
-        if self._declines:
-            return self._gated(guess, message, conversation)
-        if self._judge is None or guess.reason is Reason.RECENT_FOLLOWUP:
-            return guess
-        low, high = self._followup.doubt
-        return await self._ask(self._judge, message, conversation, place) if low <= guess.score < high else guess
+        return await self._guessed(message, conversation, bot_user_id, place)
 
-    def _gated(self, guess: Decision, message: MessageRecord, conversation: ChannelConversation) -> Decision:
+    async def _guessed(
+        self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, place: Place | None
+    ) -> Decision:
+        """What neither an explicit trigger nor a rule decides."""
+        held = place.held if place else NOTHING_SET
+        tier = self._tier(held.settings.eagerness)
+        guess = tier(message, conversation, bot_user_id)
+        if guess.score >= tier.open_from and self._goes_on(message, conversation, bot_user_id):
+            guess = guess.turned(True, Reason.RECENT_FOLLOWUP)
+        judge = None if held.settings.judge is False else self._judge
+        if self._declines and judge is None and held.settings.decline is not False:
+            return self._gated(guess, tier, message, conversation)
+        if judge is None or guess.reason is Reason.RECENT_FOLLOWUP:
+            return guess
+        low, high = tier.doubt
+        return await self._ask(judge, message, conversation, place) if low <= guess.score < high else guess
+
+    def _tier(self, eagerness: str | None) -> FollowupTier:
+        """The second tier as eager as a place wants it; what is no trained model is the same everywhere."""
+        trained = self._followup
+        if not isinstance(trained, TrainedFollowup) or eagerness in (None, trained.eagerness):
+            return trained
+        if eagerness not in self._tiers:
+            self._tiers[eagerness] = TrainedFollowup(trained.model, Eagerness(eagerness))
+        return self._tiers[eagerness]
+
+    def _gated(
+        self, guess: Decision, tier: FollowupTier, message: MessageRecord, conversation: ChannelConversation
+    ) -> Decision:
         """The decision where the agent may decline."""
-        low, high = self._followup.gate
+        low, high = tier.gate
         if guess.score >= high:
             return guess
         is_limited = conversation.declines.limit(message.author_id, message.timestamp)
         goes_on = guess.reason is Reason.RECENT_FOLLOWUP and not is_limited
-        is_asked = goes_on or guess.score >= (self._followup.limited_gate if is_limited else low)
+        is_asked = goes_on or guess.score >= (tier.limited_gate if is_limited else low)
         reason = guess.reason if goes_on else Reason.FOLLOWUP if is_asked else Reason.NO_TRIGGER
         return replace(guess.turned(is_asked, reason), may_decline=is_asked)
 

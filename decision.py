@@ -51,6 +51,11 @@ class Reason(StrEnum):
     DELETED = "deleted", "", "it was deleted while I thought about it"
     OPTED_OUT = "opted_out", "", "you asked me not to read you, and did not mention me"
     CHANNEL_NOT_LISTED = "channel_not_listed", "", "I am not set up to speak in this channel"
+    ANSWERS_OFF = "answers_off", "", "my answers are switched off here"
+    THREADS_OFF = "threads_off", "", "I take no part in threads here"
+    NOT_ALLOWED = "not_allowed", "", "I am not set up to answer whoever said it here"
+    SETTINGS_UNREAD = "settings_unread", "", "I cannot read what is set here, and so answer nobody"
+    MENTIONS_ONLY = "mentions_only", "", "I answer here only when I am called"
     DIRECT_MESSAGES_OFF = "direct_messages_off", "", "I am not set up to answer your direct messages"
     MISSING_PERMISSION = "missing_permission", "", "I am not allowed to write in this channel"
     USER_CAP = "user_cap", "", "you had reached the number of answers per minute"
@@ -64,11 +69,23 @@ class Reason(StrEnum):
 NOT_JUDGED = frozenset(
     map(
         Reason,
-        """stop told_off unwelcome deleted opted_out channel_not_listed direct_messages_off missing_permission
+        """stop told_off unwelcome deleted opted_out channel_not_listed answers_off threads_off
+        not_allowed settings_unread mentions_only direct_messages_off missing_permission
         user_cap daily_cap shutting_down offer_declined""".split(),
     )
 )
 """Reasons to be silent that are no judgement of for whom a message was meant: such a silence is never a miss."""
+
+SET_SO = frozenset(
+    {
+        Reason.CHANNEL_NOT_LISTED,
+        Reason.ANSWERS_OFF,
+        Reason.THREADS_OFF,
+        Reason.NOT_ALLOWED,
+        Reason.SETTINGS_UNREAD,
+    }
+)
+"""Reasons to be silent whoever is calling: what is set for a place, by the owner or by those who manage its server."""
 
 CALLING = frozenset({Reason.EXPLICIT_TRIGGER, Reason.DIRECT_MESSAGE})
 """Reasons to answer since the message was said to the bot, and to nobody else."""
@@ -154,6 +171,7 @@ UNWELCOME: Mapping[Unwelcome, Decision] = {
     Unwelcome.DELETED: Decision(False, Reason.UNWELCOME, tier=2, evidence="somebody deleted it"),
     Unwelcome.DISLIKED: Decision(False, Reason.UNWELCOME, tier=2, evidence="it got a thumbs down"),
 }
+MENTIONS_ONLY = Decision(False, Reason.MENTIONS_ONLY, tier=2)
 ACKNOWLEDGED = Decision(False, Reason.ACKNOWLEDGEMENT, tier=2)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from place_settings.inheritance import NOTHING_SET, InForce
 
 
 class PlaceKind(StrEnum):
@@ -31,7 +35,7 @@ class Place:
     parent: their names. people: how many people are in a thread that the bot is in; None: that is not known, or it is
     none. is_opener: whether the author of the message opened the thread. opens_threads:
     whether a longer conversation may go on in a thread of the channel. category_id: the category that it, or the
-    channel that it is a thread of, stands in.
+    channel that it is a thread of, stands in. held: what is set there, as of when something was said; it is not stored.
     """
 
     guild_id: int = 0
@@ -46,6 +50,7 @@ class Place:
     is_opener: bool = False
     opens_threads: bool = False
     category_id: int | None = None
+    held: Annotated[InForce, Field(exclude=True)] = field(default=NOTHING_SET, compare=False, repr=False)
 
     @property
     def is_thread(self) -> bool:
@@ -67,11 +72,3 @@ class Place:
             channel=self.parent,
             category_id=self.category_id,
         )
-
-    def is_among(self, channels: Collection[int]) -> bool:
-        """Whether it, or what it is a thread of, is one of these channels; no channels: all.
-
-        A direct message is in no server's channel, and has a setting of its own.
-        """
-        is_any = not channels or self.kind is PlaceKind.DIRECT
-        return is_any or self.channel_id in channels or self.parent_id in channels

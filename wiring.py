@@ -42,6 +42,7 @@ from discord_io.discord_wire import Wires
 from discord_io.inbox import Inbox
 from discord_io.incoming_messages import MessageReader, why_mute
 from discord_io.other_process import OtherProcess
+from discord_io.places import Places, categories_of
 from discord_io.prompt_cards import PromptCards
 from discord_io.view import OFFER_PREFIX as OFFER
 from discord_io.view import PREFIX as PROMPT
@@ -68,13 +69,16 @@ from persistence.holders import (
     OfferHolder,
     ProcessHolder,
     PromptHolder,
+    SettingsHolder,
     TurnHolder,
 )
-from persistence.lifecycle import ALIVE, Lifecycle
+from persistence.lifecycle import ALIVE, PLACES, Lifecycle
 from persistence.open_store import find_seal, open_stores
 from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
 from persistence.snapshots import Snapshots
 from persistence.spending import SpendingStore, register_spending
+from place_settings.fields import PlaceSettings
+from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
 from state.budget import Budget
 from state.consent import Consent, Forgotten
@@ -194,15 +198,13 @@ class Parts:
             keeps_open=self._keeps_open,
             on_change=partial(snapshots.touch, CONVERSATION),
         )
+        self.guild_settings = GuildSettings(
+            _owners(settings), partial(snapshots.touch, PLACES), partial(categories_of, self._client)
+        )
+        self.places = Places(self._client, self.guild_settings, forum_tags=settings.forum_tags, clock=self._clock)
         self.other_process = OtherProcess(self._client)
         self.wires = Wires(self._client, self.learning.outcomes, self.other_process)
-        self.reader = MessageReader(
-            self._client,
-            name_calls=settings.name_calls,
-            threads=settings.threads,
-            forum_tags=settings.forum_tags,
-            clock=self._clock,
-        )
+        self.reader = MessageReader(self._client, self.places, name_calls=settings.name_calls, clock=self._clock)
         self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock)
 
     def _build_offers(self) -> None:
@@ -214,7 +216,7 @@ class Parts:
         name, model = self._bot_name, self._judge_model
         judge = ModelJudge(model, bot_name=name, purse=budget.purse(Purpose.JUDGE))
         answerable = ModelAnswerable(model, bot_name=name, purse=budget.purse(Purpose.OFFER))
-        self._judge = ChannelJudge(judge, budget) if settings.use_llm_judge else None
+        self._judge = ChannelJudge(judge, budget)
         self.offers = OpenOffers(
             self.offer_channels,
             self.wires,
@@ -224,10 +226,11 @@ class Parts:
         self.proactive_offers = ProactiveOffers(
             self.offer_channels,
             self.offers,
+            self.places,
             triggers=TRIGGERS,
             forbids=self._why_mute,
             still_stands=self.miniapps.still_stands,
-            answerable=OfferJudge(answerable, budget) if settings.use_llm_judge else None,
+            answerable=OfferJudge(answerable, budget),
         )
 
     def _build_agents(self) -> None:
@@ -302,7 +305,7 @@ class Parts:
             followup=followup or load_followup(settings.followup_eagerness, settings.followup_window_seconds),
             judge=self._judge,
             window_seconds=settings.followup_window_seconds,
-            declines=settings.decline and settings.model != DEMO,
+            declines=settings.model != DEMO,
         )
         self.bursts = Bursts(
             settings.burst_seconds, conversations=self.conversations, decider=self.decider, discord=self.wires
@@ -316,11 +319,10 @@ class Parts:
             turns=self.turns,
             discord=self.wires,
         )
-        self.admission = Admission(self.limits, self.gate, self.turns, self.direct, settings.channels)
+        self.admission = Admission(self.limits, self.gate, self.turns, self.direct, self.guild_settings)
         asked, models = GeneralAgent(self.models, instructions=settings.instructions, asks=False), self.models
         self.private_answers = PrivateAnswers(asked, models, self.admission, self.budget, self.slots, clock=self._clock)
         self.handler = MessageHandler(
-            settings.channels,
             consent=self.consent,
             records=self.records,
             bursts=self.bursts,
@@ -348,7 +350,7 @@ class Parts:
             reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
             clock=self._clock,
         )
-        backlog = Backlog(self._client, settings.channels, self.reader, self.consent, self.direct)
+        backlog = Backlog(self._client, self.places, self.reader, self.consent, self.direct)
         self.changes = Changes(
             backlog, self.conversations, self.pending, snapshots, holders, self.privacy, clock=self._clock
         )
@@ -370,7 +372,9 @@ class Parts:
         holders.register(TurnHolder(self.turns, self.pending), of_channels=UNFINISHED)
         holders.register(PromptHolder(self.prompts, self.states, self.conversations), of_channels=PROMPTS)
         holders.register(MiniAppHolder(self.miniapps, snapshots), of_channels=MINIAPPS)
-        holders.register(OfferHolder(self.proactive_offers, self.offer_channels, snapshots), of_channels=OFFERS)
+        offers = OfferHolder(self.proactive_offers, self.offer_channels, snapshots, self.guild_settings)
+        holders.register(offers, of_channels=OFFERS)
+        holders.register(SettingsHolder(self.guild_settings), of_channels=PLACES)
         holders.register(conversations, of_channels=CONVERSATION)
         register_spending(holders, self.limits, snapshots)
         holders.register(ProcessHolder(self.direct), of_process=DIRECT)
@@ -441,13 +445,28 @@ class Parts:
         payer = Payer(guild_id, channel_id=parent_id or channel_id, thread_id=channel_id if parent_id else 0)
         if not self.budget.may_judge(payer):
             return OVER_BUDGET  # what is left is for those who mention it
-        return why_mute(self._client, self._settings.channels, channel_id)
+        return why_mute(self._client, self.places, channel_id)
 
 
 def where(settings: Settings) -> tuple[Path, str | None, str | None]:
     """Where what is kept is stored, and with which keys."""
     redis_url, keys = (s.get_secret_value() if s else None for s in (settings.redis_url, settings.state_key))
     return settings.state_dir, redis_url, keys
+
+
+def _owners(settings: Settings) -> PlaceSettings:
+    """What holds in a place that has set nothing."""
+    return PlaceSettings.model_construct(
+        answers="follow",
+        allowed_channels=settings.channels or None,
+        threads=settings.threads,
+        eagerness=settings.followup_eagerness,
+        decline=settings.decline,
+        judge=settings.use_llm_judge,
+        offers=False,
+        model=settings.model,
+        tools=True,
+    )
 
 
 def _loaded(

@@ -13,8 +13,10 @@ from commands.answers import defer, follow_up
 from conversation import MessageRecord
 from discord_io.channel_history import without_lost_quote
 from discord_io.incoming_messages import MessageReader, bot_of
+from incoming import Incoming
 from place import Place, PlaceKind
 from state.consent import Consent
+from turns.admission import refused_line
 from turns.turn import Question
 
 NOT_TO_READ = "That message is not for me to read."
@@ -45,7 +47,8 @@ class Asking:
 
     async def ask(self, interaction: discord.Interaction, words: str) -> str:
         """The answer to a question."""
-        return await self._answers.answer(self._question(interaction, words))
+        asked = self._reader.clicked(interaction, words, None)
+        return _refused(interaction, asked) or await self._answers.answer(_question(interaction, asked))
 
     async def answer_this(self, interaction: discord.Interaction, message: discord.Message) -> str:
         """The answer to a message, as far as it may be told; its words are data, and no instructions."""
@@ -59,14 +62,22 @@ class Asking:
             return NOT_TO_READ
         if not (told.text or told.images):
             return NOTHING_TO_READ
-        return await self._answers.answer(self._question(interaction, ANSWER_IT), [told])
+        asked = self._reader.clicked(interaction, ANSWER_IT, None)
+        return _refused(interaction, asked) or await self._answers.answer(_question(interaction, asked), [told])
 
-    def _question(self, interaction: discord.Interaction, words: str) -> Question:
-        asked = self._reader.clicked(interaction, words, None)
-        # Of the place it is told no more than that nobody else reads along; of a server only its own members' count.
-        guild_id = interaction.guild_id if interaction.is_guild_integration() else None
-        place = Place(guild_id or 0, interaction.channel_id or 0, PlaceKind.DIRECT, asked.place.bot_name)
-        return Question(replace(asked.record, is_direct=True), place, is_private=True)
+
+def _refused(interaction: discord.Interaction, asked: Incoming) -> str | None:
+    """Why somebody is not answered, by what is set where they ask; only its own members' servers set anything."""
+    refused = asked.place.held.refuses(asked.record.author_id, asked.role_ids)
+    return refused_line(refused) if refused and interaction.is_guild_integration() else None
+
+
+def _question(interaction: discord.Interaction, asked: Incoming) -> Question:
+    place = Place(0, interaction.channel_id or 0, PlaceKind.DIRECT, asked.place.bot_name)
+    if interaction.is_guild_integration():
+        # Of the place it is told no more than that nobody else reads along, and what is set there.
+        place = replace(place, guild_id=interaction.guild_id or 0, held=asked.place.held)
+    return Question(replace(asked.record, is_direct=True), place, is_private=True)
 
 
 def add_ask(tree: app_commands.CommandTree, asking: Asking) -> None:

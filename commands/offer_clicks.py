@@ -57,7 +57,7 @@ class OfferClicks:
                 self._offers.decline(channel_id)
                 await whisper(interaction, ALL_RIGHT)
             case Reply.NOT_HERE:
-                self._proactive_offers.switch_off(channel_id)
+                self._proactive_offers.switch_off(channel_id, by=interaction.user.id)
                 await self._edge.stored()
                 await whisper(interaction, NEVER_HERE)
             case _:

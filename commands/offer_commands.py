@@ -23,7 +23,7 @@ MAY_NOT_SPEAK = "But I may not write in this channel: until I may, there will be
 class Offers(Protocol):
     """The offers of all channels."""
 
-    async def switch(self, channel_id: int, guild_id: int, *, on: bool, in_thread: bool = False) -> bool:
+    async def switch(self, channel_id: int, guild_id: int, *, on: bool, by: int = 0) -> bool:
         """Returns whether that changed anything. Raises OSError where it could not be stored."""
 
     def status(self, channel_id: int) -> OffersStatus: ...
@@ -62,8 +62,7 @@ def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:
 
     async def switched(interaction: discord.Interaction, *, on: bool) -> Outcome:
         channel_id = channel_of(interaction)
-        in_thread = channel_id != interaction.channel_id
-        has_changed = await offers.switch(channel_id, interaction.guild_id or 0, on=on, in_thread=in_thread)
+        has_changed = await offers.switch(channel_id, interaction.guild_id or 0, on=on, by=interaction.user.id)
         if on:
             return on_sentence(offers.status(channel_id), has_changed=has_changed)
         return OFF if has_changed else OFF_ALREADY

@@ -15,6 +15,7 @@ from discord_io.channel_history import FAILURES
 from discord_io.channel_wire import Posted
 from discord_io.discord_wire import Known, find_channel, posted, read_messages
 from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of, is_persons
+from discord_io.places import Places
 from discord_io.who_may_read import has_rules
 from place import Place, PlaceKind
 from state.consent import Consent
@@ -43,19 +44,19 @@ class News:
 
 
 class Backlog:
-    """client: connected. channels: the only ones that count, empty: all. direct: whose direct messages do."""
+    """client: connected. places: what is set for them; direct: whose direct messages count."""
 
     def __init__(
         self,
         client: discord.Client,
-        channels: Collection[int],
+        places: Places,
         reader: MessageReader,
         consent: Consent,
         direct: DirectMessages,
     ) -> None:
         self._direct = direct
         self._client = client
-        self._channels = channels
+        self._places = places
         self._reader = reader
         self._consent = consent
 
@@ -84,20 +85,22 @@ class Backlog:
             for guild in self._client.guilds
             for channel in (*guild.channels, *guild.threads)
             if isinstance(channel, READABLE) and (newest := channel.last_message_id or 0) > after
-            if self._reader.takes_part_in(channel) and self._is_listed(channel) and _may_read(channel)
+            if not self._places.held(channel).silenced and _may_read(channel)
         ]
 
     def is_answered(self, place: Place, author_id: int) -> bool:
-        """Whether the settings of now let the bot answer somebody there."""
+        """Whether the settings of now let the bot answer somebody there, who was let when they asked.
+
+        Which roles they have now is not known.
+        """
         if place.kind is PlaceKind.DIRECT:
             return self._direct.takes(author_id)
-        channel = self._client.get_channel(place.channel_id)
-        is_closed = isinstance(channel, discord.Thread) and not self._reader.takes_part_in(channel)
-        return place.is_among(self._channels) and not is_closed
+        held = self._reader.renewed(place).held
+        return held.silenced is None and author_id not in (held.settings.blocked_users or ())
 
-    def _is_listed(self, channel: Known) -> bool:
-        parent_id = channel.parent_id if isinstance(channel, discord.Thread) else None
-        return not self._channels or channel.id in self._channels or parent_id in self._channels
+    def renewed(self, place: Place) -> Place:
+        """The place of an unfinished question, with what is set there now."""
+        return self._reader.renewed(place)
 
     def may_read(self, channel_id: int) -> bool:
         channel = self._client.get_channel(channel_id)

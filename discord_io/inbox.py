@@ -22,11 +22,11 @@ IN_A_ROUND = 8  # of the event loop: many that come at once do not hold it up to
 class Listener(Protocol):
     """Offers, where they are on."""
 
-    def listens(self, channel_id: int) -> bool:
-        """Whether all that people say there is to be handled, and not only what may be said to the bot."""
+    def follows(self, channel_id: int, guild_id: int, parent_id: int = 0, *, is_on: bool) -> bool:
+        """Whether all that people say there is to be handled, and not only what may be said to the bot.
 
-    def follows(self, thread_id: int, parent_id: int, guild_id: int, *, is_wanted: bool = False) -> bool:
-        """The same of a thread. is_wanted: whatever holds in its channel."""
+        is_on: whether offers are on there. parent_id: of a thread, its channel.
+        """
 
 
 class Records(Protocol):
@@ -108,10 +108,9 @@ class Inbox:
                 self._conversations.record_looked_up(channel_id, sources_of(quoted))
 
     def _listens(self, channel: discord.abc.MessageableChannel) -> bool:
-        if isinstance(channel, discord.Thread):
-            is_wanted = self._reader.is_question_to_all(channel)
-            return self._listener.follows(channel.id, channel.parent_id, channel.guild.id, is_wanted=is_wanted)
-        return self._listener.listens(channel.id)
+        parent_id = channel.parent_id if isinstance(channel, discord.Thread) else 0
+        guild_id = channel.guild.id if channel.guild else 0
+        return self._listener.follows(channel.id, guild_id, parent_id, is_on=self._reader.has_offers(channel))
 
     def skip(self, message_ids: Iterable[int]) -> None:
         """These are not taken any more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeGuard
@@ -11,6 +11,7 @@ from typing import TypeGuard
 import discord
 
 from conversation import ChannelConversation, MessageRecord
+from discord_io.places import Places, category_of
 from discord_io.who_may_read import has_rules, is_read_by_all_of, may_read
 from incoming import Incoming
 from llm_history import REPLY_EXCERPT
@@ -47,36 +48,29 @@ def bot_of(client: discord.Client) -> tuple[str, int]:
 
 
 class MessageReader:
-    """Reads messages and clicks. name_calls: whether the bot may be called by its names; threads: as the
-    setting; forum_tags: the names of those tags by which a post is a question to the room."""
+    """Reads messages and clicks. places: what is set for them; name_calls: whether the bot may be called by its
+    names."""
 
     def __init__(
         self,
         client: discord.Client,
+        places: Places,
         *,
         name_calls: bool,
-        threads: str,
-        forum_tags: Collection[str] = (),
         clock: Callable[[], datetime],
     ) -> None:
         self._client = client
+        self._places = places
         self._name_calls = name_calls
-        heard = (discord.abc.GuildChannel, discord.Thread)
-        self._heard = heard[:1] if threads == "off" else heard
-        self._opens_threads = threads == "open"
-        self._forum_tags = {tag.casefold() for tag in forum_tags}
         self._clock = clock
 
-    def is_question_to_all(self, thread: discord.Thread) -> bool:
-        """Whether it is a post with one of the tags that make it a question to the room."""
-        return bool(self._forum_tags) and any(tag.name.casefold() in self._forum_tags for tag in thread.applied_tags)
+    def has_offers(self, channel: object) -> bool:
+        """Whether offers are on there."""
+        return self._places.has_offers(channel)
 
     def hears(self, message: discord.Message) -> bool:
-        """Whether a person said it where the bot takes part: in a channel, a thread or a direct message."""
-        return is_persons(message) and self.takes_part_in(message.channel)
-
-    def takes_part_in(self, channel: object) -> bool:
-        return isinstance(channel, self._heard) or is_direct(channel)
+        """Whether a person said it where the bot can be: in a channel, a thread or a direct message."""
+        return is_persons(message) and _is_place(message.channel)
 
     def may_concern_us(self, message: discord.Message) -> bool:
         """Whether a message may mention the bot, call it by name or reply to it, or nobody else is there.
@@ -99,7 +93,7 @@ class MessageReader:
 
     def is_other_bots(self, message: discord.Message) -> bool:
         """Whether another bot or a webhook posted it where people's messages are read."""
-        return is_other_bots(message, bot_of(self._client)[1]) and self.takes_part_in(message.channel)
+        return is_other_bots(message, bot_of(self._client)[1]) and _is_place(message.channel)
 
     def own_quoted(self, message: discord.Message) -> int | None:
         """The id of the message of the bot's own that it replies to."""
@@ -129,7 +123,7 @@ class MessageReader:
             allowed = channel.permissions_for(guild.me)
         authors = _permissions_of(author, channel)
         place = self._place(channel, guild, author.id, message.created_at)
-        if self._opens_threads and isinstance(channel, discord.TextChannel):
+        if place.held.settings.threads == "open" and isinstance(channel, discord.TextChannel):
             may_open = allowed.create_public_threads and allowed.send_messages_in_threads
             place = replace(place, opens_threads=may_open and allowed.read_message_history)
         return Incoming(
@@ -142,6 +136,7 @@ class MessageReader:
             may_react=allowed.add_reactions and not _is_locked(channel, allowed),
             manages=authors is not None and authors.manage_messages,
             reads_history=_reads_history(channel, authors),
+            role_ids=_role_ids(guild, author),
         )
 
     def clicked(
@@ -173,6 +168,7 @@ class MessageReader:
             bot_id,
             self._clock(),
             reads_history=_reads_history(interaction.channel, _permissions_of(interaction.user, interaction.channel)),
+            role_ids=_role_ids(interaction.guild, interaction.user),
         )
 
     def _place(
@@ -191,11 +187,12 @@ class MessageReader:
             bot_of(self._client)[0],
             guild=guild.name if guild else "",
             channel=getattr(channel, "name", None) or "",
+            category_id=category_of(channel),
         )
         if not isinstance(channel, discord.Thread):
-            return place
+            return self.renewed(place)
         parent = channel.parent
-        return replace(
+        in_thread = replace(
             place,
             kind=PlaceKind.POST if isinstance(parent, discord.ForumChannel) else kind,
             parent_id=channel.parent_id,
@@ -203,6 +200,11 @@ class MessageReader:
             people=self._people_in(channel, author_id, at),
             is_opener=channel.owner_id == author_id,
         )
+        return self.renewed(in_thread)
+
+    def renewed(self, place: Place) -> Place:
+        """The place with what is set there now."""
+        return replace(place, held=self._places.settings.at(place))
 
     def _people_in(self, thread: discord.Thread, author_id: int, at: datetime) -> int | None:
         """How many people are in a thread that the bot was in at that time.
@@ -240,15 +242,26 @@ def may_send(channel: object, allowed: discord.Permissions) -> bool:
     return allowed.send_messages_in_threads and not _is_locked(channel, allowed)
 
 
-def why_mute(client: discord.Client, listed: Set[int], channel_id: int) -> str | None:
-    """Why the bot may not write in a place, in a word; None where it may. listed: where it may at all; empty: all."""
+def why_mute(client: discord.Client, places: Places, channel_id: int) -> str | None:
+    """Why the bot may not write of itself in a place, in a word; None where it may."""
     channel = client.get_channel(channel_id)
-    if listed and listed.isdisjoint({channel_id, getattr(channel, "parent_id", None)}):
-        return "not_listed"
     if not has_permissions(channel):
         return "no_channel"
+    if places.held(channel).refuses_unasked:
+        return "not_listed"
     allowed = channel.permissions_for(channel.guild.me)
     return None if allowed.view_channel and may_send(channel, allowed) else "missing_permission"
+
+
+def _role_ids(guild: discord.Guild | None, author: discord.abc.User) -> frozenset[int] | None:
+    """Of somebody in a guild; None where they are not known, as of a message that is read later."""
+    if guild is None:
+        return frozenset()
+    return frozenset(role.id for role in author.roles) if isinstance(author, discord.Member) else None
+
+
+def _is_place(channel: object) -> bool:
+    return isinstance(channel, discord.abc.GuildChannel | discord.Thread) or is_direct(channel)
 
 
 def _is_locked(channel: object, allowed: discord.Permissions) -> bool:

@@ -33,7 +33,11 @@ FEW = 10
 
 @dataclass(frozen=True, slots=True)
 class StoredChannel:
-    """What is stored of a channel. machine: its snapshot."""
+    """What is stored of a channel. machine: its snapshot.
+
+    follows_settings: whether offers are on is a setting of the place; until 2026-11 is_on was that, and is_off that
+    somebody did not want them in its threads either.
+    """
 
     is_on: bool
     guild_id: int
@@ -45,6 +49,7 @@ class StoredChannel:
     setbacks: int = 0
     parent_id: int = 0
     is_off: bool = False
+    follows_settings: bool = False
 
     def to_json(self) -> bytes:
         return STORED.dump_json(self, by_alias=True)
@@ -58,8 +63,8 @@ class OfferChannel:
     """State of one channel. Mutable.
 
     made: when offers were made in the last week; offered: ids of the messages that the last ones were about; setbacks:
-    how many in a row were ignored or declined. is_off: somebody does not want them in its threads either, whatever
-    tags those have. parent_id: of a thread, the channel that it follows. looks: when which
+    how many in a row were ignored or declined. is_on: as is set for the place, as far as it is known by now.
+    parent_id: of a thread, the channel that it is in. looks: when which
     trigger is to look at it. is_busy: an offer is being made; is_kept: it may be stored; is_unread: what became of the
     open offer's question while we were away is not known yet. shown: the message of the last offer that was seen to
     stand. planned: when it is checked next.
@@ -76,7 +81,6 @@ class OfferChannel:
     offered: list[int] = field(default_factory=list)
     setbacks: int = 0
     parent_id: int = 0
-    is_off: bool = False
     recent: RecentMessages = field(default_factory=RecentMessages)
     looks: list[tuple[datetime, str]] = field(default_factory=list)
     is_busy: bool = False
@@ -100,9 +104,7 @@ class OfferChannel:
     def is_at_rest(self) -> bool:
         """Whether it is as if nothing had ever happened there."""
         # What was made counts, too, where somebody switches offers off and on again.
-        is_wanted = (
-            bool(self.messages) if self.parent_id else self.is_on or self.is_off
-        )  # a thread's channel keeps that it is
+        is_wanted = bool(self.messages) if self.parent_id else self.is_on
         is_idle = not (is_wanted or self.offer or self.is_busy or self.made)
         return is_idle and self.machine.can_deliver_proactive()[0]
 
@@ -223,7 +225,7 @@ class OfferChannel:
             *lists,
             self.setbacks,
             self.parent_id,
-            self.is_off,
+            follows_settings=True,
         )
 
 
@@ -264,12 +266,6 @@ class OfferChannels:
             channel = self._channels[channel_id] = OfferChannel(channel_id, guild_id, machine, self.limits)
         channel.guild_id = channel.guild_id or guild_id
         return channel
-
-    def follow(self, channel_id: int, parent_id: int, guild_id: int) -> OfferChannel:
-        """The thread, in which offers are on as in its channel."""
-        thread = self.open(channel_id, guild_id)
-        thread.parent_id, thread.is_on = parent_id, True
-        return thread
 
     def threads_of(self, channel_id: int) -> list[OfferChannel]:
         return [channel for channel in self._channels.values() if channel.parent_id == channel_id]
@@ -327,8 +323,8 @@ class OfferChannels:
         channel = self._channels.get(channel_id)
         return channel.stored() if channel else None
 
-    def restore(self, channel_id: int, stored: Any) -> None:
-        """Takes back what stored() gave, a machine that cannot be read apart: that begins anew.
+    def restore(self, channel_id: int, stored: Any) -> StoredChannel:
+        """Takes back what stored() gave, and returns it; a machine that cannot be read apart: that begins anew.
 
         A question that an offer is open about is a recent message again, so that it can be seen to be answered. Raises
         ValueError for what cannot be read.
@@ -338,7 +334,6 @@ class OfferChannels:
         lists = list(kept.notes), list(kept.made), list(kept.offered)
         channel = OfferChannel(channel_id, kept.guild_id, machine, self.limits, kept.is_on, kept.offer, *lists)
         channel.setbacks, channel.parent_id, channel.is_kept = kept.setbacks, kept.parent_id, True
-        channel.is_off = kept.is_off
         channel.look_at(now)
         try:
             if kept.offer and kept.offer.opportunity.subject:
@@ -349,6 +344,7 @@ class OfferChannels:
             raise ValueError(f"it has a time that is none: {error}") from None
         self._channels[channel_id] = channel
         self.plan(channel)
+        return kept
 
     def _read_machine(self, channel_id: int, snapshot: dict[str, Any]) -> SessionState:
         """The machine of a snapshot; a new one where it is none, one of another channel, or has impossible times."""

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -53,8 +53,20 @@ class OffersStatus:
     quiet_hours: str = ""
 
 
+class Wishes(Protocol):
+    """Where offers are wanted, which is a setting of places."""
+
+    def wants_offers(self, channel_id: int) -> bool | None:
+        """None where it is not known."""
+
+    def has_judge(self, channel_id: int) -> bool:
+        """Whether a judge is asked first there."""
+
+    def switch_offers(self, channel_id: int, guild_id: int, *, on: bool, by: int) -> None: ...
+
+
 class ProactiveOffers:
-    """Is told what happens in the channels, and makes offers. offers: those that are open.
+    """Is told what happens in the channels, and makes offers. offers: those that are open. wishes: where they are on.
 
     forbids: (guild id, channel id) -> why the bot may not speak there now, None where it may. still_stands: (mini-app,
     channel id, about) -> whether what a note was about is still so. answerable: None to do without.
@@ -64,6 +76,7 @@ class ProactiveOffers:
         self,
         channels: OfferChannels,
         offers: OpenOffers,
+        wishes: Wishes,
         *,
         triggers: Sequence[Trigger],
         forbids: Callable[[int, int], str | None],
@@ -72,6 +85,7 @@ class ProactiveOffers:
     ) -> None:
         self._channels = channels
         self._offers = offers
+        self._wishes = wishes
         self._triggers = triggers
         self._forbids = forbids
         self._still_stands = still_stands
@@ -84,16 +98,26 @@ class ProactiveOffers:
         channel = self._channels.get(channel_id)
         return channel is not None and channel.is_on
 
-    def follows(self, thread_id: int, parent_id: int, guild_id: int, *, is_wanted: bool = False) -> bool:
-        """The same of a thread, in which offers are on as in its channel; is_wanted: also where nobody has said there
-        whether they are on."""
-        if self.listens(thread_id):
-            return True
-        parent = self._channels.get(parent_id)
-        if self.listens(parent_id) or (is_wanted and not (parent and parent.is_off)):
-            self._channels.follow(thread_id, parent_id, guild_id)
-            return True
-        return False
+    def follows(self, channel_id: int, guild_id: int, parent_id: int = 0, *, is_on: bool) -> bool:
+        """The same, as soon as somebody says something there. is_on: as is set for it; parent_id: of a thread, its
+        channel."""
+        channel = self._channels.get(channel_id)
+        if channel is None and not is_on:
+            return False
+        self._set(channel or self._channels.open(channel_id, guild_id), parent_id, is_on=is_on)
+        return is_on
+
+    def _set(self, channel: OfferChannel, parent_id: int = 0, *, is_on: bool) -> None:
+        """Follows what is set: where offers are off nothing stays of what was heard."""
+        channel.parent_id = channel.parent_id or parent_id
+        if channel.is_on is is_on:
+            return
+        channel.is_on = is_on
+        if not is_on:
+            self._offers.end(channel, Ending.NOT_HERE)
+            channel.recent, channel.notes, channel.looks = RecentMessages(), [], []
+        if not (is_on and channel.parent_id):  # of a thread nothing is kept before something is heard there
+            self._channels.changed(channel)
 
     def heard(self, channel_id: int, message: MessageRecord) -> None:
         """Somebody said something where offers are on."""
@@ -167,39 +191,37 @@ class ProactiveOffers:
 
     # Whether offers are wanted
 
-    async def switch(self, channel_id: int, guild_id: int, *, on: bool, in_thread: bool = False) -> bool:
-        """Has offers made in the channel, or no more. in_thread: said in one of its threads, which it holds for.
+    async def switch(self, channel_id: int, guild_id: int, *, on: bool, by: int = 0) -> bool:
+        """Has offers made in the channel and its threads, or no more. by: whose id.
 
         Returns whether that changed anything.
 
         Raises OSError where it could not be stored.
         """
-        if on:
-            channel = self._channels.open(channel_id, guild_id)
-            has_changed, channel.is_on, channel.is_off = not channel.is_on, True, False
-            self._channels.changed(channel)
-        else:
-            has_changed = self.switch_off(channel_id, in_thread=in_thread)
+        has_changed = self._switch(channel_id, guild_id, on=on, by=by)
         if not await self._channels.settled():
             raise OSError("what was switched could not be written")
         return has_changed
 
-    def switch_off(self, channel_id: int, *, in_thread: bool = False) -> bool:
-        """As switch, without waiting; of a thread, for its channel. Nothing stays of what was heard there."""
+    def switch_off(self, channel_id: int, *, by: int = 0) -> bool:
+        """As switch, without waiting; of a thread, for its channel."""
         asked = self._channels.open(channel_id)
-        channel = self._channels.open(asked.parent_id or channel_id)
-        was_on = channel.is_on or asked.is_on
-        channel.is_off = in_thread or bool(asked.parent_id)
-        for place in (channel, asked, *self._channels.threads_of(channel.channel_id)):
-            place.is_on = False
-            self._offers.end(place, Ending.NOT_HERE)
-            place.recent, place.notes, place.looks = RecentMessages(), [], []
+        return self._switch(asked.parent_id or channel_id, asked.guild_id, on=False, by=by)
+
+    def _switch(self, channel_id: int, guild_id: int, *, on: bool, by: int) -> bool:
+        channel = self._channels.open(channel_id, guild_id)
+        was_on = channel.is_on or bool(self._wishes.wants_offers(channel_id))
+        self._wishes.switch_offers(channel_id, channel.guild_id, on=on, by=by)
+        for place in (channel, *([] if on else self._channels.threads_of(channel_id))):
+            was_on = was_on or place.is_on
+            self._set(place, is_on=on)
             self._channels.changed(place)
-        return was_on
+        return was_on is not on
 
     def status(self, channel_id: int) -> OffersStatus:
         channel, limits, now = self._channels.open(channel_id), self._channels.limits, self._channels.clock()
         self._offers.tick(channel)
+        self._renew(channel)
         hours = limits.quiet_hours
         status = OffersStatus(
             channel.is_on,
@@ -292,8 +314,15 @@ class ProactiveOffers:
                 log.exception("look_broken", channel=channel.channel_id)
                 self._channels.wake(channel, now + RETRY)
 
+    def _renew(self, channel: OfferChannel) -> None:
+        """Follows what is set by now."""
+        is_on = self._wishes.wants_offers(channel.channel_id)
+        if is_on is not None:
+            self._set(channel, is_on=is_on)
+
     def _check(self, channel: OfferChannel, now: datetime) -> None:
         self._offers.tick(channel)
+        self._renew(channel)
         due = channel.looked(now)
         if channel.notes:
             self._drop_notes(channel, lambda note: note.due < now - NOTE_FRESH)
@@ -347,7 +376,8 @@ class ProactiveOffers:
         parent_id = channel.parent_id
         thread_id = channel.channel_id if parent_id else 0
         PAYER.set(Payer(channel.guild_id, channel_id=parent_id or channel.channel_id, thread_id=thread_id))
-        if self._answerable and subject and not await self._answerable(subject, channel.messages):
+        judge = self._answerable if self._wishes.has_judge(channel.channel_id) else None
+        if judge and subject and not await judge(subject, channel.messages):
             channel.not_again(subject.message_id)
             channel.look_at(self._channels.clock())  # there may be another opportunity behind it
             log.info("offer_refused", channel=channel.channel_id, trigger=opportunity.trigger, reason="not_answerable")

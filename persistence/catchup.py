@@ -328,7 +328,7 @@ class CatchUp(Holder):
 
     def _current(self, question: Question, messages: Sequence[Message] | None) -> Question | None:
         """The question as it stands in the channel; None where it was deleted, or nothing of it is known."""
-        asked = question.message
+        asked, question = question.message, replace(question, place=self._backlog.renewed(question.place))
         if messages is None or question.card_id:
             return None if question.is_private else question
         if found := next((m for m in messages if m.id == asked.message_id), None):

@@ -23,6 +23,7 @@ from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels
 from offers.proactive_offers import ProactiveOffers
 from persistence.snapshots import Encode, Snapshots, as_json
+from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
 from state.message import Source
 from turns.pending_turns import PendingTurns, read_unfinished
@@ -303,7 +304,14 @@ class MiniAppHolder(Holder):
 class OfferHolder(Holder):
     """What was heard where offers are on, the open offers, and the notes that some are to be made of."""
 
-    def __init__(self, proactive_offers: ProactiveOffers, offer_channels: OfferChannels, snapshots: Snapshots) -> None:
+    def __init__(
+        self,
+        proactive_offers: ProactiveOffers,
+        offer_channels: OfferChannels,
+        snapshots: Snapshots,
+        settings: GuildSettings,
+    ) -> None:
+        self._settings = settings
         self._proactive_offers = proactive_offers
         self._offer_channels = offer_channels
         self._snapshots = snapshots
@@ -333,7 +341,28 @@ class OfferHolder(Holder):
         return stored.to_json if stored else None
 
     def restore(self, channel_id: int, stored: Any) -> None:
-        self._offer_channels.restore(channel_id, stored)
+        kept = self._offer_channels.restore(channel_id, stored)
+        if (kept.is_on or kept.is_off) and not (kept.follows_settings or kept.parent_id):
+            self._settings.adopt_offers(kept.guild_id, channel_id, on=kept.is_on, now=self._offer_channels.clock())
+
+
+class SettingsHolder(Holder):
+    """What guilds have set for their places: one snapshot for each guild, under its own id."""
+
+    def __init__(self, settings: GuildSettings) -> None:
+        self._settings = settings
+
+    def forget(self, what: Forget) -> None:
+        if what.author_id is not None:
+            self._settings.forget_person(what.author_id)
+        if what.guild_id is not None:
+            self._settings.drop(what.guild_id)
+
+    def snapshot(self, channel_id: int) -> Encode | None:
+        return as_json(self._settings.stored(channel_id))
+
+    def restore(self, channel_id: int, stored: Any) -> None:
+        self._settings.restore(channel_id, stored)
 
 
 class ConversationHolder(Holder):

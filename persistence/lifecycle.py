@@ -18,7 +18,7 @@ from web.health import Health
 
 log = structlog.get_logger()
 
-ALIVE = "alive"
+ALIVE, PLACES = "alive", "places"
 BEAT_SECONDS = 5.0
 EXPIRE_SECONDS = 86_400.0
 
@@ -57,7 +57,11 @@ class Lifecycle:
         self._snapshots.restore(0, kept.process)
         if ALIVE not in kept.process:  # the very first start: whoever is asked before the first beat is not forgotten
             self._snapshots.touch_process(ALIVE)
-        for channel_id, snapshots_by_kind in reversed(list(kept.channels.items())):  # the one used last comes last
+        channels = list(kept.channels.items())[::-1]  # the one used last comes last
+        channels.sort(key=lambda channel: PLACES not in channel[1])  # what is set for places comes first
+        for channel_id, snapshots_by_kind in channels:
+            if PLACES in snapshots_by_kind:
+                self._guilds.setdefault(channel_id, [])
             self._snapshots.restore(channel_id, snapshots_by_kind)
             await self._catch_up.found(channel_id, self._conversations.restored.pop(channel_id, None))
 
@@ -69,7 +73,7 @@ class Lifecycle:
         guilds, self._guilds = self._guilds, {}
         for guild_id in guilds.keys() - guild_ids - {0}:  # where it is not known we need not have left
             left = [c for c in guilds[guild_id] if self._snapshots.guild_of(c) == guild_id]
-            if left:
+            if left or not guilds[guild_id]:
                 log.info("guild_left", guild=guild_id)
                 await self._privacy.forget_guild(guild_id, left, id_at(self._clock()))
 

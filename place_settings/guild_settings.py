@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
-from place import Place
 from place_settings.document import MAX_EDITS, WHOLE, Document, Edit, Node, Own
 from place_settings.fields import ABOUT, WHO, Combining, Level, Listed, PlaceSettings, SettingRefusedError
 from place_settings.inheritance import InForce, Layer, in_force
@@ -20,6 +19,20 @@ MAX_PLACES = 1_000  # of a guild, with settings of their own
 MAX_KNOWN = 2_000  # places of a guild for which it is remembered what holds there
 MOVED_WITH_SECONDS = 60.0
 """A channel that left its category so shortly before that was deleted was in it: Discord tells of both in any order."""
+
+
+class Place(Protocol):
+    """A channel, or a thread with its channel, and the category; guild_id: 0 where there is none."""
+
+    @property
+    def guild_id(self) -> int: ...
+    @property
+    def channel_id(self) -> int: ...
+    @property
+    def parent_id(self) -> int | None: ...
+    @property
+    def category_id(self) -> int | None: ...
+
 
 Categories = Mapping[int, int | None]
 """By the id of each channel and category of a guild, in which category it is."""
@@ -65,29 +78,38 @@ class GuildSettings:
 
     def at(self, place: Place) -> InForce:
         """What holds in a place; of a direct message what the owner has set."""
-        if not place.guild_id:
+        return self.in_channel(place.guild_id, place.channel_id, place.parent_id, place.category_id)
+
+    def in_channel(
+        self, guild_id: int, channel_id: int, parent_id: int | None = None, category_id: int | None = None
+    ) -> InForce:
+        """The same, by the ids of the place. parent_id: of a thread, its channel."""
+        if not guild_id:
             return self._in_direct_messages
-        known = self._known.get(place.guild_id)
+        known = self._known.get(guild_id)
         if known is None:
-            known = self._known[place.guild_id] = {}
-        key = place.channel_id, place.parent_id, place.category_id  # one that is moved is another
+            known = self._known[guild_id] = {}
+        key = channel_id, parent_id, category_id  # one that is moved is another
         held = known.get(key)
         if held is None:
             if len(known) >= MAX_KNOWN:
                 known.clear()
-            held = known[key] = self._combined(place)
+            held = known[key] = self._combined(guild_id, channel_id, parent_id, category_id)
         return held
 
-    def _combined(self, place: Place) -> InForce:
-        path = [place.channel_id, *(one for one in (place.parent_id, place.category_id) if one is not None)]
-        document = self._documents.get(place.guild_id)
+    def _combined(self, guild_id: int, channel_id: int, parent_id: int | None, category_id: int | None) -> InForce:
+        path, is_thread = (
+            [one for one in (channel_id, parent_id, category_id) if one is not None],
+            parent_id is not None,
+        )
+        document = self._documents.get(guild_id)
         if document is None:
-            return in_force([self._owner], path, is_thread=place.is_thread)
+            return in_force([self._owner], path, is_thread=is_thread)
         nodes = [
-            Node(Level.GUILD, place.guild_id),
-            Node(Level.CATEGORY, place.category_id or 0),
-            Node(Level.CHANNEL, place.channel_id if place.parent_id is None else place.parent_id),
-            *([Node(Level.THREAD, place.channel_id)] if place.is_thread else []),
+            Node(Level.GUILD, guild_id),
+            Node(Level.CATEGORY, category_id or 0),
+            Node(Level.CHANNEL, channel_id if parent_id is None else parent_id),
+            *([Node(Level.THREAD, channel_id)] if is_thread else []),
         ]
         layers = [self._owner]
         for node in nodes:
@@ -97,7 +119,7 @@ class GuildSettings:
                 unread, closed_by = (*unread, WHOLE), closed_by or WHOLE
             if unread or not own.is_empty:
                 layers.append(Layer(node.level, node.place_id, own.settings, unread, closed_by))
-        return in_force(layers, path, is_thread=place.is_thread)
+        return in_force(layers, path, is_thread=is_thread)
 
     # What is set
 
@@ -131,6 +153,11 @@ class GuildSettings:
         before = self.own(guild_id, place_id, level)
         after = before.with_settings(before.settings.changed(level, values), values, parent_id)
         return self._put(guild_id, node, before, after, by=by, now=now, seen=seen)
+
+    def adopt_offers(self, guild_id: int, channel_id: int, *, on: bool, now: datetime) -> None:
+        """Takes over whether offers were on in a channel before that was a setting, unless it is set by now."""
+        if self.own(guild_id, channel_id, Level.CHANNEL).settings.offers is None:
+            self.change(guild_id, channel_id, Level.CHANNEL, {"offers": on}, by=0, now=now)
 
     def reset(
         self, guild_id: int, place_id: int, level: Level, *, by: int, now: datetime, seen: int | None = None

@@ -60,20 +60,36 @@ class InForce:
     layers: Sequence[Layer]
     silenced: Refused | None = None
 
-    def refuses(self, user_id: int, role_ids: Set[int]) -> Refused | None:
-        """Why somebody with these roles is not answered there."""
+    @property
+    def model(self) -> str | None:
+        """Which model a server has chosen; None: the owner's."""
+        return None if self.sources["model"] in ((), (Level.OWNER,)) else self.settings.model
+
+    @property
+    def refuses_unasked(self) -> Refused | None:
+        """Why it says nothing there that nobody called it for."""
+        mentions_only = self.settings.answers == "mentions"
+        return self.silenced or (Refused("answers", self.sources["answers"][0]) if mentions_only else None)
+
+    def makes_offers(self, *, is_wanted: bool = False) -> bool:
+        """Whether it offers help there. is_wanted: so it does, unless a server has set something else."""
+        is_on = self.settings.offers or (is_wanted and self.sources["offers"] in ((), (Level.OWNER,)))
+        return bool(is_on) and self.refuses_unasked is None
+
+    def refuses(self, user_id: int, role_ids: Set[int] | None) -> Refused | None:
+        """Why somebody with these roles is not answered there. role_ids: None where they are not known."""
         if self.silenced:
             return self.silenced
         for layer in self.layers:
             at, level = layer.settings, layer.level
             if at.blocked_users and user_id in at.blocked_users:
                 return Refused("blocked_users", level)
-            if at.blocked_roles and not at.blocked_roles.isdisjoint(role_ids):
+            if at.blocked_roles and (role_ids is None or not at.blocked_roles.isdisjoint(role_ids)):
                 return Refused("blocked_roles", level)
             if (
                 at.limits_people
                 and user_id not in (at.allowed_users or ())
-                and role_ids.isdisjoint(at.allowed_roles or ())
+                and (at.allowed_roles or frozenset()).isdisjoint(role_ids or ())
             ):
                 return Refused("allowed_users" if at.allowed_roles is None else "allowed_roles", level)
         return None
@@ -125,3 +141,7 @@ def _silenced(
     if is_thread and settings.threads == "off":
         return Refused("threads", sources["threads"][0])
     return None
+
+
+NOTHING_SET = in_force((), ())
+"""What holds where nobody has set anything."""

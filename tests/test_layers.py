@@ -30,8 +30,8 @@ FLOORS = (
     ("stored_conversation",),
     ("llm_history",),
     ("files",),
-    ("place_settings",),
     ("state", "place"),
+    ("place_settings",),
     ("understanding", "storage", "web", "playground", "setting_values"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}

@@ -18,6 +18,8 @@ from offers.offer import Reply
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers
 from place import Place
+from place_settings.fields import PlaceSettings
+from place_settings.guild_settings import GuildSettings
 from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
 from state.limits import Limits
@@ -49,11 +51,15 @@ class FakeReplies(FakeOffers):
     def __init__(self) -> None:
         super().__init__()
         self.heard_messages: list[str] = []
+        self.passed: list[int] = []
         self.accepted: list[str] = []
         self.answered_messages: list[str] = []
 
     def heard(self, _channel_id: int, message: MessageRecord) -> None:
         self.heard_messages.append(message.content)
+
+    def let_pass(self, _channel_id: int, message_id: int) -> None:
+        self.passed.append(message_id)
 
     def decline(self, _channel_id: int, reply: Reply) -> str | None:
         return None if reply is Reply.NOT_NOW else NEVER_HERE
@@ -82,13 +88,14 @@ class Stage(Bench):
         records = Records(self.conversations, self, self.decisions, learning, limits, consent, offers)
         decider = ResponseDecider(followup=FixedTier(score))
         self.transcript: list[str] = []
+        settings = GuildSettings(PlaceSettings(allowed_channels=channels or None))
+        self.place = replace(place := Place(GUILD, CHANNEL, bot_name="Parley"), held=settings.at(place))
         self.handler = MessageHandler(
-            channels,
             consent=consent,
             records=records,
             bursts=Bursts(0, conversations=self.conversations, decider=decider, discord=self.around),
             intake=self.intake,
-            admission=Admission(limits, self.gate, self.turns, DirectMessages("off", (), lambda: None)),
+            admission=Admission(limits, self.gate, self.turns, DirectMessages("off", (), lambda: None), settings),
             turns=self.turns,
             offers=cast(OfferReplies, self.offers),
         )
@@ -105,9 +112,7 @@ class Stage(Bench):
     async def hear(self, text: str, author: int = ANNA, **there: Any) -> Decision:
         """Has a message handled, and gives the decision on it."""
         record = said(author, text)
-        incoming = Incoming(
-            record, self.conversations.get(CHANNEL), Place(GUILD, CHANNEL, bot_name="Parley"), BOT, self.clock()
-        )
+        incoming = Incoming(record, self.conversations.get(CHANNEL), self.place, BOT, self.clock())
         await self.handler.handle(replace(incoming, **there))
         noted = self.decisions.find(record.message_id)
         assert noted

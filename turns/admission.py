@@ -10,6 +10,8 @@ import structlog
 from decider import CALLING, Decision, Reason
 from incoming import Incoming
 from place import Place, PlaceKind
+from place_settings.guild_settings import GuildSettings
+from place_settings.inheritance import Refused
 from state.direct_messages import DirectMessages
 from state.limits import Cap, Limits, Refusal
 from state.spending import Payer
@@ -30,10 +32,17 @@ DIRECT_MESSAGES_OF_SOME = (
     "I take direct messages of some people only, and you are not on their list. Mention me in a server where we both "
     "are, and I answer you there."
 )
+SILENCING = {
+    "allowed_channels": Reason.CHANNEL_NOT_LISTED,
+    "blocked_channels": Reason.CHANNEL_NOT_LISTED,
+    "answers": Reason.ANSWERS_OFF,
+    "threads": Reason.THREADS_OFF,
+}
+"""By the setting that silences a place; the others say who is answered there."""
 
 
 class Admission:
-    """Admits questions and clicks. channels: the only ones in which the bot speaks; empty: all."""
+    """Admits questions and clicks. settings: of places."""
 
     def __init__(
         self,
@@ -41,14 +50,22 @@ class Admission:
         gate: Gate,
         turns: TurnQueue,
         direct: DirectMessages,
-        channels: frozenset[int] = frozenset(),
+        settings: GuildSettings,
     ) -> None:
-        self._channels = channels
+        self._settings = settings
         self._direct = direct
         self._limits = limits
         self._gate = gate
         self._turns = turns
         self._told_above: set[int | None] = set()  # the channels; no more than the bot sees
+
+    def refuses_here(self, incoming: Incoming, question: Question) -> Decision | None:
+        """The decision on a message that is not to be answered by what is set for where it was said."""
+        refused = incoming.place.held.refuses(question.message.author_id, incoming.role_ids)
+        if refused is None:
+            return self.refuses_direct(incoming, question)
+        reason = Reason.SETTINGS_UNREAD if refused.is_unread else SILENCING.get(refused.name, Reason.NOT_ALLOWED)
+        return Decision(False, reason, evidence=refused.in_words)
 
     def refuses_direct(self, incoming: Incoming, question: Question) -> Decision | None:
         """The decision on a direct message that is not to be answered, whose author is told so once a day."""
@@ -97,7 +114,7 @@ class Admission:
         place = question.place
         if not place.is_thread or place.kind is PlaceKind.POST or decision.reason not in CALLED:
             return  # in a forum nothing but posts stands
-        if place.kind is PlaceKind.PRIVATE_THREAD or not place.above.is_among(self._channels):
+        if place.kind is PlaceKind.PRIVATE_THREAD or self._settings.at(place.above).silenced:
             return  # who is in a private thread is for nobody else to read
         if place.parent_id not in self._told_above:
             self._told_above.add(place.parent_id)
@@ -111,6 +128,8 @@ class Admission:
             return RESTARTING
         if clicked.place.kind is PlaceKind.DIRECT and not self._direct.takes(clicked.record.author_id):
             return self._no_direct_messages
+        if refused := clicked.place.held.refuses(clicked.record.author_id, clicked.role_ids):
+            return refused_line(refused)
         people = frozenset({clicked.record.author_id})
         payer = payer_of(clicked.place, people, people if clicked.is_exempt else frozenset())
         return self.refuses(payer, clicked.place, clicked.now, costs_tokens=costs_tokens)
@@ -124,6 +143,11 @@ class Admission:
             user_id, place.channel_id, explicit=True, now=now, payer=payer, costs_tokens=costs_tokens
         )
         return refusal_line(refusal) if refusal else None
+
+
+def refused_line(refused: Refused) -> str:
+    """What somebody is told whose click or command is refused."""
+    return f"I may not answer you here, by {refused.in_words}."
 
 
 def refusal_line(refusal: Refusal) -> str:

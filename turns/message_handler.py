@@ -17,7 +17,7 @@ from turns.admission import Admission
 from turns.bursts import DELETED, Bursts
 from turns.intake import Intake
 from turns.offer_turns import OfferReplies
-from turns.records import NOT_LISTED, Records
+from turns.records import Records
 from turns.turn import Question
 from turns.turn_queue import TurnQueue
 
@@ -27,11 +27,10 @@ Decided = tuple[Question, Decision]
 
 
 class MessageHandler:
-    """Decides on messages and queues answers. channels: the only ones in which the bot speaks; empty: all."""
+    """Decides on messages and queues answers."""
 
     def __init__(
         self,
-        channels: frozenset[int],
         *,
         consent: Consent,
         records: Records,
@@ -41,7 +40,6 @@ class MessageHandler:
         turns: TurnQueue,
         offers: OfferReplies,
     ) -> None:
-        self._channels = channels
         self._consent = consent
         self._records = records
         self._bursts = bursts
@@ -74,9 +72,9 @@ class MessageHandler:
             self._records.overheard(question)
             return
         self._offers.heard(question.channel_id, question.as_kept.message)
-        if not place.is_among(self._channels):
-            decided: Decided | None = (question, NOT_LISTED)
-        elif refused := self._admission.refuses_direct(incoming, question):
+        decided: Decided | None
+        if refused := self._admission.refuses_here(incoming, question):
+            self._offers.let_pass(question.channel_id, question.message.message_id)
             decided = question, refused
         elif conversation is None:
             decided = self._begin(incoming, question)

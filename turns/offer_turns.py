@@ -70,6 +70,10 @@ class OfferReplies:
         if self._proactive_offers.listens(channel_id):
             self._proactive_offers.heard(channel_id, message)
 
+    def let_pass(self, channel_id: int, message_id: int) -> None:
+        """Nothing is offered to somebody who is not to be answered."""
+        self._proactive_offers.dealt_with(channel_id, message_id)
+
     def decline(self, channel_id: int, reply: Reply) -> str | None:
         """Ends the offer, or, if that was the reply, all offers in the channel. Returns what is to be said to that."""
         if reply is Reply.NOT_NOW:

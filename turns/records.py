@@ -17,6 +17,7 @@ from agents.coordinator import Choice
 from agents.tool_use import as_outputs
 from conversation import ChannelConversation, ConversationManager, MessageRecord, Unwelcome
 from decider import EXPLICIT, NOT_JUDGED, NOTHING, Decision, Reason, RecentDecisions
+from decision import SET_SO
 from followup.learning import Learning, Mark
 from llm_history import Origin, first_told, tokens_said
 from miniapps.base import FollowUp
@@ -31,7 +32,6 @@ from turns.turn import Question, Stopped, Turn
 
 log = structlog.get_logger()
 
-NOT_LISTED = Decision(False, Reason.CHANNEL_NOT_LISTED)
 STOPPED = Decision(False, Reason.STOP)
 NOT_KEPT = (Reason.DELETED, Reason.DIRECT_MESSAGES_OFF)  # of these messages nothing is kept
 
@@ -218,7 +218,7 @@ class Records:
     def decided(self, question: Question, decision: Decision, seconds: float) -> None:
         """The one decision on a message."""
         channel_id, message_id = question.channel_id, question.message.message_id
-        is_news = not question.starts_conversation or decision not in (NOTHING, NOT_LISTED)
+        is_news = not question.starts_conversation or (decision != NOTHING and decision.reason not in SET_SO)
         note = self._decisions.add if is_news else self._decisions.add_ignored
         note(message_id, channel_id, question.message.author_id, decision)
         if question.starts_conversation and not decision.respond:

@@ -70,7 +70,7 @@ class FakeOffers:
         guild_id: int,
         *,
         on: bool,
-        in_thread: bool = False,  # noqa: ARG002 - it is told by this name
+        by: int = 0,  # noqa: ARG002 - it is told by this name
     ) -> bool:
         await self.gate.wait()
         if self.error:

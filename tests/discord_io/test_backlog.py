@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +13,9 @@ from structlog.testing import capture_logs
 from discord_io.backlog import LIMIT, Backlog, News, id_at
 from discord_io.discord_wire import DiscordWire
 from discord_io.incoming_messages import MessageReader
+from discord_io.places import Places
+from place_settings.fields import PlaceSettings
+from place_settings.guild_settings import GuildSettings
 from playground.model import Message
 from playground.server import Playground
 from state.consent import Consent, Forgotten
@@ -46,9 +48,12 @@ class Room:
         return message
 
     def backlog(self, *channels: str) -> Backlog:
-        ids: Collection[int] = frozenset(map(self.pg.channel, channels))
-        reader = MessageReader(self.bot, name_calls=False, threads="join", clock=discord.utils.utcnow)
-        return Backlog(self.bot, ids, reader, Consent(OptOut(), Forgotten()), DirectMessages("off", (), lambda: None))
+        listed = PlaceSettings(allowed_channels=frozenset(map(self.pg.channel, channels)) or None)
+        places = Places(self.bot, GuildSettings(listed), clock=discord.utils.utcnow)
+        reader = MessageReader(self.bot, places, name_calls=False, clock=discord.utils.utcnow)
+        return Backlog(
+            self.bot, places, reader, Consent(OptOut(), Forgotten()), DirectMessages("off", (), lambda: None)
+        )
 
     def news(self, after: int, *channels: str) -> list[str]:
         names = {channel.id: channel.name for channel in self.pg.world.channels.values()}

@@ -13,7 +13,10 @@ from discord_io.backlog import Backlog
 from discord_io.channel_wire import Posted, PostError, Problem
 from discord_io.discord_wire import DiscordWire
 from discord_io.incoming_messages import MessageReader
+from discord_io.places import Places
 from discord_io.streamed_reply import StreamedReply
+from place_settings.fields import PlaceSettings
+from place_settings.guild_settings import GuildSettings
 from playground.model import Message
 from playground.server import Playground
 from state.consent import Consent, Forgotten
@@ -104,8 +107,9 @@ def answered(pg: Playground) -> list[str]:
 
 async def adopted_by(process: Process, pg: Playground, question: Message, *later: int) -> list[Posted]:
     """What stands of the answer, as it is found after a restart."""
-    reader = MessageReader(process, name_calls=False, threads="join", clock=discord.utils.utcnow)
-    backlog = Backlog(process, (), reader, Consent(OptOut(), Forgotten()), DirectMessages("off", (), lambda: None))
+    places = Places(process, GuildSettings(PlaceSettings()), clock=discord.utils.utcnow)
+    reader = MessageReader(process, places, name_calls=False, clock=discord.utils.utcnow)
+    backlog = Backlog(process, places, reader, Consent(OptOut(), Forgotten()), DirectMessages("off", (), lambda: None))
     messages = await backlog.since(pg.guild_id, question.channel_id, question.id)
     assert messages is not None
     return backlog.answer(messages, question.id, later)

@@ -22,10 +22,7 @@ class Handler:
     def __init__(self) -> None:
         self.handled: list[int] = []
 
-    def listens(self, _channel_id: int) -> bool:
-        return True
-
-    def follows(self, _thread_id: int, _parent_id: int, _guild_id: int, *, is_wanted: bool = False) -> bool:  # noqa: ARG002
+    def follows(self, _channel_id: int, _guild_id: int, _parent_id: int = 0, *, is_on: bool) -> bool:  # noqa: ARG002
         return True
 
     def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:

@@ -74,11 +74,6 @@ def test_nothing_else_does(bot: Parley, more: dict[str, Any]) -> None:
     assert not bot.parts.reader.hears(a_message(bot, **{"author_id": ANNA, "content": f"<@{BOT}> hi", **more}))
 
 
-def test_in_threads_nothing_does_where_they_are_off() -> None:
-    bot = a_bot(threads="off")
-    assert not bot.parts.reader.hears(a_message(bot, author_id=ANNA, content=f"<@{BOT}> hi", channel_id=THREAD))
-
-
 # Where they were said
 
 
@@ -105,11 +100,6 @@ def test_of_a_thread_that_the_bot_is_in_it_is_known_how_many_people_there_are(au
     thread.me, thread.member_count = cast(Any, SimpleNamespace(joined_at=NOON)), 2
     here = place(bot, author_id, channel_id=THREAD)
     assert (here.people, here.is_with_one) == (people, people == 1)
-
-
-def test_a_thread_is_among_the_channels_that_name_it_or_its_parent() -> None:
-    thread = Place(GUILD, THREAD, PlaceKind.THREAD, parent_id=CHANNEL)
-    assert [thread.is_among(ids) for ids in ((), (CHANNEL,), (THREAD,), (5,))] == [True, True, True, False]
 
 
 # What they say

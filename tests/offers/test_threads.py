@@ -13,7 +13,7 @@ THREADS = (CHANNEL + 1, CHANNEL + 2, CHANNEL + 3)
 
 async def opened(desk: Desk, thread: int) -> bool:
     """Anna opens a post, nobody answers. Returns whether it is heard."""
-    if not desk.proactive_offers.follows(thread, CHANNEL, GUILD):
+    if not desk.proactive_offers.follows(thread, GUILD, CHANNEL, is_on=desk.proactive_offers.listens(CHANNEL)):
         return False
     desk.proactive_offers.heard(thread, said(ANNA, "the printer smokes", desk.clock(), message_id=thread))
     await desk.wait(90)

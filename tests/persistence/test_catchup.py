@@ -94,6 +94,9 @@ class FakeBacklog:
     def is_answered(self, _place: Place, _author_id: int) -> bool:
         return True
 
+    def renewed(self, place: Place) -> Place:
+        return place
+
     def to_record(self, message: Message) -> MessageRecord:
         return said(ANNA, message.content, message.created_at, message_id=message.id)
 

@@ -175,6 +175,7 @@ class Desk:
         self.proactive_offers = ProactiveOffers(
             self.offer_channels,
             self.offers,
+            self,
             triggers=triggers,
             forbids=lambda _guild, _channel: self.muted,
             still_stands=lambda _miniapp, _channel, about: self.stands is None or about in self.stands,
@@ -192,6 +193,15 @@ class Desk:
 
     async def _settled(self) -> bool:
         return self.is_stored
+
+    def wants_offers(self, _channel_id: int) -> bool | None:
+        return None
+
+    def has_judge(self, _channel_id: int) -> bool:
+        return True
+
+    def switch_offers(self, channel_id: int, guild_id: int, *, on: bool, by: int) -> None:
+        """The offers know it themselves."""
 
     def bot(self) -> tuple[str, int]:
         return "Parley", BOT
