@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,17 +11,16 @@ from typing import TypeVar
 
 import discord
 from discord import app_commands
-from pydantic import SecretStr
 
 from agents.coordinator import Candidate, Picker
 from agents.general import OWN_TOOLS, GeneralAgent
 from agents.judge import ModelAnswerable, ModelJudge
-from agents.mcp_file import McpError, load_mcp
+from agents.mcp_file import load_mcp
 from agents.mcp_servers import McpTools
 from agents.metering import warn_unpriced
 from agents.models import DEMO, Models, build_model
 from agents.rewriter import ModelRewriter
-from agents.roster import RosterError, load_roster
+from agents.roster import load_roster
 from agents.searching import search_tool
 from agents.server_state import server_state
 from agents.summarizer import ModelSummarizer
@@ -31,7 +29,7 @@ from agents.tools import own_tools
 from agents.transcriber import build_transcriber
 from agents.ums import UMSAgent
 from commands import Asking, ClickEdge, Clicks, OfferClicks, ThreadClicks, Usage, add_commands, answer_clicks
-from config import SettingError, Settings
+from config import Settings
 from conversation import ConversationManager
 from decider import FollowupTier, LoggedDecision, RecentDecisions, ResponseDecider, load_followup
 from discord_io.actions import DiscordActions
@@ -50,14 +48,13 @@ from discord_io.view import THREAD_PREFIX as THREAD
 from files.reading import FileReader
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
-from miniapps.router import MiniAppRouter, discover
-from miniapps.trip_planner import TripPlanner
-from miniapps.venues import NominatimVenues, SampleVenues
+from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels
 from offers.offer_limits import OfferLimits
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import NOT_READY, OVER_BUDGET, ProactiveOffers
 from offers.triggers import TRIGGERS
+from owner import installed, loaded, owners_layer
 from persistence.catchup import CatchUp
 from persistence.changes import Changes
 from persistence.holders import (
@@ -77,7 +74,6 @@ from persistence.open_store import find_seal, open_stores
 from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
 from persistence.snapshots import Snapshots
 from persistence.spending import SpendingStore, register_spending
-from place_settings.fields import PlaceSettings
 from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
 from state.budget import Budget
@@ -85,7 +81,7 @@ from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
 from state.limits import Limits
 from state.optout import OptOut
-from state.prices import PricesError, load_prices
+from state.prices import load_prices
 from state.spending import Payer, Purpose
 from turns.admission import Admission
 from turns.answering import Answering, Preparing
@@ -107,7 +103,6 @@ T = TypeVar("T")
 
 CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
 OFFERS, DIRECT = "initiative", "direct_messages"
-USER_AGENT = "parley (Discord bot)"
 
 
 class Parts:
@@ -164,16 +159,14 @@ class Parts:
             person_tokens=(costs and settings.person_tokens) or None,
             turn_tokens=settings.turn_tokens or None,
             budgets=settings.budgets,
-            prices=dict(_loaded(load_prices, settings.prices)),
+            prices=dict(loaded(load_prices, settings.prices)),
             opted_out=self.opted_out,
         )
         self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots))
         self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch_process, DIRECT))
         self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
-        venues = NominatimVenues(settings.nominatim_url, USER_AGENT) if settings.nominatim_url else SampleVenues()
-        miniapps = [TripPlanner(venues), *discover()]
         # Stored together with the answer, so that a turn that is made anew does not do the same again.
-        self.miniapps = MiniAppRouter(miniapps, on_change=lambda guid: snapshots.mark(MINIAPPS, int(guid)))
+        self.miniapps = MiniAppRouter(installed(settings), on_change=lambda guid: snapshots.mark(MINIAPPS, int(guid)))
         self.states = ConversationStateManager(
             awaiting_ttl_seconds=settings.awaiting_ttl_seconds,
             soft_context_ttl_seconds=settings.soft_context_ttl_seconds,
@@ -199,7 +192,7 @@ class Parts:
             on_change=partial(snapshots.touch, CONVERSATION),
         )
         self.guild_settings = GuildSettings(
-            _owners(settings), partial(snapshots.touch, PLACES), partial(categories_of, self._client)
+            owners_layer(settings), partial(snapshots.touch, PLACES), partial(categories_of, self._client)
         )
         self.places = Places(self._client, self.guild_settings, forum_tags=settings.forum_tags, clock=self._clock)
         self.other_process = OtherProcess(self._client)
@@ -210,7 +203,7 @@ class Parts:
     def _build_offers(self) -> None:
         """Proactive offers, and the models that judge."""
         settings, budget = self._settings, self.budget
-        self.models = Models.build(settings.model, settings.models)  # chosen=: by which name a place wants one
+        self.models = Models.build(settings.model, settings.models, chosen=lambda place: place.held.model)
         self._model = self.models.default
         self._judge_model = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else self._model
         name, model = self._bot_name, self._judge_model
@@ -243,14 +236,14 @@ class Parts:
         size = 0 if settings.model == DEMO else settings.session_summary_tokens
         purse = budget.purse(Purpose.SUMMARY)
         self._summarizer = ModelSummarizer(self._model, purse=purse, max_tokens=size) if size else None
-        roster = _loaded(load_roster, settings.agents)
+        roster = loaded(load_roster, settings.agents)
         remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
         candidates, purse = [Candidate(entry.name, entry.about) for entry in roster], budget.purse(Purpose.COORDINATION)
         picker = Picker(candidates, model=coordinator_model, has_budget=budget.may_judge, purse=purse)
         actions = DiscordActions(self._client, self.consent, self.snapshots, self._clock)
         searching = search_tool(self.snapshots.search.find, actions.can_read, settings.site)
         own = [*own_tools(actions, self._clock, settings.site), searching]
-        self.mcp = McpTools(_loaded(load_mcp, settings.mcp_config), taken={tool.name for tool in (*OWN_TOOLS, *own)})
+        self.mcp = McpTools(loaded(load_mcp, settings.mcp_config), taken={tool.name for tool in (*OWN_TOOLS, *own)})
         general = GeneralAgent(
             self.models,
             instructions=settings.instructions,
@@ -452,29 +445,3 @@ def where(settings: Settings) -> tuple[Path, str | None, str | None]:
     """Where what is kept is stored, and with which keys."""
     redis_url, keys = (s.get_secret_value() if s else None for s in (settings.redis_url, settings.state_key))
     return settings.state_dir, redis_url, keys
-
-
-def _owners(settings: Settings) -> PlaceSettings:
-    """What holds in a place that has set nothing."""
-    return PlaceSettings.model_construct(
-        answers="follow",
-        allowed_channels=settings.channels or None,
-        threads=settings.threads,
-        eagerness=settings.followup_eagerness,
-        decline=settings.decline,
-        judge=settings.use_llm_judge,
-        offers=False,
-        model=settings.model,
-        tools=True,
-    )
-
-
-def _loaded(
-    load: Callable[[Path | str, Mapping[str, str]], tuple[T, ...]], setting: Path | SecretStr | None
-) -> tuple[T, ...]:
-    """The remote agents, the servers that lend the general agent tools, or prices. Raises SettingError."""
-    source = setting.get_secret_value() if isinstance(setting, SecretStr) else setting
-    try:
-        return load(source, os.environ) if source else ()
-    except (RosterError, McpError, PricesError) as error:
-        raise SettingError(str(error)) from None

@@ -14,6 +14,7 @@ FLOORS = (
     ("bench",),
     ("bot", "evals"),
     ("wiring", "environment"),
+    ("owner",),
     ("service", "commands"),
     ("persistence",),
     ("turns",),
@@ -37,7 +38,7 @@ FLOORS = (
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.
 ROOMS = {
-    "config": ("bot", "environment", "wiring", "evals", "bench"),
+    "config": ("bot", "environment", "wiring", "owner", "evals", "bench"),
     "discord": ("bot", "wiring", "bench", "service", "commands", "discord_io"),
     "pydantic_ai": ("agents", "conversation", "channel_conversation", "stored_conversation", "llm_history"),
 }
