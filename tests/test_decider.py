@@ -25,6 +25,8 @@ from decider import (
 from decision import WITH_SOMEBODY
 from followup.model import Eagerness
 from place import Place
+from place_settings.fields import Level, PlaceSettings
+from place_settings.inheritance import Layer, in_force
 from tests.support.followups import FixedTier, after, by_rules, decide, talk, trained
 from tests.support.models import THRESHOLDS, a_model, a_stump
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, DAN, EVE, replied, said
@@ -647,3 +649,51 @@ async def test_a_reply_that_came_without_its_message_calls_the_bot_back() -> Non
     conversation = talk(said(ANNA), answer := replied(ANNA), said(ANNA, "stop"))
     conversation.add(said(ANNA, "sorry, go on", reply_to_id=answer.message_id))
     assert not conversation.engagement.standing(ANNA).told_off
+
+
+# What a place has set
+
+
+def set_so(**values: Any) -> Place:
+    """A channel with these settings, as its server's."""
+    layers = (Layer(Level.OWNER, 0, PlaceSettings()), Layer(Level.GUILD, 1, PlaceSettings(**values)))
+    return Place(1, CHANNEL, held=in_force(layers, (CHANNEL,)))
+
+
+async def decided_in(place: Place, decider: ResponseDecider, message: MessageRecord = TRAIN) -> Decision:
+    return await decider.should_respond(message, talk(*ANNAS_TURN, message), BOT, place)
+
+
+@pytest.mark.parametrize(("eagerness", "responds"), [("quiet", False), ("balanced", True), ("eager", True)])
+async def test_a_place_is_decided_as_eagerly_as_it_has_set(eagerness: str, responds: bool) -> None:
+    thresholds = {Eagerness.QUIET: 0.9, Eagerness.BALANCED: 0.5, Eagerness.EAGER: 0.5}
+    for own in (Eagerness.QUIET, Eagerness.EAGER):
+        decider = ResponseDecider(followup=TrainedFollowup(replace(a_model(), thresholds=thresholds), own))
+        assert (await decided_in(set_so(eagerness=eagerness), decider)).respond is responds
+
+
+@pytest.mark.parametrize(
+    ("values", "is_judged", "may_decline"),
+    [
+        ({"judge": True}, True, False),
+        ({"judge": False}, False, True),
+        ({"judge": False, "decline": False}, False, False),
+        ({"judge": True, "decline": True}, True, False),
+    ],
+)
+async def test_a_place_has_the_judge_asked_or_the_agent_decline_as_it_has_set(
+    values: dict[str, Any], is_judged: bool, may_decline: bool
+) -> None:
+    judge = FakeJudge(Verdict(True))
+    decision = await decided_in(set_so(**values), asking(judge, declines=True))
+    assert (bool(judge.asked), decision.may_decline) == (is_judged, may_decline)
+
+
+async def test_where_it_answers_mentions_only_nothing_else_is_answered_not_even_somebody_alone() -> None:
+    place = replace(set_so(answers="mentions"), people=1)
+    alone = said(ANNA, "and what is a good name for a cat?")
+    decider = ResponseDecider(followup=FixedTier(1.0))
+    assert decider.should_start_conversation(alone, BOT, place).reason is Reason.MENTIONS_ONLY
+    decision = await decided_in(place, decider)
+    assert (decision.reason, decision.evidence) == (Reason.MENTIONS_ONLY, "“When it answers”, set for this server")
+    assert (await decided_in(place, decider, said(ANNA, f"<@{BOT}> and now?"))).respond

@@ -89,7 +89,7 @@ async def test_a_link_in_the_words_of_a_button_is_not_of_whoever_clicks_it(
             asked = {"awaiting_type": "awaiting_selection", "options": options, "source_handler": "links.pick"}
             return MiniAppResponse("Which one?", conversation_state=asked)
 
-    monkeypatch.setattr("wiring.discover", lambda: [Links()])
+    monkeypatch.setattr("owner.discover", lambda: [Links()])
     async with open_scene(stub) as scene:
         secret = hidden(scene)
         await scene.ask("Ada", "which link?")

@@ -8,12 +8,17 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import discord
+import orjson
+import pytest
 
 from bot import Parley
-from persistence.holders import Edit, Forget, Holder
-from persistence.snapshots import Encode, as_json
+from persistence.holders import Edit, Forget, Holder, OfferHolder
+from persistence.snapshots import Encode, Snapshots, as_json
+from place_settings.fields import Level, PlaceSettings
+from place_settings.guild_settings import GuildSettings
 from tests.support.clock import NOON
 from tests.support.discord_payloads import THREAD, a_bot, a_message
+from tests.support.offers import Desk
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 
 
@@ -107,3 +112,27 @@ def test_what_is_forgotten_names_the_messages_it_covers_and_their_sources() -> N
         assert what.sources == sources
         assert what.covers(said(ANNA, message_id=5))
         assert what.covers(said(BEN, message_id=6)) == (what == Forget([1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("stored", "taken_over"),
+    [
+        ({"is_on": True}, True),
+        ({"is_on": False, "is_off": True}, False),
+        ({"is_on": False}, None),
+        ({"is_on": True, "parent_id": 7}, None),
+        ({"is_on": True, "follows_settings": True}, None),
+    ],
+)
+async def test_whether_offers_were_on_before_that_was_a_setting_is_taken_over(
+    stored: dict[str, Any], taken_over: bool | None
+) -> None:
+    desk, settings = Desk(), GuildSettings(PlaceSettings(offers=False))
+    await desk.on()
+    old = {**orjson.loads(desk.disk[CHANNEL]), "follows_settings": False, **stored}
+    holder = OfferHolder(desk.proactive_offers, desk.offer_channels, cast(Snapshots, None), settings)
+    holder.restore(CHANNEL, old)
+    assert settings.own(GUILD, CHANNEL, Level.CHANNEL).settings.offers is taken_over
+    settings.change(GUILD, CHANNEL, Level.CHANNEL, {"offers": False}, by=ANNA, now=NOON)
+    holder.restore(CHANNEL, old)
+    assert settings.own(GUILD, CHANNEL, Level.CHANNEL).settings.offers is False
