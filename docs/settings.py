@@ -1,6 +1,6 @@
-"""Writes docs/settings.md, .env.example and README's table of settings from `Settings`: `make settings`.
+"""Writes docs/settings.md, .env.example and the tables of settings on other pages: `make settings`.
 
-Run it as `python -m docs.settings`. A test fails where the three are not what it writes.
+Run it as `python -m docs.settings`. A test fails where they are not what it writes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from textwrap import fill
 
 from agents.providers import PROVIDERS, Provider
 from config import Settings, what_works
+from place_settings.fields import ABOUT
+from place_settings.fields import what_works as place_values
 
 ROOT = Path(__file__).parent.parent
 IN_README = (
@@ -58,6 +60,7 @@ KEYS = "# The providers' own variables: docs/models.md.\n#OPENAI_API_KEY=\n#OPEN
 def written() -> dict[Path, str]:
     """Each file, and what stands in it."""
     readme, models = ROOT / "README.md", ROOT / "docs" / "models.md"
+    places = ROOT / "docs" / "place-settings.md"
     table = f"\n{_table(IN_README, with_values=False)}\n"
     used_most = f"\n{_providers(PROVIDERS_IN_README)}\n"
     return {
@@ -65,6 +68,7 @@ def written() -> dict[Path, str]:
         ROOT / ".env.example": _example(),
         readme: MODELS.sub(lambda _: used_most, TABLE.sub(lambda _: table, readme.read_text(encoding="utf-8"))),
         models: MODELS.sub(lambda _: f"\n{_providers(tuple(PROVIDERS))}\n", models.read_text(encoding="utf-8")),
+        places: TABLE.sub(lambda _: f"\n{_of_places()}\n", places.read_text(encoding="utf-8")),
     }
 
 
@@ -97,6 +101,16 @@ def _providers(prefixes: tuple[str, ...]) -> str:
         provider = PROVIDERS[prefix]
         extra = f"`{provider.extra}`" if provider.extra else ""
         rows.append([provider.name, f"`{prefix}:{provider.example}`", _variables(provider), extra])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _of_places() -> str:
+    heads = ["", "setting", "meaning", "values", "can be set for"]
+    rows, group = [heads, ["---"] * len(heads)], ""
+    for name, about in ABOUT.items():
+        where = ", ".join(level.in_words.removeprefix("this ") for level in sorted(about.levels))
+        new_group, group = about.group if about.group != group else "", about.group
+        rows.append([new_group, about.label, about.meaning, place_values(name), where])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
