@@ -180,27 +180,29 @@ class MessageReader:
     ) -> Place:
         """Where somebody says something, and when, as far as the cache knows it."""
         kind = KINDS.get(getattr(channel, "type", None), PlaceKind.TEXT)
+        guild_id, channel_id, category_id = guild.id if guild else 0, channel.id if channel else 0, category_of(channel)
+        parent_id = channel.parent_id if isinstance(channel, discord.Thread) else None
         place = Place(
-            guild.id if guild else 0,
-            channel.id if channel else 0,
+            guild_id,
+            channel_id,
             kind,
             bot_of(self._client)[0],
             guild=guild.name if guild else "",
             channel=getattr(channel, "name", None) or "",
-            category_id=category_of(channel),
+            parent_id=parent_id,
+            category_id=category_id,
+            held=self._places.settings.in_channel(guild_id, channel_id, parent_id, category_id),
         )
         if not isinstance(channel, discord.Thread):
-            return self.renewed(place)
+            return place
         parent = channel.parent
-        in_thread = replace(
+        return replace(
             place,
             kind=PlaceKind.POST if isinstance(parent, discord.ForumChannel) else kind,
-            parent_id=channel.parent_id,
             parent=parent.name if parent else "",
             people=self._people_in(channel, author_id, at),
             is_opener=channel.owner_id == author_id,
         )
-        return self.renewed(in_thread)
 
     def renewed(self, place: Place) -> Place:
         """The place with what is set there now."""

@@ -54,12 +54,10 @@ class Places:
 
     def has_offers(self, channel: object) -> bool:
         """Whether it offers help there; so it does in a post with one of the tags, unless the server has set it off."""
-        is_tagged = (
-            bool(self._forum_tags)
-            and isinstance(channel, discord.Thread)
-            and any(tag.name.casefold() in self._forum_tags for tag in channel.applied_tags)
-        )
-        return self.held(channel).makes_offers(is_wanted=is_tagged)
+        held = self.held(channel)
+        if not (self._forum_tags and isinstance(channel, discord.Thread)):
+            return held.makes_offers()
+        return held.makes_offers(is_wanted=any(t.name.casefold() in self._forum_tags for t in channel.applied_tags))
 
     def wants_offers(self, channel_id: int) -> bool | None:
         """The same by its id; None where the cache does not know the channel."""

@@ -16,7 +16,7 @@ from place_settings.inheritance import InForce, Layer, in_force
 log = structlog.get_logger()
 
 MAX_PLACES = 1_000  # of a guild, with settings of their own
-MAX_KNOWN = 2_000  # places of a guild for which it is remembered what holds there
+MAX_KNOWN = 5_000  # places for which it is remembered what holds there
 MOVED_WITH_SECONDS = 60.0
 """A channel that left its category so shortly before that was deleted was in it: Discord tells of both in any order."""
 
@@ -71,7 +71,10 @@ class GuildSettings:
         self._on_change = on_change
         self._categories = categories
         self._documents: dict[int, Document] = {}
-        self._known: dict[int, dict[tuple[int, int | None, int | None], InForce]] = {}
+        self._known: dict[tuple[int, int, int | None, int | None], InForce] = {}
+        is_by_channel = owner.allowed_channels is not None or owner.blocked_channels is not None
+        everywhere = [in_force([self._owner], (), is_thread=is_thread) for is_thread in (False, True)]
+        self._where_nothing_is_set = [] if is_by_channel else everywhere  # in a channel, in a thread
         self.listener: Callable[[Changed], None] | None = None
 
     # What holds
@@ -86,16 +89,19 @@ class GuildSettings:
         """The same, by the ids of the place. parent_id: of a thread, its channel."""
         if not guild_id:
             return self._in_direct_messages
-        known = self._known.get(guild_id)
-        if known is None:
-            known = self._known[guild_id] = {}
-        key = channel_id, parent_id, category_id  # one that is moved is another
-        held = known.get(key)
+        if guild_id not in self._documents and self._where_nothing_is_set:
+            return self._where_nothing_is_set[parent_id is not None]
+        place = guild_id, channel_id, parent_id, category_id  # one that is moved is another
+        held = self._known.get(place)
         if held is None:
-            if len(known) >= MAX_KNOWN:
-                known.clear()
-            held = known[key] = self._combined(guild_id, channel_id, parent_id, category_id)
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            held = self._known[place] = self._combined(*place)
         return held
+
+    def _unlearn(self, guild_id: int) -> None:
+        """What holds in a guild's places has changed."""
+        self._known = {place: held for place, held in self._known.items() if place[0] != guild_id}
 
     def _combined(self, guild_id: int, channel_id: int, parent_id: int | None, category_id: int | None) -> InForce:
         path, is_thread = (
@@ -186,7 +192,7 @@ class GuildSettings:
             document.edits = [*document.edits, Edit(document.revision, node, by, now, names)][-MAX_EDITS:]
             self._documents[guild_id] = document
             self._follow(guild_id, document, now)
-            self._known.pop(guild_id, None)
+            self._unlearn(guild_id)
             self._on_change(guild_id)
         changed = Changed(guild_id, node, after.settings, document.revision, names, by, now, overtaken)
         if names and self.listener:
@@ -206,7 +212,7 @@ class GuildSettings:
         """Follows what was deleted or moved in a guild, also while the bot was away."""
         document = self._documents.get(guild_id)
         if document and self._follow(guild_id, document, now):
-            self._known.pop(guild_id, None)
+            self._unlearn(guild_id)
             self._on_change(guild_id)
 
     def _follow(self, guild_id: int, document: Document, now: datetime) -> bool:
@@ -250,7 +256,7 @@ class GuildSettings:
     def thread_deleted(self, guild_id: int, thread_id: int) -> None:
         document = self._documents.get(guild_id)
         if document and document.places.pop(Node(Level.THREAD, thread_id), None):
-            self._known.pop(guild_id, None)
+            self._unlearn(guild_id)
             self._on_change(guild_id)
 
     # What is kept
@@ -263,7 +269,7 @@ class GuildSettings:
     def restore(self, guild_id: int, stored: Any) -> None:
         """Takes back what stored() gave. What cannot be read closes what it may be about."""
         document = self._documents[guild_id] = Document.read(stored)
-        self._known.pop(guild_id, None)
+        self._unlearn(guild_id)
         if names := document.names_unread:
             closed = [own.closed_by for own in document.places.values() if own.closed_by]
             log.error(
@@ -284,7 +290,7 @@ class GuildSettings:
 
     def drop(self, guild_id: int) -> None:
         """Forgets a guild, where the bot is no longer."""
-        self._known.pop(guild_id, None)
+        self._unlearn(guild_id)
         if self._documents.pop(guild_id, None):
             self._on_change(guild_id)
 

@@ -73,8 +73,9 @@ class InForce:
 
     def makes_offers(self, *, is_wanted: bool = False) -> bool:
         """Whether it offers help there. is_wanted: so it does, unless a server has set something else."""
-        is_on = self.settings.offers or (is_wanted and self.sources["offers"] in ((), (Level.OWNER,)))
-        return bool(is_on) and self.refuses_unasked is None
+        if not self.settings.offers and not (is_wanted and self.sources["offers"] in ((), (Level.OWNER,))):
+            return False
+        return self.refuses_unasked is None
 
     def refuses(self, user_id: int, role_ids: Set[int] | None) -> Refused | None:
         """Why somebody with these roles is not answered there. role_ids: None where they are not known."""
