@@ -62,7 +62,7 @@ class Settings(BaseSettings):
     )
     channels: Annotated[frozenset[PositiveInt], NoDecode] = setting(
         frozenset(),
-        "The ids of the channels it may speak in, and in their threads; empty: all it can see.",
+        "The ids of the channels or categories it may speak in, threads included; empty: all it can see.",
         "channel ids separated by commas, or leave it empty for all channels",
     )
     threads: Literal["off", "join", "open"] = setting(

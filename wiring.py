@@ -367,7 +367,7 @@ class Parts:
         holders.register(MiniAppHolder(self.miniapps, snapshots), of_channels=MINIAPPS)
         offers = OfferHolder(self.proactive_offers, self.offer_channels, snapshots, self.guild_settings)
         holders.register(offers, of_channels=OFFERS)
-        holders.register(SettingsHolder(self.guild_settings), of_channels=PLACES)
+        holders.register(SettingsHolder(self.guild_settings), of_channels=PLACES, if_damaged="damaged")
         holders.register(conversations, of_channels=CONVERSATION)
         register_spending(holders, self.limits, snapshots)
         holders.register(ProcessHolder(self.direct), of_process=DIRECT)
@@ -389,7 +389,7 @@ class Parts:
         edge = ClickEdge(self.reader, self.conversations, self.admission, self.handler, self.snapshots)
         self.clicks = Clicks(self.states, self.prompts, edge)
         offer_clicks = OfferClicks(self.proactive_offers, self.offers, edge)
-        moves = ThreadClicks(self.conversations, self.turns, self.bursts, self.states)
+        moves = ThreadClicks(self.conversations, self.turns, self.bursts, self.states, edge)
         clicks = {PROMPT: self.clicks.answer, OFFER: offer_clicks.answer, THREAD: moves.answer}
         answer_clicks(self._client, self.gate, clicks)
         self.tree = app_commands.CommandTree(self._client)

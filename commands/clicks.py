@@ -16,10 +16,11 @@ from discord_io.prompt_cards import PromptCards, ending_of, in_words, settled
 from incoming import Incoming
 from offers.offer import LABELS, Reply
 from persistence.snapshots import Snapshots
+from place import Place
 from state.awaiting import ConversationStateManager, ProcessingResult, Prompt, RouteTarget
 from state.prompts import Ask, AwaitingType, ResolutionType
 from state.resolution import CALLED_OFF, Resolution, chosen, confirmed, given
-from turns.admission import Admission
+from turns.admission import Admission, refused_line
 from turns.message_handler import MessageHandler
 
 TOO_LATE = "That question is no longer open."
@@ -49,6 +50,16 @@ class ClickEdge:
     def refusal(self, interaction: discord.Interaction, *, costs_tokens: bool) -> str | None:
         """Why a click cannot be taken now, in a sentence."""
         return self._admission.refuses_click(self._incoming(interaction, ""), costs_tokens=costs_tokens)
+
+    def place(self, interaction: discord.Interaction) -> Place:
+        """Where it was clicked, with what is set there now."""
+        return self._incoming(interaction, "").place
+
+    def not_allowed(self, interaction: discord.Interaction) -> str | None:
+        """Why somebody is not answered there at all, in a sentence."""
+        clicked = self._incoming(interaction, "")
+        refused = clicked.place.held.refuses(clicked.record.author_id, clicked.role_ids)
+        return refused_line(refused) if refused else None
 
     async def resolve(self, interaction: discord.Interaction, meaning: ProcessingResult) -> None:
         """Has what a click answers to a prompt queued, which ends the prompt."""

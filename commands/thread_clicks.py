@@ -5,6 +5,7 @@ from __future__ import annotations
 import discord
 import structlog
 
+from commands.clicks import ClickEdge
 from conversation import ChannelConversation, ConversationManager
 from discord_io.channel_history import FAILURES
 from discord_io.interactions import settle, whisper
@@ -20,6 +21,7 @@ TOO_LATE = "That conversation is over."
 NOT_YOURS = "Only those who take part in the conversation can move it."
 BUSY = "I am just answering: please click again once I have."
 ASKED = "I have asked something here: please answer that first, and click again then."
+SWITCHED_OFF = "Going on in threads was switched off here since."
 REFUSED = "Discord did not let me open a thread, so we go on here."
 MAX_TITLE = 100  # Discord
 UNTITLED = "Conversation"
@@ -29,8 +31,14 @@ class ThreadClicks:
     """Moves a conversation into a thread that is begun at the message with the button, and has that message's id."""
 
     def __init__(
-        self, conversations: ConversationManager, turns: TurnQueue, bursts: Bursts, states: ConversationStateManager
+        self,
+        conversations: ConversationManager,
+        turns: TurnQueue,
+        bursts: Bursts,
+        states: ConversationStateManager,
+        edge: ClickEdge,
     ) -> None:
+        self._edge = edge
         self._conversations = conversations
         self._turns = turns
         self._bursts = bursts
@@ -44,6 +52,10 @@ class ThreadClicks:
             await whisper(interaction, TOO_LATE)
         elif interaction.user.id not in conversation.participants:
             await whisper(interaction, NOT_YOURS)
+        elif refusal := self._edge.not_allowed(interaction):
+            await whisper(interaction, refusal)
+        elif self._edge.place(interaction).held.settings.threads != "open":
+            await whisper(interaction, SWITCHED_OFF)
         elif self._turns.is_busy(channel_id) or self._bursts.is_busy(channel_id):
             await whisper(interaction, BUSY)
         elif self._states.is_awaiting(channel_id):  # its answer is for the run that waits for it, here

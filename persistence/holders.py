@@ -122,11 +122,16 @@ class Holders:
         self._wires = wires
         self._holders: list[Holder] = []
 
-    def register(self, *holders: Holder, of_channels: str = "", of_process: str = "") -> None:
-        """of_channels, of_process: the name under which the snapshots of a single holder are stored."""
+    def register(
+        self, *holders: Holder, of_channels: str = "", of_process: str = "", if_damaged: str | None = None
+    ) -> None:
+        """of_channels, of_process: the name under which the snapshots of a single holder are stored.
+
+        if_damaged: what it is given back in place of one that is damaged; None: nothing.
+        """
         self._holders += holders
         for holder in holders:
-            self._snapshots.register(holder, of_channels=of_channels, of_process=of_process)
+            self._snapshots.register(holder, of_channels=of_channels, of_process=of_process, if_damaged=if_damaged)
 
     def revised(self, channel_id: int, guild_id: int, message: MessageRecord, *, is_by_author: bool) -> None:
         """Has all follow an edit."""

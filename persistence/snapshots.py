@@ -61,6 +61,7 @@ class Snapshots:
     def __init__(self, open_store: Callable[[], Store], consent: Consent, max_messages: int = 5_000) -> None:
         self._of_channels: dict[str, Kept] = {}
         self._of_process: dict[str, Kept] = {}
+        self._if_damaged: dict[str, str | None] = {}
         self._writer = Writer(open_store)
         self._transcript = Transcript(self._writer, max_messages)
         self.search = Search(self._transcript, self._writer, consent)
@@ -70,8 +71,14 @@ class Snapshots:
         self._changed: dict[int, set[str]] = {}
         self._is_due = False
 
-    def register(self, kept: Kept, *, of_channels: str = "", of_process: str = "") -> None:
-        """Stores one more kind of snapshot of each channel, or of the process, or both."""
+    def register(
+        self, kept: Kept, *, of_channels: str = "", of_process: str = "", if_damaged: str | None = None
+    ) -> None:
+        """Stores one more kind of snapshot of each channel, or of the process, or both.
+
+        if_damaged: what restore() is given in place of one that is damaged; None: nothing.
+        """
+        self._if_damaged[of_channels] = if_damaged
         if of_channels:
             self._of_channels[of_channels] = kept
         if of_process:
@@ -101,8 +108,9 @@ class Snapshots:
         for kind in kinds:
             for row in self._writer.store.read(kind):
                 found.setdefault(row.channel, {})
-                if row.value is not None:
-                    found[row.channel][kind] = orjson.loads(row.value)
+                value = self._if_damaged.get(kind) if row.value is None else orjson.loads(row.value)
+                if value is not None:
+                    found[row.channel][kind] = value
         return found
 
     def restore(self, channel_id: int, stored: ByKind) -> None:

@@ -162,7 +162,7 @@ class GuildSettings:
 
     def adopt_offers(self, guild_id: int, channel_id: int, *, on: bool, now: datetime) -> None:
         """Takes over whether offers were on in a channel before that was a setting, unless it is set by now."""
-        if self.own(guild_id, channel_id, Level.CHANNEL).settings.offers is None:
+        if guild_id and self.own(guild_id, channel_id, Level.CHANNEL).settings.offers is None:
             self.change(guild_id, channel_id, Level.CHANNEL, {"offers": on}, by=0, now=now)
 
     def reset(
@@ -276,7 +276,8 @@ class GuildSettings:
                 "place_settings_unread",
                 guild=guild_id,
                 settings=", ".join(names)[:300],
-                meaning="a newer version set them; they are kept, and where they may say who is answered, nobody is",
+                meaning="a newer version set them, or they are damaged; they are kept, and where they may say who is "
+                "answered, nobody is",
                 closed=len(closed) + bool(document.unread),
             )
 

@@ -33,7 +33,10 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why somebody is not answered: the setting, and the level at which it is set. is_unread: by a newer version."""
+    """Why somebody is not answered: the setting, and the level at which it is set.
+
+    is_unread: a newer version of the bot has set it, or it is damaged.
+    """
 
     name: str
     level: Level
@@ -42,9 +45,9 @@ class Refused:
     @property
     def in_words(self) -> str:
         label = ABOUT[self.name].label if self.name in ABOUT else self.name[:MAX_NAME]
-        by_whom = " by a newer version of me, which I cannot read" if self.is_unread else ""
+        form = " in a form that I cannot read" if self.is_unread else ""
         by = "by" if self.level is Level.OWNER else "for"
-        return f"“{label}”, set {by} {self.level.in_words}{by_whom}"
+        return f"“{label}”, set {by} {self.level.in_words}{form}"
 
 
 @dataclass(frozen=True, slots=True)

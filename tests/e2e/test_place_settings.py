@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +13,8 @@ import discord
 import pytest
 
 from decider import Decision, Reason
+from persistence.lifecycle import PLACES
+from persistence.open_store import DATABASE
 from place_settings.fields import Level
 from playground.body import EPHEMERAL
 from playground.model import Message
@@ -307,3 +311,15 @@ async def test_offers_on_and_off_are_the_setting_of_their_channel_beside_the_ser
         assert scene.bot.proactive_offers.listens(said.channel_id) is is_on
     set_guild(scene, answers="mentions")
     assert "I offer no help" in (await scene.use("Ada", "offers", channel="random", status={})).content
+
+
+async def test_settings_that_are_damaged_close_their_server_and_no_other_start_opens_it(stage: Scene) -> None:
+    async with life(stage):
+        set_guild(stage, persona="A pirate.")
+    with closing(sqlite3.connect(stage.folder / DATABASE)) as database:
+        assert database.execute("UPDATE row SET value = x'2b00' WHERE kind = ?", (PLACES,)).rowcount == 1
+        database.commit()
+    for _ in range(2):
+        async with life(stage):
+            decision = await refused(stage)
+            assert decision.reason is Reason.SETTINGS_UNREAD
