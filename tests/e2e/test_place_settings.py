@@ -12,13 +12,15 @@ from typing import Any
 import discord
 import pytest
 
+from commands.thread_clicks import SWITCHED_OFF
 from decider import Decision, Reason
 from persistence.lifecycle import PLACES
 from persistence.open_store import DATABASE
 from place_settings.fields import Level
 from playground.body import EPHEMERAL
 from playground.model import Message
-from tests.e2e.test_asking import tool_results
+from tests.e2e.test_asking import DRINK, tool_results
+from tests.e2e.test_into_thread import long_talk
 from tests.e2e.test_who_may_read import call
 from tests.support.clock import NOON
 from tests.support.lives import kill, life
@@ -135,11 +137,11 @@ async def test_of_somebody_who_is_not_answered_the_model_is_told_nothing(scene: 
 
 async def test_mentions_only_leaves_mentions_and_answers_to_its_own_questions(scene: Scene) -> None:
     set_guild(scene, answers="mentions")
-    scene.stub.replies.append(call("ask_choice", question="Which?", options=["tea", "soap"]))
+    scene.stub.replies.append(Reply(calls=(DRINK,)))
     answered = scene.mention("Ada", QUESTION)
-    await scene.card("Which?")
+    await scene.card("Which drink?")
     await scene.outcome(answered)
-    choice = scene.say("Ada", "soap")
+    choice = scene.say("Ada", "coffee")
     assert (await scene.decision(choice)).reason is Reason.AWAITED
     await scene.answer_to(choice)
     follow_up = scene.say("Ada", FOLLOW_UP)
@@ -159,9 +161,9 @@ async def test_in_threads_it_is_silent_where_they_are_off(scene: Scene) -> None:
 
 
 async def test_a_click_of_somebody_who_is_no_longer_answered_is_refused_in_a_sentence(scene: Scene) -> None:
-    scene.stub.replies.append(call("ask_choice", question="Which?", options=["tea", "soap"]))
+    scene.stub.replies.append(Reply(calls=(DRINK,)))
     scene.mention("Ada", QUESTION)
-    card = await scene.card("Which?")
+    card = await scene.card("Which drink?")
     set_guild(scene, blocked_users={scene.pg.person("Ada")})
     told = await scene.pg.reply_to(scene.press("Ada", card, "2."))
     assert (told.content, told.flags & EPHEMERAL) == (
@@ -323,3 +325,16 @@ async def test_settings_that_are_damaged_close_their_server_and_no_other_start_o
         async with life(stage):
             decision = await refused(stage)
             assert decision.reason is Reason.SETTINGS_UNREAD
+
+
+@pytest.mark.parametrize("what", ["threads", "the person"])
+async def test_a_conversation_is_moved_into_a_thread_only_as_is_set_by_then(stage: Scene, what: str) -> None:
+    async with life(stage, threads="open"):
+        card = (await long_talk(stage))[-1]
+        if what == "threads":
+            set_guild(stage, threads="join")
+        else:
+            set_guild(stage, blocked_users={stage.pg.person("Ada")})
+        told = await stage.pg.reply_to(stage.press("Ada", stage.pg.world.find_message(card.id), "Go on in a thread"))
+        expected = SWITCHED_OFF if what == "threads" else "“Blocked members”"
+        assert (expected in told.content, card.id in stage.pg.world.threads) == (True, False)
