@@ -345,7 +345,14 @@ class Parts:
         )
         backlog = Backlog(self._client, self.places, self.reader, self.consent, self.direct)
         self.changes = Changes(
-            backlog, self.conversations, self.pending, snapshots, holders, self.privacy, clock=self._clock
+            backlog,
+            self.conversations,
+            self.pending,
+            self.offer_channels,
+            snapshots,
+            holders,
+            self.privacy,
+            clock=self._clock,
         )
         self.catch_up = CatchUp(
             seconds=settings.catch_up_seconds,

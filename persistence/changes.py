@@ -9,6 +9,7 @@ import structlog
 
 from conversation import ConversationManager, MessageRecord
 from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message, id_at
+from offers.offer_channels import OfferChannels
 from persistence.holders import Forget, Holders
 from persistence.privacy import Privacy
 from persistence.snapshots import Snapshots
@@ -25,6 +26,7 @@ class Changes:
         backlog: Backlog,
         conversations: ConversationManager,
         pending: PendingTurns,
+        offers: OfferChannels,
         snapshots: Snapshots,
         holders: Holders,
         privacy: Privacy,
@@ -33,6 +35,7 @@ class Changes:
         self._backlog = backlog
         self._conversations = conversations
         self._pending = pending
+        self._offers = offers
         self._snapshots = snapshots
         self._holders = holders
         self._privacy = privacy
@@ -76,7 +79,10 @@ class Changes:
         seen = {i: m for i, m in held.items() if i >= since and i not in unfinished and not (m.is_label or m.is_form)}
         if deleted := seen.keys() - there.keys():
             self.deleted(channel_id, deleted)
-        for message_id in seen.keys() & there.keys():
+        listening = self._offers.get(channel_id)
+        # Whoever restores an open offer looks whether its question still stands.
+        offered = {listening.offer.subject_id} if listening and listening.offer else set()
+        for message_id in (seen.keys() & there.keys()) - offered:
             new = None if seen[message_id].is_bot else self._backlog.edited(there[message_id])
             if new and new.own_words != seen[message_id].own_words:
                 self.revised(channel_id, guild_id, new, is_by_author=True)

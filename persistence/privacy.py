@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 
 from conversation import ConversationManager
 from discord_io.backlog import id_at
@@ -64,19 +65,19 @@ class Privacy:
 
     async def forget_person(self, user_id: int, at: int) -> None:
         what = Forget(self._snapshots.channels, author_id=user_id, through=at)
-        await self._forget(what, self._snapshots.forget_person(user_id))
+        await self._forget(what, partial(self._snapshots.forget_person, user_id))
 
     async def forget_channel(self, channel_id: int, at: int, *, with_threads: bool = False) -> None:
         """Also what went on in threads of it. with_threads: it is gone, and so are all its threads."""
         of_it = self._snapshots.threads_of if with_threads else self._snapshots.moved_from
         gone = [*dict.fromkeys([channel_id, *of_it(channel_id), *self._conversations.moved_from(channel_id)])]
-        removal = self._snapshots.forget_where(lambda channel, _guild: channel in gone)
+        removal = partial(self._snapshots.forget_where, lambda channel, _guild: channel in gone)
         await self._forget(Forget(gone, through=at, is_gone=with_threads), removal)
 
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
         """We are not there any more, or the server is gone. channel_ids: those that are known beside what is kept."""
         gone = {*channel_ids, *self._snapshots.channels_of(guild_id)}  # archived threads are known by that alone
-        removal = self._snapshots.forget_where(lambda _channel, guild: guild == guild_id)
+        removal = partial(self._snapshots.forget_where, lambda _channel, guild: guild == guild_id)
         await self._forget(Forget(list(gone), guild_id=guild_id, through=at), removal)
 
     async def expire(self, before: datetime) -> None:
@@ -91,7 +92,7 @@ class Privacy:
     async def export(self, user_id: int) -> bytes:
         return await self._snapshots.export(user_id)
 
-    async def _forget(self, what: Forget, removal: Awaitable[None]) -> None:
+    async def _forget(self, what: Forget, removal: Callable[[], Awaitable[None]]) -> None:
         """What is kept in all three places goes, though one of them should fail. Raises OSError then."""
         for channel_id in [None] if what.author_id is not None else what.channel_ids:
             # By ids, as by Discord's own clock, older messages are told from newer ones.
@@ -100,7 +101,7 @@ class Privacy:
         self._holders.forget(what)
         async with self._at_a_time:
             flushed = self._decision_log.flush()
-            *results, is_logged = await asyncio.gather(self._stored(), removal, flushed, return_exceptions=True)
+            *results, is_logged = await asyncio.gather(self._stored(), removal(), flushed, return_exceptions=True)
         for error in (*results, is_logged):
             if isinstance(error, BaseException):
                 raise error
