@@ -15,8 +15,7 @@ class Incoming:
 
     record: as it was said. conversation: the place's active one. bot_id: the bot's own; may_send, may_react: what it
     may do there. manages: whether the author may delete what others say there; reads_history:
-    whether they may read what was said there before they came. is_exempt: whether their roles free them of all budgets
-    but the owner's for all together. role_ids: the author's; None: they are not known.
+    whether they may read what was said there before they came. role_ids: the author's; None: they are not known.
     """
 
     record: MessageRecord
@@ -28,5 +27,9 @@ class Incoming:
     may_react: bool = True
     manages: bool = False
     reads_history: bool = True
-    is_exempt: bool = False
     role_ids: frozenset[int] | None = frozenset()
+
+    @property
+    def is_exempt(self) -> bool:
+        """Whether the author's roles free them of the server's own budgets, and of a person's."""
+        return not (self.place.held.settings.exempt_roles or frozenset()).isdisjoint(self.role_ids or ())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
+from functools import lru_cache
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -114,6 +115,7 @@ BUDGET = re.compile(
 BUDGET_EXAMPLE = "$1 a day, guild $5 a month, channel 200000 tokens a day, person $0.10 a day"
 
 
+@lru_cache(maxsize=1_000)
 def budget_limits(text: str, of: Scope = Scope.TOTAL) -> tuple[BudgetLimit, ...]:
     """Reads "$1 a day, guild $5 a month, channel 200000 tokens a day, person $0.10 a day".
 

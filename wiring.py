@@ -151,6 +151,10 @@ class Parts:
         self.gate = Gate()
         self.decisions = RecentDecisions(listener=listener)
         self.learning = Learning(self.decision_log.add, keeps_content=settings.decision_log == "content")
+        self.guild_settings = GuildSettings(
+            owners_layer(settings), partial(snapshots.touch, PLACES), partial(categories_of, self._client)
+        )
+        self.places = Places(self._client, self.guild_settings, forum_tags=settings.forum_tags, clock=self._clock)
         self.limits = Limits(
             turns_per_user_minute=settings.turns_per_user_minute,
             daily_tokens=settings.daily_tokens or None,
@@ -159,6 +163,7 @@ class Parts:
             person_tokens=(costs and settings.person_tokens) or None,
             turn_tokens=settings.turn_tokens or None,
             budgets=settings.budgets,
+            own=self.guild_settings,
             prices=dict(loaded(load_prices, settings.prices)),
             opted_out=self.opted_out,
         )
@@ -191,10 +196,6 @@ class Parts:
             keeps_open=self._keeps_open,
             on_change=partial(snapshots.touch, CONVERSATION),
         )
-        self.guild_settings = GuildSettings(
-            owners_layer(settings), partial(snapshots.touch, PLACES), partial(categories_of, self._client)
-        )
-        self.places = Places(self._client, self.guild_settings, forum_tags=settings.forum_tags, clock=self._clock)
         self.other_process = OtherProcess(self._client)
         self.wires = Wires(self._client, self.learning.outcomes, self.other_process)
         self.reader = MessageReader(self._client, self.places, name_calls=settings.name_calls, clock=self._clock)

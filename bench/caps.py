@@ -35,7 +35,7 @@ def budgets() -> float:
     own = budget_limits("$1 a day, 100000 tokens a month", Scope.GUILD)
 
     class Own(OwnBudgets):
-        def own(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:  # noqa: ARG002
+        def budgets(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:  # noqa: ARG002
             return own
 
     limits = Limits(

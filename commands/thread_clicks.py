@@ -50,34 +50,41 @@ class ThreadClicks:
         conversation = self._conversations.get(channel_id)
         if card is None or conversation is None or conversation.find(card.id) is None:
             await whisper(interaction, TOO_LATE)
-        elif interaction.user.id not in conversation.participants:
-            await whisper(interaction, NOT_YOURS)
-        elif refusal := self._edge.not_allowed(interaction):
+            return
+        if refusal := self._refusal(interaction, conversation):
             await whisper(interaction, refusal)
-        elif self._edge.place(interaction).held.settings.threads != "open":
-            await whisper(interaction, SWITCHED_OFF)
-        elif self._turns.is_busy(channel_id) or self._bursts.is_busy(channel_id):
-            await whisper(interaction, BUSY)
-        elif self._states.is_awaiting(channel_id):  # its answer is for the run that waits for it, here
-            await whisper(interaction, ASKED)
-        else:
-            # At once, so that nothing is said in the channel meanwhile that the conversation would be gone on with for.
-            title = title_of(conversation)
-            self._conversations.move(channel_id, card.id)
-            await settle(interaction, card.content)
-            try:
-                thread = await card.create_thread(name=title)
-            except FAILURES as error:
-                log.warning("thread_not_opened", channel=channel_id, detail=str(error))
-                if not (interaction.guild and await _stands(interaction.guild, card.id)):
-                    if self._conversations.get(channel_id) is None:  # nobody has begun another one meanwhile
-                        self._conversations.move(card.id, channel_id)
-                    await interaction.followup.send(REFUSED, ephemeral=True)
-                return
-            try:
-                await thread.add_user(interaction.user)
-            except FAILURES as error:  # who finds it below the message all the same
-                log.warning("thread_member_not_added", channel=channel_id, detail=str(error))
+            return
+        # At once, so that nothing is said in the channel meanwhile that the conversation would be gone on with for.
+        title = title_of(conversation)
+        self._conversations.move(channel_id, card.id)
+        await settle(interaction, card.content)
+        try:
+            thread = await card.create_thread(name=title)
+        except FAILURES as error:
+            log.warning("thread_not_opened", channel=channel_id, detail=str(error))
+            if not (interaction.guild and await _stands(interaction.guild, card.id)):
+                if self._conversations.get(channel_id) is None:  # nobody has begun another one meanwhile
+                    self._conversations.move(card.id, channel_id)
+                await interaction.followup.send(REFUSED, ephemeral=True)
+            return
+        try:
+            await thread.add_user(interaction.user)
+        except FAILURES as error:  # who finds it below the message all the same
+            log.warning("thread_member_not_added", channel=channel_id, detail=str(error))
+
+    def _refusal(self, interaction: discord.Interaction, conversation: ChannelConversation) -> str | None:
+        """Why the conversation cannot move now, in a sentence."""
+        channel_id = conversation.channel_id
+        if interaction.user.id not in conversation.participants:
+            return NOT_YOURS
+        if refusal := self._edge.not_allowed(interaction):
+            return refusal
+        if self._edge.place(interaction).held.settings.threads != "open":
+            return SWITCHED_OFF
+        if self._turns.is_busy(channel_id) or self._bursts.is_busy(channel_id):
+            return BUSY
+        # What it asked is answered for the run that waits for it, here.
+        return ASKED if self._states.is_awaiting(channel_id) else None
 
 
 async def _stands(guild: discord.Guild, thread_id: int) -> bool:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
+
+from setting_values import Scope, budget_limits
 
 MAX_IDS = 500  # in one list: no server has more channels, and few more roles
 
@@ -208,7 +210,7 @@ class PlaceSettings(BaseModel):
             "Budget",
             "What its answers here may use, such as: $1 a day, 2000000 tokens a month",
             MONEY,
-            levels=NOT_IN_THREADS - {Level.CATEGORY},
+            levels=EVERYWHERE - {Level.CATEGORY},
             combining=Combining.EACH,
             use='amounts such as "$1 a day" or "200000 tokens a month", separated by commas',
         ),
@@ -224,6 +226,13 @@ class PlaceSettings(BaseModel):
             listed=Listed.ROLES,
         ),
     ] = None
+
+    @field_validator("budget")
+    @classmethod
+    def _is_budget(cls, value: str | None) -> str | None:
+        if value is not None:
+            budget_limits(value, of=Scope.GUILD)
+        return value
 
     def changed(self, level: Level, values: Mapping[str, Any]) -> PlaceSettings:
         """These settings with other values, None to inherit. Raises SettingRefusedError for what cannot be set there.

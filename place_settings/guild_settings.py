@@ -12,6 +12,7 @@ import structlog
 from place_settings.document import MAX_EDITS, WHOLE, Document, Edit, Node, Own
 from place_settings.fields import ABOUT, WHO, Combining, Level, Listed, PlaceSettings, SettingRefusedError
 from place_settings.inheritance import InForce, Layer, in_force
+from setting_values import BudgetLimit, Scope, budget_limits
 
 log = structlog.get_logger()
 
@@ -133,6 +134,19 @@ class GuildSettings:
         """What a place has set itself."""
         document = self._documents.get(guild_id)
         return document.places.get(Node(level, place_id), Own()) if document else Own()
+
+    def budgets(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:
+        """What a guild, a channel of it and a thread of that have set of what they may use; each holds for itself."""
+        document = self._documents.get(guild_id)
+        if document is None:
+            return ()
+        nodes = (
+            (Scope.GUILD, Node(Level.GUILD, guild_id)),
+            (Scope.CHANNEL, Node(Level.CHANNEL, channel_id)),
+            (Scope.THREAD, Node(Level.THREAD, thread_id)),
+        )
+        set_there = ((scope, document.places[node].settings.budget) for scope, node in nodes if node in document.places)
+        return tuple(limit for scope, text in set_there if text for limit in budget_limits(text, of=scope))
 
     def revision(self, guild_id: int) -> int:
         """Of a guild's settings, as `seen` of a change."""

@@ -76,12 +76,12 @@ class Refusal:
 class OwnBudgets(Protocol):
     """The budgets that those who manage a place have set for it, beside the owner's."""
 
-    def own(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:
+    def budgets(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:
         """Of a guild, a channel of it and a thread of that, by their scope; 0 where there is none."""
 
 
 class NoOwnBudgets:
-    def own(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:  # noqa: ARG002
+    def budgets(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:  # noqa: ARG002
         return ()
 
 
@@ -237,7 +237,8 @@ class Limits:
 
     def _holding(self, payer: Payer) -> Iterator[tuple[Account, int, BudgetLimit]]:
         """The budgets that limit these: whose account, among how many what it pays is divided, and the limit."""
-        own = self._own.own(payer.guild_id, payer.channel_id, payer.thread_id) if payer.guild_id else ()
+        has_own = payer.guild_id and not payer.is_exempt
+        own = self._own.budgets(payer.guild_id, payer.channel_id, payer.thread_id) if has_own else ()
         for account, among in payer.accounts():
             for limit in self._limits[account[0]]:
                 yield account, among, limit

@@ -58,8 +58,8 @@ class Spent:
 class Payer:
     """Who pays for a call: a guild and its channel, and in equal parts the people who are answered.
 
-    thread_id: where it was asked in a thread of that channel. exempt: those of the people whose roles free them of all
-    budgets but the owner's for all together; guild and channel pay unless all of them are.
+    thread_id: where it was asked in a thread of that channel. exempt: those of the people whom their roles free of
+    budgets of a person, and, where all are, of those that the guild has set itself.
     """
 
     guild_id: int = 0
@@ -68,10 +68,15 @@ class Payer:
     thread_id: int = 0
     exempt: frozenset[int] = frozenset()
 
+    @property
+    def is_exempt(self) -> bool:
+        """Whether no budget that the guild has set limits them."""
+        return bool(self.people) and self.people <= self.exempt
+
     def accounts(self) -> Iterator[tuple[Account, int]]:
         """The accounts that pay, and among how many what they pay is divided."""
         yield (Scope.TOTAL, 0), 1
-        if self.guild_id and not (self.people and self.people <= self.exempt):
+        if self.guild_id:
             yield (Scope.GUILD, self.guild_id), 1
             if self.channel_id:
                 yield (Scope.CHANNEL, self.channel_id), 1

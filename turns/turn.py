@@ -47,7 +47,7 @@ class Question:
     is_private: its author does not want to be read: the model is told it for this answer, and nothing
     keeps it. was_offered: the bot had offered to answer it. burst: of several that were said in one go, the id of the
     first. decision: why it is answered. reads_history: whether its author may read what was said in the channel before
-    they came. is_exempt: whether their roles free them of all budgets but the owner's for all together.
+    they came. is_exempt: whether their roles free them of the server's own budgets, and of a person's.
     """
 
     message: MessageRecord

@@ -99,7 +99,7 @@ def values_at(level: Level) -> st.SearchStrategy[dict[str, Any]]:
             kinds[name] = (
                 st.frozensets(st.sampled_from(listed), min_size=1)
                 if listed
-                else st.sampled_from(choices(name) or ("one", "two"))
+                else st.sampled_from(choices(name) or ("$1 a day", "2000 tokens a month"))
             )
     return st.fixed_dictionaries({}, optional=kinds)
 

@@ -28,7 +28,7 @@ def clock() -> FakeClock:
 
 
 class Own(OwnBudgets):
-    def own(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:
+    def budgets(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:
         known = {
             7: budget_limits("100 tokens a day", Scope.GUILD),
             70: budget_limits("50 tokens a month", Scope.CHANNEL),
@@ -92,16 +92,19 @@ def test_a_place_s_own_budgets_hold_beside_the_owner_s_and_a_thread_pays_its_cha
     assert cap(limits, Payer(8, channel_id=80)) is None
 
 
-def test_the_exempt_pay_the_owner_s_total_alone() -> None:
-    limits = limits_of("1000 tokens a day, person 10 tokens a day", Own())
+def test_neither_a_person_s_budget_nor_the_server_s_own_limits_the_exempt_but_the_owner_s_do() -> None:
+    limits = limits_of("1000 tokens a day, guild 900 tokens a day, person 10 tokens a day", Own())
     exempt = Payer(7, frozenset({ANNA}), 70, exempt=frozenset({ANNA}))
     limits.spend(Spent("", 500), NOON, exempt)
-    assert [cap(limits, exempt), cap(limits, HERE)] == [None, None]
+    assert cap(limits, exempt) is None
+    assert cap(limits, Payer(7, frozenset({BEN}), 70)) == (Cap.GUILD, Period.DAY)  # what they use counts for the others
     mixed = Payer(7, frozenset({ANNA, BEN}), 70, exempt=frozenset({ANNA}))
+    assert cap(limits, mixed) == (Cap.GUILD, Period.DAY)
     limits.spend(Spent("", 60), NOON, mixed)
-    assert cap(limits, Payer(7, frozenset({BEN}))) == (Cap.PERSON, Period.DAY)
-    assert cap(limits, mixed) == (Cap.CHANNEL, Period.MONTH)
-    limits.spend(Spent("", 500), NOON, exempt)
+    assert cap(limits, Payer(0, frozenset({BEN}))) == (Cap.PERSON, Period.DAY)
+    limits.spend(Spent("", 400), NOON, exempt)
+    assert cap(limits, exempt) == (Cap.GUILD, Period.DAY)
+    limits.spend(Spent("", 100), NOON, exempt)
     assert cap(limits, exempt) == (Cap.TOTAL, Period.DAY)
 
 
