@@ -29,6 +29,9 @@ from agents.tools import own_tools
 from agents.transcriber import build_transcriber
 from agents.ums import UMSAgent
 from commands import Asking, ClickEdge, Clicks, OfferClicks, ThreadClicks, Usage, add_commands, answer_clicks
+from commands.place_edge import PlaceEdge
+from commands.settings_card import PREFIX as SETTINGS
+from commands.settings_clicks import SettingsClicks
 from config import Settings
 from conversation import ConversationManager
 from decider import FollowupTier, LoggedDecision, RecentDecisions, ResponseDecider, load_followup
@@ -398,7 +401,9 @@ class Parts:
         self.clicks = Clicks(self.states, self.prompts, edge)
         offer_clicks = OfferClicks(self.proactive_offers, self.offers, edge)
         moves = ThreadClicks(self.conversations, self.turns, self.bursts, self.states, edge)
+        self.settings_clicks = SettingsClicks(PlaceEdge(self.places, self.models, self.snapshots))
         clicks = {PROMPT: self.clicks.answer, OFFER: offer_clicks.answer, THREAD: moves.answer}
+        clicks[SETTINGS] = self.settings_clicks.answer
         answer_clicks(self._client, self.gate, clicks)
         self.tree = app_commands.CommandTree(self._client)
         add_commands(
@@ -406,11 +411,17 @@ class Parts:
             self.decisions,
             self.privacy,
             Asking(self.reader, self.consent, self.history, self.private_answers),
+            self.settings_clicks,
             offers=self.proactive_offers,
             usage=Usage(self.limits, self._clock),
             retention_days=self._settings.retention_days,
             site=self._settings.site,
         )
+
+    async def sent_form(self, interaction: discord.Interaction) -> None:
+        """Answers a form that somebody sends: each of these knows its own."""
+        await self.clicks.answer(interaction)
+        await self.settings_clicks.answer(interaction)
 
     # What some are asked by others
 

@@ -12,6 +12,7 @@ from commands.answers import INCOMPLETE
 from commands.ask import NOT_TO_READ, NOTHING_TO_READ, Asking, add_ask
 from commands.clicks import NOT_YOURS, TOO_LATE, ClickEdge, Clicks
 from commands.items import answer_clicks, answer_when_open
+from commands.model_command import add_model
 from commands.offer_clicks import OfferClicks
 from commands.offer_commands import Offers, add_offers
 from commands.privacy_commands import (
@@ -28,6 +29,8 @@ from commands.privacy_commands import (
     Privacy,
     add_privacy,
 )
+from commands.settings_clicks import SettingsClicks
+from commands.settings_commands import SettingsCommands
 from commands.thread_clicks import ThreadClicks
 from commands.tour import add_tour
 from commands.usage import Usage, add_usage
@@ -75,6 +78,7 @@ def add_commands(
     decisions: RecentDecisions,
     privacy: Privacy,
     asking: Asking,
+    settings_clicks: SettingsClicks,
     *,
     offers: Offers,
     usage: Usage,
@@ -87,6 +91,8 @@ def add_commands(
     add_offers(tree, offers)
     add_ask(tree, asking)
     add_usage(tree, usage)
+    tree.add_command(SettingsCommands(settings_clicks))
+    add_model(tree, settings_clicks.edge)
     add_tour(tree, offers, retention_days=retention_days)
 
 

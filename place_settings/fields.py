@@ -78,6 +78,7 @@ class About:
     levels: frozenset[Level] = EVERYWHERE
     combining: Combining = Combining.NEAREST
     listed: Listed | None = None
+    is_for_managers: bool = False
 
 
 WHERE, WHO, HOW, MODEL, MONEY = "Where and when", "Who", "How it takes part", "What answers", "What it may cost"
@@ -181,7 +182,13 @@ class PlaceSettings(BaseModel):
     persona: Annotated[
         str | None,
         Field(max_length=2_000),
-        About("Persona", "Who it is here, and how it is to speak", MODEL, use="at most 2,000 characters of text"),
+        About(
+            "Persona",
+            "Who it is here, and how it is to speak",
+            MODEL,
+            use="at most 2,000 characters of text",
+            is_for_managers=True,
+        ),
     ] = None
     language: Annotated[
         str | None,
@@ -213,6 +220,7 @@ class PlaceSettings(BaseModel):
             levels=EVERYWHERE - {Level.CATEGORY},
             combining=Combining.EACH,
             use='amounts such as "$1 a day" or "200000 tokens a month", separated by commas',
+            is_for_managers=True,
         ),
     ] = None
     exempt_roles: Annotated[
@@ -243,10 +251,8 @@ class PlaceSettings(BaseModel):
             if name not in ABOUT:
                 raise SettingRefusedError(f"There is no setting {name!r}: use one of {', '.join(ABOUT)}.")
             if level not in ABOUT[name].levels:
-                where = " or ".join(sorted((at.name.lower() for at in ABOUT[name].levels), key=LEVEL_NAMES.index))
-                raise SettingRefusedError(
-                    f"{ABOUT[name].label} cannot be set for a {level.name.lower()}: use a {where}."
-                )
+                where = " or ".join(at.in_words for at in sorted(ABOUT[name].levels))
+                raise SettingRefusedError(f"{ABOUT[name].label} cannot be set for {level.in_words}: use {where}.")
         tidied = {name: _tidied(name, value) for name, value in values.items()}
         try:
             return PlaceSettings.model_validate({**self.model_dump(), **tidied})
@@ -271,7 +277,6 @@ def _about(name: str) -> About:
 
 ABOUT: Mapping[str, About] = {name: _about(name) for name in PlaceSettings.model_fields}
 """Each setting, in the order in which people are shown them."""
-LEVEL_NAMES = [level.name.lower() for level in Level]
 
 
 def choices(name: str) -> tuple[str, ...]:

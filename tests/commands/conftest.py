@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
 
-from commands import Asking, Usage, add_commands, sync
+from commands import Asking, Usage, add_commands, answer_clicks, sync
+from commands.place_edge import PlaceEdge
+from commands.settings_card import PREFIX
+from commands.settings_clicks import SettingsClicks
 from decider import RecentDecisions
+from discord_io.places import Places
+from place_settings.fields import PlaceSettings
+from place_settings.guild_settings import GuildSettings
 from playground import limits as rates
 from playground.server import Playground
 from state.limits import Limits
-from tests.commands.support import FakeOffers, FakePrivacy
+from tests.commands.support import Commanded, FakeModels, FakeOffers, FakePrivacy, FakeStore
 from tests.playground.support import Bot, point_discord_at
 from tests.support.clock import NOON
+from turns.gate import Gate
 
 
 @pytest.fixture
@@ -34,6 +42,16 @@ def decisions() -> RecentDecisions:
 
 
 @pytest.fixture
+def settings() -> GuildSettings:
+    return GuildSettings(PlaceSettings(answers="follow", eagerness="balanced", model="test:large", judge=False))
+
+
+@pytest.fixture
+def models() -> FakeModels:
+    return FakeModels()
+
+
+@pytest.fixture
 async def pg() -> AsyncIterator[Playground]:
     async with Playground(limits=rates.Limits.off()) as playground:
         yield playground
@@ -45,13 +63,21 @@ async def bot(
     decisions: RecentDecisions,
     privacy: FakePrivacy,
     offers: FakeOffers,
+    settings: GuildSettings,
+    models: FakeModels,
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Bot]:
     """It has told Discord of its commands."""
     point_discord_at(pg, monkeypatch)
-    client = Bot()
+    client = Commanded()
+    places = Places(client, settings, clock=lambda: datetime.now(UTC))
+    clicks = client.clicks = SettingsClicks(PlaceEdge(places, models, FakeStore()))
+    gate = Gate()
+    gate.open()
+    answer_clicks(client, gate, {PREFIX: clicks.answer})
     usage = Usage(Limits(turns_per_user_minute=1, daily_tokens=None), lambda: NOON)
-    add_commands(client.tree, decisions, privacy, cast(Asking, None), offers=offers, usage=usage, retention_days=30)
+    asking = cast(Asking, None)
+    add_commands(client.tree, decisions, privacy, asking, clicks, offers=offers, usage=usage, retention_days=30)
     connection = asyncio.create_task(client.start(pg.token))
     await client.ready.wait()
     await sync(client.tree)

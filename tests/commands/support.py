@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import discord
+
+from commands.settings_clicks import SettingsClicks
 from offers.proactive_offers import OffersStatus
 from playground.interactions import Interaction
 from playground.model import Message
 from playground.server import Playground
+from tests.playground.support import Bot
 
 EPHEMERAL = 1 << 6
 
@@ -90,6 +94,29 @@ class FakeOffers:
         self.clicks.append(channel_id)
 
 
+class FakeModels:
+    """The models that may be chosen."""
+
+    def __init__(self) -> None:
+        self.names = ["test:large", "test:small"]
+
+
+class FakeStore:
+    """Stores at once."""
+
+    async def noted(self, _seconds: float) -> None: ...
+
+
+class Commanded(Bot):
+    """A client that hands on the forms which are sent to it, as the bot's edge does."""
+
+    clicks: SettingsClicks
+
+    async def on_interaction(self, interaction: discord.Interaction) -> None:
+        if interaction.type is discord.InteractionType.modal_submit:
+            await self.clicks.answer(interaction)
+
+
 def use(pg: Playground, name: str, who: str = "Ben", **options: Any) -> Interaction:
     return pg.command(pg.channel("general"), pg.person(who), name, options)
 
@@ -108,3 +135,23 @@ async def answer_in_thread(pg: Playground, name: str, **options: Any) -> str:
         pg.open_thread(pg.channel("general"), owner, "a thread")
     used = pg.command(pg.channel("a thread"), owner, name, options)
     return (await pg.reply_to(used, timeout=10)).content
+
+
+def words_of(message: Message) -> str:
+    """All that stands on a message: its text, and its cards'."""
+    parts = [message.content]
+    for embed in message.embeds:
+        parts += [embed.get("title", ""), embed.get("description", "")]
+        parts += [f"{field['name']}\n{field['value']}" for field in embed.get("fields", ())]
+    return "\n".join(filter(None, parts))
+
+
+def line_of(message: Message, beginning: str) -> str:
+    """The line on a message that begins so, without that."""
+    return next(line for line in words_of(message).splitlines() if line.startswith(beginning)).removeprefix(beginning)
+
+
+def labels_of(message: Message) -> list[str]:
+    """What stands on its buttons and menus."""
+    parts = [part for row in message.components for part in row["components"]]
+    return [part.get("label") or part.get("placeholder") for part in parts]

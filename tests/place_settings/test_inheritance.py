@@ -58,12 +58,12 @@ def test_threads_are_switched_off_for_threads_only() -> None:
     ("level", "name", "value", "said"),
     [
         (Level.GUILD, "eagerness", "loud", "Eagerness cannot be that: use quiet, balanced or eager."),
-        (Level.CHANNEL, "allowed_channels", {1}, "Allowed channels cannot be set for a channel: use a guild."),
+        (Level.CHANNEL, "allowed_channels", {1}, "Allowed channels cannot be set for this channel: use this server."),
         (
             Level.THREAD,
             "offers",
             True,
-            "Offers of help cannot be set for a thread: use a guild or category or channel.",
+            "Offers of help cannot be set for this thread: use this server or this category or this channel.",
         ),
         (Level.GUILD, "persona", "x" * 2_001, "Persona cannot be that: use at most 2,000 characters of text."),
         (Level.GUILD, "blocked_users", {-1}, "Blocked members cannot be that: use at most 500 users."),

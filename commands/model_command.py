@@ -1,0 +1,55 @@
+"""/model: which model answers in a channel, and choosing another."""
+
+from __future__ import annotations
+
+import discord
+from discord import app_commands
+
+from commands.answers import tell
+from commands.place_edge import PlaceEdge
+from commands.setting_words import source_in_words
+from commands.settings_commands import PLACES, WHERE
+from commands.typed_settings import suggest
+from place_settings.fields import Level, SettingRefusedError
+
+DEFAULT = "default"
+NOT_IN_A_TURN = "An answer that is being made is finished by the model that began it."
+
+
+def add_model(tree: app_commands.CommandTree, edge: PlaceEdge) -> None:
+    @tree.command(description="Which model answers here? Or choose another. For those who manage it.")
+    @app_commands.guild_only()
+    @app_commands.default_permissions(manage_channels=True)
+    @app_commands.describe(name="The model that is to answer; default: the one that is inherited", where=WHERE)
+    @app_commands.choices(where=PLACES)
+    async def model(interaction: discord.Interaction, name: str | None = None, where: int = int(Level.CHANNEL)) -> None:
+        level = Level(where)
+        target = edge.target(interaction, level)
+        if refusal := edge.refusal(interaction, level):
+            said = refusal
+        elif target is None:
+            return
+        elif name is None:
+            said = answering(edge, interaction)
+        else:
+            wanted = name.strip()
+            try:
+                changed = await edge.change(interaction, target, "model", None if wanted.lower() == DEFAULT else wanted)
+                said = f"{changed} {NOT_IN_A_TURN}"
+            except SettingRefusedError as error:
+                said = str(error)
+        await tell(interaction, said)
+
+    @model.autocomplete("name")
+    async def names(interaction: discord.Interaction, typed: str) -> list[app_commands.Choice[str]]:
+        may = interaction.permissions
+        return suggest([*edge.models.names, DEFAULT], typed) if may.manage_guild or may.manage_channels else []
+
+
+def answering(edge: PlaceEdge, interaction: discord.Interaction) -> str:
+    """Which model answers here, and why."""
+    holds = edge.holds(interaction)
+    if note := edge.gone_model(holds):
+        return f"{note} The choice is {source_in_words(holds.sources['model'])}."
+    name = holds.settings.model or edge.models.names[0]
+    return f"Here {name} answers ({source_in_words(holds.sources['model'])}). /model with a name chooses another."

@@ -1,0 +1,61 @@
+"""Settings of places in words: what is chosen, what holds, and where that comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from discord import utils
+
+from discord_io.split import clipped
+from place_settings.fields import ABOUT, Level, Listed, choices
+from place_settings.inheritance import InForce
+
+MAX_TEXT, MAX_LISTED = 80, 8  # of a text, and of a list, in one line
+MENTIONS = {Listed.CHANNELS: "<#{}>", Listed.ROLES: "<@&{}>", Listed.USERS: "<@{}>"}
+WORDS = {Listed.CHANNELS: "channel", Listed.ROLES: "role", Listed.USERS: "member"}
+DEFAULT_IS = "Default: as whoever runs me has set it."
+NOT_SET = "not set"
+INHERIT = "inherit"
+
+
+def label(name: str) -> str:
+    return ABOUT[name].label
+
+
+def value_in_words(name: str, value: Any, *, to_manager: bool) -> str:
+    """A value on one line. Whoever does not manage the place sees how many a list names, and of a secret that it is."""
+    listed = ABOUT[name].listed
+    if value is None:
+        return NOT_SET
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if listed and (not to_manager or not value):
+        return f"{len(value)} {WORDS[listed]}{'' if len(value) == 1 else 's'}"
+    if listed:
+        shown = [MENTIONS[listed].format(one) for one in sorted(value)[:MAX_LISTED]]
+        more = len(value) - len(shown)
+        return " ".join([*shown, *([f"and {more} more"] if more else [])])
+    if choices(name):
+        return str(value)
+    if ABOUT[name].is_for_managers and not to_manager:
+        return "set"
+    text = clipped(utils.escape_markdown(" ".join(value.split())), MAX_TEXT)
+    return f"“{text}”" if " " in text else text
+
+
+def source_in_words(levels: Sequence[Level], here: Level | None = None) -> str:
+    """Where a value comes from; here: the level that is looked at. What whoever runs the bot has set is the default."""
+    if set(levels) <= {Level.OWNER}:
+        return "default"
+    if tuple(levels) == (here,):
+        return "set here"
+    return f"from {' and '.join(level.in_words for level in levels)}"
+
+
+def holding_in_words(name: str, holds: InForce, *, to_manager: bool, here: Level | None = None) -> str:
+    """What holds of a setting, and where that comes from."""
+    value = getattr(holds.settings, name, None)
+    if value is None:
+        return NOT_SET
+    return f"{value_in_words(name, value, to_manager=to_manager)} · {source_in_words(holds.sources[name], here)}"

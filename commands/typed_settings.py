@@ -1,0 +1,147 @@
+"""Settings that are typed: their names, their values, of which lists by mention, id or name, and what is suggested."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import discord
+from discord.app_commands import Choice
+
+from commands.place_edge import MAX_CHOICE, PlaceEdge, one_of, quoted
+from commands.setting_words import INHERIT, WORDS
+from discord_io.split import clipped
+from place_settings.fields import ABOUT, Listed, SettingRefusedError, choices
+
+MAX_SUGGESTED = 25  # Discord's
+SIGNS = {Listed.CHANNELS: "#", Listed.ROLES: "@&", Listed.USERS: "@!?"}
+CATEGORY = " (category)"
+SNOWFLAKE = r"\d{15,20}"
+
+
+def find_setting(typed: str) -> str:
+    """The name of a setting by that, or by its label. Raises SettingRefusedError."""
+    wanted = typed.strip().casefold()
+    for name, about in ABOUT.items():
+        if wanted in (name, about.label.casefold()):
+            return name
+    raise SettingRefusedError(f"There is no setting {quoted(typed)}: use {one_of([*ABOUT])}.")
+
+
+def read_value(name: str, typed: str, own: Any, guild: discord.Guild | None) -> Any:
+    """A value for PlaceSettings.changed(). own: the list that is added to or taken from. Raises SettingRefusedError."""
+    listed = ABOUT[name].listed
+    if typed.strip().lower() == INHERIT:
+        return None
+    if not listed:
+        return typed
+    ids, own = frozenset(_read_ids(listed, typed.lstrip(" +-"), guild)), own or frozenset()
+    match typed.strip()[:1]:
+        case "+":
+            return own | ids
+        case "-":
+            return own - ids
+        case _:
+            return ids
+
+
+def _read_ids(listed: Listed, typed: str, guild: discord.Guild | None) -> Iterator[int]:
+    known = _known(listed, guild)
+    mention = re.compile(rf"<{SIGNS[listed]}({SNOWFLAKE})>|(?<!\d)({SNOWFLAKE})(?![\d>])")
+    for part in filter(str.strip, typed.split(",")):
+        for sign_id, bare_id in mention.findall(part):
+            if listed is not Listed.USERS and int(sign_id or bare_id) not in known:
+                raise _unknown(listed, sign_id or bare_id)
+            yield int(sign_id or bare_id)
+        if rest := mention.sub("", part).strip(" "):
+            yield _named(listed, rest, known)
+
+
+def _named(listed: Listed, typed: str, known: Mapping[int, str]) -> int:
+    """The id of the one that is called so. Raises SettingRefusedError."""
+    called = typed.casefold()
+    found = [one for one, name in known.items() if called in (name.casefold(), _bare(name))]
+    if len(found) > 1:
+        raise SettingRefusedError(f"{quoted(typed)} is more than one {WORDS[listed]} here: use a mention or an id.")
+    if not found:
+        raise _unknown(listed, typed)
+    return found[0]
+
+
+def _bare(name: str) -> str:
+    """A name as people write it who do not care for marks or case."""
+    return name.casefold().removeprefix("@").removeprefix("#").removesuffix(CATEGORY)
+
+
+def _unknown(listed: Listed, typed: str) -> SettingRefusedError:
+    how = "mentions or ids" if listed is Listed.USERS else "mentions, ids or names"
+    return SettingRefusedError(f"I know no {WORDS[listed]} {quoted(typed)} here: use {how}, separated by commas.")
+
+
+def _known(listed: Listed, guild: discord.Guild | None) -> dict[int, str]:
+    """The names of what can be listed, marked as in Discord, by id. Of members, Discord does not tell the bot."""
+    if guild is None or listed is Listed.USERS:
+        return {}
+    if listed is Listed.ROLES:
+        return {role.id: f"@{role.name.removeprefix('@')}" for role in guild.roles}
+    marked = {one.id: f"{one.name}{CATEGORY}" for one in guild.categories}
+    return {one.id: f"#{one.name}" for one in guild.channels} | marked
+
+
+def suggest_settings(typed: str, *others: str) -> list[Choice[str]]:
+    """The settings whose name or label contains what is typed, at most 25. others: what can be named beside them."""
+    labels = {name: about.label for name, about in ABOUT.items()} | {one: one.capitalize() for one in others}
+    wanted = typed.strip().casefold()
+    found = [name for name, text in labels.items() if wanted in name or wanted in text.casefold()]
+    return [Choice(name=labels[name], value=name) for name in found[:MAX_SUGGESTED]]
+
+
+def suggest_values(edge: PlaceEdge, interaction: discord.Interaction, setting: str, typed: str) -> list[Choice[str]]:
+    """What can be chosen for a setting and contains what is typed; of a list, for its last part. At most 25."""
+    try:
+        name = find_setting(setting)
+    except SettingRefusedError:
+        return []
+    listed = ABOUT[name].listed
+    if listed:
+        return _suggest_ids(listed, typed, _seen(interaction, _known(listed, interaction.guild)))
+    offered = [*(choices(name) or edge.suggestions(name))]
+    return suggest([*offered, *([INHERIT] if offered else [])], typed)
+
+
+def suggest(offered: Sequence[str], typed: str) -> list[Choice[str]]:
+    """Those that contain what is typed, at most 25."""
+    found = [one for one in offered if typed.strip().casefold() in one.casefold() and len(one) <= MAX_CHOICE]
+    return [Choice(name=one, value=one) for one in found[:MAX_SUGGESTED]]
+
+
+def _seen(interaction: discord.Interaction, known: dict[int, str]) -> dict[int, str]:
+    """Without the channels that whoever types does not see."""
+    guild, user = interaction.guild, interaction.user
+    if guild is None or not isinstance(user, discord.Member):
+        return {}
+
+    def is_seen(one: int) -> bool:
+        channel = guild.get_channel(one)
+        return channel is None or channel.permissions_for(user).view_channel
+
+    return {one: name for one, name in known.items() if is_seen(one)}
+
+
+def _suggest_ids(listed: Listed, typed: str, known: dict[int, str]) -> list[Choice[str]]:
+    *done, last = typed.split(",")
+    wanted = last.strip(" +-@#").casefold()
+    head = ", ".join(part.strip() for part in done)
+    if not done and last.strip()[:1] in ("+", "-"):
+        head = last.strip()[0]
+    sign = SIGNS[listed].rstrip("!?")
+    found = sorted(
+        (not _bare(name).startswith(wanted), name, one) for one, name in known.items() if wanted in name.casefold()
+    )
+    joint = ", " if done else " " if head else ""
+    made = [
+        Choice(name=clipped(f"{head}{joint}{name}", MAX_CHOICE), value=f"{head}{joint}<{sign}{one}>")
+        for _, name, one in found[:MAX_SUGGESTED]
+    ]
+    return [choice for choice in made if len(choice.value) <= MAX_CHOICE]
