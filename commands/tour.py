@@ -61,4 +61,5 @@ I may give it to a language model. What you edit or delete in Discord is edited 
 kept or sent to a model, but for one that mentions me, for its answer; `/optin` ends this.
 
 **Why did I speak, or not?**
-`/why` tells it of the last messages; for any one, right-click it, or take its last button, then *Apps*, *Why?*"""
+`/why` tells it of the last messages; for any one, right-click it, or take its last button, then *Apps*, *Why?* \
+`/parley show` tells what is set here; those who manage it change that with `/parley settings`."""
