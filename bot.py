@@ -35,7 +35,7 @@ from service import INTENTS, RefusedError, playground, serve, shown_in
 from storage.store import StoreError, WrongKeyError
 from web.health import Health
 from web.logs import configure_logging
-from wiring import Parts, where
+from wiring import Parts
 
 gc.enable()
 

@@ -13,9 +13,6 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 import setting_values as values
 
-# What an mcp.json or a table of agents has, also one that is wrong, and hardly any path: a sentence shows that whole.
-INLINE = re.compile(r"[{\"\n]|^\[|^agent\s*=")
-
 
 class SettingError(ValueError):
     """A setting that cannot work. Its text is one sentence for the owner: variable, value, remedy."""
@@ -334,10 +331,7 @@ class Settings(BaseSettings):
     @field_validator("agents", "mcp_config", "prices", mode="before")
     @classmethod
     def _path_or_text(cls, value: Any) -> Any:
-        """A text may have a secret in it, as a file may."""
-        if not isinstance(value, str):
-            return value
-        return SecretStr(value) if INLINE.search(value.strip()) else Path(value)
+        return values.path_or_text(value) if isinstance(value, str) else value
 
     @field_validator("offer_quiet_hours", "budgets", mode="before")
     @classmethod

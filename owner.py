@@ -10,6 +10,7 @@ from typing import TypeVar
 from pydantic import SecretStr
 
 from agents.mcp_file import McpError
+from agents.models import DEMO
 from agents.roster import RosterError
 from config import SettingError, Settings
 from miniapps.base import MiniApp
@@ -17,7 +18,9 @@ from miniapps.router import discover
 from miniapps.trip_planner import TripPlanner
 from miniapps.venues import NominatimVenues, SampleVenues
 from place_settings.fields import PlaceSettings
-from state.prices import PricesError
+from state.limits import Limits, OwnBudgets
+from state.optout import OptOut
+from state.prices import PricesError, load_prices
 
 T = TypeVar("T")
 
@@ -36,6 +39,28 @@ def owners_layer(settings: Settings) -> PlaceSettings:
         offers=False,
         model=settings.model,
         tools=True,
+    )
+
+
+def where(settings: Settings) -> tuple[Path, str | None, str | None]:
+    """Where what is kept is stored, and with which keys."""
+    redis_url, keys = (s.get_secret_value() if s else None for s in (settings.redis_url, settings.state_key))
+    return settings.state_dir, redis_url, keys
+
+
+def owners_limits(settings: Settings, own: OwnBudgets, opted_out: OptOut) -> Limits:
+    """The caps; the demo model alone costs nothing. own: what places have set. Raises SettingError."""
+    costs = {settings.model, *settings.models} != {DEMO}
+    return Limits(
+        turns_per_user_minute=settings.turns_per_user_minute,
+        daily_tokens=settings.daily_tokens or None,
+        guild_tokens=(costs and settings.guild_tokens) or None,
+        person_tokens=(costs and settings.person_tokens) or None,
+        turn_tokens=settings.turn_tokens or None,
+        budgets=settings.budgets,
+        own=own,
+        prices=dict(loaded(load_prices, settings.prices)),
+        opted_out=opted_out,
     )
 
 

@@ -1,4 +1,4 @@
-"""Values of settings that are more than a word or a number: hours of the day, addresses, and budgets."""
+"""Values of settings that are more than a word or a number: hours of the day, addresses, files, and budgets."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from datetime import UTC, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from functools import lru_cache
+from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import SecretStr
 
 QuietHours = tuple[time, time, ZoneInfo]
 """From when until when, by which clock; over midnight where the second is the earlier one."""
@@ -41,6 +44,15 @@ def checked_address(value: str, *, secure: str, loopback: str) -> str:
     if not url.hostname or not (url.scheme == secure or (url.scheme == loopback and _is_loopback(url.hostname))):
         raise ValueError("not encrypted, and not loopback")
     return value
+
+
+# What an mcp.json or a table of agents has, also one that is wrong, and hardly any path: a sentence shows that whole.
+INLINE = re.compile(r"[{\"\n]|^\[|^agent\s*=")
+
+
+def path_or_text(value: str) -> Path | SecretStr:
+    """A file, or what would stand in one, which may have a secret in it, as a file may."""
+    return SecretStr(value) if INLINE.search(value.strip()) else Path(value)
 
 
 def api_base(value: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import discord
@@ -57,7 +56,7 @@ from offers.offer_limits import OfferLimits
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import NOT_READY, OVER_BUDGET, ProactiveOffers
 from offers.triggers import TRIGGERS
-from owner import installed, loaded, owners_layer
+from owner import installed, loaded, owners_layer, owners_limits, where
 from persistence.catchup import CatchUp
 from persistence.changes import Changes
 from persistence.holders import (
@@ -82,9 +81,7 @@ from state.awaiting import ConversationStateManager
 from state.budget import Budget
 from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
-from state.limits import Limits
 from state.optout import OptOut
-from state.prices import load_prices
 from state.spending import Payer, Purpose
 from turns.admission import Admission
 from turns.answering import Answering, Preparing
@@ -150,7 +147,6 @@ class Parts:
     def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
         """What channels and people are in, which is stored as it changes."""
         settings, snapshots = self._settings, self.snapshots
-        costs = {settings.model, *settings.models} != {DEMO}
         self.gate = Gate()
         self.decisions = RecentDecisions(listener=listener)
         self.learning = Learning(self.decision_log.add, keeps_content=settings.decision_log == "content")
@@ -158,18 +154,7 @@ class Parts:
             owners_layer(settings), partial(snapshots.touch, PLACES), partial(categories_of, self._client)
         )
         self.places = Places(self._client, self.guild_settings, forum_tags=settings.forum_tags, clock=self._clock)
-        self.limits = Limits(
-            turns_per_user_minute=settings.turns_per_user_minute,
-            daily_tokens=settings.daily_tokens or None,
-            # The demo model alone costs nothing.
-            guild_tokens=(costs and settings.guild_tokens) or None,
-            person_tokens=(costs and settings.person_tokens) or None,
-            turn_tokens=settings.turn_tokens or None,
-            budgets=settings.budgets,
-            own=self.guild_settings,
-            prices=dict(loaded(load_prices, settings.prices)),
-            opted_out=self.opted_out,
-        )
+        self.limits = owners_limits(settings, self.guild_settings, self.opted_out)
         self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots))
         self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch_process, DIRECT))
         self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
@@ -458,9 +443,3 @@ class Parts:
         if not self.budget.may_judge(payer):
             return OVER_BUDGET  # what is left is for those who mention it
         return why_mute(self._client, self.places, channel_id)
-
-
-def where(settings: Settings) -> tuple[Path, str | None, str | None]:
-    """Where what is kept is stored, and with which keys."""
-    redis_url, keys = (s.get_secret_value() if s else None for s in (settings.redis_url, settings.state_key))
-    return settings.state_dir, redis_url, keys
