@@ -158,7 +158,8 @@ class Parley(discord.Client):
         log.info("playground ready" if self._is_playground else "ready", bot=str(self.user), guilds=len(self.guilds))
         self._catch_up()
 
-    async def on_guild_available(self, _guild: discord.Guild) -> None:
+    async def on_guild_available(self, guild: discord.Guild) -> None:
+        self.parts.places.rearranged(guild.id)
         if self.catch_up.available():
             self._catch_up()
 

@@ -51,15 +51,12 @@ class FakeReplies(FakeOffers):
     def __init__(self) -> None:
         super().__init__()
         self.heard_messages: list[str] = []
-        self.passed: list[int] = []
         self.accepted: list[str] = []
         self.answered_messages: list[str] = []
 
-    def heard(self, _channel_id: int, message: MessageRecord) -> None:
-        self.heard_messages.append(message.content)
-
-    def let_pass(self, _channel_id: int, message_id: int) -> None:
-        self.passed.append(message_id)
+    def heard(self, _channel_id: int, message: MessageRecord, *, is_refused: bool = False) -> None:
+        if not is_refused:
+            self.heard_messages.append(message.content)
 
     def decline(self, _channel_id: int, reply: Reply) -> str | None:
         return None if reply is Reply.NOT_NOW else NEVER_HERE
@@ -150,7 +147,7 @@ async def test_within_a_conversation_the_second_tier_decides(score: float, answe
 async def test_a_channel_that_is_not_listed_hears_nothing() -> None:
     stage = Stage(channels=frozenset({CHANNEL + 1}))
     assert (await stage.hear(HELLO)).reason is Reason.CHANNEL_NOT_LISTED
-    assert stage.conversations.get(CHANNEL) is None
+    assert (stage.conversations.get(CHANNEL), stage.offers.heard_messages) == (None, [])
 
 
 async def test_who_opted_out_is_read_when_they_mention_the_bot_and_kept_never() -> None:

@@ -71,10 +71,10 @@ class MessageHandler:
         if record.is_other_bot:  # which is never answered, and nobody's word on an offer or a prompt
             self._records.overheard(question)
             return
-        self._offers.heard(question.channel_id, question.as_kept.message)
+        refused = self._admission.refuses_here(incoming, question)
+        self._offers.heard(question.channel_id, question.as_kept.message, is_refused=refused is not None)
         decided: Decided | None
-        if refused := self._admission.refuses_here(incoming, question):
-            self._offers.let_pass(question.channel_id, question.message.message_id)
+        if refused:
             decided = question, refused
         elif conversation is None:
             decided = self._begin(incoming, question)

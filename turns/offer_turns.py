@@ -65,14 +65,12 @@ class OfferReplies:
         self._intake = intake
         self._decisions = decisions
 
-    def heard(self, channel_id: int, message: MessageRecord) -> None:
-        """A person's message, wherever it was said."""
-        if self._proactive_offers.listens(channel_id):
+    def heard(self, channel_id: int, message: MessageRecord, *, is_refused: bool = False) -> None:
+        """A person's message, wherever it was said. is_refused: they are not answered, nor offered anything."""
+        if is_refused and message.reply_to_id:
+            self._proactive_offers.dealt_with(channel_id, message.reply_to_id)
+        elif not is_refused and self._proactive_offers.listens(channel_id):
             self._proactive_offers.heard(channel_id, message)
-
-    def let_pass(self, channel_id: int, message_id: int) -> None:
-        """Nothing is offered to somebody who is not to be answered."""
-        self._proactive_offers.dealt_with(channel_id, message_id)
 
     def decline(self, channel_id: int, reply: Reply) -> str | None:
         """Ends the offer, or, if that was the reply, all offers in the channel. Returns what is to be said to that."""

@@ -33,7 +33,7 @@ from turns.turn import Question, Stopped, Turn
 log = structlog.get_logger()
 
 STOPPED = Decision(False, Reason.STOP)
-NOT_KEPT = (Reason.DELETED, Reason.DIRECT_MESSAGES_OFF)  # of these messages nothing is kept
+NOT_KEPT = (Reason.DELETED, Reason.DIRECT_MESSAGES_OFF, *SET_SO)  # of these messages nothing is kept
 
 
 class Transcripts(Protocol):
