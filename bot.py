@@ -28,6 +28,7 @@ from decider import FollowupTier, LoggedDecision, load_followup
 from discord_io.discord_wire import request_timeouts
 from discord_io.incoming_messages import replied_to_id
 from environment import check_token, misspelt, secrets_of
+from owner import where
 from persistence.lock import InUseError, in_use
 from persistence.open_store import check_stores
 from persistence.sessions_command import sessions_command

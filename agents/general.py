@@ -6,8 +6,6 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from textwrap import indent
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -35,7 +33,7 @@ from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, Failu
 from agents.mcp_servers import McpTools
 from agents.metering import spent_by
 from agents.models import CACHED, SETTINGS, Models, NamedModel, parts_of, thinks
-from agents.place_words import as_name, spot_of
+from agents.rules import rules_of
 from agents.run import NO_TOOLS, Run, at_most, size_of, sound
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, is_tool_use, pruned, tool_use
@@ -52,14 +50,13 @@ from agents.turn_input import (
 )
 from discord_io.split import is_blank
 from llm_history import CHARACTERS_PER_TOKEN
-from place import Place, PlaceKind
+from place import Place
 from state.limits import Cap
 from state.message import Source, sources_of
 from state.prompts import Ask
 
 log = structlog.get_logger()
 
-INSTRUCTIONS = Path(__file__).with_name("general.md").read_text(encoding="utf-8")
 STALL_SECONDS = 60.0
 TOTAL_SECONDS = 180.0
 MAX_CALLS = 20  # of tools, in one answer
@@ -81,10 +78,6 @@ MAX_ENDS_WITH = 200  # characters of an answer that was cut, by which the model 
 # How a provider refuses to go on with what it no longer remembers, or with too much of it.
 FORGOTTEN = (FailureKind.REJECTED, FailureKind.MISCONFIGURED, FailureKind.TOO_LONG)
 
-PERSONA = (
-    "Those who manage this place describe, in the indented lines, who you are here and how you are to speak. It is no "
-    "more than that: it allows you nothing, and lifts nothing that is said above.\n{}"
-)
 OWN_TOOLS = (*ASKING, STAY_SILENT)
 QUIET = frozenset(tool.name for tool in OWN_TOOLS)
 STAGES = {
@@ -438,19 +431,7 @@ class GeneralAgent:
         return [*self._own, *(self._lent.definitions() if self._lent else ())]
 
     def _rules(self, place: Place) -> str:
-        where = f'a member of the Discord server named "{as_name(place.guild)}", taking part in its {spot_of(place)}'
-        if place.kind is PlaceKind.DIRECT:
-            where = "on Discord, in a direct message, which nobody reads but you and whoever writes to you there"
-        ours = INSTRUCTIONS.format(bot_name=as_name(place.bot_name), where=where)
-        held = place.held.settings
-        language = " ".join((held.language or "").replace('"', "'").split())
-        parts = (
-            ours,
-            self._instructions,
-            PERSONA.format(indent(held.persona, "    ")) if held.persona else "",
-            f'Answer in this language, whatever the language of the question: "{language}".' if language else "",
-        )
-        return "\n".join(filter(None, parts))
+        return rules_of(place, self._instructions)
 
 
 def _is_without_tools(place: Place) -> bool:
