@@ -238,6 +238,7 @@ async def test_a_turn_that_never_began_takes_no_earlier_tool_use_for_its_own(sta
     assert len(stored(stage, MessageCategory.SYSTEM_OUTPUT)) == 2
 
 
+@pytest.mark.slow  # 8 s, for which the bot looks whether what it had begun to post arrives after all
 async def test_what_is_posted_only_after_a_kill_is_stored_with_its_tool_use(stage: Scene) -> None:
     async with life(stage):
         uses_a_tool(stage.stub)
