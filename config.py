@@ -135,7 +135,7 @@ class Settings(BaseSettings):
     )
 
     conversation_timeout_seconds: float = setting(
-        120, "A conversation is over after so long without a person's message or an answer.", gt=0, le=86_400
+        120, "A conversation is over after so long without any message.", gt=0, le=86_400
     )
     name_calls: bool = setting(
         True,

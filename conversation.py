@@ -80,15 +80,11 @@ class ConversationManager:
         return conversation
 
     def record_message(self, channel_id: int, message: MessageRecord, *, by_model: bool = True) -> None:
-        """Adds a message to the channel's conversation; without one, nothing.
-
-        It lives on from now, but not by what another bot posts, which may do so for ever.
-        """
+        """Adds a message to the channel's conversation, which lives on from now; without one, nothing."""
         if conversation := self.get(channel_id):
             conversation.add(message, by_model=by_model)
             conversation.trim(self._max_messages, self._max_characters)
-            if not message.is_other_bot:
-                conversation.last_activity = self._clock()
+            conversation.last_activity = self._clock()
 
     def current(self, channel_id: int, llm_history: History) -> History | None:
         """As ChannelConversation.current; None where there is no conversation to have it."""
@@ -282,7 +278,7 @@ class ConversationManager:
         conversation = ChannelConversation(
             channel_id,
             stored.started_at,
-            max([stored.last_activity, *(m.timestamp for m in messages if not m.is_other_bot)]),
+            max([stored.last_activity, *(m.timestamp for m in messages)]),
             messages=list(messages),
             llm_history=stored.llm_history,
             told_through=stored.told_through,

@@ -14,7 +14,7 @@ from conversation import MessageRecord
 from discord_io.channel_history import FAILURES
 from discord_io.channel_wire import Posted
 from discord_io.discord_wire import Known, find_channel, posted, read_messages
-from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of, is_persons
+from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of
 from discord_io.places import Places
 from discord_io.who_may_read import has_rules
 from place import Place, PlaceKind
@@ -62,9 +62,6 @@ class Backlog:
 
     def to_record(self, message: discord.Message) -> MessageRecord:
         return self._consent.unquoted(message.channel.id, self._reader.record(message))
-
-    def is_persons(self, message: discord.Message) -> bool:
-        return is_persons(message)
 
     def edited(self, message: discord.Message) -> MessageRecord | None:
         """A message as it may be kept, if its author has edited it."""

@@ -395,16 +395,10 @@ class CatchUp(Holder):
         missed = [m for m in messages if m.id not in known and m.id >= began]
         if messages:
             log.info("catching_up", channel=channel_id, read=len(messages), missed=len(missed))
-        alive_at: datetime | None = None  # what another bot posted counts where somebody went on behind it
-        heard: list[tuple[Message, datetime | None]] = []
-        for message in reversed(missed):
-            alive_at = message.created_at if self._backlog.is_persons(message) else alive_at
-            heard.append((message, alive_at))
-        for message, alive_at in reversed(heard):
+        for message in missed:
             if self._gate.is_shutting_down:
                 break  # the next process takes up the rest
-            if alive_at:
-                self._revive(channel_id, alive_at)
+            self._revive(channel_id, message.created_at)
             self._conversations.end_if_silent(channel_id, until=message.created_at)
             await self._inbox.take(message)
         return True

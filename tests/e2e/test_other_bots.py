@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from playground.model import Message
-from tests.support.clock import FakeClock
-from tests.support.lives import kill, life, on_disk, open_stage
+from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene
-from tests.support.stub_model import Reply, StubModel
+from tests.support.stub_model import Reply
 
 BUILD = {"title": "Build 77 failed", "description": "undefined symbol frobnicate", "footer": {"text": "main"}}
 FAILED = "CI (another bot): [embed] Build 77 failed\n    undefined symbol frobnicate"
@@ -63,19 +61,6 @@ async def test_it_is_never_answered_and_answers_nothing(scene: Scene, kind: dict
     channel = scene.bot.parts.offer_channels.get(last.channel_id)
     assert channel
     assert last.author.id not in {message.author_id for message in channel.messages}
-
-
-async def test_however_steadily_it_posts_a_conversation_comes_to_its_end(stub: StubModel, tmp_path: Path) -> None:
-    clock = FakeClock()
-    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage):
-        await stage.ask("Ada", "is the build running?")
-        here = stage.pg.channel("general")
-        for number in range(3):
-            assert stage.bot.conversations.get(here)
-            clock.advance(50)  # of 120
-            post(stage, f"{number} is queued")
-            await stage.ask("Ben", "hello", channel="random")  # behind it
-        assert not stage.bot.conversations.get(here)
 
 
 async def test_its_edits_and_deletions_are_followed_over_restarts(stage: Scene) -> None:
