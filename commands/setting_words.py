@@ -8,7 +8,7 @@ from typing import Any
 from discord import utils
 
 from discord_io.split import clipped
-from place_settings.fields import ABOUT, Level, Listed, choices
+from place_settings.fields import ABOUT, Combining, Level, Listed, choices
 from place_settings.inheritance import InForce
 
 MAX_TEXT, MAX_LISTED = 80, 8  # of a text, and of a list, in one line
@@ -54,8 +54,15 @@ def source_in_words(levels: Sequence[Level], here: Level | None = None) -> str:
 
 
 def holding_in_words(name: str, holds: InForce, *, to_manager: bool, here: Level | None = None) -> str:
-    """What holds of a setting, and where that comes from."""
+    """What holds of a setting, and where that comes from; of what each level sets for itself all, the nearest first."""
     value = getattr(holds.settings, name, None)
     if value is None:
         return NOT_SET
+    if ABOUT[name].combining is Combining.EACH:
+        each = [(layer.level, getattr(layer.settings, name)) for layer in reversed(holds.layers)]
+        return "; ".join(
+            f"{value_in_words(name, said, to_manager=to_manager)} · {source_in_words([level], here)}"
+            for level, said in each
+            if said is not None
+        )
     return f"{value_in_words(name, value, to_manager=to_manager)} · {source_in_words(holds.sources[name], here)}"

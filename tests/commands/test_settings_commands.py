@@ -43,6 +43,15 @@ async def test_show_says_what_holds_and_where_that_comes_from(pg: Playground) ->
     assert line_of(card, "When it answers: ") == "follow · default"
 
 
+async def test_a_budget_of_the_server_is_shown_beside_the_channels(pg: Playground) -> None:
+    await put(pg, "budget", "$1 a day", where=int(Level.GUILD))
+    await put(pg, "budget", "off")
+    both = "off · {}; “$1 a day” · from this server"
+    assert line_of(await pg.reply_to(run(pg, "Ada", "parley show")), "Budget: ") == both.format("from this channel")
+    card = await pg.reply_to(run(pg, "Ada", "parley settings"))
+    assert line_of(card, "Budget: ") == both.format("set here").replace("off", "**off**", 1)
+
+
 async def test_show_names_nobody_and_quotes_no_persona_to_those_who_manage_nothing(pg: Playground) -> None:
     chloe, pirate = pg.person("Chloe"), "You are a pirate."
     await put(pg, "blocked_users", f"<@{chloe}>")
