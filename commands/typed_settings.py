@@ -26,7 +26,7 @@ def find_setting(typed: str) -> str:
     for name, about in ABOUT.items():
         if wanted in (name, about.label.casefold()):
             return name
-    raise SettingRefusedError(f"There is no setting {quoted(typed)}: use {one_of([*ABOUT])}.")
+    raise SettingRefusedError(f"There is no setting {quoted(typed)}: use {one_of([about.label for about in ABOUT.values()])}.")
 
 
 def read_value(name: str, typed: str, own: Any, guild: discord.Guild | None) -> Any:

@@ -101,7 +101,7 @@ async def test_one_thing_is_set_and_inherited_again(pg: Playground, settings: Gu
 @pytest.mark.parametrize(
     ("setting", "value", "refusal"),
     [
-        ("mood", "gloomy", "There is no setting “mood”: use answers,"),
+        ("mood", "gloomy", "There is no setting “mood”: use When it answers, Allowed channels,"),
         ("eagerness", "a lot", "Eagerness cannot be that: use quiet, balanced or eager."),
         ("persona", "p" * 4_000, "Persona cannot be that: use at most 2,000 characters of text."),
         ("blocked_roles", "@nobodies", "I know no role “@nobodies” here: use mentions, ids or names, separated by"),
