@@ -26,7 +26,8 @@ def find_setting(typed: str) -> str:
     for name, about in ABOUT.items():
         if wanted in (name, about.label.casefold()):
             return name
-    raise SettingRefusedError(f"There is no setting {quoted(typed)}: use {one_of([about.label for about in ABOUT.values()])}.")
+    labels = [about.label for about in ABOUT.values()]
+    raise SettingRefusedError(f"There is no setting {quoted(typed)}: use {one_of(labels)}.")
 
 
 def read_value(name: str, typed: str, own: Any, guild: discord.Guild | None) -> Any:
