@@ -13,6 +13,8 @@ from commands.typed_settings import suggest
 from place_settings.fields import Level, SettingRefusedError
 
 DEFAULT = "default"
+ANOTHER = "/model with a name chooses another."
+NO_OTHER = "There is no other to choose: whoever runs me lists more in MODELS."
 NOT_IN_A_TURN = "An answer that is being made is finished by the model that began it."
 
 
@@ -52,4 +54,5 @@ def answering(edge: PlaceEdge, interaction: discord.Interaction) -> str:
     if note := edge.gone_model(holds):
         return f"{note} The choice is {source_in_words(holds.sources['model'])}."
     name = holds.settings.model or edge.models.names[0]
-    return f"Here {name} answers ({source_in_words(holds.sources['model'])}). /model with a name chooses another."
+    how = ANOTHER if len(edge.models.names) > 1 else NO_OTHER
+    return f"Here {name} answers ({source_in_words(holds.sources['model'])}). {how}"

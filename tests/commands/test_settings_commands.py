@@ -201,6 +201,9 @@ async def test_model_refuses_what_is_not_on_the_list_and_says_what_left_it(pg: P
     models.names = ["test:large"]
     gone = "“test:small” can no longer be chosen, so the default answers: test:large."
     assert await said(pg, "model") == f"{gone} The choice is from this channel."
+    await said(pg, "model", name="default")
+    no_other = "There is no other to choose: whoever runs me lists more in MODELS."
+    assert await said(pg, "model") == f"Here test:large answers (default). {no_other}"
 
 
 async def test_model_is_for_those_who_manage_the_channel(pg: Playground) -> None:
