@@ -26,7 +26,7 @@ export class CommandForm {
   }
 
   /** `entry` is what the picker offers: a command, or one of its subcommands, with its options. */
-  open(entry, onClose) {
+  open(entry, typed, onClose) {
     Object.assign(this, { entry, onClose });
     this.completed.clear();
     if (!entry.options.length) return this.run({});
@@ -38,7 +38,19 @@ export class CommandForm {
       h("button", { class: "button secondary", type: "button", onclick: () => this.close() }, "Cancel"),
     );
     this.show(true);
-    this.form.querySelector("input, select").focus();
+    this.form.querySelector(this.fill(typed) ? ".primary" : "input, select").focus();
+  }
+
+  /** Fill in what is typed as "where:this server value:off"; true if anything is. */
+  fill(typed) {
+    const names = this.entry.options.map(({ name }) => name).join("|");
+    const [, ...parts] = typed.split(new RegExp(`\\s(${names}):`));
+    for (let at = 0; at < parts.length; at += 2) {
+      const input = this.form.elements[parts[at]];
+      const value = parts[at + 1].trim();
+      input.value = [...(input.options ?? [])].find(({ label }) => label === value)?.value ?? value;
+    }
+    return parts.length > 0;
   }
 
   render() {

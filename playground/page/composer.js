@@ -27,7 +27,7 @@ export class Composer {
       page,
       this.box,
       () => this.changed(),
-      (entry) => this.choose(entry),
+      (entry, typed) => this.choose(entry, typed),
     );
     this.box.addEventListener("input", () => this.changed());
     this.box.addEventListener("click", () => this.picker.update());
@@ -152,10 +152,10 @@ export class Composer {
     this.changed();
   }
 
-  /** Run a slash command, after asking for its options if it has some. */
-  choose(entry) {
+  /** Run a slash command, after asking for its options if it has some. `typed`: those that are typed already. */
+  choose(entry, typed) {
     this.clear();
-    this.form.open(entry, () => this.focus());
+    this.form.open(entry, typed, () => this.focus());
   }
 
   render() {

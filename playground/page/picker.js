@@ -15,8 +15,12 @@ function runnable(command, { name, description, options = [] } = command, path =
   return options.flatMap((option) => runnable(command, option, [...path, option.name]));
 }
 
+/** Whether a command is typed with an option and its value: /card where:here. */
+const hasOptions = ({ name, options = [] }, typed) =>
+  typed.toLowerCase().startsWith(`${name} `) && options.some((option) => typed.includes(` ${option.name}:`));
+
 export class Picker extends Suggestions {
-  /** `onInsert()` is called after a name was put into the box, `onCommand(entry)` when a command is chosen. */
+  /** `onInsert()` is called after a name was put into the box, `onCommand(entry, typed)` when a command is chosen. */
   constructor(page, box, onInsert, onCommand) {
     super(box);
     Object.assign(this, { page, onInsert, onCommand });
@@ -34,14 +38,16 @@ export class Picker extends Suggestions {
   commands(typed) {
     const wanted = typed.toLowerCase();
     const all = this.page.store.commandsOf(SLASH_COMMAND).flatMap((command) => runnable(command));
-    const found = all.filter(({ name }) => name.startsWith(wanted) || name === wanted.trimEnd());
+    const found = all.filter(
+      (entry) => entry.name.startsWith(wanted) || entry.name === wanted.trimEnd() || hasOptions(entry, typed),
+    );
     return found.map((entry) => ({
       face: [
         h("span", { class: "slash", "aria-hidden": "true" }, "/"),
         h("strong", {}, entry.name),
         h("span", { class: "hint" }, entry.description),
       ],
-      run: () => this.onCommand(entry),
+      run: () => this.onCommand(entry, typed.slice(entry.name.length)),
     }));
   }
 

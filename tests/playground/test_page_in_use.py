@@ -69,7 +69,7 @@ async def commands(bot: Bot) -> None:
 async def test_subcommands_and_cards_are_used_on_the_page(pg: Playground, tmp_path: Path) -> None:
     await asyncio.to_thread(_use_commands, pg.url, tmp_path)
     used = [one.data["options"][0]["name"] for one in pg.interactions.recent() if one.data.get("name") == "offers"]
-    assert used == ["on", "for"]
+    assert used == ["on", "for", "for"]
 
 
 @needs_browser
@@ -149,6 +149,10 @@ def _use_subcommands(browser: webdriver.Chrome) -> None:
     Select(form.find_element(By.NAME, "who")).select_by_visible_text("Ben")
     form.find_element(By.CSS_SELECTOR, ".primary").click()
     when(browser, f"{LAST}.querySelector('.content').textContent === 'For @Ben, by /offers for.'")
+    write(browser, "/offers for who:Chloe")
+    when(browser, "document.activeElement.matches('#command-form .primary')")
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    when(browser, f"{LAST}.querySelector('.content').textContent === 'For @Chloe, by /offers for.'")
 
 
 def _use_card(browser: webdriver.Chrome) -> None:
