@@ -121,7 +121,8 @@ class PlaceEdge:
             seen=seen,
             parent_id=thread.parent_id if isinstance(thread, discord.Thread) else 0,
         )
-        said = " ".join([self._set_in_words(interaction, target, name), *_overtaken(changed)])
+        left_out = self._left_out_in_words(interaction) if ABOUT[name].listed and value else []
+        said = " ".join([self._set_in_words(interaction, target, name), *left_out, *_overtaken(changed)])
         await self._store.noted(CLICK_PATIENCE_SECONDS)
         return said
 
@@ -142,6 +143,13 @@ class PlaceEdge:
             return f"{label(name)}, for {where}: {value_in_words(name, own, to_manager=True)}. {COUNTS_FROM}"
         holds = holding_in_words(name, self.holds(interaction, target.level), to_manager=True)
         return f"{label(name)}, for {where}: inherited again, {holds}. {COUNTS_FROM}"
+
+    def _left_out_in_words(self, interaction: discord.Interaction) -> list[str]:
+        """That the user is not answered here, either."""
+        user = interaction.user
+        roles = {role.id for role in user.roles} if isinstance(user, discord.Member) else set()
+        refused = self.holds(interaction).refuses(user.id, roles)
+        return [f"Mind that I do not answer you here: {refused.in_words}."] if refused else []
 
     def gone_model(self, holds: InForce) -> str | None:
         """What is said of a model that holds there, but may no longer be chosen."""

@@ -141,6 +141,15 @@ async def test_lists_are_typed_by_mention_id_or_name_and_added_to(pg: Playground
     assert own(settings, pg, Level.GUILD).blocked_channels == frozenset({pg.channel("general")})
 
 
+async def test_who_leaves_out_themselves_is_told_so(pg: Playground) -> None:
+    helpers = pg.add_role("Helpers", members=[pg.person("Ben")])
+    mind = "Mind that I do not answer you here: “Allowed roles”, set for this channel."
+    allowed = await put(pg, "allowed_roles", "@Helpers")
+    assert allowed == f"Allowed roles, for this channel: <@&{helpers}>. {COUNTS} {mind}"
+    assert "Mind" not in await put(pg, "eagerness", "quiet")
+    assert "Mind" not in await put(pg, "allowed_users", f"<@{pg.person('Ada')}>")
+
+
 async def test_who_may_not_is_told_so_and_is_suggested_nothing(pg: Playground) -> None:
     cases: list[tuple[str, dict[str, str]]] = [("set", {"value": "on"}), ("reset", {})]
     for subcommand, options in cases:
