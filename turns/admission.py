@@ -39,6 +39,13 @@ SILENCING = {
     "threads": Reason.THREADS_OFF,
 }
 """By the setting that silences a place; the others say who is answered there."""
+WHOSE_BUDGET = {
+    Cap.TOTAL: "that for everybody together",
+    Cap.GUILD: "that of this server",
+    Cap.CHANNEL: "that of this channel",
+    Cap.THREAD: "that of this thread",
+    Cap.PERSON: "that of whoever said it",
+}
 
 
 class Admission:
@@ -107,7 +114,7 @@ class Admission:
             log.warning("cap_reached", cap=refusal.cap.value, guild=question.guild_id, channel=question.channel_id)
             self._turns.announce(question, refusal_line(refusal))
         reason = Reason.USER_CAP if refusal.cap is Cap.USER else Reason.DAILY_CAP
-        return replace(decision, respond=False, reason=reason)
+        return replace(decision, respond=False, reason=reason, evidence=WHOSE_BUDGET.get(refusal.cap, ""), contrary="")
 
     def _tell_above(self, question: Question, decision: Decision) -> None:
         """Says once, in the channel of a thread where the bot may not write, why whoever called it gets no answer."""

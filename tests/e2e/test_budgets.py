@@ -60,14 +60,17 @@ async def test_a_budget_that_ends_in_a_conversation_degrades_survives_kills_and_
                 answer = await stage.ask("Ada", f"question {number}?")
                 assert (MANAGERS in answer.content) == (number == 2)
             assert "For those" not in str(stage.bot.conversations.get(answer.channel_id).llm_history)  # type: ignore[union-attr]
-            assert (await stage.decision(stage.say("Ada", "and the next?"))).reason is Reason.DAILY_CAP
+            followed = await stage.decision(stage.say("Ada", "and the next?"))
+            assert (followed.reason, followed.evidence) == (Reason.DAILY_CAP, "that of this server")
             await kill(stage)
         async with life(stage, **settings):
             assert used(stage) == Amount(3 * ANSWER, 3 * ANSWER)
             last = await stage.ask("Ben", "mentions are answered?")
             assert "manage" not in last.content
             refused = stage.mention("Ben", "and now?")
-            assert (await stage.decision(refused)).reason is Reason.DAILY_CAP
+            assert (await stage.decision(refused)).in_words() == (
+                "silent: the budget was spent, or what was left of it was for those who call me (that of this server)"
+            )
             assert (await stage.shows(REFUSED)).reference.message_id == refused.id  # type: ignore[union-attr]
             told = len(stage.said())
             assert (await stage.decision(stage.mention("Chloe", "me?"))).reason is Reason.DAILY_CAP
