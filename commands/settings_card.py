@@ -106,7 +106,7 @@ class CardDrawer:
         )
         own = value_in_words(name, ids or None, to_manager=True)
         embed.add_field(name="Set here", value=own if ids else "nothing: inherited", inline=False)
-        embed.add_field(name="Holds", value=self._line(name), inline=False)
+        embed.add_field(name="What holds", value=self._line(name), inline=False)
         shown = ids[page * MAX_OPTIONS :][:MAX_OPTIONS]
         view = _view()
         view.add_item(self._select(name, page, shown))
