@@ -46,7 +46,7 @@ def _with_head(_logger: Any, level: str, event: EventDict) -> EventDict:
 
 
 def _json(value: Any, **_: Any) -> str:
-    return orjson.dumps(value, default=str).decode()
+    return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def _hide(secrets: Collection[str]) -> Processor:

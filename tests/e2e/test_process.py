@@ -136,6 +136,19 @@ async def test_a_stop_midstream_lets_the_answer_be_finished(tmp_path: Path, stub
         assert not running.other
 
 
+async def test_it_ends_well_with_its_counts_after_messages_that_it_left_alone(tmp_path: Path, stub: StubModel) -> None:
+    async with Playground(limits=Limits.off()) as pg, recorded(pg) as journal:
+        scene = Scene(pg, stub, journal, tmp_path)
+        async with program(tmp_path, **_at(pg), DISCORD_TOKEN=pg.token, LOG_LEVEL="debug") as running:
+            await scene.until(lambda: pg.connected)
+            ignored = scene.say("Ada", "lovely weather today")
+            await running.logged("decided", level="debug", message=ignored.id)
+            running.terminate()
+            assert await running.ended() == 0
+        assert (await running.logged("metrics"))["not_started"] == {"no_trigger": 1}
+        assert not running.other
+
+
 async def _refused_because_it_stops(scene: Scene, running: Program) -> None:
     """Asks elsewhere until the bot says that it is shutting down: then it has taken notice of the signal."""
     while True:

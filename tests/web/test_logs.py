@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
+from decision import Reason
 from web.logs import HIDDEN, configure_logging
 
 SECRET = "MTk4NjIyNDgzNDcx.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4"
@@ -157,3 +158,10 @@ def test_a_secret_is_hidden_in_the_form_json_gives_it() -> None:
     configure_logging("info", {'pass"word\\1'}, stream)
     structlog.get_logger().info("connected", url='pass"word\\1')
     assert "word" not in stream.getvalue()
+
+
+def test_counts_by_an_enumeration_or_by_a_number_are_written() -> None:
+    stream = configured()
+    structlog.get_logger().info("metrics", not_started={Reason.NO_TRIGGER: 3}, by_number={7: 1})
+    [line] = lines(stream)
+    assert (line["not_started"], line["by_number"]) == ({"no_trigger": 3}, {"7": 1})
