@@ -124,6 +124,7 @@ BUDGET = re.compile(
     r"(?:(guild|channel|person)\s+)?(?:\$(\d{1,7}(?:\.\d{1,6})?)|(\d{1,13})\s+tokens?)\s+(?:a|per)\s+(day|month)",
     re.IGNORECASE,
 )
+GROUPED = re.compile(r"\b\d{1,3}(?:,\d{3}){1,4}(?=\s+token)", re.IGNORECASE)  # as the bot itself writes tokens
 BUDGET_EXAMPLE = "$1 a day, guild $5 a month, channel 200000 tokens a day, person $0.10 a day"
 
 
@@ -138,7 +139,8 @@ def budget_limits(text: str, of: Scope = Scope.TOTAL) -> tuple[BudgetLimit, ...]
     if text.strip().lower() == "off":
         return ()
     example = BUDGET_EXAMPLE if of is Scope.TOTAL else "$1 a day, 200000 tokens a month"
-    for part in filter(None, map(str.strip, text.split(","))):
+    plain = GROUPED.sub(lambda found: found[0].replace(",", ""), text)
+    for part in filter(None, map(str.strip, plain.split(","))):
         found = BUDGET.fullmatch(part)
         if found is None or (found[1] and of is not Scope.TOTAL):
             shown = part if len(part) <= 40 else f"{part[:40]}…"

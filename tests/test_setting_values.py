@@ -20,6 +20,7 @@ def test_budgets_are_read_in_money_and_tokens_a_day_and_a_month_for_each_whom() 
         BudgetLimit(100_000, DAY, Scope.PERSON, in_money=True),
         BudgetLimit(20_500_000, MONTH, Scope.TOTAL, in_money=True),
     )
+    assert budget_limits("$1 a day,1,500,000 tokens a day") == (read[0], BudgetLimit(1_500_000, DAY, Scope.TOTAL))
     assert [limit.in_words() for limit in read[1:4]] == ["$5.00 a month", "200,000 tokens a day", "$0.10 a day"]
     assert budget_limits("off") == ()
     assert budget_limits("$0.000001 a day", Scope.CHANNEL) == (BudgetLimit(1, DAY, Scope.CHANNEL, in_money=True),)
