@@ -133,6 +133,13 @@ class ConversationManager:
         self._drop_left(channel_id, lambda message_id, _: message_id in message_ids)
         self._change(channel_id, lambda conversation: conversation.remove(message_ids))
 
+    def retract(self, channel_id: int, message_id: int) -> None:
+        """The bot takes back a message of its own answer: what it said stands in the others, and is not unsaid."""
+        if conversation := self.get(channel_id):
+            conversation.own.discard(message_id)
+            conversation.remote.pop(message_id, None)
+        self.forget_messages(channel_id, [message_id])
+
     def forget_author(self, channel_id: int, author_id: int) -> None:
         """Drops all that one person said in the channel."""
         self._drop_left(channel_id, lambda _, who: who in (author_id, UNKNOWN))

@@ -50,9 +50,9 @@ class StreamedReply:
     """One answer. show() is called as the text grows, finish() once.
 
     question: what is answered; the nonces come from its id. reply_to: the id of the message that the first part replies
-    to, asked for when it is posted. addressees: ids of those
-    who are answered. record: told of each part as it is posted or edited. adopted: None for a new answer; for one that
-    is finished after our process died, what stands of it, the first part first: it is edited in place, not sent again.
+    to, asked for when it is posted. addressees: ids of those who are answered. record: told of each part as it is
+    posted or edited; retract: of the id of one before it is taken back. adopted: None for a new answer; for one that is
+    finished after our process died, what stands of it, the first part first: it is edited in place, not sent again.
     types: whether the bot is shown to be typing from the beginning until something stands.
 
     Where another process with our token answers the same question, the one that has said more goes on, and the other
@@ -69,6 +69,7 @@ class StreamedReply:
         bot: tuple[str, int],
         addressees: frozenset[int],
         record: Callable[[MessageRecord], None],
+        retract: Callable[[int], None] = lambda _message_id: None,
         adopted: Sequence[Posted] | None = None,
         types: bool = True,
         edit_interval_seconds: float = EDIT_INTERVAL_SECONDS,
@@ -79,6 +80,7 @@ class StreamedReply:
         self._bot = bot
         self._addressees = addressees
         self._record = record
+        self._retract = retract
         self._interval = edit_interval_seconds
         self._parts: list[_Part] = []
         self._sent: defaultdict[int, SentTexts] = defaultdict(SentTexts)
@@ -297,7 +299,9 @@ class StreamedReply:
             self._take(index, found, _Content(found.content, None, found.files), self._now(), found=True)
         while len(self._parts) > count:
             self._check()
-            await self._wire.delete(self._parts[-1].message.message_id)
+            message_id = self._parts[-1].message.message_id
+            self._retract(message_id)  # or that it is gone would be heard as if somebody had deleted the answer
+            await self._wire.delete(message_id)
             self._parts.pop()
 
     def _text_standing(self) -> str:

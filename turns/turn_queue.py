@@ -288,6 +288,7 @@ class TurnQueue:
             bot=self._discord.bot(),
             addressees=frozenset(who for q in questions for who in q.addressees),
             record=record,
+            retract=lambda message_id: self._conversations.retract(question.channel_id, message_id),
             adopted=turn.adopted if turn else None,
             types=turn is None,
             edit_interval_seconds=self._edit_interval,
@@ -379,8 +380,7 @@ class TurnQueue:
         """Brings the channel to the whole answer. Returns why that could not be done, once it is reported."""
         card_id, failed = None, None
         try:
-            card = card_of(prompt) if prompt else turn.take_thread_card()
-            card_id = await post.finish(ready.text, card, ready.files)
+            card_id = await post.finish(ready.text, card_of(prompt) if prompt else turn.take_thread_card(), ready.files)
             if turn.cancel is Cancel.WITHDRAWN and ready.text:
                 # The question was deleted while its answer was being posted.
                 card_id = await post.finish("")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from files import reading, sandbox
+from llm_history import FORGOTTEN
 from playground.model import File
 from tests.support import samples
 from tests.support import scene as support
@@ -180,6 +181,25 @@ async def test_long_code_is_posted_as_a_file(scene: Scene) -> None:
     assert (file.filename, file.data.decode()) == ("answer.py", LONG_CODE)
     await scene.ask("Ada", "which was the first?")
     assert "print(249)" in scene.told()
+
+
+async def test_a_message_that_becomes_a_file_while_it_is_written_takes_nothing_of_the_answer_along(
+    scene: Scene,
+) -> None:
+    async def pace(text: str) -> None:
+        if 2_100 < len(text) < 3_000:
+            await scene.until(lambda: len(scene.said()) == 2)
+
+    intro = "Some words before it. " * 40
+    scene.stub.replies.append(Reply(f"{intro}\n```python\n{LONG_CODE}```\nRun it.", pace=pace))
+    asked = scene.mention("Ada", "print some numbers")
+    answer = await scene.answer_to(asked)
+    await scene.until(lambda: len(scene.said()) == 1)
+    assert answer.content.endswith("📎 `answer.py`\nRun it.")
+    await scene.at_rest()
+    await scene.ask("Ada", "which was the first?")
+    assert "print(249)" in scene.told()
+    assert FORGOTTEN not in scene.told()
 
 
 async def test_where_the_bot_may_not_attach_files_code_stands_in_messages(scene: Scene) -> None:
