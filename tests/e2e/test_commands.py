@@ -55,12 +55,15 @@ async def test_why_tells_no_models_words_to_those_who_may_not_read_the_history(s
         assert all("by fishes" in words.content for words in told)
 
 
+MARKED = "so\n# [read](https://a_b.example) **and** [verify](https://evil.example)"
+
+
 async def test_why_tells_a_models_words_as_words_and_not_as_a_link_or_a_heading(scene: Scene) -> None:
     said = scene.say("Chloe", "and the second one?")
-    judged = Decision(True, Reason.LLM_JUDGE, tier=3, evidence="so\n# [verify](https://evil.example) **now**")
+    judged = Decision(True, Reason.LLM_JUDGE, tier=3, evidence=MARKED)
     scene.bot.parts.decisions.add(said.id, said.channel_id, said.author.id, judged)
     for told in (await scene.use("Ben", "why"), await scene.use("Ben", "Why?", target=said)):
-        assert r"(so # \[verify](https://evil.example) \*\*now\*\*)" in told.content
+        assert r"(so # \[read](https://a_b.example) \*\*and\*\* \[verify](https://evil.example))" in told.content
 
 
 @pytest.mark.parametrize("way", ["forget", "optout"])
