@@ -197,18 +197,19 @@ class CatchUp(Holder):
         direct = self._backlog.direct(await self._snapshots.direct_channels(), after)
         found = [*self._backlog.news(after), *direct] if after else []
         ordered = sorted(found, key=lambda news: self._rank(news, left))
-        news, unread = ordered[:MAX_REQUESTS], ordered[MAX_REQUESTS:]
-        self._spare = MAX_REQUESTS - len(news)
-        self._cut = {n.channel_id for n in unread}
         kept = await self._snapshots.known_channels() if after else {}
-        self._reviewed = dict([*kept.items()][: min(MOST_REVIEWED, self._spare)])
-        self._spare -= len(self._reviewed)
+        self._reviewed = dict([*kept.items()][:MOST_REVIEWED])  # before any news: what was deleted is to be gone
+        others = [n.channel_id for n in ordered if n.channel_id not in self._reviewed]
+        most = MAX_REQUESTS - len(self._reviewed)
+        self._spare = most - len(others[:most])
+        self._cut = set(others[most:])
+        news = [n for n in ordered if n.channel_id not in self._cut]
         failed = await self._work_off_all(left, news, after)
         for seconds in RETRY_SECONDS:
             if not failed:
                 break
             await asyncio.sleep(seconds)
-            again = failed[: self._spare]
+            again = failed[: max(0, self._spare)]
             self._spare -= len(again)
             failed = [*await self._work_off_all(set(), again, after), *failed[len(again) :]]
         self._cut |= {n.channel_id for n in failed}
@@ -378,8 +379,9 @@ class CatchUp(Holder):
         if newest is not None and (len(newest) < LIMIT or newest[0].id <= after):
             messages, page = [m for m in newest if m.id > after], None
         else:
+            self._spare -= newest is not None
             messages = page = await self._backlog.since(news.guild_id, channel_id, after)
-        while page and len(page) == LIMIT and len(messages or ()) < MAX_MESSAGES and self._spare:
+        while page and len(page) == LIMIT and len(messages or ()) < MAX_MESSAGES and self._spare > 0:
             self._spare -= 1
             page = await self._backlog.since(news.guild_id, channel_id, page[-1].id)
             messages = [*(messages or ()), *page] if page is not None else None

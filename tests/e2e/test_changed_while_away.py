@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from persistence import catchup
 from playground.model import Message
 from tests.e2e.test_threads import open_thread
 from tests.e2e.test_trip import ADDED, asked_which
@@ -48,6 +49,21 @@ async def test_a_message_that_was_deleted_meanwhile_is_gone(scene: Scene, is_new
         assert not on_disk(scene.folder, "Xanadu")
         reads = [sent for sent in scene.sent("GET", "/messages") if "after=" not in sent.path]
         assert len(reads) <= 2
+
+
+async def test_news_in_too_many_channels_leave_the_requests_for_what_was_deleted(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catchup, "MAX_REQUESTS", 4)
+    await told_in(scene)
+    scene.pg.delete(first(scene))
+    for number in range(6):
+        scene.pg.post(scene.pg.add_channel(f"busy-{number}"), scene.pg.person("Ben"), "lunch?")
+    async with life(scene):
+        await scene.bot.snapshots.settled()
+        assert not on_disk(scene.folder, "Xanadu")
+        assert len(scene.sent("GET", "/messages")) <= 4
+        assert scene.journal.find("catch_up_cut")
 
 
 async def test_a_message_that_was_edited_meanwhile_is_as_it_stands_now(scene: Scene) -> None:
