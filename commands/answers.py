@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from typing import Any
 
 import discord
 import structlog
@@ -49,10 +50,24 @@ async def follow_up(interaction: discord.Interaction, work: Awaitable[Outcome], 
     if len(parts) > MAX_PARTS:
         parts = [*parts[: MAX_PARTS - 1], f"{parts[MAX_PARTS - 1][: MAX_LENGTH - len(TOO_LONG)]}{TOO_LONG}"]
     nobody = discord.AllowedMentions.none()
-    first = interaction.edit_original_response(content=parts[0], attachments=files, allowed_mentions=nobody)
-    await take(interaction, first)
+    if files:
+        first = interaction.edit_original_response(content=parts[0], attachments=files, allowed_mentions=nobody)
+        await take(interaction, first)
+    else:
+        await take(interaction, _edit_original(interaction, parts[0]))
     for part in parts[1:]:
-        await take(interaction, interaction.followup.send(part, ephemeral=True, allowed_mentions=nobody))
+        sent = interaction.followup.send(part, ephemeral=True, suppress_embeds=True, allowed_mentions=nobody)
+        await take(interaction, sent)
+
+
+async def _edit_original(interaction: discord.Interaction, text: str) -> None:
+    """As the library's edit_original_response, which knows no flags: for a preview Discord would open whatever address
+    a message that somebody asks about had the model write, with what it was told in it."""
+    ids: dict[str, Any] = {"webhook_id": interaction.application_id, "webhook_token": interaction.token}
+    route = discord.http.Route("PATCH", "/webhooks/{webhook_id}/{webhook_token}/messages/@original", **ids)
+    flags = discord.MessageFlags(suppress_embeds=True).value
+    body = {"content": text, "flags": flags, "allowed_mentions": discord.AllowedMentions.none().to_dict()}
+    await interaction.client.http.request(route, json=body)
 
 
 async def tell(interaction: discord.Interaction, text: str) -> None:
