@@ -84,4 +84,5 @@ def _may_become_tag(beginning: str) -> bool:
 
 def _is_code(before: str) -> bool:
     """Whether what comes next stands in a quotation of code."""
-    return before.count("```") % 2 == 1 or before.rpartition("\n")[2].count("`") % 2 == 1
+    line = before.rpartition("\n")[2].replace("```", "")  # or the end of a block would begin a quotation in its line
+    return before.count("```") % 2 == 1 or line.count("`") % 2 == 1

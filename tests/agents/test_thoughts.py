@@ -28,6 +28,7 @@ RESPONSES = [
     ("Models write `<think>` first, and `</think>` last.", "Models write `<think>` first, and `</think>` last."),
     ("```xml\n<think>x</think>\n```\nSo.", "```xml\n<think>x</think>\n```\nSo."),
     ("<think>`</think>Hello.", "Hello."),
+    ("```py\na()\n```<think>hm</think>Hello.", "```py\na()\n```Hello."),
 ]
 
 
