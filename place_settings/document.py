@@ -46,14 +46,19 @@ class Node(NamedTuple):
 class Own:
     """What one place has set itself.
 
-    parent_id: of a thread, its channel. unread: by name, what this version cannot read. closed_by: which of that may
-    say who is answered, or where; empty: none of it does.
+    parent_id: of a thread, its channel. unread: by name, what this version cannot read. closing: the names of settings,
+    beside those that this version knows, that may say who is answered, or where.
     """
 
     settings: PlaceSettings = NOTHING_SET
     parent_id: int = 0
     unread: Mapping[str, Any] = field(default_factory=dict)
-    closed_by: str = ""
+    closing: frozenset[str] = CLOSING
+
+    @property
+    def closed_by(self) -> str:
+        """What of that which cannot be read may say who is answered, or where; empty: none of it does."""
+        return next((name for name in self.unread if name in self.closing), "")
 
     @property
     def is_empty(self) -> bool:
@@ -62,12 +67,11 @@ class Own:
     def with_settings(self, settings: PlaceSettings, names: Mapping[str, Any], parent_id: int) -> Own:
         """After a change of these settings: what could not be read of them is gone."""
         unread = {name: value for name, value in self.unread.items() if name not in names}
-        closed_by = self.closed_by if self.closed_by in unread else ""
-        return Own(settings, parent_id or self.parent_id, unread, closed_by)
+        return Own(settings, parent_id or self.parent_id, unread, self.closing)
 
     def to_stored(self) -> dict[str, Any]:
         settings = self.settings.model_dump(mode="json", exclude_none=True) | dict(self.unread)
-        closing = sorted(name for name in settings if name in CLOSING or name == self.closed_by)
+        closing = sorted(name for name in settings if name in self.closing)
         return {"settings": settings, "closing": closing} | ({"parent": self.parent_id} if self.parent_id else {})
 
     @staticmethod
@@ -86,8 +90,9 @@ class Own:
                 known[name] = getattr(PlaceSettings.model_validate({name: value}), name)
             except ValidationError:
                 unread[name] = value
-        said = CLOSING | set(closing) if isinstance(closing, list) else unread
-        return Own(PlaceSettings(**known), parent, unread, next((name for name in unread if name in said), ""))
+        are_names = isinstance(closing, list) and all(isinstance(name, str) for name in closing)
+        said = closing if are_names else unread
+        return Own(PlaceSettings(**known), parent, unread, CLOSING | frozenset(said))
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,7 +260,7 @@ class GuildSettings:
             own = document.places.get(node, Own())
             kept = {**of_category.unread, **own.unread}
             joined = joined_settings(of_category.settings, own.settings)
-            GuildSettings._set(document, node, Own(joined, 0, kept, own.closed_by or of_category.closed_by))
+            GuildSettings._set(document, node, Own(joined, 0, kept, own.closing | of_category.closing))
         for node, own in document.places.items():
             listing = {name: ids for name, ids in own.settings.chosen.items() if ABOUT[name].listed is Listed.CHANNELS}
             wider = {name: ids | frozenset(channel_ids) for name, ids in listing.items() if category_id in ids}

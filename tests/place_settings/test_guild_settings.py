@@ -160,6 +160,26 @@ def test_of_a_document_from_the_future_what_is_known_holds_and_what_may_limit_pe
     assert (here.settings.judge, there.settings.decline) == (True, False)
 
 
+def test_a_place_stays_closed_until_the_last_of_what_closes_it_is_set_anew(guild: Guild) -> None:
+    own = {"blocked_users": "all", "hours": "9-17", "allowed_roles": "none"}
+    node = {"settings": own, "closing": ["blocked_users", "hours", "allowed_roles"]}
+    guild.settings.restore(GUILD, {"version": 2, "places": {f"channel:{CHANNEL}": node}})
+
+    guild.set(Level.CHANNEL, CHANNEL, blocked_users=[BEA])
+    for there in (guild, guild.restarted()):
+        assert there.settings.at(HERE).silenced == Refused("hours", Level.CHANNEL, is_unread=True)
+    guild.set(Level.CHANNEL, CHANNEL, allowed_roles=None)
+    for there in (guild, guild.restarted()):
+        assert there.settings.at(HERE).silenced == Refused("hours", Level.CHANNEL, is_unread=True)
+
+
+@pytest.mark.parametrize("closing", [[{"name": "hours"}], [["hours"]], [None], [1]])
+def test_closing_names_in_a_form_of_the_future_stop_no_start(guild: Guild, closing: list[Any]) -> None:
+    node = {"settings": {"hours": "9-17"}, "closing": closing}
+    guild.settings.restore(GUILD, {"version": 2, "places": {f"channel:{CHANNEL}": node}})
+    assert guild.settings.at(HERE).silenced
+
+
 def test_a_document_from_the_future_is_written_back_whole(guild: Guild) -> None:
     guild.categories = {}
     guild.settings.restore(GUILD, FUTURE)
