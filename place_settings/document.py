@@ -90,9 +90,9 @@ class Own:
                 known[name] = getattr(PlaceSettings.model_validate({name: value}), name)
             except ValidationError:
                 unread[name] = value
-        are_names = isinstance(closing, list) and all(isinstance(name, str) for name in closing)
-        said = closing if are_names else unread
-        return Own(PlaceSettings(**known), parent, unread, CLOSING | frozenset(said))
+        if not isinstance(closing, list) or not all(isinstance(name, str) for name in closing):
+            closing = list(unread)
+        return Own(PlaceSettings(**known), parent, unread, CLOSING | frozenset(closing))
 
 
 @dataclass(frozen=True, slots=True)
