@@ -76,8 +76,11 @@ def _question(interaction: discord.Interaction, asked: Incoming) -> Question:
     place = Place(0, interaction.channel_id or 0, PlaceKind.DIRECT, asked.place.bot_name)
     if interaction.is_guild_integration():
         # Of the place it is told no more than that nobody else reads along, and what is set there.
-        place = replace(place, guild_id=interaction.guild_id or 0, held=asked.place.held)
-    return Question(replace(asked.record, is_direct=True), place, is_private=True)
+        place = replace(
+            place, guild_id=interaction.guild_id or 0, parent_id=asked.place.parent_id, held=asked.place.held
+        )
+    is_exempt = asked.is_exempt and interaction.is_guild_integration()
+    return Question(replace(asked.record, is_direct=True), place, is_private=True, is_exempt=is_exempt)
 
 
 def add_ask(tree: app_commands.CommandTree, asking: Asking) -> None:

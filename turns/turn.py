@@ -332,7 +332,9 @@ class Turn:
 
 def payer_of(place: Place, people: frozenset[int], exempt: frozenset[int] = frozenset()) -> Payer:
     """Who pays for what is asked in a place: of a thread, its channel too."""
-    channel, thread = (place.parent_id or 0, place.channel_id) if place.is_thread else (place.channel_id, 0)
+    # What is asked in a thread to be answered in private has its channel, too, though it is told as no thread.
+    is_thread = place.is_thread or place.parent_id
+    channel, thread = (place.parent_id or 0, place.channel_id) if is_thread else (place.channel_id, 0)
     return Payer(place.guild_id, people, channel, thread, exempt)
 
 

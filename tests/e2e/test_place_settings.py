@@ -338,3 +338,31 @@ async def test_a_conversation_is_moved_into_a_thread_only_as_is_set_by_then(stag
         told = await stage.pg.reply_to(stage.press("Ada", stage.pg.world.find_message(card.id), "Go on in a thread"))
         expected = SWITCHED_OFF if what == "threads" else "“Blocked members”"
         assert (expected in told.content, card.id in stage.pg.world.threads) == (True, False)
+
+
+# What it may cost
+
+
+async def told_in_private(scene: Scene, who: str, channel: str = "general") -> str:
+    asked = scene.pg.command(scene.pg.channel(channel), scene.pg.person(who), "ask", {"question": QUESTION})
+    return (await scene.pg.reply_to(asked)).content
+
+
+async def test_what_is_asked_in_private_in_a_thread_draws_on_the_budgets_of_thread_and_channel(scene: Scene) -> None:
+    scene.pg.open_thread(scene.pg.channel("general"), scene.pg.person("Ada"), "names")
+    assert await told_in_private(scene, "Ada", "names") == "Miso."
+    set_channel(scene, "general", budget="1 tokens a day")
+    assert "is spent for today" in await told_in_private(scene, "Ada", "names")
+    set_channel(scene, "general", budget=None)
+    put(scene, Level.THREAD, scene.pg.channel("names"), budget="1 tokens a day")
+    assert "is spent for today" in await told_in_private(scene, "Ada", "names")
+    assert await told_in_private(scene, "Ada") == "Miso."
+
+
+async def test_roles_without_a_budget_are_answered_in_private_too(scene: Scene) -> None:
+    set_guild(
+        scene, budget="1 tokens a day", exempt_roles={scene.pg.add_role("Staff", members=[scene.pg.person("Ada")])}
+    )
+    assert (await scene.ask("Ada", QUESTION)).content == "Miso."
+    assert await told_in_private(scene, "Ada") == "Miso."
+    assert "is spent for today" in await told_in_private(scene, "Ben")
