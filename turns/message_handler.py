@@ -74,8 +74,9 @@ class MessageHandler:
         refused = self._admission.refuses_here(incoming, question)
         self._offers.heard(question.channel_id, question.as_kept.message, is_refused=refused is not None)
         decided: Decided | None
-        if refused:
-            decided = question, refused
+        if refused:  # who may still end the answer that they get
+            stopped = self._stop(incoming, question, conversation) if conversation else None
+            decided = question, stopped or refused
         elif conversation is None:
             decided = self._begin(incoming, question)
         else:

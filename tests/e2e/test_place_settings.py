@@ -366,3 +366,14 @@ async def test_roles_without_a_budget_are_answered_in_private_too(scene: Scene) 
     assert (await scene.ask("Ada", QUESTION)).content == "Miso."
     assert await told_in_private(scene, "Ada") == "Miso."
     assert "is spent for today" in await told_in_private(scene, "Ben")
+
+
+async def test_whoever_is_not_answered_any_more_can_still_end_the_answer_that_they_get(scene: Scene) -> None:
+    scene.halted("Miso, as in the soup.")
+    question = scene.mention("Ada", QUESTION)
+    await scene.until(scene.said)
+    set_guild(scene, blocked_users={scene.pg.person("Ada")})
+    assert (await scene.decision(scene.say("Ada", "go on"))).reason is Reason.NOT_ALLOWED
+    assert (await scene.decision(scene.say("Ada", "stop"))).reason is Reason.STOP
+    assert await scene.outcome(question) == "stopped"
+    assert (await scene.decision(scene.say("Ada", "stop"))).reason is Reason.NOT_ALLOWED
