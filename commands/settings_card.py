@@ -73,7 +73,9 @@ class CardDrawer:
         embed = discord.Embed(title=f"Settings of {self._titled}", colour=discord.Colour.blurple())
         names = [name for name, about in ABOUT.items() if self._target.level in about.levels]
         add_groups(embed, {name: self._line(name) for name in names})
-        add_notes(embed, self._edge, self._holds, self._own.unread)
+        here = [layer for layer in self._holds.layers if layer.level is self._target.level]
+        unread = [name for layer in here for name in layer.unread]  # of a server, also of its document
+        add_notes(embed, self._edge, self._holds, unread)
         view = _view()
         for start in range(0, min(len(names), MAX_SELECTS * MAX_OPTIONS), MAX_OPTIONS):
             some = names[start : start + MAX_OPTIONS]
@@ -90,7 +92,7 @@ class CardDrawer:
             for target in self._edge.targets(self._interaction)
         ]
         view.add_item(_menu(self._id(Action.PLACE), places, "For …"))
-        is_bare = self._own.is_empty
+        is_bare = self._own.is_empty and not unread
         view.add_item(_button(self._id(Action.RESET_ALL), "Inherit everything", disabled=is_bare))
         return embed, view
 

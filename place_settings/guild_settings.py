@@ -184,10 +184,19 @@ class GuildSettings:
     ) -> Changed:
         """Has a place inherit everything; what could not be read of its settings is gone, too."""
         before = self.own(guild_id, place_id, level)
-        return self._put(guild_id, Node(level, place_id), before, Own(), by=by, now=now, seen=seen)
+        return self._put(guild_id, Node(level, place_id), before, Own(), by=by, now=now, seen=seen, is_reset=True)
 
     def _put(
-        self, guild_id: int, node: Node, before: Own, after: Own, *, by: int, now: datetime, seen: int | None
+        self,
+        guild_id: int,
+        node: Node,
+        before: Own,
+        after: Own,
+        *,
+        by: int,
+        now: datetime,
+        seen: int | None,
+        is_reset: bool = False,
     ) -> Changed:
         document = self._documents.get(guild_id) or Document()
         if before.is_empty and not after.is_empty and len(document.places) >= MAX_PLACES:
@@ -197,7 +206,7 @@ class GuildSettings:
         since = document.revision if seen is None else seen
         overtaken = tuple(e for e in document.edits if e.revision > since and e.node == node and e.by != by)
         old, new = before.settings.chosen | dict(before.unread), after.settings.chosen | dict(after.unread)
-        if node.level is Level.GUILD and after.is_empty:  # all is inherited: what could not be read goes, too
+        if node.level is Level.GUILD and is_reset:  # all is inherited: what could not be read goes, too
             old, document.unread = document.unread | old, {}
         names = tuple(n for n in dict.fromkeys([*old, *new]) if (n in old, old.get(n)) != (n in new, new.get(n)))
         if names:

@@ -277,3 +277,14 @@ async def test_of_more_models_than_a_menu_holds_one_is_written(
     form = pick(pg, "Ada", await card_of(pg), "Change", "Model")
     await pg.reply_to(await fill(pg, form, {"For": models.names[-1]}))
     assert own(settings, pg).model == models.names[-1]
+
+
+async def test_what_cannot_be_read_of_a_whole_server_is_told_on_its_card_and_goes_by_it(
+    pg: Playground, settings: GuildSettings
+) -> None:
+    settings.restore(pg.guild_id, "damaged")
+    card = await card_of(pg, where=int(Level.GUILD))
+    assert "Set in a form that I cannot read, and kept until that is set anew or reset: settings." in words_of(card)
+    sure = await pg.reply_to(click(pg, "Ada", card, "Inherit everything"))
+    await pg.reply_to(click(pg, "Ada", sure, "Inherit everything"))
+    assert settings.in_channel(pg.guild_id, pg.channel("general")).silenced is None

@@ -219,6 +219,9 @@ def test_a_document_that_cannot_be_read_closes_the_guild_until_it_is_reset(guild
     held = guild.settings.at(HERE)
     assert held.silenced
     assert held.silenced.is_unread
+    guild.set(Level.GUILD, GUILD, persona="A pirate.")
+    guild.set(Level.GUILD, GUILD, persona=None)
+    assert guild.settings.at(HERE).silenced == held.silenced
     guild.settings.reset(GUILD, GUILD, Level.GUILD, by=AL, now=NOW)
     assert guild.settings.at(HERE).silenced is None
 
