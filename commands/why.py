@@ -10,7 +10,7 @@ from discord import app_commands
 
 from commands.answers import tell
 from commands.privacy_commands import Privacy
-from decider import Decision, RecentDecisions
+from decider import LoggedDecision, Reason, RecentDecisions
 from discord_io.split import MAX_LENGTH, clipped
 from understanding.links import DISCORD, message_link
 
@@ -28,9 +28,13 @@ UNNAMED = "somebody who asked not to be read"
 def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy: Privacy, site: str = DISCORD) -> None:
     """privacy: says who is neither named nor quoted; site: where links to messages lead."""
 
-    def in_words(decision: Decision, *, may_read: bool) -> str:
+    def in_words(interaction: discord.Interaction, entry: LoggedDecision) -> str:
+        decision, may = entry.decision, interaction.permissions
         is_unnamed = decision.partner is not None and privacy.is_opted_out(decision.partner)
-        told = decision if may_read else decision.unquoting
+        told = decision if reads_history(interaction) else decision.unquoting
+        is_theirs = interaction.user.id == entry.author_id or may.manage_channels or may.manage_guild
+        if decision.reason is Reason.NOT_ALLOWED and not is_theirs:
+            told = replace(told, evidence="")  # who is on which list is shown to those who manage it
         # What a model says of a message may be what the message has it say: it is no link, and no heading.
         told = replace(told, evidence=_plain(told.evidence), agent=_plain(told.agent))
         return (replace(told, partner=None) if is_unnamed else told).in_words()
@@ -51,7 +55,7 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
             else:
                 words = _first_words(known.get(entry.message_id, "")) if may_read else ""
                 whose = f"<@{entry.author_id}>{words}"
-            outcome, _, reason = in_words(entry.decision, may_read=may_read).partition(": ")
+            outcome, _, reason = in_words(interaction, entry).partition(": ")
             link = message_link(site, interaction.guild_id, interaction.channel_id, entry.message_id)
             lines.append(clipped(f"- {whose}: [{outcome}]({link}), {reason}", MAX_LINE))
         await tell(interaction, "\n".join(lines) or NOTHING_KNOWN)
@@ -63,7 +67,7 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
             message.reference.message_id if message.reference and message.author == interaction.client.user else None
         )
         entry = decisions.find(message.id) or decisions.find(question_id or 0)
-        words = in_words(entry.decision, may_read=reads_history(interaction)) if entry else NOTHING_KNOWN
+        words = in_words(interaction, entry) if entry else NOTHING_KNOWN
         await tell(interaction, words[:1].upper() + words[1:])
 
 

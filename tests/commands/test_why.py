@@ -30,3 +30,19 @@ async def test_it_says_why_and_which_agent_and_the_longest_lines_fit_into_one_me
         assert line.startswith(f"- <@{ANNA}>: [answered](")
         assert f"/{message_id}), the judge" in line
         assert line.endswith("…")
+
+
+async def test_by_which_list_somebody_is_not_answered_is_for_them_and_for_those_who_manage_it(
+    pg: Playground, decisions: RecentDecisions
+) -> None:
+    evidence = "“Blocked members”, set for this server"
+    refused = Decision(False, Reason.NOT_ALLOWED, evidence=evidence)
+    message = pg.post(pg.channel("general"), pg.person("Ben"), "hello?")
+    decisions.add(message.id, message.channel_id, pg.person("Ben"), refused)
+    for who, is_told in (("Ada", True), ("Ben", True), ("Chloe", False)):
+        told = [
+            (await pg.reply_to(pg.command(message.channel_id, pg.person(who), name, {}, target))).content
+            for name, target in (("why", None), ("Why?", message.id))
+        ]
+        assert [evidence in words for words in told] == [is_told, is_told]
+        assert all("I am not set up to answer whoever said it here" in words for words in told)
