@@ -58,7 +58,7 @@ class FakeReplies(FakeOffers):
         if not is_refused:
             self.heard_messages.append(message.content)
 
-    def decline(self, _channel_id: int, reply: Reply) -> str | None:
+    def decline(self, _channel_id: int, reply: Reply, *, by: int) -> str | None:  # noqa: ARG002
         return None if reply is Reply.NOT_NOW else NEVER_HERE
 
     def accept(self, question: Question) -> None:

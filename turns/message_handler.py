@@ -113,7 +113,8 @@ class MessageHandler:
             return question, NOT_READ
         question = self._intake.read(question, conversation)
         if question.meaning.offer and question.meaning.offer != Reply.YES:
-            if told := self._offers.decline(question.channel_id, Reply(question.meaning.offer)):
+            reply, by = Reply(question.meaning.offer), question.message.author_id
+            if told := self._offers.decline(question.channel_id, reply, by=by):
                 self._turns.announce(question, told)
             return question, OFFER_DECLINED
         decision: Decision | None

@@ -72,12 +72,15 @@ class OfferReplies:
         elif not is_refused and self._proactive_offers.listens(channel_id):
             self._proactive_offers.heard(channel_id, message)
 
-    def decline(self, channel_id: int, reply: Reply) -> str | None:
-        """Ends the offer, or, if that was the reply, all offers in the channel. Returns what is to be said to that."""
+    def decline(self, channel_id: int, reply: Reply, *, by: int) -> str | None:
+        """Ends the offer, or, if that was the reply, all offers in the channel. Returns what is to be said to that.
+
+        by: whose reply.
+        """
         if reply is Reply.NOT_NOW:
             self._offers.decline(channel_id)
             return None
-        self._proactive_offers.switch_off(channel_id)
+        self._proactive_offers.switch_off(channel_id, by=by)
         return NEVER_HERE
 
     def accept(self, accepting: Question, *, by_click: bool = False) -> bool:

@@ -142,6 +142,9 @@ async def test_not_in_this_channel_means_never_again(scene: Scene, how: str) -> 
         said = scene.say("Ben", "not in this channel please")
         assert (await scene.decision(said)).reason is Reason.OFFER_DECLINED
         await scene.shows(NEVER_HERE)
+    stored = scene.bot.parts.guild_settings.stored(scene.pg.guild_id)
+    assert stored
+    assert stored["edits"][-1][2] == scene.pg.person("Ben")  # as whose change open cards are told it
     await gone(scene, card)
     for _ in range(3):
         wait(scene, 86_400)
