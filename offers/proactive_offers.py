@@ -382,8 +382,10 @@ class ProactiveOffers:
             channel.look_at(self._channels.clock())  # there may be another opportunity behind it
             log.info("offer_refused", channel=channel.channel_id, trigger=opportunity.trigger, reason="not_answerable")
             return
-        # It may have been answered or deleted since, while the judge thought about it.
+        # It may have been answered or deleted since, or offers set off, while the judge thought about it.
         self._offers.tick(channel)
+        if self._wishes.wants_offers(channel.channel_id) is False:
+            self._set(channel, is_on=False)
         now = self._channels.clock()
         current = self._opportunity(channel, now)
         why = self._refusal(channel, now) or self._forbids(channel.guild_id, channel.channel_id)

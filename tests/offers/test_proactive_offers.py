@@ -602,6 +602,7 @@ MEANWHILE: dict[str, Callable[[Desk, int], object]] = {
     "left": lambda desk, _: desk.proactive_offers.leave(CHANNEL),
     "a talk": lambda desk, _: talk(desk),
     "muted": lambda desk, _: setattr(desk, "muted", "missing_permission"),
+    "set off": lambda desk, _: setattr(desk, "wants", False),
 }
 
 

@@ -165,6 +165,7 @@ class Desk:
         self.wires: dict[int, OfferWire] = after.wires if after else {}
         self.disk: dict[int, bytes] = dict(after.disk) if after else {}
         self.muted: str | None = None
+        self.wants: bool | None = None
         self.stands: set[str] | None = None
         self.is_stored = True
         self.shown: list[tuple[int, Offer, Posted]] = []
@@ -195,7 +196,7 @@ class Desk:
         return self.is_stored
 
     def wants_offers(self, _channel_id: int) -> bool | None:
-        return None
+        return self.wants
 
     def has_judge(self, _channel_id: int) -> bool:
         return True
