@@ -17,7 +17,7 @@ from place_settings.fields import ABOUT, Listed, SettingRefusedError, choices
 MAX_SUGGESTED = 25  # Discord's
 SIGNS = {Listed.CHANNELS: "#", Listed.ROLES: "@&", Listed.USERS: "@!?"}
 CATEGORY = " (category)"
-SNOWFLAKE = r"\d{15,20}"
+SNOWFLAKE = r"\d{15,19}"
 
 
 def find_setting(typed: str) -> str:

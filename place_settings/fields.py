@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from setting_values import Scope, budget_limits
 
@@ -82,7 +82,8 @@ class About:
 
 
 WHERE, WHO, HOW, MODEL, MONEY = "Where and when", "Who", "How it takes part", "What answers", "What it may cost"
-Ids = Annotated[frozenset[PositiveInt], Field(max_length=MAX_IDS)]
+Id = Annotated[int, Field(gt=0, lt=1 << 64)]  # as Discord has them; what is stored holds no greater integers
+Ids = Annotated[frozenset[Id], Field(max_length=MAX_IDS)]
 
 
 class PlaceSettings(BaseModel):

@@ -106,6 +106,7 @@ async def test_one_thing_is_set_and_inherited_again(pg: Playground, settings: Gu
         ("persona", "p" * 4_000, "Persona cannot be that: use at most 2,000 characters of text."),
         ("blocked_roles", "@nobodies", "I know no role “@nobodies” here: use mentions, ids or names, separated by"),
         ("blocked_channels", "<#123456789012345678>", "I know no channel “123456789012345678” here: use mentions,"),
+        ("blocked_users", "9" * 20, f"I know no member “{'9' * 20}” here: use mentions or ids, separated by commas."),
         ("blocked_users", "Chloe", "I know no member “Chloe” here: use mentions or ids, separated by commas."),
         ("model", "test:none", "“test:none” is not among my models: use test:large or test:small."),
     ],

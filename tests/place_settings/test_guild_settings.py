@@ -296,6 +296,12 @@ def test_what_was_set_for_what_is_deleted_is_not_kept(guild: Guild) -> None:
     assert set(guild.settings.stored(GUILD)["places"]) == {"guild:1"}  # type: ignore[index]
 
 
+@pytest.mark.parametrize("one", [0, 1 << 64])
+def test_what_is_no_id_is_refused(guild: Guild, one: int) -> None:
+    with pytest.raises(SettingRefusedError):  # JSON has no integers beyond 64 bits: nothing would be stored any more
+        guild.set(Level.CHANNEL, CHANNEL, blocked_users=[one])
+
+
 def test_a_setting_of_every_kind_is_stored_and_read(guild: Guild) -> None:
     samples: dict[str, Any] = {
         name: {5} if about.listed else "quiet" if name == "eagerness" else None for name, about in ABOUT.items()
