@@ -7,6 +7,7 @@ place is closed: nobody is answered there until it is read, set anew, or reset.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -164,11 +165,11 @@ class Document:
                 document.unread[text] = value
         known = {"revision", "places", "members", "edits"}
         document.rest = {k: v for k, v in stored.items() if k not in known and (k, v) != ("version", VERSION)}
-        try:
-            document.revision = int(stored.get("revision", 0))
-            document.edits = [Edit.read(edit) for edit in stored.get("edits", ())][-MAX_EDITS:]
+        faults = (ValueError, TypeError, AttributeError, OverflowError)
+        with suppress(*faults):  # without them it is not known what a category that is gone had closed
             members = stored.get("members", {}).items()
             document.members = {int(one): {int(m): float(left) for m, left in of.items()} for one, of in members}
-        except (ValueError, TypeError, AttributeError, OverflowError):
-            pass  # who changed what is told to open cards only
+        with suppress(*faults):  # who changed what is told to open cards only
+            document.revision = int(stored.get("revision", 0))
+            document.edits = [Edit.read(edit) for edit in stored.get("edits", ())][-MAX_EDITS:]
         return document

@@ -234,6 +234,17 @@ def test_a_fault_beside_the_settings_costs_none_of_them(guild: Guild, broken: di
     assert guild.settings.at(HERE).silenced is None
 
 
+@pytest.mark.parametrize("broken", [{"edits": [[1, "guild:1", 2, 3, [], "new"]]}, {"edits": 3}, {"revision": "x"}])
+def test_a_fault_beside_the_settings_opens_nothing_once_a_category_is_gone(
+    guild: Guild, broken: dict[str, Any]
+) -> None:
+    guild.set(Level.CATEGORY, CATEGORY, answers="off")
+    stored = guild.settings.stored(GUILD)
+    guild.settings.restore(GUILD, {**(stored or {}), **broken})
+    guild.arrange({CHANNEL: None, OTHER: None})
+    assert guild.settings.at(Place(GUILD, CHANNEL)).silenced == Refused("answers", Level.CHANNEL)
+
+
 # What is deleted
 
 UPDATED_FIRST = [{CATEGORY: None, CHANNEL: None, OTHER: CATEGORY}, {CATEGORY: None, CHANNEL: None, OTHER: None}]
