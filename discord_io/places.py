@@ -68,6 +68,10 @@ class Places:
         """Whether a judge is asked there before something is offered."""
         return bool(self.held(self._client.get_channel(channel_id)).settings.judge)
 
+    def is_blocked(self, channel_id: int, user_id: int) -> bool:
+        """Whether somebody is not answered there, whichever roles they have."""
+        return user_id in (self.held(self._client.get_channel(channel_id)).settings.blocked_users or ())
+
     def switch_offers(self, channel_id: int, guild_id: int, *, on: bool, by: int) -> None:
         """Sets for a channel whether it offers help there. by: whose id."""
         guild_id = guild_id or getattr(getattr(self._client.get_channel(channel_id), "guild", None), "id", 0)

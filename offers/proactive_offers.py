@@ -62,6 +62,9 @@ class Wishes(Protocol):
     def has_judge(self, channel_id: int) -> bool:
         """Whether a judge is asked first there."""
 
+    def is_blocked(self, channel_id: int, user_id: int) -> bool:
+        """Whether somebody is not answered there, whichever roles they have."""
+
     def switch_offers(self, channel_id: int, guild_id: int, *, on: bool, by: int) -> None: ...
 
 
@@ -372,6 +375,11 @@ class ProactiveOffers:
         subject = opportunity.subject
         if why := self._forbids(channel.guild_id, channel.channel_id):
             self._put_off(channel, opportunity, why)
+            return
+        if self._wishes.is_blocked(channel.channel_id, opportunity.user_id):  # since they were heard
+            if subject:
+                channel.not_again(subject.message_id)
+            self._put_off(channel, opportunity, "not_answered")
             return
         parent_id = channel.parent_id
         thread_id = channel.channel_id if parent_id else 0

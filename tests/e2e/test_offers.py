@@ -10,6 +10,7 @@ import pytest
 
 from commands.offer_clicks import ALL_RIGHT, NOT_YOURS, TOO_LATE
 from decider import Reason
+from place_settings.fields import Level
 from playground.errors import ApiError
 from playground.model import Message
 from state.proactive import AgentStateV2
@@ -22,6 +23,7 @@ from turns.offer_turns import NEVER_HERE
 
 SILENT, EPHEMERAL = 1 << 12, 1 << 6
 QUESTION = "does anybody know how to renew a certificate with certbot?"
+OTHER_QUESTION = "does anybody know how to reset the printer on the second floor?"
 ANSWER = "Run certbot renew."
 TIMEOUT, COOLDOWN = 600, 1_800
 
@@ -131,6 +133,19 @@ async def test_not_now_has_the_offer_removed(scene: Scene, how: str) -> None:
     await gone(scene, card)
     assert outcomes(scene) == ["declined"]
     assert not scene.stub.requests
+
+
+async def test_nothing_is_offered_to_somebody_who_was_blocked_since_they_were_heard(scene: Scene) -> None:
+    assert scene.clock
+    await unanswered(scene)
+    guild_id, blocked = scene.pg.guild_id, {"blocked_users": [scene.pg.person("Ben")]}
+    settings = scene.bot.parts.guild_settings
+    settings.change(guild_id, guild_id, Level.GUILD, blocked, by=scene.pg.person("Ada"), now=scene.clock())
+    wait(scene, 90)
+    other = await hear(scene, "Ada", OTHER_QUESTION)
+    wait(scene, 90)
+    await scene.until(lambda: scene.journal.find("offered", about=other.id))
+    assert len(scene.journal.find("offered")) == 1
 
 
 @pytest.mark.parametrize("how", ["click", "words"])

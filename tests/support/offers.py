@@ -201,6 +201,9 @@ class Desk:
     def has_judge(self, _channel_id: int) -> bool:
         return True
 
+    def is_blocked(self, _channel_id: int, _user_id: int) -> bool:
+        return False
+
     def switch_offers(self, channel_id: int, guild_id: int, *, on: bool, by: int) -> None:
         """The offers know it themselves."""
 
