@@ -31,7 +31,7 @@ from agents.declining import STAY_SILENT, only_declines, reason_in
 from agents.failures import describe, explained
 from agents.gateway import AgentRequest, Answer, Asked, Declined, Failure, FailureKind, Outcome
 from agents.mcp_servers import McpTools
-from agents.metering import spent_by
+from agents.metering import counted, spent_by
 from agents.models import CACHED, SETTINGS, Models, NamedModel, parts_of, thinks
 from agents.rules import rules_of
 from agents.run import NO_TOOLS, Run, at_most, size_of, sound
@@ -318,7 +318,9 @@ class GeneralAgent:
             run.tokens, run.is_asking = run.tokens + spent.tokens, False
             response = sound(stream.get())
             if any(isinstance(part, TextPart) for part in response.parts):
-                run.said += stream.usage.output_tokens - stream.usage.details.get("reasoning_tokens", 0)
+                run.said += counted(stream.usage.output_tokens) - counted(
+                    stream.usage.details.get("reasoning_tokens", 0)
+                )
         request.count(run.tokens, spent)
         self._end_paragraph(run)
         run.finish = response.finish_reason

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from setting_values import MOST_MICROS
 from state.spending import Spent
 
 FREE = "demo"
@@ -86,8 +87,8 @@ class Prices:
 
 
 def in_micros(dollars: Decimal) -> int:
-    """Micro-dollars, rounded up: what is counted is never less than what was billed."""
-    return int((dollars * 1_000_000).to_integral_value(ROUND_CEILING))
+    """Micro-dollars, rounded up: what is counted is never less than what was billed, unless that cannot be."""
+    return int(min(dollars * 1_000_000, Decimal(MOST_MICROS)).to_integral_value(ROUND_CEILING))
 
 
 def load_prices(source: Path | str, _environ: Mapping[str, str]) -> tuple[tuple[str, Rates], ...]:
