@@ -34,7 +34,7 @@ from agents.mcp_servers import McpTools
 from agents.metering import counted, spent_by
 from agents.models import CACHED, SETTINGS, Models, NamedModel, parts_of, thinks
 from agents.rules import rules_of
-from agents.run import NO_TOOLS, Run, at_most, size_of, sound
+from agents.run import MAX_OUTPUT_CHARACTERS, NO_TOOLS, Run, at_most, size_of, sound
 from agents.server_state import ServerState
 from agents.tool_use import KEEP_TURNS, is_tool_use, pruned, tool_use
 from agents.turn_input import (
@@ -61,7 +61,6 @@ STALL_SECONDS = 60.0
 TOTAL_SECONDS = 180.0
 MAX_CALLS = 20  # of tools, in one answer
 UNSEEN_TOKENS = 128_000  # that a model which thinks may use for thoughts that it does not show: no provider allows more
-MAX_OUTPUT_CHARACTERS = 64_000  # of one answer: its thoughts and what it calls tools with included
 MAX_REQUESTS = 8  # of one answer: each call of a tool takes one more
 MAX_REFUSED = 1  # how often a model that was called is told that it cannot decline
 

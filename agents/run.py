@@ -40,6 +40,7 @@ from state.spending import Spent
 
 # Six messages of Discord's: what is longer is rambling.
 MAX_ANSWER_CHARACTERS = 12_000
+MAX_OUTPUT_CHARACTERS = 64_000  # of one answer: its thoughts and what it calls tools with included
 MAX_NAME_CHARACTERS = 64  # of a tool; no provider takes more
 SOUND_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider takes
 # How servers refuse tools for a model that has none: Ollama, OpenRouter, vLLM, Groq.
@@ -142,7 +143,7 @@ class Run:
         match event:
             case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                 self.output += len(text)
-                self._say(text)
+                self._say(text[:MAX_OUTPUT_CHARACTERS])  # beyond which the run is ended
             case PartStartEvent(part=ThinkingPart(content=thought)):
                 self.output += len(thought)
             case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=thought)):

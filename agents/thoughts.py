@@ -29,6 +29,7 @@ class BareThoughts:
         self._unsure = ""
         self._had_any = False
         self._held = ""  # the beginning of what may become a tag
+        self._looked = self._fences = self._ticks = 0  # how far words were looked at for code, and what there was
 
     def hear(self, delta: str) -> None:
         self._held += delta
@@ -55,7 +56,7 @@ class BareThoughts:
             self.words += text.lstrip() if self._had_any and not self.words else text
 
     def _meet(self, tag: re.Match[str]) -> None:
-        if not self._thinks and _is_code(self.words):
+        if not self._thinks and self._is_code():
             self.words += tag[0]
             return
         if not tag["closes"]:
@@ -64,9 +65,22 @@ class BareThoughts:
             self._thinks = True
         elif self._is_unsure or not (self._thinks or self._had_any):
             self.words, self.were_unopened, self._thinks = "", True, False
+            self._looked = self._fences = self._ticks = 0
         else:
             self._thinks = False
         self._unsure, self._is_unsure, self._had_any = "", False, True
+
+    def _is_code(self) -> bool:
+        """Whether what comes next stands in a quotation of code. Looks at each word once: there may be many tags."""
+        new = self.words[self._looked :]
+        whole = new.rstrip("`")  # of what may become a fence yet the end is not known
+        _, newline, line = whole.rpartition("\n")
+        self._looked += len(whole)
+        self._fences += whole.count("```")
+        line = line.replace("```", "")  # or the end of a block would begin a quotation in its line
+        self._ticks = line.count("`") + (0 if newline else self._ticks)
+        last = len(new) - len(whole)
+        return (self._fences + last // 3) % 2 == 1 or (self._ticks + last % 3) % 2 == 1
 
 
 def without_bare_thoughts(text: str) -> str:
@@ -80,9 +94,3 @@ def without_bare_thoughts(text: str) -> str:
 def _may_become_tag(beginning: str) -> bool:
     squeezed = "".join(beginning.split()).lower()
     return len(beginning) < MAX_TAG and any(tag.startswith(squeezed) for tag in TAGS)
-
-
-def _is_code(before: str) -> bool:
-    """Whether what comes next stands in a quotation of code."""
-    line = before.rpartition("\n")[2].replace("```", "")  # or the end of a block would begin a quotation in its line
-    return before.count("```") % 2 == 1 or line.count("`") % 2 == 1

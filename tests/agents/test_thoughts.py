@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from time import thread_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_ai.messages import PartStartEvent, TextPart
+from pydantic_ai.models.test import TestModel
 
+from agents.models import NamedModel
+from agents.run import Run
 from agents.thoughts import BareThoughts, without_bare_thoughts
 
 RESPONSES = [
@@ -77,3 +83,14 @@ def test_one_that_may_have_begun_before_shows_nothing_until_that_is_known() -> N
     assert heard.words == ""
     heard.hear("</think>Hello.")
     assert (heard.words, heard.were_unopened) == ("Hello.", True)
+
+
+@pytest.mark.parametrize("told", ["`<think>\n", "`<think>`", "<think>", "</think>", "x<think></think>"])
+def test_many_tags_at_once_keep_the_others_from_nothing(told: str) -> None:
+    shown: list[str] = []
+    run = Run(shown.append, NamedModel("test", TestModel()))
+    run.begin_paragraph()
+    event, began = PartStartEvent(index=0, part=TextPart(told * (500_000 // len(told)))), thread_time()
+    run.hear(event)
+    assert thread_time() - began < 0.15
+    assert run.output == len(event.part.content)  # type: ignore[union-attr]
