@@ -54,7 +54,8 @@ RULES_CHARACTERS = 900  # about what our instructions have
 
 @dataclass(slots=True)
 class Run:
-    """One answer in the making. before: its text up to the newest response, whose words thoughts tells from the rest.
+    """One answer in the making. before: its text up to the newest response, whose words thoughts tells from the rest;
+    began_at: its output up to there.
 
     by: the model. messages: what it is sent, of which it made those from `began` on; prompt and results: what a run
     that waited goes on with, by words_of. asked: for whom tools run. settings: of each request; goes_on: with what the
@@ -87,6 +88,7 @@ class Run:
     said: int = 0
     gap: str = ""
     before: str = ""
+    began_at: int = 0
     thoughts: BareThoughts = field(default_factory=BareThoughts)
     may_decline: bool = False
     is_silent: bool = False
@@ -126,7 +128,7 @@ class Run:
             return Spent(self.names[0])
         told = sum(len(str(part)) for m in self.messages for part in flattened(m, images=False).parts)
         sent = (told + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
-        both = (told + len(self.text) + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
+        both = (told + max(len(self.text), self.output) + RULES_CHARACTERS) // CHARACTERS_PER_TOKEN
         return Spent(self.names[0], sent, both - sent + self.unseen)
 
     def begin_paragraph(self, *, may_think_first: bool = False) -> None:
@@ -136,6 +138,7 @@ class Run:
         """
         self.gap = "\n\n" if self.text.strip() else ""
         self.before, self.thoughts = self.text, BareThoughts(may_begin=may_think_first)
+        self.began_at = self.output
 
     def hear(self, event: ModelResponseStreamEvent) -> None:
         """Counts the characters of an event: of text, thoughts, and calls with all that they have. Adds text, once it

@@ -18,6 +18,7 @@ from agents.models import build_model
 from agents.run import MAX_ANSWER_CHARACTERS
 from agents.turn_input import MAX_TRANSCRIPT_CHARACTERS, MAX_TRANSCRIPT_MESSAGES
 from conversation import MessageRecord
+from llm_history import CHARACTERS_PER_TOKEN
 from place import Place
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, said
@@ -142,6 +143,29 @@ async def test_an_endless_answer_is_cut_and_remembered_as_far_as_it_came(stub: S
     assert MAX_ANSWER_CHARACTERS < len(outcome.text) < MAX_ANSWER_CHARACTERS + 1_000
     assert outcome.tokens > MAX_ANSWER_CHARACTERS // 8
     assert len(outcome.history) == 2
+
+
+async def test_what_a_model_thought_is_paid_also_where_it_is_interrupted_or_broken_off(
+    stub: StubModel, model: Model
+) -> None:
+    thoughts, agent, turn, shown = "hm, " * 3_000, GeneralAgent(model), request(said(ANNA)), asyncio.Event()
+    for says in (
+        Reply("Once upon", 200, chunk=4_000, gate=asyncio.Event(), thoughts=thoughts),
+        Reply(f"Well, <think>{thoughts}</think>", chunk=8_000, gate=asyncio.Event()),
+    ):
+        stub.replies.append(says)
+        running = asyncio.create_task(agent.respond(turn, lambda _text: shown.set()))
+        await shown.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        assert agent.interrupted(turn, "").tokens > 7_900 // CHARACTERS_PER_TOKEN
+        shown.clear()
+    stub.replies.append(Reply("x", chunk=4_000, thoughts=thoughts, cut_after=0))
+    broken = await failure(model)
+    assert (broken.kind, broken.text) == (FailureKind.UNAVAILABLE, "")
+    assert broken.tokens > len(thoughts) // CHARACTERS_PER_TOKEN
+    stub.default = lambda _: Reply(status=500)
+    assert (await failure(model)).tokens == 0
 
 
 async def test_an_interrupted_answer_is_given_back_to_the_model_as_its_own(stub: StubModel, model: Model) -> None:
