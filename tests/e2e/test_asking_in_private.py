@@ -10,6 +10,7 @@ from commands import NOT_TO_READ, NOTHING_TO_READ
 from playground.body import EPHEMERAL, SUPPRESS_EMBEDS
 from playground.interactions import Interaction
 from playground.model import Message
+from tests.e2e.test_place_settings import set_channel, set_guild
 from tests.support.lives import life, on_disk
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
@@ -135,3 +136,17 @@ async def test_who_is_cut_off_by_a_shutdown_is_told(scene: Scene) -> None:
     await scene.until(lambda: scene.stub.requests)
     await scene.bot.parts.private_answers.drain(0)
     assert RESTARTING in (await answer(scene, made)).content
+
+
+async def test_it_is_paid_from_the_budgets_of_the_channel_also_in_a_thread_but_by_the_exempt(stub: StubModel) -> None:
+    stub.default = lambda _: Reply("I see.", tokens=60)
+    async with open_scene(stub, prepare=lambda pg: pg.add_role("Staff", members=[pg.person("Chloe")])) as scene:
+        general, ada = scene.pg.channel("general"), scene.pg.person("Ada")
+        set_channel(scene, "general", budget="50 tokens a day")
+        set_guild(scene, exempt_roles={scene.pg.role("Staff")})
+        thread = scene.pg.open_thread(general, ada, "names")
+        assert (await answer(scene, used(scene, "Ada", thread, "ask", question="one"))).content == "I see."
+        for place in (thread, general):
+            refused = await answer(scene, used(scene, "Ada", place, "ask", question="two"))
+            assert "My budget for this channel is spent for today" in refused.content
+            assert (await answer(scene, used(scene, "Chloe", place, "ask", question="and I?"))).content == "I see."
