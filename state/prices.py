@@ -55,8 +55,12 @@ class Prices:
         return spent if cost is None else replace(spent, micros=in_micros(cost))
 
     def dearest(self, models: Sequence[str], tokens_in: int, tokens_out: int) -> int:
-        """Micro-dollars of a call that one of these answers; 0 where no price is known."""
-        return max((self.priced(Spent(m, tokens_in, tokens_out)).micros or 0 for m in models), default=0)
+        """Micro-dollars of a call that one of these answers; 0 where no price is known.
+
+        To write what is sent to a cache may cost more than to send it.
+        """
+        calls = (Spent(m, tokens_in, tokens_out, written=w) for m in models for w in (0, tokens_in))
+        return max((self.priced(call).micros or 0 for call in calls), default=0)
 
     def unknown(self, models: Iterable[str]) -> list[str]:
         """Those whose price nobody knows."""

@@ -60,3 +60,16 @@ def test_a_table_that_cannot_be_used_is_said_in_a_sentence_with_one_that_can(tex
 def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(PricesError, match=r"nowhere.toml cannot be read \(No such file"):
         load_prices(tmp_path / "nowhere.toml", {})
+
+
+def test_what_is_reserved_is_enough_for_a_call_that_writes_all_of_it_to_a_cache() -> None:
+    claude = "anthropic:claude-haiku-4-5"
+    written = micros(Prices(), Spent(claude, 100_000, 1_000, written=100_000))
+    assert written
+    assert (
+        Prices().dearest([MINI, claude], 100_000, 1_000)
+        == written
+        > (micros(Prices(), Spent(claude, 100_000, 1_000)) or 0)
+    )
+    assert Prices().dearest([MINI], 100_000, 1_000) == micros(Prices(), Spent(MINI, 100_000, 1_000))
+    assert Prices().dearest(["openai:nobodys"], 100_000, 1_000) == 0
