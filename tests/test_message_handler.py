@@ -225,6 +225,7 @@ async def test_where_it_may_not_write_it_reacts() -> None:
 async def test_whoever_asks_too_much_is_told_once() -> None:
     stage = Stage(per_minute=1)
     assert (await stage.hear(HELLO)).respond
+    assert (await stage.hear(HELLO, may_send=False)).reason is Reason.MISSING_PERMISSION  # where nobody can be told
     assert [(await stage.hear(HELLO)).reason for _ in range(2)] == [Reason.USER_CAP] * 2
     await stage.idle()
     await asyncio.sleep(1)

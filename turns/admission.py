@@ -101,7 +101,7 @@ class Admission:
             now=incoming.now,
             payer=question.payer,
             costs_tokens=not question.by_miniapp,
-            tells=not decision.may_decline,
+            tells=incoming.may_send and not decision.may_decline,
         )
         if not incoming.may_send:
             if incoming.may_react and not refusal:
