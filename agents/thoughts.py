@@ -12,6 +12,7 @@ import re
 TAG = re.compile(r"<\s{0,2}(?P<closes>/?)\s{0,2}(?:think|thinking|thought)\s{0,2}>", re.IGNORECASE)
 TAGS = ("<thinking>", "<thought>", "</thinking>", "</thought>", "<think>", "</think>")
 MAX_TAG = 20  # characters
+TICKS = re.compile("`+")  # begin a quotation in a line, or end it
 
 
 class BareThoughts:
@@ -78,9 +79,9 @@ class BareThoughts:
         self._looked += len(whole)
         self._fences += whole.count("```")
         line = line.replace("```", "")  # or the end of a block would begin a quotation in its line
-        self._ticks = line.count("`") + (0 if newline else self._ticks)
+        self._ticks = len(TICKS.findall(line)) + (0 if newline else self._ticks)
         last = len(new) - len(whole)
-        return (self._fences + last // 3) % 2 == 1 or (self._ticks + last % 3) % 2 == 1
+        return (self._fences + last // 3) % 2 == 1 or (self._ticks + (last % 3 > 0)) % 2 == 1
 
 
 def without_bare_thoughts(text: str) -> str:

@@ -32,6 +32,8 @@ RESPONSES = [
     ("2 < 3, and <thin ice>, and <", "2 < 3, and <thin ice>, and <"),
     ("Hello <thi", "Hello <thi"),
     ("Models write `<think>` first, and `</think>` last.", "Models write `<think>` first, and `</think>` last."),
+    ("Write ``<think>`` first, ``x`` and ``</think>``.", "Write ``<think>`` first, ``x`` and ``</think>``."),
+    ("``x``<think>hm</think> Hello.", "``x`` Hello."),
     ("```xml\n<think>x</think>\n```\nSo.", "```xml\n<think>x</think>\n```\nSo."),
     ("<think>`</think>Hello.", "Hello."),
     ("```py\na()\n```<think>hm</think>Hello.", "```py\na()\n```Hello."),
