@@ -14,7 +14,7 @@ from agents.fast import Purse
 from agents.metering import counted
 from agents.models import UnusableModelError
 from files.reading import FileProblem
-from state.spending import Spent
+from state.spending import TOKENS_PER_SECOND, Spent
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 DEADLINE_SECONDS = 50.0
-TOKENS_PER_SECOND = 10  # of sound, about
 BYTES_PER_SECOND = 8_000  # of sound, at most: 64 kbit/s
 
 

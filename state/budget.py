@@ -62,7 +62,9 @@ class Budget:
 
     def call(self, payer: Payer, tokens: int, output: int, models: Sequence[str], purpose: Purpose) -> Reserved:
         """What is to be reserved for a call that one of these models answers; output: of the tokens, the model's."""
-        micros = self._limits.prices.dearest(models, tokens - output, output) if self._limits.in_money(payer) else 0
+        micros, is_sound = 0, purpose is Purpose.TRANSCRIPTION
+        if self._limits.in_money(payer):
+            micros = self._limits.prices.dearest(models, tokens - output, output, is_sound=is_sound)
         return Reserved(payer, Amount(tokens, micros), output, models[0] if models else "", purpose)
 
     def reserve(self, call: Reserved) -> bool:

@@ -15,9 +15,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from setting_values import MOST_MICROS
-from state.spending import Spent
+from state.spending import TOKENS_PER_SECOND, Spent
 
 FREE = "demo"
+SOUND_AN_HOUR = 3600 * TOKENS_PER_SECOND
 MOST_DOLLARS = 100_000  # a million tokens
 WHAT_WORKS = 'a TOML table for each model, such as ["openai:gpt-5-mini"] with input = 0.25, cached = 0.025, output = 2'
 
@@ -54,12 +55,13 @@ class Prices:
         cost = self._dollars(spent)
         return spent if cost is None else replace(spent, micros=in_micros(cost))
 
-    def dearest(self, models: Sequence[str], tokens_in: int, tokens_out: int) -> int:
+    def dearest(self, models: Sequence[str], tokens_in: int, tokens_out: int, *, is_sound: bool = False) -> int:
         """Micro-dollars of a call that one of these answers; 0 where no price is known.
 
-        To write what is sent to a cache may cost more than to send it.
+        To write what is sent to a cache may cost more than to send it. is_sound: all of that is sound.
         """
-        calls = (Spent(m, tokens_in, tokens_out, written=w) for m in models for w in (0, tokens_in))
+        audio = tokens_in if is_sound else 0
+        calls = (Spent(m, tokens_in, tokens_out, 0, w, audio) for m in models for w in (0, tokens_in))
         return max((self.priced(call).micros or 0 for call in calls), default=0)
 
     def unknown(self, models: Iterable[str]) -> list[str]:
@@ -85,9 +87,11 @@ class Prices:
             input_audio_tokens=spent.audio or None,
         )
         try:
-            return calc_price(usage, name, provider_id=provider).total_price
+            cost = calc_price(usage, name, provider_id=provider)
         except (LookupError, ValueError):  # a model that it does not know, or counts that cannot be
             return None
+        hourly = getattr(cost.model_price, "input_audio_hours", None)  # of which calc_price makes nothing
+        return hourly * spent.audio / SOUND_AN_HOUR if hourly and not cost.total_price else cost.total_price
 
 
 def in_micros(dollars: Decimal) -> int:

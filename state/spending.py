@@ -11,6 +11,7 @@ from typing import NamedTuple
 from setting_values import Scope
 
 Account = tuple[Scope, int]
+TOKENS_PER_SECOND = 10  # of sound, about
 
 
 class Purpose(StrEnum):

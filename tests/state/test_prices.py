@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from setting_values import budget_limits
+from state.budget import Budget
+from state.limits import Limits
 from state.prices import Prices, PricesError, in_micros, load_prices
-from state.spending import Spent
+from state.spending import Purpose, Spent
+from tests.support.clock import FakeClock
 
 MINI = "openai:gpt-5-mini"
 
@@ -73,3 +77,16 @@ def test_what_is_reserved_is_enough_for_a_call_that_writes_all_of_it_to_a_cache(
     )
     assert Prices().dearest([MINI], 100_000, 1_000) == micros(Prices(), Spent(MINI, 100_000, 1_000))
     assert Prices().dearest(["openai:nobodys"], 100_000, 1_000) == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "a_minute"),
+    [("openai:whisper-1", 6_000), ("groq:whisper-large-v3", 1_850), ("openai:gpt-4o-transcribe", 3_600)],
+)
+async def test_sound_is_reserved_and_paid_at_its_price_an_hour_or_a_token(model: str, a_minute: int) -> None:
+    spent = Spent(model, 600, audio=600)
+    assert micros(Prices(), spent) == a_minute
+    limits = Limits(turns_per_user_minute=9, daily_tokens=None, budgets=budget_limits("$1 a day"))
+    assert await Budget(limits, FakeClock()).purse(Purpose.TRANSCRIPTION).call(600, 0, (model,))
+    assert [call.amount for call in limits._calls] == [(600, a_minute)]
+    assert micros(prices(f'["{model}"]\ninput = 1\noutput = 1'), spent) == 600
