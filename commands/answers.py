@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from discord_io.interactions import UNANSWERABLE
 from discord_io.split import MAX_LENGTH, split
 
 log = structlog.get_logger()
+
+# What Discord formats within a line, but for addresses. The library leaves out what stands between two links.
+MARKS = re.compile(r"(https?://[^\s<\[]+)|([\\_~|*`\[])")
 
 INCOMPLETE = "That could not be done completely. Whoever runs me finds the reason in my log; please try again later."
 
@@ -84,6 +88,11 @@ async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> b
         log.warning("interaction_failed", **_of(interaction), detail=str(error))
         return False
     return True
+
+
+def plain(words: str) -> str:
+    """On one line, and without formatting."""
+    return MARKS.sub(lambda mark: mark[1] or f"\\{mark[2]}", " ".join(words.split()))
 
 
 def channel_of(interaction: discord.Interaction) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import discord
 
+from commands.answers import plain
 from commands.items import CLICK_PATIENCE_SECONDS
 from commands.setting_words import holding_in_words, label, value_in_words
 from discord_io.places import Places, category_of
@@ -183,7 +184,7 @@ def first_level(name: str) -> Level:
 
 
 def quoted(text: str) -> str:
-    return f"“{discord.utils.escape_markdown(' '.join(text.split()))[:100]}”"
+    return f"“{plain(text)[:100]}”"
 
 
 def one_of(names: Sequence[str]) -> str:

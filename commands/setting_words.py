@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from discord import utils
-
+from commands.answers import plain
 from discord_io.split import clipped
 from place_settings.fields import ABOUT, Combining, Level, Listed, choices
 from place_settings.inheritance import InForce
@@ -40,7 +39,7 @@ def value_in_words(name: str, value: Any, *, to_manager: bool) -> str:
         return str(value)
     if ABOUT[name].is_for_managers and not to_manager:
         return "set"
-    text = clipped(utils.escape_markdown(" ".join(value.split())), MAX_TEXT)
+    text = clipped(plain(value), MAX_TEXT)
     return f"“{text}”" if " " in text else text
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import discord
 from discord import app_commands
 
-from commands.answers import tell
+from commands.answers import plain, tell
 from commands.privacy_commands import Privacy
 from decider import LoggedDecision, Reason, RecentDecisions
 from discord_io.split import MAX_LENGTH, clipped
@@ -20,8 +19,6 @@ NOTHING_KNOWN = (
     "I remember no decision about that. I keep the last ones only, and none of messages from before I was started, "
     "or by bots."
 )
-# What Discord formats within a line, but for addresses. The library leaves out what stands between two links.
-MARKS = re.compile(r"(https?://[^\s<\[]+)|([\\_~|*`\[])")
 UNNAMED = "somebody who asked not to be read"
 
 
@@ -36,7 +33,7 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
         if decision.reason is Reason.NOT_ALLOWED and not is_theirs:
             told = replace(told, evidence="")  # who is on which list is shown to those who manage it
         # What a model says of a message may be what the message has it say: it is no link, and no heading.
-        told = replace(told, evidence=_plain(told.evidence), agent=_plain(told.agent))
+        told = replace(told, evidence=plain(told.evidence), agent=plain(told.agent))
         return (replace(told, partner=None) if is_unnamed else told).in_words()
 
     def reads_history(interaction: discord.Interaction) -> bool:
@@ -73,9 +70,5 @@ def add_why(tree: app_commands.CommandTree, decisions: RecentDecisions, privacy:
 
 def _first_words(content: str) -> str:
     """What a message begins with, on one line and without formatting; empty where it has no text."""
-    words = clipped(_plain(content[: 4 * MAX_WORDS]), MAX_WORDS)
+    words = clipped(plain(content[: 4 * MAX_WORDS]), MAX_WORDS)
     return f" “{words}”" if words else ""
-
-
-def _plain(words: str) -> str:
-    return MARKS.sub(lambda mark: mark[1] or f"\\{mark[2]}", " ".join(words.split()))

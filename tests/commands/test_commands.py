@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
+from commands.answers import plain
 from playground.server import Playground
 
 MANAGE_CHANNELS = 1 << 4
@@ -49,3 +53,8 @@ async def test_all_are_there_and_described_for_where_they_are_of_use_and_for_who
     del shown["Why?"], shown["Answer this"]
     descriptions = [part["description"] for command in shown.values() for part in parts(command)]
     assert all(0 < len(description) <= 100 for description in descriptions)
+
+
+@pytest.mark.parametrize("words", ["[a](b) and [c](d)", "[[a](b)", r"[a](b) \[c](d)", "[a]\n(b) [c](d)"])
+def test_words_of_others_are_no_links(words: str) -> None:
+    assert not re.search(r"(?<!\\)(?:\\\\)*\[", plain(words))
