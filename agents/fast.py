@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from pydantic_ai import Agent, RunUsage, UsageLimits
-from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup
+from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, UnexpectedModelBehavior
 from pydantic_ai.messages import TextContent
 
 from agents.metering import names_of, spent_by
@@ -55,7 +55,8 @@ async def ruled_by(agent: Agent[None, T], question: str, instructions: str, purs
         )
         response = result.response
     except (AgentRunError, FallbackExceptionGroup, RecursionError) as error:  # the last of JSON nested too deep
-        spent = Spent()
+        if not isinstance(error, UnexpectedModelBehavior | RecursionError):  # it answered, if nothing that can be used
+            spent = Spent()
         raise JudgeError(str(error)) from error
     finally:
         settle(spent_by(names, usage, response) or spent)

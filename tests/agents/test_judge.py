@@ -86,6 +86,18 @@ async def test_a_provider_that_refuses_is_a_judge_error(
     assert bench.spent == []
 
 
+@pytest.mark.parametrize("counted", [True, False])
+async def test_a_ruling_that_cannot_be_read_still_costs(
+    bench: Bench, stub: StubModel, counted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.picks = "perhaps"
+    if not counted:
+        monkeypatch.setattr("tests.support.stub_model._usage", lambda _tokens: None)
+    with pytest.raises(JudgeError):
+        await bench.judge(MESSAGE, bench.talk)
+    assert [tokens == 7 for tokens in bench.spent] == [counted]
+
+
 async def test_a_judge_that_is_too_late_is_silence_and_still_costs(bench: Bench, stub: StubModel) -> None:
     gate = asyncio.Event()
     stub.judge_says = lambda _body: Reply(before=gate, status=500)
