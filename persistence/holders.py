@@ -149,6 +149,7 @@ class Holders:
         changed = [holder for holder in self._holders if holder.revised(edit)]
         if changed:
             self._snapshots.purge(channel_id)
+        self._snapshots.flush()  # with the transcript, by which alone whoever is killed knows later what to look for
 
     def forget(self, what: Forget) -> None:
         for holder in self._holders:
@@ -156,6 +157,7 @@ class Holders:
         for channel_id in what.channel_ids:
             if what.message_ids is None or self._snapshots.has(channel_id):
                 self._snapshots.purge(channel_id)
+        self._snapshots.flush()  # as above
 
     def expire(self, before: datetime) -> None:
         for holder in self._holders:

@@ -144,7 +144,7 @@ class Snapshots:
         self._changed.setdefault(channel_id, set()).update(self._marked.pop(channel_id))
         if not self._is_due:
             self._is_due = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
 
     def mark(self, kind: str, channel_id: int) -> None:
         """What a channel's snapshot is of changed, which is stored with the next that is touched there."""
@@ -159,8 +159,8 @@ class Snapshots:
     def touch_process(self, kind: str) -> None:
         self.touch(kind, 0)
 
-    def _flush(self) -> None:
-        """Hands what has changed to the writer."""
+    def flush(self) -> None:
+        """Hands what has changed to the writer, with what it was given in the same step."""
         self._is_due = False
         changed, self._changed = self._changed, {}
         all_kept = {**self._of_channels, **self._of_process}
@@ -195,13 +195,13 @@ class Snapshots:
         """
         self._newest[channel_id] = max(self._newest.get(channel_id, 0), record.message_id)
         # What was touched before is stored before: a question, until the transcript says that it was seen.
-        self._flush()
+        self.flush()
         self._writer.put(partial(self._transcript.add, channel_id, guild_id, record, tokens, parent_id, is_moved))
         self.search.add(channel_id, record)
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
         """Adds what is no dialogue to the channel's transcript, with the dialogue up to this message."""
-        self._flush()
+        self.flush()
         self._writer.put(partial(self._transcript.note, channel_id, message_id, messages))
 
     def may_hold(self, channel_id: int, message_id: int) -> bool:
@@ -231,12 +231,12 @@ class Snapshots:
 
     async def noted(self, seconds: float = SETTLE_SECONDS) -> None:
         """Waits until all that was told would survive a kill, but no longer than this."""
-        self._flush()
+        self.flush()
         await self._writer.settled(seconds)
 
     async def settled(self) -> bool:
         """Waits until all that was told is stored, and what has to go is gone, for some seconds. Returns whether."""
-        self._flush()
+        self.flush()
         return await self._writer.settled(sync=True)
 
     # What goes. These raise OSError where something could not be removed.
@@ -340,7 +340,7 @@ class Snapshots:
 
     async def close(self) -> None:
         """Stores the rest."""
-        self._flush()
+        self.flush()
         await self._writer.close()
         self.search.close()
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from persistence import catchup
 from playground.model import Message
 from tests.e2e.test_threads import open_thread
 from tests.e2e.test_trip import ADDED, asked_which
-from tests.support.lives import life, on_disk
+from tests.support.lives import in_snapshots, life, on_disk
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply
 
@@ -64,6 +66,22 @@ async def test_news_in_too_many_channels_leave_the_requests_for_what_was_deleted
         assert not on_disk(scene.folder, "Xanadu")
         assert len(scene.sent("GET", "/messages")) <= 4
         assert scene.journal.find("catch_up_cut")
+
+
+@pytest.mark.parametrize("how", ["deleted", "edited"])
+async def test_no_kill_comes_between_the_transcript_and_what_else_has_the_words(scene: Scene, how: str) -> None:
+    """By the transcript it is known which messages have to be looked for."""
+    async with life(scene):
+        await scene.ask("Ada", TELLS)
+        await scene.bot.snapshots.settled()
+        told, changes, channel = first(scene), scene.bot.parts.changes, scene.pg.channel("general")
+        if how == "deleted":
+            changes.deleted(channel, {told.id})
+        else:
+            (kept,) = [m for m in await scene.bot.snapshots.newest(channel, 2) if m.message_id == told.id]
+            changes.revised(channel, scene.pg.guild_id, replace(kept, content="hm", readable=""), is_by_author=True)
+        await scene.bot.snapshots.newest(channel, 1)  # as others ask in the same step
+        assert not in_snapshots(scene.folder, "Xanadu")
 
 
 async def test_a_message_that_was_edited_meanwhile_is_as_it_stands_now(scene: Scene) -> None:

@@ -189,7 +189,7 @@ async def test_settled_tells_of_what_was_told_before_it_alone(bench: Bench, monk
     settled = asyncio.create_task(bench.snapshots.settled())
     await asyncio.sleep(0)
     bench.snapshots.touch("things", OTHER)
-    bench.snapshots._flush()
+    bench.snapshots.flush()
     bench.snapshots._writer._hand_over()
     assert is_going.wait(5)  # the first is stored, and the second is being written when it is told of the first
     try:
