@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
-from math import inf
 
 import structlog
 from pydantic_ai.messages import ModelResponse
@@ -12,11 +11,12 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage, RunUsage
 
 from agents.models import parts_of
-from setting_values import MOST_TOKENS
 from state.prices import FREE, Prices, in_micros
 from state.spending import Spent
 
 log = structlog.get_logger()
+
+MOST_OF_A_CALL, MOST_DOLLARS = 10**9, 10**5  # of one call: what says more does not say what it used
 
 
 def names_of(model: object) -> tuple[str, ...]:
@@ -26,31 +26,39 @@ def names_of(model: object) -> tuple[str, ...]:
 
 
 def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: ModelResponse | None) -> Spent | None:
-    """What a call of one of these used; None where its provider does not say. response: what it gave."""
-    tokens_in, tokens_out = counted(usage.input_tokens), counted(usage.output_tokens)
-    if not tokens_in + tokens_out:
+    """What a call of one of these used; None where its provider does not say, or what cannot be. response: what it
+    gave."""
+    told = (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        usage.input_audio_tokens,
+    )
+    if not any(told[:2]) or not all(isinstance(one, int) and 0 <= one <= MOST_OF_A_CALL for one in told):
         return None
+    tokens_in, tokens_out, cached, written, audio = told
     name = names[0]
     if response and response.model_name and len(names) > 1:  # which may say more exactly which one it is
         those = [one for one in names if response.model_name.startswith(one.partition(":")[2])]
         name = max(those, key=lambda one: len(one.partition(":")[2]), default=name)  # gpt-5-mini is no gpt-5
-    cached = min(counted(usage.cache_read_tokens), tokens_in)
+    cached = min(cached, tokens_in)
     cost = (response.provider_details or {}).get("cost") if response else None
-    is_told = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < inf
+    is_told = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MOST_DOLLARS
     return Spent(
         name,
         tokens_in,
         tokens_out,
         cached,
-        min(counted(usage.cache_write_tokens), tokens_in - cached),
-        counted(usage.input_audio_tokens),
+        min(written, tokens_in - cached),
+        audio,
         in_micros(Decimal(str(cost))) if is_told else None,
     )
 
 
 def counted(tokens: float) -> int:
     """What a provider says it counted, which may be any number, as one that can be added up and stored."""
-    return int(min(max(0, tokens), MOST_TOKENS))  # NaN is not more than 0
+    return int(min(max(0, tokens), MOST_OF_A_CALL))  # NaN is not more than 0
 
 
 def warn_unpriced(prices: Prices, models: Iterable[object]) -> None:

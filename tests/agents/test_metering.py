@@ -10,9 +10,7 @@ from pydantic_ai.usage import RequestUsage
 
 from agents.metering import names_of, spent_by
 from agents.models import build_model
-from state.limits import Limits
 from state.spending import Spent
-from tests.support.clock import NOON
 
 NAMES = ("openai:gpt-5-mini", "anthropic:claude-haiku-4-5")
 USAGE = RequestUsage(input_tokens=100, output_tokens=20, cache_read_tokens=60, cache_write_tokens=5)
@@ -57,27 +55,18 @@ def test_of_fallbacks_the_one_that_answered_is_billed() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        (RequestUsage(input_tokens=-50, output_tokens=20, cache_read_tokens=-1, input_audio_tokens=-1), (0, 20, 0, 0)),
-        (RequestUsage(input_tokens=10**30, output_tokens=20), (10**12, 20, 0, 0)),
-        (RequestUsage(input_tokens=1.5, output_tokens=float("nan")), (1, 0, 0, 0)),
-        (RequestUsage(input_tokens=100, cache_read_tokens=60, cache_write_tokens=70), (100, 0, 60, 40)),
-    ],
-)
-def test_counts_that_cannot_be_are_priced_stored_and_read_again(usage: RequestUsage, expected: tuple[int, ...]) -> None:
-    for cost in (None, 1e300):
-        spent = spent_by(NAMES, usage, response("claude-haiku-4-5", cost=cost))
-        assert spent
-        assert (spent.tokens_in, spent.tokens_out, spent.cached, spent.written) == expected
-        limits = Limits(turns_per_user_minute=9, daily_tokens=None)
-        micros = limits.spend(spent, NOON).micros
-        assert micros == 10**12 if cost else micros
-        later = Limits(turns_per_user_minute=9, daily_tokens=None)
-        later.restore(limits.stored())
-        assert later.tokens_today == spent.tokens
-    assert spent_by(NAMES, RequestUsage(input_tokens=-50), None) is None
+@pytest.mark.parametrize("absurd", [-1, 10**18, 10**30, 1.5, float("nan")])
+@pytest.mark.parametrize("of", ["input_tokens", "output_tokens", "cache_read_tokens", "input_audio_tokens"])
+def test_what_no_call_can_have_used_is_not_counted(of: str, absurd: Any) -> None:
+    usage = RequestUsage(input_tokens=100, output_tokens=20)
+    setattr(usage, of, absurd)
+    assert spent_by(NAMES, usage, response("gpt-5-mini")) is None
+
+
+def test_no_more_is_written_to_a_cache_than_was_sent() -> None:
+    spent = spent_by(NAMES, RequestUsage(input_tokens=100, cache_read_tokens=60, cache_write_tokens=70), None)
+    assert spent
+    assert (spent.cached, spent.written) == (60, 40)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +80,7 @@ def test_counts_that_cannot_be_are_priced_stored_and_read_again(usage: RequestUs
         ("1", None),
         (float("inf"), None),
         (float("nan"), None),
-        (10**400, 10**12),
+        (10**400, None),
         ({}, None),
     ],
 )

@@ -23,6 +23,7 @@ from tests.support.process import program
 from tests.support.scene import Scene, notify, open_scene, recorded
 from tests.support.stub_model import Reply, StubModel
 
+USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
 ANSWER = 15  # tokens, and, as each costs one, micro-dollars
 PRICES = "[stub]\ninput = 1\noutput = 1\n"
 MANAGERS = "-# For those who manage this server: four fifths of my budget for this server for today are used."
@@ -101,6 +102,22 @@ async def test_every_call_is_counted_by_what_it_was_for(stub: StubModel, rules_o
         await scene.use("Ada", "forget")
         assert [*ledger.today.people] == [scene.pg.person("Ben")]
         assert used(scene).micros == ANSWER + 7
+
+
+async def test_counts_that_cannot_be_break_no_store_and_spend_no_budget(stage: Scene) -> None:
+    stub = stage.stub
+    async with life(stage):
+        for absurd in (10**30, 10**18, 1.5):
+            stub.used = lambda _, absurd=absurd: dict.fromkeys(USAGE, absurd)  # type: ignore[misc,method-assign]
+            await stage.ask("Ada", "what does this cost?")
+        del stub.used
+        await stage.ask("Ada", "and this?")
+        assert not stage.journal.find("store_broken")
+        charged = used(stage)
+        assert 4 * ANSWER < charged.tokens < 10_000
+    async with life(stage):
+        assert used(stage) == charged
+        assert not stage.journal.find("message_refused")
 
 
 async def test_a_model_without_a_price_is_counted_in_tokens_which_is_said_once(stub: StubModel) -> None:

@@ -67,6 +67,7 @@ def test_threads_are_switched_off_for_threads_only() -> None:
         ),
         (Level.GUILD, "persona", "x" * 2_001, "Persona cannot be that: use at most 2,000 characters of text."),
         (Level.GUILD, "blocked_users", {-1}, "Blocked members cannot be that: use at most 500 users."),
+        (Level.GUILD, "blocked_users", {2**64}, "Blocked members cannot be that: use at most 500 users."),
     ],
 )
 def test_what_cannot_be_set_is_refused_in_a_sentence(level: Level, name: str, value: object, said: str) -> None:
