@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from textwrap import shorten
 
 from pydantic_ai.exceptions import (
     AgentRunError,
@@ -62,5 +63,9 @@ def _kind(error: Exception) -> FailureKind:
     return kind
 
 
+MAX_READ = 10_000  # characters of what an error says
+
+
 def describe(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    """What failed, as the log has it; cut between words: of half a key the log could not tell that it is one."""
+    return f"{type(error).__name__}: {shorten(str(error)[:MAX_READ], 300, placeholder=' …')}"

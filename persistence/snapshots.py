@@ -171,13 +171,11 @@ class Snapshots:
         for channel_id in changed:
             if not self._kept[channel_id]:
                 del self._kept[channel_id]
-        if taken:
+        for key, encode in taken.items():  # apart: one that cannot be encoded costs no other
+            self._writer.put(partial(self._store, key, encode))
 
-            def store() -> None:
-                for key, encode in taken.items():
-                    self._writer.write(key, None if encode is None else encode())
-
-            self._writer.put(store)
+    def _store(self, key: Key, encode: Encode | None) -> None:
+        self._writer.write(key, None if encode is None else encode())
 
     def append(
         self,

@@ -78,6 +78,17 @@ async def test_what_is_told_is_there_for_the_next_and_where_something_was_said_l
     await later.snapshots.close()
 
 
+async def test_what_cannot_be_encoded_costs_nothing_that_is_stored_with_it(bench: Bench) -> None:
+    bench.kept = {CHANNEL: 1 << 64, OTHER: "there"}
+    with capture_logs() as logs:
+        for channel_id in bench.kept:
+            bench.snapshots.touch("things", channel_id)
+        bench.snapshots.append(OTHER, GUILD, said(BEN, "there"))
+        await bench.snapshots.close()
+    assert [entry["event"] for entry in logs] == ["store_broken"]
+    assert (await Bench(bench.folder).snapshots.load()).channels == {OTHER: {"things": "there"}}
+
+
 async def test_a_question_is_stored_before_the_transcript_says_that_it_was_seen(bench: Bench) -> None:
     done: list[str] = []
     put = bench.snapshots._writer.put
@@ -91,7 +102,7 @@ async def test_a_question_is_stored_before_the_transcript_says_that_it_was_seen(
     bench.snapshots.touch("things", CHANNEL)
     bench.snapshots.append(CHANNEL, GUILD, said(ANNA, "hello"))
     assert await bench.snapshots.settled()
-    assert done == ["store", "add"]
+    assert done == ["_store", "add"]
 
 
 async def test_edits_and_deletions_cost_nothing_where_the_message_cannot_be(bench: Bench) -> None:
