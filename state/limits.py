@@ -288,7 +288,7 @@ class Limits:
         self.ledger.resume(read.day, today)
         for call in read.calls:
             killed = call.reserved()
-            self.ledger.add(killed.payer, killed.purpose, self.prices.priced(killed.spent))
+            self.ledger.add(killed.payer, killed.purpose, self.prices.priced(killed.interrupted))
         self._is_restored = True
 
     def _recent(self, author_id: int, now: datetime) -> deque[datetime]:

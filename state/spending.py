@@ -87,6 +87,7 @@ class Payer:
             yield (Scope.PERSON, person), len(self.people)
 
 
+LONG_ANSWER = 4_000  # tokens: two to three times what Discord's longest messages take
 NOBODY = Payer()
 PAYER: ContextVar[Payer] = ContextVar("payer", default=NOBODY)
 """For whom the calls beside a turn's own are made here: the judge's, and the like."""
@@ -103,9 +104,10 @@ class Reserved:
     purpose: Purpose = Purpose.ANSWER
 
     @property
-    def spent(self) -> Spent:
-        """As if the call used all of it."""
-        return Spent(self.model, self.amount.tokens - self.output, self.output, micros=self.amount.micros or None)
+    def interrupted(self) -> Spent:
+        """What counts of a call that a kill cut off, of which nobody can tell what it used: all that it was sent, and
+        of the model's own as much as a long answer takes."""
+        return Spent(self.model, self.amount.tokens - self.output, min(self.output, LONG_ANSWER))
 
     def used(self, tokens: int) -> Spent:
         """As if it used so many, of which as many as can be are what it was sent."""

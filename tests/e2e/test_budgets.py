@@ -16,7 +16,7 @@ from playground.limits import Limits
 from playground.server import Playground
 from setting_values import Period, Scope
 from state.ledger import total
-from state.spending import Amount
+from state.spending import LONG_ANSWER, Amount
 from tests.support.clock import FakeClock
 from tests.support.lives import kill, life, open_stage
 from tests.support.process import program
@@ -158,7 +158,7 @@ async def test_kills_of_the_program_lose_no_count_and_double_none(stub: StubMode
                 stub.default = lambda _: Reply("The whole.")
                 killed = stored(tmp_path)["calls"]
                 assert len(killed) == (moment != "answered")
-                interrupted += sum(call["tokens"] for call in killed)
+                interrupted += sum(call["tokens"] - max(0, call["output"] - LONG_ANSWER) for call in killed)
         async with program(tmp_path, **at, **model, DECISION_LOG="off") as running:
             await running.logged("ready")
             await scene.until(lambda: sum("whole" in m.content for m in scene.said()) == answered)

@@ -13,7 +13,7 @@ from setting_values import BudgetLimit, Period, Scope, budget_limits
 from state.budget import Budget
 from state.limits import Cap, Limits, OwnBudgets
 from state.prices import Rates
-from state.spending import NOBODY, Amount, Payer, Purpose, Reserved, Spent
+from state.spending import LONG_ANSWER, NOBODY, Amount, Payer, Purpose, Reserved, Spent
 from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, BEN
 
@@ -136,7 +136,13 @@ async def test_nothing_is_reserved_in_money_where_no_budget_in_money_holds(clock
     assert [call.amount for call in limits._calls] == [Amount(110), Amount(110, 210)]
 
 
-async def test_a_call_that_a_kill_interrupts_counts_as_all_that_was_reserved(clock: FakeClock) -> None:
+async def test_a_call_that_a_kill_interrupts_counts_as_what_it_was_sent_and_a_long_answer(clock: FakeClock) -> None:
+    budget = Budget(limits := limits_of(), clock)
+    await budget.allowance(HERE).reserve(20_010, 128_000, output=20_000, models=("stub",))
+    assert restarted(limits).tokens_today == 10 + LONG_ANSWER
+
+
+async def test_a_call_that_a_kill_interrupts_counts_once(clock: FakeClock) -> None:
     budget = Budget(limits := limits_of("$1 a day"), clock)
     allowance, purse = budget.allowance(HERE), budget.purse(Purpose.JUDGE)
     await allowance.reserve(110, output=100, models=("stub",))
