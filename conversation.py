@@ -68,9 +68,15 @@ class ConversationManager:
         self._expire(conversation)
         return None
 
-    def start(self, channel_id: int, initial_messages: Sequence[MessageRecord]) -> ChannelConversation:
+    def start(
+        self,
+        channel_id: int,
+        initial_messages: Sequence[MessageRecord],
+        told_off: frozenset[int] = frozenset(),
+    ) -> ChannelConversation:
+        """Begins a conversation. told_off: who told the bot to keep out in messages that are not among these."""
         now = self._clock()
-        conversation = ChannelConversation(channel_id, now, now, messages=list(initial_messages))
+        conversation = ChannelConversation(channel_id, now, now, messages=list(initial_messages), told_off=told_off)
         left = self.left_states(channel_id)
         self._left.pop(channel_id, None)
         if left:
@@ -213,9 +219,11 @@ class ConversationManager:
         So does one that goes back to where it came from.
         """
         if conversation := self.get(channel_id):
-            moved, last = self.start(thread_id, conversation.messages), conversation.messages[-1:]
+            last = conversation.messages[-1:]
+            moved = self.start(thread_id, conversation.messages, conversation.told_off)
             # Who was there all the while is known of it no better than before.
             moved.since = conversation.since
+            moved.unwelcome, moved.declines = conversation.unwelcome, conversation.declines
             is_back = conversation.came_from is not None and conversation.came_from[0] == thread_id
             moved.came_from = (channel_id, last[0].message_id) if last and not is_back else None
             self.end(channel_id)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from channel_conversation import LONG_ANSWERS, MAX_REMOTE, WORDED
-from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation
+from conversation import ChannelConversation, ConversationManager, MessageRecord, StoredConversation, Unwelcome
 from state.agent_state import GENERAL, UMSState
 from tests.support.clock import NOON, FakeClock
 from tests.support.discord_payloads import a_bot, a_message
@@ -42,6 +42,24 @@ def test_what_was_said_before_a_newcomer_came_is_not_theirs_where_it_goes_on_in_
     thread = manager.get(CHANNEL + 1)
     assert thread
     assert thread.seen_since({CLEO}) == later.message_id
+
+
+def test_whoever_told_the_bot_to_keep_out_is_left_alone_where_it_goes_on_in_a_thread(
+    clock: FakeClock,
+) -> None:
+    """Also where that message is trimmed, and where nobody wanted the last answer."""
+    manager = ConversationManager(60, clock=clock, max_messages=4)
+    manager.start(CHANNEL, [replace(said(ANNA, "nobody asked you"), tells_off=True)])
+    for _ in range(5):
+        manager.record_message(CHANNEL, said(BEN))
+    before = manager.get(CHANNEL)
+    assert before
+    before.unwelcome = Unwelcome.DISLIKED
+    manager.move(CHANNEL, CHANNEL + 1)
+    thread = manager.get(CHANNEL + 1)
+    assert thread
+    assert thread.engagement.standing(ANNA).told_off
+    assert thread.unwelcome is Unwelcome.DISLIKED
 
 
 # Document 003's own
