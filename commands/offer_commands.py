@@ -9,6 +9,7 @@ from discord import app_commands
 
 from commands.answers import Outcome, carry_out, channel_of, tell
 from offers.proactive_offers import OffersStatus
+from place_settings.fields import SettingRefusedError
 
 NOT_THEIRS = "Only those who manage this channel can say, or see, whether I offer help in it."
 ON = "Done: I now offer help in this channel where a question stays unanswered, at most {times} a day. {off_ends}"
@@ -62,7 +63,10 @@ def add_offers(tree: app_commands.CommandTree, offers: Offers) -> None:
 
     async def switched(interaction: discord.Interaction, *, on: bool) -> Outcome:
         channel_id = channel_of(interaction)
-        has_changed = await offers.switch(channel_id, interaction.guild_id or 0, on=on, by=interaction.user.id)
+        try:
+            has_changed = await offers.switch(channel_id, interaction.guild_id or 0, on=on, by=interaction.user.id)
+        except SettingRefusedError as refused:  # too many places of the server have settings of their own
+            return str(refused)
         if on:
             return on_sentence(offers.status(channel_id), has_changed=has_changed)
         return OFF if has_changed else OFF_ALREADY

@@ -64,7 +64,7 @@ class FakeOffers:
         self.stands = OffersStatus()
         self.asked_of: int | None = None
         self.clicks: list[int] = []
-        self.error: OSError | None = None
+        self.error: Exception | None = None
         self.gate = asyncio.Event()
         self.gate.set()
 

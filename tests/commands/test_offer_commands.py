@@ -19,6 +19,7 @@ from commands.offer_commands import (
     status_sentences,
 )
 from offers.proactive_offers import OffersStatus
+from place_settings.fields import SettingRefusedError
 from playground.server import Playground
 from tests.commands.support import FakeOffers, answer, answer_in_thread, use
 
@@ -95,6 +96,11 @@ async def test_in_a_thread_it_is_about_the_channel_of_it(pg: Playground, offers:
     for subcommand in ("on", "status"):
         await answer_in_thread(pg, "offers", **{subcommand: {}})
     assert (offers.asked_of, [*offers.switched]) == (pg.channel("general"), [pg.channel("general")])
+
+
+async def test_a_server_with_settings_of_too_many_places_is_told_so(pg: Playground, offers: FakeOffers) -> None:
+    offers.error = SettingRefusedError("No more can.")
+    assert (await answer(pg, "offers", "Ada", on={})).content == "No more can."
 
 
 @pytest.mark.parametrize("subcommand", ["on", "off"])
