@@ -26,7 +26,7 @@ from typing import Any
 import discord
 import orjson
 
-from bench.caps import budgets, refusing
+from bench.caps import refusing, settings_and_budgets
 from bench.session_costs import appending, listing, saving
 from bench.start import starting
 from bench.understanding import understanding
@@ -276,10 +276,15 @@ def measure_sessions() -> list[tuple[str, str, str, bool]]:
 def measure_caps() -> list[tuple[str, str, str, bool]]:
     few, many = refusing()
     what = "1,000 tool calls in one response, CPU until refused, against 21"
-    each = budgets()
+    each = settings_and_budgets()
     return [
         (what, f"{many / few:.1f} ({many:.1f} / {few:.1f} ms)", "3", many <= 3 * few),
-        ("caps and budgets, of a message that is judged and answered, CPU", f"{each:.1f} us", "15 us", each <= 15),
+        (
+            "settings, caps and budgets, of a message that is judged and answered, CPU",
+            f"{each:.1f} us",
+            "15 us",
+            each <= 15,
+        ),
     ]
 
 

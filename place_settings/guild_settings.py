@@ -16,6 +16,7 @@ from setting_values import BudgetLimit, Scope, budget_limits
 
 log = structlog.get_logger()
 
+BUDGETED = Level.GUILD, Level.CHANNEL, Level.THREAD
 MAX_PLACES = 1_000  # of a guild, with settings of their own
 MAX_KNOWN = 5_000  # places for which it is remembered what holds there
 MOVED_WITH_SECONDS = 60.0
@@ -73,6 +74,7 @@ class GuildSettings:
         self._categories = categories
         self._documents: dict[int, Document] = {}
         self._known: dict[tuple[int, int, int | None, int | None], InForce] = {}
+        self._budgets: dict[tuple[int, int, int], tuple[BudgetLimit, ...]] = {}
         is_by_channel = owner.allowed_channels is not None or owner.blocked_channels is not None
         everywhere = [in_force([self._owner], (), is_thread=is_thread) for is_thread in (False, True)]
         self._where_nothing_is_set = [] if is_by_channel else everywhere  # in a channel, in a thread
@@ -103,6 +105,7 @@ class GuildSettings:
     def _unlearn(self, guild_id: int) -> None:
         """What holds in a guild's places has changed."""
         self._known = {place: held for place, held in self._known.items() if place[0] != guild_id}
+        self._budgets = {where: limits for where, limits in self._budgets.items() if where[0] != guild_id}
 
     def _combined(self, guild_id: int, channel_id: int, parent_id: int | None, category_id: int | None) -> InForce:
         path, is_thread = (
@@ -137,16 +140,17 @@ class GuildSettings:
 
     def budgets(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:
         """What a guild, a channel of it and a thread of that have set of what they may use; each holds for itself."""
-        document = self._documents.get(guild_id)
-        if document is None:
+        if guild_id not in self._documents:
             return ()
-        nodes = (
-            (Scope.GUILD, Node(Level.GUILD, guild_id)),
-            (Scope.CHANNEL, Node(Level.CHANNEL, channel_id)),
-            (Scope.THREAD, Node(Level.THREAD, thread_id)),
-        )
-        set_there = ((scope, document.places[node].settings.budget) for scope, node in nodes if node in document.places)
-        return tuple(limit for scope, text in set_there if text for limit in budget_limits(text, of=scope))
+        where = guild_id, channel_id, thread_id
+        if (found := self._budgets.get(where)) is None:
+            if len(self._budgets) >= MAX_KNOWN:
+                self._budgets.clear()
+            places = zip((Scope.GUILD, Scope.CHANNEL, Scope.THREAD), BUDGETED, where, strict=True)
+            texts = ((scope, self.own(guild_id, one, level).settings.budget) for scope, level, one in places)
+            found = tuple(limit for scope, text in texts if text for limit in budget_limits(text, of=scope))
+            self._budgets[where] = found
+        return found
 
     def revision(self, guild_id: int) -> int:
         """Of a guild's settings, as `seen` of a change."""

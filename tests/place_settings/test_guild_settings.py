@@ -11,6 +11,7 @@ from place import Place, PlaceKind
 from place_settings.fields import ABOUT, Level, PlaceSettings, SettingRefusedError
 from place_settings.guild_settings import MAX_PLACES, Categories, Changed, GuildSettings
 from place_settings.inheritance import Refused
+from setting_values import Scope
 
 GUILD, CATEGORY, CHANNEL, OTHER, THREAD = 1, 20, 31, 32, 41
 AL, BEA = 501, 502
@@ -52,6 +53,20 @@ class Guild:
 @pytest.fixture
 def guild() -> Guild:
     return Guild()
+
+
+def test_budgets_of_server_channel_and_thread_hold_beside_each_other_from_when_they_are_set(guild: Guild) -> None:
+    def budgets() -> list[tuple[Scope, int]]:
+        return [(limit.scope, limit.amount) for limit in guild.settings.budgets(GUILD, CHANNEL, THREAD)]
+
+    assert budgets() == []
+    guild.set(Level.GUILD, GUILD, budget="$1 a day")
+    guild.set(Level.THREAD, THREAD, budget="300 tokens a month")
+    assert budgets() == [(Scope.GUILD, 1_000_000), (Scope.THREAD, 300)]
+    guild.set(Level.CHANNEL, CHANNEL, budget="20 tokens a day")
+    guild.set(Level.GUILD, GUILD, budget=None)
+    assert budgets() == [(Scope.CHANNEL, 20), (Scope.THREAD, 300)]
+    assert [limit.scope for limit in guild.settings.budgets(GUILD, OTHER, 0)] == []
 
 
 def test_what_is_set_holds_at_once_and_after_a_restart(guild: Guild) -> None:
