@@ -228,7 +228,7 @@ class PlaceSettings(BaseModel):
         Ids | None,
         About(
             "Roles without a budget",
-            "Members with one of these roles are answered also when the server's budget is spent",
+            "Members with one of these roles are answered also when the server's own budget, or theirs, is spent",
             MONEY,
             levels=GUILD_ONLY,
             combining=Combining.ANY,
