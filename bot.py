@@ -103,8 +103,14 @@ class Parley(discord.Client):
             self.lifecycle.expire(),
             self.parts.other_process.keep_looking(),
             sync(self.tree),
+            self._warn_unpriced(),
         ):
             self._spawn(work)
+
+    async def _warn_unpriced(self) -> None:
+        """Once it is ready: to read all the prices that there are takes 0.1 s."""
+        await self.wait_until_ready()
+        await asyncio.to_thread(self.parts.warn_unpriced)
 
     async def shut_down(self) -> None:
         """Finishes what is being answered, tells those cut off, and closes."""

@@ -247,7 +247,7 @@ class Parts:
         attachments = Attachments(settings.discord_api_base)
         purse, hearing = budget.purse(Purpose.TRANSCRIPTION), settings.transcribe_model
         hears = build_transcriber(hearing, purse) if hearing else None
-        warn_unpriced(self.limits.prices, [*models, *([hears.name] if hears else ())])
+        self.warn_unpriced = partial(warn_unpriced, self.limits.prices, [*models, *([hears.name] if hears else ())])
         self._files = FileReader(attachments, settings.attachment_characters, hears)
         self.connections: list[AbstractAsyncContextManager[object]] = [*models, *remotes, self.mcp, attachments]
         self.connections += [hears] if hears else []

@@ -51,6 +51,13 @@ async def test_a_hundred_turns_at_once_do_not_pass_a_budget_in_money_by_more_tha
         assert not scene.bot.parts.limits._reserved
 
 
+async def test_once_it_is_ready_it_says_once_which_models_have_no_price(scene: Scene) -> None:
+    await scene.until(lambda: scene.journal.find("price_unknown"))
+    events = [entry["event"] for entry in scene.journal.entries]
+    assert events.index("ready") < events.index("price_unknown")
+    assert events.count("price_unknown") == 1
+
+
 async def test_a_budget_that_ends_in_a_conversation_degrades_survives_kills_and_recovers(
     stub: StubModel, tmp_path: Path
 ) -> None:
