@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -55,6 +55,11 @@ class Place:
     @property
     def is_thread(self) -> bool:
         return self.kind in THREADS
+
+    @property
+    def untitled(self) -> Place:
+        """Without the title of a thread, which is somebody's words."""
+        return replace(self, channel="") if self.is_thread else self
 
     @property
     def is_with_one(self) -> bool:

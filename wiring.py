@@ -186,7 +186,9 @@ class Parts:
         )
         self.other_process = OtherProcess(self._client)
         self.wires = Wires(self._client, self.learning.outcomes, self.other_process)
-        self.reader = MessageReader(self._client, self.places, name_calls=settings.name_calls, clock=self._clock)
+        self.reader = MessageReader(
+            self._client, self.places, self.consent, name_calls=settings.name_calls, clock=self._clock
+        )
         self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock)
 
     def _build_offers(self) -> None:

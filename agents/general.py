@@ -373,7 +373,7 @@ class GeneralAgent:
         if memory and history == whole and not (told_more or run.was_cut or words_in(run.made)):
             history = memory.remembered(history, run.messages[-1], run.settings)
         ask = Ask.to_go_on(run.text.rstrip()[-MAX_ENDS_WITH:], SOURCE) if run.was_cut else None
-        rules, files = self._rules(request.place), tuple(run.asked.made)
+        rules, files = self._rules(request.place.untitled), tuple(run.asked.made)
         model = run.by.that_said(run.messages[-1])
         return Answer(
             run.text, history, run.tokens, run.was_cut, ask, state=state, instructions=rules, files=files, model=model
@@ -384,7 +384,7 @@ class GeneralAgent:
         run.begin_paragraph()
         run.add(suspended.open[0].text)
         history = kept(request, suspended.response(run.text))
-        rules, files = self._rules(request.place), tuple(run.asked.made)
+        rules, files = self._rules(request.place.untitled), tuple(run.asked.made)
         model = run.by.that_said(run.messages[-1]) if run.messages else run.by.name
         return Answer(run.text, history, run.tokens, ask=suspended.ask, instructions=rules, files=files, model=model)
 

@@ -13,12 +13,12 @@ def as_name(name: str) -> str:
 
 
 def spot_of(place: Place) -> str:
-    """The channel, thread or post of a server."""
+    """The channel, thread or post of a server. A thread's title may be nothing to be told."""
     channel, parent = as_name(place.channel), as_name(place.parent)
     if place.kind is PlaceKind.POST:
-        return f'forum "{parent}", in the post titled "{channel}"'
+        return f'forum "{parent}", in ' + (f'the post titled "{channel}"' if channel else "a post")
     if place.is_thread:
-        return f'channel named "{parent}", in the thread named "{channel}"'
+        return f'channel named "{parent}", in ' + (f'the thread named "{channel}"' if channel else "a thread")
     return f'channel named "{channel}"'
 
 

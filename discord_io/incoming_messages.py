@@ -16,6 +16,7 @@ from discord_io.who_may_read import has_rules, is_read_by_all_of, may_read
 from incoming import Incoming
 from llm_history import REPLY_EXCERPT
 from place import Place, PlaceKind
+from state.consent import Consent
 from state.message import NOBODY, AttachedFile
 from understanding.name_calls import called_as, may_call
 
@@ -48,19 +49,21 @@ def bot_of(client: discord.Client) -> tuple[str, int]:
 
 
 class MessageReader:
-    """Reads messages and clicks. places: what is set for them; name_calls: whether the bot may be called by its
-    names."""
+    """Reads messages and clicks. places: what is set for them; consent: whose titles are told; name_calls: whether the
+    bot may be called by its names."""
 
     def __init__(
         self,
         client: discord.Client,
         places: Places,
+        consent: Consent,
         *,
         name_calls: bool,
         clock: Callable[[], datetime],
     ) -> None:
         self._client = client
         self._places = places
+        self._consent = consent
         self._name_calls = name_calls
         self._clock = clock
 
@@ -199,10 +202,21 @@ class MessageReader:
         return replace(
             place,
             kind=PlaceKind.POST if isinstance(parent, discord.ForumChannel) else kind,
+            channel=self._title(channel),
             parent=parent.name if parent else "",
             people=self._people_in(channel, author_id, at),
             is_opener=channel.owner_id == author_id,
         )
+
+    def _title(self, thread: discord.Thread) -> str:
+        """A thread's title, as far as it may be told: that of a thread that the bot opened is somebody's question."""
+        if thread.owner_id == bot_of(self._client)[1]:
+            return ""
+        at = discord.utils.snowflake_time(thread.id)
+        told = self._consent.tellable(
+            thread.id, MessageRecord("", thread.owner_id, thread.name, at, is_bot=False, message_id=thread.id)
+        )
+        return told.content if told else ""
 
     def renewed(self, place: Place) -> Place:
         """The place with what is set there now."""

@@ -50,10 +50,9 @@ class Room:
     def backlog(self, *channels: str) -> Backlog:
         listed = PlaceSettings(allowed_channels=frozenset(map(self.pg.channel, channels)) or None)
         places = Places(self.bot, GuildSettings(listed), clock=discord.utils.utcnow)
-        reader = MessageReader(self.bot, places, name_calls=False, clock=discord.utils.utcnow)
-        return Backlog(
-            self.bot, places, reader, Consent(OptOut(), Forgotten()), DirectMessages("off", (), lambda: None)
-        )
+        consent = Consent(OptOut(), Forgotten())
+        reader = MessageReader(self.bot, places, consent, name_calls=False, clock=discord.utils.utcnow)
+        return Backlog(self.bot, places, reader, consent, DirectMessages("off", (), lambda: None))
 
     def news(self, after: int, *channels: str) -> list[str]:
         names = {channel.id: channel.name for channel in self.pg.world.channels.values()}

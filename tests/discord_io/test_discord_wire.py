@@ -108,8 +108,9 @@ def answered(pg: Playground) -> list[str]:
 async def adopted_by(process: Process, pg: Playground, question: Message, *later: int) -> list[Posted]:
     """What stands of the answer, as it is found after a restart."""
     places = Places(process, GuildSettings(PlaceSettings()), clock=discord.utils.utcnow)
-    reader = MessageReader(process, places, name_calls=False, clock=discord.utils.utcnow)
-    backlog = Backlog(process, places, reader, Consent(OptOut(), Forgotten()), DirectMessages("off", (), lambda: None))
+    consent = Consent(OptOut(), Forgotten())
+    reader = MessageReader(process, places, consent, name_calls=False, clock=discord.utils.utcnow)
+    backlog = Backlog(process, places, reader, consent, DirectMessages("off", (), lambda: None))
     messages = await backlog.since(pg.guild_id, question.channel_id, question.id)
     assert messages is not None
     return backlog.answer(messages, question.id, later)

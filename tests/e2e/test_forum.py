@@ -54,6 +54,20 @@ async def test_a_mention_in_a_post_is_answered_with_what_the_post_asks_across_a_
         assert not stage.decisions.get(opening.id)
 
 
+@pytest.mark.parametrize("how", ["forget", "optout"])
+async def test_the_title_of_a_post_is_told_and_kept_no_longer_than_what_opens_it(stage: Scene, how: str) -> None:
+    forum(stage)
+    async with life(stage):
+        post(stage)
+        await stage.ask("Ben", "what should she do?", channel=TITLE)
+        assert f'the post titled "{TITLE}"' in stage.told()
+        await stage.use("Ada", how)
+        await stage.ask("Ben", "and now?", channel=TITLE)
+        assert TITLE not in stage.told()
+        assert WORDS not in stage.told()
+    assert not on_disk(stage.folder, TITLE)
+
+
 @pytest.mark.parametrize("way", ["offers are on in the forum", "its tag is listed"])
 async def test_a_post_that_nobody_answers_is_offered_an_answer_to(stage: Scene, way: str) -> None:
     """It need not read like a question, and nobody need have spoken before."""

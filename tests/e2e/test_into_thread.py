@@ -93,6 +93,23 @@ async def test_what_is_deleted_in_the_channel_goes_from_a_thread_that_is_archive
     assert not on_disk(stage.folder, QUESTIONS[1])
 
 
+@pytest.mark.parametrize("how", ["forget", "delete"])
+async def test_a_question_that_is_gone_does_not_stay_as_the_title_of_the_thread(stage: Scene, how: str) -> None:
+    async with life(stage, threads="open"):
+        card = (await long_talk(stage))[-1]
+        stage.press("Ada", now(stage, card), BUTTON)
+        await stage.until(lambda: card.id in stage.pg.world.threads)
+        thread = stage.pg.world.threads[card.id]
+        await stage.ask("Ben", "and for a dog?", channel=thread.name)
+        if how == "forget":
+            await stage.use("Ada", "forget")
+        else:
+            await stage.delete(next(m for m in stage.pg.messages(card.channel_id) if QUESTIONS[0] in m.content))
+        await stage.ask("Ben", "and for a fish?", channel=thread.name)
+        assert QUESTIONS[0] not in stage.told()
+    assert not on_disk(stage.folder, QUESTIONS[0])
+
+
 async def test_another_bots_post_is_no_question_that_a_thread_is_named_by(stage: Scene) -> None:
     async with life(stage, threads="open"):
         stage.stub.default = lambda _: Reply("Miso.")
