@@ -399,6 +399,8 @@ class ProactiveOffers:
         why = self._refusal(channel, now) or self._forbids(channel.guild_id, channel.channel_id)
         # Its words may have changed: they tell for how long nobody has answered.
         is_same = current and (current.trigger, current.note) == (opportunity.trigger, opportunity.note)
+        if self._wishes.is_blocked(channel.channel_id, opportunity.user_id):
+            why = "not_answered"
         if why is None and current and is_same and current.subject == subject:
             if channel.parent_id:
                 parent = self._channels.open(channel.parent_id, channel.guild_id)

@@ -603,6 +603,7 @@ MEANWHILE: dict[str, Callable[[Desk, int], object]] = {
     "a talk": lambda desk, _: talk(desk),
     "muted": lambda desk, _: setattr(desk, "muted", "missing_permission"),
     "set off": lambda desk, _: setattr(desk, "wants", False),
+    "blocked": lambda desk, _: setattr(desk, "blocks", True),
 }
 
 

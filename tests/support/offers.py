@@ -166,6 +166,7 @@ class Desk:
         self.disk: dict[int, bytes] = dict(after.disk) if after else {}
         self.muted: str | None = None
         self.wants: bool | None = None
+        self.blocks = False
         self.stands: set[str] | None = None
         self.is_stored = True
         self.shown: list[tuple[int, Offer, Posted]] = []
@@ -202,7 +203,7 @@ class Desk:
         return True
 
     def is_blocked(self, _channel_id: int, _user_id: int) -> bool:
-        return False
+        return self.blocks
 
     def switch_offers(self, channel_id: int, guild_id: int, *, on: bool, by: int) -> None:
         """The offers know it themselves."""
