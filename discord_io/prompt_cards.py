@@ -128,9 +128,10 @@ class PromptCards:
                 self.settle([prompt] if prompt.message_id not in message_ids else [], WITHDRAWN)
 
     def withdraw(self, channel_id: int, card_ids: Collection[int]) -> None:
-        """Ends the agent's prompts that these cards show."""
+        """Ends the agent's prompts that these cards show, or that are being posted."""
         for prompt in self._states.prompts(channel_id):
-            if prompt.miniapp_id is None and prompt.message_id in card_ids and self._states.clear_prompt(prompt):
+            is_meant = prompt.message_id in card_ids or prompt.id in self._being_posted
+            if prompt.miniapp_id is None and is_meant and self._states.clear_prompt(prompt):
                 self.settle([prompt], WITHDRAWN)
 
     def forget(self, channel_id: int, user_id: int | None) -> None:

@@ -236,6 +236,11 @@ class Turn:
         return any(question.is_private for question in self.questions)
 
     @property
+    def may_quote_forgotten(self) -> bool:
+        """Whether an agent makes its answer, and may have the words of somebody who was forgotten since."""
+        return bool(self.request and self.conversation and self.conversation.tainted)
+
+    @property
     def newcomers(self) -> set[int]:
         """Those who asked and may not read what was said before they came."""
         return {q.message.author_id for q in self.questions if not q.reads_history}

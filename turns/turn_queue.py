@@ -347,7 +347,7 @@ class TurnQueue:
                 if conversation and turn.request and not (turn.is_private or turn.is_remote):
                     history = conversation.current(outcome.history)
             ready = Ready(text, getattr(prompt, "id", None), history, turn.agent, state, getattr(outcome, "files", ()))
-            self.pending.ready(newest.channel_id, ready)
+            self.pending.ready(newest.channel_id, None if turn.may_quote_forgotten else ready)
             await self._records.stored()
         if problem := await self._finish(turn, post, ready, prompt):
             if problem is Problem.TAKEN_BACK:
@@ -396,7 +396,7 @@ class TurnQueue:
         """What is awaited from this answer on: something it asks, or what was asked before and is put once more."""
         if not isinstance(outcome, Answer) or not turn.questions:
             return None
-        if outcome.ask:
+        if outcome.ask and not turn.may_quote_forgotten:
             newest = turn.questions[-1]  # others may have been withdrawn meanwhile
             miniapp_id, where = newest.meaning.miniapp_id if newest.by_miniapp else None, newest.channel_id
             opened = self._prompts.open(

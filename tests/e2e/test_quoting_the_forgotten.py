@@ -84,6 +84,24 @@ async def test_an_answer_in_the_making_that_may_quote_the_forgotten_is_not_kept(
 
 
 @pytest.mark.usefixtures("impatient")
+async def test_an_answer_made_over_a_forgetting_is_not_kept_while_it_waits_for_discord(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    gate = scene.held(QUOTING)
+    asked = scene.mention("Ben", "what did Chloe say?")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    await scene.use("Chloe", "forget")
+    scene.pg.faults.add("POST", r"/messages$", status=500, times=10_000)
+    before = len(scene.sent("POST", "/messages"))
+    gate.set()
+    await scene.until(lambda: len(scene.sent("POST", "/messages")) > before + 2)
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, SECRET)
+    scene.pg.faults.clear()
+    assert (await scene.answer_to(asked)).content == QUOTING
+
+
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_an_answer_that_waits_for_discord_is_not_kept(stage: Scene, *, is_killed: bool) -> None:
     async with life(stage):
@@ -121,6 +139,29 @@ async def test_a_question_that_quotes_the_forgotten_is_withdrawn(scene: Scene) -
     await scene.until(lambda: not scene.pg.world.message(card.channel_id, card.id).components)
     await scene.ask("Ben", "and now?")
     assert SECRET not in scene.told()
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("while_it", ["is made", "is posted"])
+async def test_a_question_in_the_making_that_may_quote_the_forgotten_is_not_kept(scene: Scene, while_it: str) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    asking = call("ask_confirmation", question=f"Shall I tell you that it is {SECRET}?")
+    gate = scene.held("", calls=asking.calls)
+    asked = scene.mention("Ben", "what did Chloe say?")
+    await scene.until(lambda: len(scene.stub.requests) == 2)
+    states = scene.bot.parts.states
+    if while_it == "is posted":
+        scene.pg.faults.add("POST", r"/messages$", status=500, times=10_000)
+        gate.set()
+        await scene.until(lambda: states.prompts(asked.channel_id))
+    await scene.use("Chloe", "forget")
+    scene.pg.faults.clear()
+    gate.set()
+    await scene.answer_to(asked)
+    await scene.bot.snapshots.settled()
+    assert not states.prompts(asked.channel_id)
+    assert not on_disk(scene.folder, SECRET)
 
 
 async def test_an_answer_out_of_what_was_read_elsewhere_goes_with_its_author(scene: Scene) -> None:
