@@ -48,14 +48,14 @@ class ChannelConversation:
     """A channel's active stretch of messages. Mutable; changed through its manager.
 
     since: the id of its first message, not counting those put in front of it. remote: of the messages that a remote
-    agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left:
-    those whose conversation is not to be gone on with, though one of them may still be answering in it; told_before:
-    what they were told in earlier conversations of the channel, as of LeftStates. names: of those
-    who spoke; called: whom which word calls; named: by a message's id, to whom it is by mention, reply or name. waits:
-    whether a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn
-    began; tainted: those of them whose words its answer may have all the same. looked_up: whose words tools gave.
-    unsaid: of which questions the answers went since then, and sources: from which messages on all answers did.
-    told_off: who told the bot to keep out in messages that are trimmed.
+    agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left: those
+    whose conversation is not to be gone on with, though one of them may still be answering in it; told_before: what
+    they were told in earlier conversations of the channel, as of LeftStates. names: of those who spoke; called: whom
+    which word calls; named: by a message's id, to whom it is by mention, reply or name. waits: whether a run of the
+    agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn began; tainted: those of
+    them whose words its answer may have all the same. looked_up: whose words tools gave, or answers of before. unsaid:
+    of which questions the answers went since then, and sources: from which messages on all answers did. told_off: who
+    told the bot to keep out in messages that are trimmed.
     has_asked_for_thread: a button was shown by which it goes on in a thread. came_from: of one that did, the channel
     that it began in, and the last message that was said there.
     unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
@@ -162,6 +162,7 @@ class ChannelConversation:
         known = {m.message_id for m in self.messages}
         # What was edited or deleted while it was being read is so here, too.
         current = [self.revisions.get(m.message_id, m) for m in earlier if m.message_id not in known]
+        self.looked_up.update(*(m.drew_on for m in current if m))  # after a restart nothing else tells of them
         self._replay([m for m in current if m] + self.messages)
 
     def asks_for_thread(self, reply_to: int) -> bool:
@@ -275,6 +276,7 @@ class ChannelConversation:
         changes |= {i: None for i, m in self.revisions.items() if m and m.author_id == author_id}
         # What is quoted from before the conversation may be an answer of ours out of what was looked up for it.
         known, is_looked_up = {m.message_id for m in self.messages}, author_id in self.looked_up
+        told_of |= {tag["message_id"] for tag in tags_in(self.llm_history) if is_looked_up} - known
         replies = (m for m in self.messages if m.reply_to_text)
         quoted = (
             m for m in replies if m.reply_to_author_id == author_id or (is_looked_up and m.reply_to_id not in known)

@@ -53,6 +53,32 @@ async def test_answers_that_quote_the_forgotten_are_neither_kept_nor_told(stage:
         assert SECRET not in stage.told()
 
 
+@pytest.mark.parametrize("way", ["restarted", "summed up"])
+async def test_an_answer_that_was_read_from_before_the_conversation_goes(stage: Scene, way: str) -> None:
+    """Of those whose words it quotes nothing else was told there."""
+    settings = {"session_tokens": 2_000} if way == "summed up" else {}
+    async with life(stage, **settings):
+        answer = await quoted(stage)
+        stage.bot.conversations.end(answer.channel_id)
+        for number in range(17):
+            stage.say("Ben", f"by the way, number {number}")
+        stage.stub.replies.append(Reply(QUOTING))
+        await stage.ask("Ben", "what was that?")
+        assert SECRET in stage.told()
+        assert f"my code is {SECRET}" not in stage.told()
+        if way == "summed up":
+            stage.stub.rewriter_says = lambda _: Reply(QUOTING)
+            for number in range(6):
+                await stage.ask("Ben", f"{number} {'sheep ' * 300}")
+            assert len(stage.stub.rewritten) == 1
+            await forgotten(stage)
+    async with life(stage, **settings):
+        await forgotten(stage)
+        await stage.ask("Ben", "and now?")
+        assert SECRET not in stage.told()
+    assert not on_disk(stage.folder, SECRET)
+
+
 @pytest.mark.parametrize("tool", ["read_message", "search_history"])
 async def test_answers_that_quote_the_forgotten_are_not_looked_up(scene: Scene, tool: str) -> None:
     answer = await quoted(scene)
