@@ -224,6 +224,7 @@ class ConversationManager:
             # Who was there all the while is known of it no better than before.
             moved.since = conversation.since
             moved.unwelcome, moved.declines = conversation.unwelcome, conversation.declines
+            moved.looked_up = set(conversation.looked_up)  # it may stand in what replies quote
             is_back = conversation.came_from is not None and conversation.came_from[0] == thread_id
             moved.came_from = (channel_id, last[0].message_id) if last and not is_back else None
             self.end(channel_id)

@@ -110,6 +110,26 @@ async def test_a_question_that_is_gone_does_not_stay_as_the_title_of_the_thread(
     assert not on_disk(stage.folder, QUESTIONS[0])
 
 
+async def test_whose_words_an_answer_of_before_has_is_known_in_the_thread(stage: Scene) -> None:
+    secret = "Chloe's code is bluebell."
+    async with life(stage, threads="open"):
+        stage.stub.replies.extend([Reply("I see."), Reply(secret)])
+        await stage.ask("Chloe", "my code is bluebell")
+        answer = await stage.ask("Ben", "what did Chloe say?")
+        stage.bot.conversations.end(answer.channel_id)
+        for number in range(25):  # so that of what was said before nothing else tells of her
+            stage.say("Ben", f"by the way, number {number}")
+        await stage.answer_to(stage.mention("Ben", "so that is it?", reply_to=answer.id))
+        assert secret in stage.told()
+        card = (await long_talk(stage))[-2]
+        stage.press("Ada", now(stage, card), BUTTON)
+        await stage.until(lambda: card.id in stage.pg.world.threads)
+        await stage.use("Chloe", "forget")
+        await stage.ask("Ben", "and for a dog?", channel=stage.pg.world.threads[card.id].name)
+        assert "so that is it?" in stage.told()
+        assert secret not in stage.told()
+
+
 async def test_another_bots_post_is_no_question_that_a_thread_is_named_by(stage: Scene) -> None:
     async with life(stage, threads="open"):
         stage.stub.default = lambda _: Reply("Miso.")
