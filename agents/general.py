@@ -210,8 +210,9 @@ class GeneralAgent:
             # A tool may raise anything, and what the model used is to be paid all the same.
             log.exception("run_failed", messages=[question.message_id for question in request.questions])
             kind, detail = FailureKind.INTERNAL, describe(error)
-        was_billed = bool(run.text) or run.output > run.began_at or kind in (FailureKind.LATE, FailureKind.EMPTY)
-        return Failure(kind, detail, run.text, run.used if was_billed else run.tokens)
+        was_billed = run.output > run.began_at or kind in (FailureKind.LATE, FailureKind.EMPTY)
+        run.is_asking &= was_billed  # of what was said before it, the refused request is not the bill
+        return Failure(kind, detail, run.text, run.used)
 
     async def _run(self, request: AgentRequest, run: Run) -> Outcome:
         clock = asyncio.get_running_loop().time

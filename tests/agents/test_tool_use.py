@@ -485,6 +485,18 @@ async def test_what_a_model_may_think_unseen_is_reserved_as_far_as_a_turn_may_go
     assert limits.tokens_today < 1_000
 
 
+async def test_a_request_that_is_refused_costs_nothing_whatever_was_said_before_it(
+    stub: StubModel, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(general, "thinks", lambda _: True)
+    talk, limits = Talk(stub, model), Limits(turns_per_user_minute=20, daily_tokens=None, turn_tokens=100_000)
+    stub.replies.extend([calling(run("1"), text="Let me see."), Reply(status=400)])
+    outcome = await talk.agent.respond(talk.request(said(ANNA, "go on"), allowance=allowance(limits)), lambda _: None)
+    assert isinstance(outcome, Failure)
+    assert (outcome.kind, outcome.text, outcome.tokens) == (FailureKind.REJECTED, "Let me see.", 15)
+    assert limits.tokens_today == 15
+
+
 async def test_pictures_are_sent_once_in_a_run(talk: Talk) -> None:
     shown = "https://cdn.example/cat.png"
     await talk.ask(said(ANNA, "who is this?", images=(shown,)), calling(run("1")), calling(run("2")), Reply("A cat."))
