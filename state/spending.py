@@ -107,7 +107,9 @@ class Reserved:
     def interrupted(self) -> Spent:
         """What counts of a call that a kill cut off, of which nobody can tell what it used: all that it was sent, and
         of the model's own as much as a long answer takes."""
-        return Spent(self.model, self.amount.tokens - self.output, min(self.output, LONG_ANSWER))
+        sent = self.amount.tokens - self.output
+        audio = sent if self.purpose is Purpose.TRANSCRIPTION else 0
+        return Spent(self.model, sent, min(self.output, LONG_ANSWER), audio=audio)
 
     def used(self, tokens: int) -> Spent:
         """As if it used so many, of which as many as can be are what it was sent."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from setting_values import budget_limits
+from setting_values import Period, Scope, budget_limits
 from state.budget import Budget
 from state.limits import Limits
 from state.prices import Prices, PricesError, in_micros, load_prices
@@ -89,4 +89,7 @@ async def test_sound_is_reserved_and_paid_at_its_price_an_hour_or_a_token(model:
     limits = Limits(turns_per_user_minute=9, daily_tokens=None, budgets=budget_limits("$1 a day"))
     assert await Budget(limits, FakeClock()).purse(Purpose.TRANSCRIPTION).call(600, 0, (model,))
     assert [call.amount for call in limits._calls] == [(600, a_minute)]
+    restarted = Limits(turns_per_user_minute=9, daily_tokens=None)
+    restarted.restore(limits.stored())
+    assert restarted.ledger.used((Scope.TOTAL, 0), Period.DAY) == (600, a_minute)  # of what a kill interrupted
     assert micros(prices(f'["{model}"]\ninput = 1\noutput = 1'), spent) == 600
