@@ -219,8 +219,10 @@ class MessageReader:
         return told.content if told else ""
 
     def renewed(self, place: Place) -> Place:
-        """The place with what is set there now."""
-        return replace(place, held=self._places.settings.at(place))
+        """The place with what is set there now, in the category where it now stands, as far as the cache knows it."""
+        channel = self._client.get_channel(place.parent_id or place.channel_id)
+        now = replace(place, category_id=category_of(channel)) if channel else place
+        return replace(now, held=self._places.settings.at(now))
 
     def _people_in(self, thread: discord.Thread, author_id: int, at: datetime) -> int | None:
         """How many people are in a thread that the bot was in at that time.

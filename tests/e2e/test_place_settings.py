@@ -21,6 +21,7 @@ from playground.body import EPHEMERAL
 from playground.model import Message
 from tests.e2e.test_asking import DRINK, tool_results
 from tests.e2e.test_into_thread import long_talk
+from tests.e2e.test_threads import open_thread
 from tests.e2e.test_who_may_read import call
 from tests.support.clock import NOON
 from tests.support.lives import kill, life
@@ -281,6 +282,27 @@ async def deleted(scene: Scene, channel_id: int) -> None:
     heard = scene.bot.wait_for("guild_channel_delete", check=lambda channel: channel.id == channel_id, timeout=10)
     scene.pg.delete_channel(channel_id)
     assert isinstance(await heard, discord.abc.GuildChannel)
+
+
+@pytest.mark.parametrize("thread", [None, "names"])
+async def test_what_a_kill_cut_off_is_not_answered_where_its_channel_was_moved_into_a_closed_category(
+    stage: Scene, thread: str | None
+) -> None:
+    lobby = stage.pg.add_category("Lobby")
+    if thread:
+        open_thread(stage, "Ada", thread)
+    async with life(stage):
+        put(stage, Level.CATEGORY, lobby, answers="off")
+        gate = stage.held()
+        cut = stage.mention("Ada", QUESTION, channel=thread or "general")
+        await stage.until(lambda: stage.stub.requests)
+        await kill(stage)
+        gate.set()
+    stage.pg.move_channel(stage.pg.channel("general"), lobby)
+    async with life(stage):
+        await stage.until(lambda: stage.journal.find("question_dropped", message=cut.id))
+        await stage.at_rest()
+        assert not stage.stub.requests
 
 
 async def test_what_was_missed_is_not_answered_to_whom_a_list_of_roles_may_leave_out(stage: Scene) -> None:
