@@ -316,12 +316,12 @@ class GeneralAgent:
                     raise UnexpectedModelBehavior(f"The model {run.by.model.model_name} called tools without end.")
             spent = spent_by(run.names, stream.usage, stream.get()) or run.estimated()
             run.tokens, run.is_asking = run.tokens + spent.tokens, False
+            request.count(run.tokens, spent)
             response = sound(stream.get())
             if any(isinstance(part, TextPart) for part in response.parts):
                 run.said += counted(stream.usage.output_tokens) - counted(
                     stream.usage.details.get("reasoning_tokens", 0)
                 )
-        request.count(run.tokens, spent)
         self._end_paragraph(run)
         run.finish = response.finish_reason
         if run.finish in BROKEN_OFF or _is_without_tools(request.place):  # broken off may be what it calls tools with

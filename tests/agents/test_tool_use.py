@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from pydantic_ai import ModelRetry, RunContext, Tool, ToolReturn
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolReturnPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.models.wrapper import WrapperModel
 from structlog.testing import capture_logs
 
 from agents import gateway, general
@@ -495,6 +497,29 @@ async def test_a_request_that_is_refused_costs_nothing_whatever_was_said_before_
     assert isinstance(outcome, Failure)
     assert (outcome.kind, outcome.text, outcome.tokens) == (FailureKind.REJECTED, "Let me see.", 15)
     assert limits.tokens_today == 15
+
+
+async def test_what_was_used_is_paid_where_the_answer_is_stopped_as_its_stream_ends(
+    stub: StubModel, model: Model
+) -> None:
+    ending = asyncio.Event()
+
+    class Ending(WrapperModel):
+        @asynccontextmanager
+        async def request_stream(self, *given: Any, **more: Any) -> AsyncIterator[Any]:
+            async with super().request_stream(*given, **more) as stream:
+                yield stream
+            ending.set()
+            await asyncio.Event().wait()
+
+    talk, limits = Talk(stub, Ending(model)), Limits(turns_per_user_minute=20, daily_tokens=None)
+    turn = talk.request(said(ANNA, "2+2"), allowance=allowance(limits))
+    answering = asyncio.create_task(talk.agent.respond(turn, lambda _: None))
+    await ending.wait()
+    answering.cancel()
+    await asyncio.wait([answering])
+    assert turn.allowance
+    assert turn.allowance.settle(talk.agent.interrupted(turn, "4").tokens) == limits.tokens_today == 15
 
 
 async def test_pictures_are_sent_once_in_a_run(talk: Talk) -> None:
