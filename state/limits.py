@@ -6,7 +6,7 @@ nobody until it is renewed. Whoever manages the place is told of the first, the 
 
 What a call may use is reserved before it is made, and given back by what it has used: calls that run at once do not
 pass a cap together. A single call that nothing else runs beside is made as long as anything is left. What is reserved
-is stored too: of a call that a kill interrupts, all of it counts as used.
+is stored too: a call that a kill interrupts counts as `Reserved.interrupted` says.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class Limits:
 
     def restore(self, stored: JsonValue) -> None:
         """Takes back what stored() gave. What another day than this one used counts for its month alone; a call that
-        had not ended counts as all that was reserved for it. Raises ValueError."""
+        had not ended counts as interrupted. Raises ValueError."""
         read = STORED.validate_python(stored)
         self._told |= {(what, whom): until for what, whom, until in read.told}
         if read.day is None:
