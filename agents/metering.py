@@ -40,7 +40,7 @@ def spent_by(names: tuple[str, ...], usage: RequestUsage | RunUsage, response: M
     tokens_in, tokens_out, cached, written, audio = told
     name = names[0]
     if response and response.model_name and len(names) > 1:  # which may say more exactly which one it is
-        those = [one for one in names if response.model_name.startswith(one.partition(":")[2])]
+        those = [one for one in names if response.model_name.startswith(one.partition(":")[2] or one)]
         name = max(those, key=lambda one: len(one.partition(":")[2]), default=name)  # gpt-5-mini is no gpt-5
     cached = min(cached, tokens_in)
     cost = (response.provider_details or {}).get("cost") if response else None

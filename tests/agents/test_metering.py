@@ -48,6 +48,9 @@ def test_of_fallbacks_the_one_that_answered_is_billed() -> None:
     assert spent == Spent(NAMES[1], 100, 20, cached=60, written=5)
     assert spent_by(NAMES, USAGE, response("nobody")) == Spent(NAMES[0], 100, 20, cached=60, written=5)
     assert spent_by(NAMES, RequestUsage(), response("gpt-5-mini")) is None
+    either = (NAMES[0], "demo")
+    billed = [spent_by(either, USAGE, response(name)) for name in ("nobody", "demo")]
+    assert [spent and spent.model for spent in billed] == [*either]
     alike = ("openai:gpt-5", "openai:gpt-5-mini", "azure:gpt-5-mini")
     assert [spent_by(alike, USAGE, response(f"gpt-5{size}-2025-08-07")) for size in ("", "-mini")] == [
         Spent(alike[0], 100, 20, cached=60, written=5),
