@@ -185,15 +185,16 @@ async def test_what_is_taken_back_comes_back_with_no_restart(stage: Scene, when:
         said = stage.say("Ben", "the wifi is bluebell", reply_to=first.id)
         await stage.decision(said)
         await stage.at_rest()
-        stage.pg.faults.add("POST", r"/messages$", delay_event=posted)
+        held = stage.pg.faults.add("POST", r"/messages$", delay_event=posted)
         stage.stub.replies.append(Reply("He told us.", before=spoken))
         stage.mention("Ada", "what did Ben say?")
         await stage.until(lambda: len(stage.stub.requests) == 2)
         if when == "while the model speaks":
             await taken_back(stage, said, how)
         spoken.set()
-        await stage.until(lambda: (turn := stage.bot.parts.pending.of(said.channel_id).turn) and turn.ready)
+        await stage.until(lambda: held.hits)
         if when == "while the answer is posted":
+            await stage.until(lambda: (turn := stage.bot.parts.pending.of(said.channel_id).turn) and turn.ready)
             await stage.bot.snapshots.settled()
             assert in_snapshots(stage.folder, "bluebell")
             await taken_back(stage, said, how)
