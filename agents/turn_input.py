@@ -32,7 +32,7 @@ from agents.place_words import people_in
 from agents.tool_use import given_back
 from conversation import MessageRecord
 from files.reading import Picture, Reading
-from llm_history import indented, told, told_of_file
+from llm_history import Tag, indented, told, told_of_file
 from state.message import file_key
 from understanding.shared_context import in_words
 
@@ -66,9 +66,6 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
     left_out = len(request.transcript) - len(new)
     gap = f"{left_out} earlier messages are left out. " if left_out else ""
     notes = [*([in_words(request.shared)] if request.shared else []), *request.notes]
-    names = list(dict.fromkeys(f'"{question.author}"' for question in request.questions))
-    # Of several, who asked last is the one whose answer is awaited.
-    whose = f'What you ask by a tool goes to "{request.questions[-1].author}". ' if len(names) > 1 else ""
     # Which of those that were looked at are shown was decided there.
     images = [i for message in new for i in message.images if file_key(i) not in request.attached][-MAX_PROMPT_IMAGES:]
     seen = [i for message in new for i in message.images if file_key(i) in request.attached]
@@ -78,8 +75,30 @@ def turn_content(request: AgentRequest) -> list[UserContent]:
         TextContent(f"It is {request.now:%A, %Y-%m-%d %H:%M %Z}. {gap}New in the channel:\n"),
         *pieces,
         *(TextContent(f"(Note: {indented(note)})\n") for note in notes),
-        TextContent(f"{whose}{_may_decline(request) if request.may_decline else 'Now'} answer {', '.join(names)}."),
+        *_whom(request),
     ]
+
+
+def _whom(request: AgentRequest) -> Iterator[TextContent]:
+    """Whom to answer."""
+    asking, last = {question.author: question for question in request.questions}, request.questions[-1]
+    if len(asking) > 1:  # of several, who asked last is the one whose answer is awaited
+        yield _named(last, f'What you ask by a tool goes to "{last.author}". ')
+    if request.may_decline:  # with what a thread tells of for whom a message is
+        yield _named(last, people_in(request.place, last.author))
+    between = f"{MAY_DECLINE if request.may_decline else 'Now'} answer "
+    for author, question in asking.items():
+        yield TextContent(between)
+        yield _named(question, f'"{author}"')
+        between = ", "
+    yield TextContent(".")
+
+
+def _named(question: MessageRecord, words: str) -> TextContent:
+    """Words with the name of whoever asked, which go from the history with the question, as what a file says does."""
+    message_id, author_id = question.message_id, question.author_id
+    tag = Tag(message_id=message_id, author_id=author_id, reply_to_id=None, reply_to_author_id=None, file="")
+    return TextContent(words, metadata=tag)
 
 
 def _with_files(message: MessageRecord, attached: Mapping[str, Reading]) -> Iterator[UserContent]:
@@ -99,11 +118,6 @@ def _with_files(message: MessageRecord, attached: Mapping[str, Reading]) -> Iter
                 yield BinaryContent(picture.data, media_type=picture.kind) if picture.data else ImageUrl(picture.url)
             case str() as said if said:
                 yield told_of_file(message, key, said)
-
-
-def _may_decline(request: AgentRequest) -> str:
-    """That it may keep silent, with what a thread tells of for whom a message is."""
-    return f"{people_in(request.place, request.questions[-1].author)}{MAY_DECLINE}"
 
 
 def flat(content: str | Sequence[UserContent], *, images: bool = True) -> str | list[UserContent]:

@@ -84,6 +84,17 @@ async def test_what_they_mention_it_with_is_told_for_that_answer_and_not_kept(sc
     assert not on_disk(folder, SECRET)
 
 
+async def test_who_opted_out_is_named_for_their_own_answer_only(scene: Scene, folder: Path) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.use("Ada", "optout")
+    await scene.ask("Ada", TELLS)
+    assert scene.told().endswith('Now answer "Ada".')
+    await scene.ask("Ben", "hello")
+    assert "Ada" not in scene.told()
+    await settled(scene)
+    assert not on_disk(folder, "Ada")
+
+
 async def test_what_was_said_before_opting_out_is_gone_and_does_not_come_back_from_the_history(
     scene: Scene, folder: Path
 ) -> None:

@@ -53,6 +53,18 @@ async def test_answers_that_quote_the_forgotten_are_neither_kept_nor_told(stage:
         assert SECRET not in stage.told()
 
 
+async def test_who_was_forgotten_is_not_named_as_who_asked(scene: Scene) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Ben", "hello")
+    await scene.ask("Chloe", f"my code is {SECRET}")
+    assert scene.told().endswith('Now answer "Chloe".')
+    await scene.use("Chloe", "forget")
+    await scene.ask("Ben", "and now?")
+    assert "Chloe" not in scene.told()
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, "Chloe")
+
+
 @pytest.mark.parametrize("way", ["restarted", "summed up"])
 async def test_an_answer_that_was_read_from_before_the_conversation_goes(stage: Scene, way: str) -> None:
     """Of those whose words it quotes nothing else was told there."""
