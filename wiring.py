@@ -358,7 +358,7 @@ class Parts:
             clock=self._clock,
         )
         holders.register(DecisionHolder(self.decisions, self.learning, self.records, self._clock))
-        holders.register(MessageHolder(self.inbox, snapshots))
+        holders.register(MessageHolder(self.inbox))
         holders.register(self.catch_up, of_process=ALIVE)
         holders.register(TurnHolder(self.turns, self.pending), of_channels=UNFINISHED)
         holders.register(PromptHolder(self.prompts, self.states, self.conversations), of_channels=PROMPTS)

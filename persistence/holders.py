@@ -149,7 +149,8 @@ class Holders:
         changed = [holder for holder in self._holders if holder.revised(edit)]
         if changed:
             self._snapshots.purge(channel_id)
-        self._snapshots.flush()  # with the transcript, by which alone whoever is killed knows later what to look for
+        self._snapshots.flush()  # before the transcript, by which alone whoever is killed knows later what to look for
+        self._snapshots.revised(channel_id, message, is_reworded=edit.may_be_reworded)
 
     def forget(self, what: Forget) -> None:
         for holder in self._holders:
@@ -158,6 +159,8 @@ class Holders:
             if what.message_ids is None or self._snapshots.has(channel_id):
                 self._snapshots.purge(channel_id)
         self._snapshots.flush()  # as above
+        for channel_id in what.channel_ids if what.message_ids else ():
+            self._snapshots.removed(channel_id, what.message_ids or ())
 
     def expire(self, before: datetime) -> None:
         for holder in self._holders:
@@ -208,24 +211,14 @@ class DecisionHolder(Holder):
 
 
 class MessageHolder(Holder):
-    """Single messages: in the channels' transcripts, and those that wait to be taken up, which then are taken no more.
+    """Single messages that wait to be taken up, which then are taken no more."""
 
-    What else goes from transcripts takes as long as the disk does.
-    """
-
-    def __init__(self, inbox: Inbox, snapshots: Snapshots) -> None:
+    def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
-        self._snapshots = snapshots
-
-    def revised(self, edit: Edit) -> bool:
-        self._snapshots.revised(edit.channel_id, edit.message, is_reworded=edit.may_be_reworded)
-        return False
 
     def forget(self, what: Forget) -> None:
         if what.message_ids:
             self._inbox.skip(what.message_ids)
-            for channel_id in what.channel_ids:
-                self._snapshots.removed(channel_id, what.message_ids)
 
 
 class TurnHolder(Holder):

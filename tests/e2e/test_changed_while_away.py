@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from persistence import catchup
+from persistence.transcript import MESSAGE
 from playground.model import Message
+from storage.store import Key
 from tests.e2e.test_threads import open_thread
 from tests.e2e.test_trip import ADDED, asked_which
 from tests.support.lives import in_snapshots, life, on_disk
@@ -69,12 +72,23 @@ async def test_news_in_too_many_channels_leave_the_requests_for_what_was_deleted
 
 
 @pytest.mark.parametrize("how", ["deleted", "edited"])
-async def test_no_kill_comes_between_the_transcript_and_what_else_has_the_words(scene: Scene, how: str) -> None:
+async def test_no_kill_comes_between_the_transcript_and_what_else_has_the_words(
+    scene: Scene, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By the transcript it is known which messages have to be looked for."""
     async with life(scene):
         await scene.ask("Ada", TELLS)
         await scene.bot.snapshots.settled()
         told, changes, channel = first(scene), scene.bot.parts.changes, scene.pg.channel("general")
+        store, left = scene.bot.snapshots._writer.store, list[list[str]]()
+        write = store.write
+
+        def noting(rows: Mapping[Key, bytes | None]) -> None:
+            write(rows)
+            if any(key.kind == MESSAGE and key.id == told.id for key in rows):
+                left.append(in_snapshots(scene.folder, "Xanadu"))
+
+        monkeypatch.setattr(store, "write", noting)
         if how == "deleted":
             changes.deleted(channel, {told.id})
         else:
@@ -82,6 +96,7 @@ async def test_no_kill_comes_between_the_transcript_and_what_else_has_the_words(
             changes.revised(channel, scene.pg.guild_id, replace(kept, content="hm", readable=""), is_by_author=True)
         await scene.bot.snapshots.newest(channel, 1)  # as others ask in the same step
         assert not in_snapshots(scene.folder, "Xanadu")
+    assert left == [[]]
 
 
 async def test_a_message_that_was_edited_meanwhile_is_as_it_stands_now(scene: Scene) -> None:
