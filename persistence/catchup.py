@@ -261,7 +261,11 @@ class CatchUp(Holder):
     async def _review(self, channel_id: int) -> list[Message] | None:
         """Follows what was edited and deleted there meanwhile. Returns the last messages, if they were read."""
         guild_id = self._reviewed.pop(channel_id, None)
-        return None if guild_id is None else await self._changes.review(channel_id, guild_id)
+        try:
+            return None if guild_id is None else await self._changes.review(channel_id, guild_id)
+        except OSError as error:  # of the store, which no answer has to wait for
+            log.warning("review_failed", channel=channel_id, detail=str(error))
+            return None
 
     # What was begun
 

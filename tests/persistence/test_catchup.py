@@ -138,6 +138,7 @@ class Stage:
         self.active: list[bool] = []
         self.gone: dict[int, set[int]] = {}
         self.reviewed: list[int] = []
+        self.reviews_fail = False
         self.newest: dict[int, list[Message]] = {}
         self.gate = Gate()
         self.catch_up = CatchUp(
@@ -158,6 +159,8 @@ class Stage:
     async def review(self, channel_id: int, _guild_id: int) -> list[Message] | None:
         self.reviewed.append(channel_id)
         await asyncio.sleep(0)
+        if self.reviews_fail:
+            raise OSError("the store cannot be read")
         return self.newest.get(channel_id)
 
     async def take(self, message: Any) -> None:
@@ -339,6 +342,21 @@ async def test_what_was_begun_is_finished_and_what_waited_behind_it_comes_next(s
     assert stage.bench.wire.standing[77] == "the answer"
     assert len(stage.bench.wire.standing) == 2
     assert stage.bench.pending.of(CHANNEL) == NOTHING
+
+
+async def test_what_was_begun_is_finished_and_what_was_missed_taken_up_also_where_no_review_is_possible(
+    stage: Stage,
+) -> None:
+    begun, missed = posted(1, number=1), posted(2, number=2)
+    stage.backlog.channels, stage.reviews_fail = {CHANNEL: [begun, missed]}, True
+    stage.snapshots.known = {CHANNEL: GUILD}
+    await stage.left(Unfinished((stage.bench.question(stage.backlog.to_record(begun)),)))
+    with capture_logs() as logs:
+        await stage.run()
+    await stage.bench.idle()
+    assert len(stage.bench.agent.requests) == 1
+    assert stage.taken == [missed.id]
+    assert [e["channel"] for e in logs if e["event"] == "review_failed"] == [CHANNEL]
 
 
 async def test_an_edited_question_is_answered_and_kept_in_its_new_words_alone(stage: Stage) -> None:
