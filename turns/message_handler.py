@@ -69,7 +69,8 @@ class MessageHandler:
         if self._consent.is_forgotten(question.channel_id, question.as_kept.message):
             return  # it is taken up after a restart, and was said before somebody had it forgotten
         if record.is_other_bot:  # which is never answered, and nobody's word on an offer or a prompt
-            self._records.overheard(question)
+            if not place.held.silenced:
+                self._records.overheard(question)
             return
         refused = self._admission.refuses_here(incoming, question)
         self._offers.heard(question.channel_id, question.as_kept.message, is_refused=refused is not None)

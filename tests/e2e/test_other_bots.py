@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from place_settings.fields import Level
 from playground.model import Message
 from tests.support.lives import kill, life, on_disk
 from tests.support.scene import Scene
@@ -61,6 +63,21 @@ async def test_it_is_never_answered_and_answers_nothing(scene: Scene, kind: dict
     channel = scene.bot.parts.offer_channels.get(last.channel_id)
     assert channel
     assert last.author.id not in {message.author_id for message in channel.messages}
+
+
+async def test_where_the_bot_answers_nobody_any_more_it_is_not_kept(stage: Scene) -> None:
+    async with life(stage):
+        answer = await stage.ask("Ada", "is the build running?")
+        guild_id, blocked = stage.pg.guild_id, {"blocked_channels": [answer.channel_id]}
+        by, now = stage.pg.person("Ada"), datetime.now(UTC)
+        stage.bot.parts.guild_settings.change(guild_id, guild_id, Level.GUILD, blocked, by=by, now=now)
+        post(stage, "the key is 1234")
+        await stage.decision(stage.say("Ada", "and now?"))
+        conversation = stage.bot.conversations.get(answer.channel_id)
+        assert conversation
+        assert conversation.messages[-1].message_id == answer.id
+        await stage.bot.snapshots.settled()
+    assert not on_disk(stage.folder, "the key is 1234")
 
 
 async def test_its_edits_and_deletions_are_followed_over_restarts(stage: Scene) -> None:
