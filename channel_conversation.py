@@ -32,6 +32,7 @@ from state.agent_state import GENERAL, AgentState
 from state.declines import Declines
 from state.engagement import Engagement, Standing
 from state.message import MessageRecord, Source, requoted
+from state.optout import without_quote
 from stored_conversation import NO_DECLINES, UNKNOWN, LeftStates, StoredConversation, Told, Unwelcome
 from understanding.names import add_to, called_by_name, index_of
 
@@ -277,11 +278,9 @@ class ChannelConversation:
         # What is quoted from before the conversation may be an answer of ours out of what was looked up for it.
         known, is_looked_up = {m.message_id for m in self.messages}, author_id in self.looked_up
         told_of |= {tag["message_id"] for tag in tags_in(self.llm_history) if is_looked_up} - known
-        replies = (m for m in self.messages if m.reply_to_text)
-        quoted = (
-            m for m in replies if m.reply_to_author_id == author_id or (is_looked_up and m.reply_to_id not in known)
-        )
-        changes |= {m.message_id: requoted(m, None) for m in quoted}
+        replies = [m for m in self.messages if m.reply_to_id is not None]
+        changes |= {m.message_id: requoted(m, None) for m in replies if is_looked_up and m.reply_to_id not in known}
+        changes |= {m.message_id: without_quote(m) for m in replies if m.reply_to_author_id == author_id}
         answers = self.answers_out_of(author_id)
         theirs = {m.message_id for m in self.messages if author_id in (m.author_id, *m.addressees)}
         theirs |= answers.keys()

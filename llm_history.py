@@ -62,7 +62,7 @@ Read and written by pydantic-ai's own adapter: to build one more, as even PlainV
 
 
 class Tag(TypedDict):
-    """The ids that a message's piece of a prompt carries. file: by what a file is known whose words the piece has."""
+    """The ids that a piece of a prompt carries. file: by what a file is known whose words it has; empty: a name."""
 
     message_id: int
     author_id: int
@@ -445,6 +445,6 @@ def _reworded_part(part: UserPromptPart, changes: Changes) -> UserPromptPart:
         elif isinstance(item, TextContent) and (message := changes.get(tag["message_id"])):
             if "file" not in tag:
                 content.extend(told(replace(message, images=())))  # of which it is said that they were seen
-            elif tag["file"] in message.attached:
+            elif tag["file"] in message.attached or (not tag["file"] and message.author in item.content):
                 content.append(item)
     return replace(part, content=content)

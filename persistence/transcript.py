@@ -362,8 +362,10 @@ def forget_person(author_id: int) -> Change:
         if author_id in (fields.get("author_id"), *fields.get("addressees", ()), *fields.get("drew_on", ())):
             gone.add(fields.get("message_id"))
             return None
-        is_quoting = fields.get("reply_to_author_id") == author_id or fields.get("reply_to_id") in gone
-        return _quoting(message, "") if is_quoting else message
+        if fields.get("reply_to_author_id") == author_id:
+            unnamed = {name: value for name, value in fields.items() if name != "reply_to_author"}
+            return _quoting(replace(message, metadata=unnamed), "")
+        return _quoting(message, "") if fields.get("reply_to_id") in gone else message
 
     return change
 

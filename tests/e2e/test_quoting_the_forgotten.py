@@ -65,6 +65,22 @@ async def test_who_was_forgotten_is_not_named_as_who_asked(scene: Scene) -> None
     assert not on_disk(scene.folder, "Chloe")
 
 
+@pytest.mark.parametrize("how", ["forget", "optout"])
+async def test_a_reply_does_not_name_the_forgotten(scene: Scene, how: str) -> None:
+    scene.stub.default = lambda _: Reply("I see.")
+    await scene.ask("Ben", "hello")
+    said = scene.say("Chloe", f"my code is {SECRET}")
+    await scene.ask("Ben", "really?", reply_to=said.id)
+    assert "(replying to Chloe" in scene.told()
+    await scene.use("Chloe", how)
+    await scene.ask("Ben", "and now?")
+    assert "really?" in scene.told()
+    assert "Chloe" not in scene.told()
+    assert scene.told().count('Now answer "Ben".') == 3
+    await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, "Chloe")
+
+
 @pytest.mark.parametrize("way", ["restarted", "summed up"])
 async def test_an_answer_that_was_read_from_before_the_conversation_goes(stage: Scene, way: str) -> None:
     """Of those whose words it quotes nothing else was told there."""
