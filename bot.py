@@ -28,14 +28,15 @@ from decider import FollowupTier, LoggedDecision, load_followup
 from discord_io.discord_wire import request_timeouts
 from discord_io.incoming_messages import replied_to_id
 from environment import check_token, misspelt, secrets_of
+from health import Health
 from owner import where
 from persistence.lock import InUseError, in_use
 from persistence.open_store import check_stores
 from persistence.sessions_command import sessions_command
 from service import INTENTS, RefusedError, playground, serve, shown_in
 from storage.store import StoreError, WrongKeyError
-from web.health import Health
 from web.logs import configure_logging
+from web.shown import Shown
 from wiring import Parts
 
 gc.enable()
@@ -86,6 +87,10 @@ class Parley(discord.Client):
         self.decisions, self.learning, self.decision_log = parts.decisions, parts.learning, parts.decision_log
         self.conversations, self.states, self.prompts = parts.conversations, parts.states, parts.prompts
         self.turns, self.bursts, self.proactive_offers = parts.turns, parts.bursts, parts.proactive_offers
+
+    @property
+    def shown(self) -> Shown:
+        return self.parts.shown
 
     # Its life
 

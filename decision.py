@@ -176,12 +176,13 @@ ACKNOWLEDGED = Decision(False, Reason.ACKNOWLEDGEMENT, tier=2)
 
 
 class LoggedDecision(NamedTuple):
-    """A decision, and on what."""
+    """A decision, and on what. guild_id: 0 in a direct message, or where it is not known."""
 
     message_id: int
     channel_id: int
     author_id: int
     decision: Decision
+    guild_id: int = 0
 
 
 class RecentDecisions:
@@ -204,18 +205,20 @@ class RecentDecisions:
     def __len__(self) -> int:
         return len(self._entries) + len(self._ignored)
 
-    def add(self, message_id: int, channel_id: int, author_id: int, decision: Decision) -> None:
+    def add(self, message_id: int, channel_id: int, author_id: int, decision: Decision, guild_id: int = 0) -> None:
         """Notes the decision on a message in a conversation, or on one that starts a conversation.
 
         It takes the place of an earlier one: what was let pass may be answered once an offer is taken up.
         """
         self._ignored.pop(message_id, None)
-        self._put(self._entries, LoggedDecision(message_id, channel_id, author_id, decision))
+        self._put(self._entries, LoggedDecision(message_id, channel_id, author_id, decision, guild_id))
 
-    def add_ignored(self, message_id: int, channel_id: int, author_id: int, decision: Decision) -> None:
+    def add_ignored(
+        self, message_id: int, channel_id: int, author_id: int, decision: Decision, guild_id: int = 0
+    ) -> None:
         """Notes and counts that a message started no conversation."""
         self.ignored_count += 1
-        self._put(self._ignored, LoggedDecision(message_id, channel_id, author_id, decision))
+        self._put(self._ignored, LoggedDecision(message_id, channel_id, author_id, decision, guild_id))
 
     def _put(self, entries: OrderedDict[int, LoggedDecision], entry: LoggedDecision) -> None:
         entries[entry.message_id] = entry

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,8 +16,10 @@ import structlog
 from discord.backoff import ExponentialBackoff
 
 from decider import LoggedDecision
+from health import Health, watch_gateway, watch_loop
 from storage.store import WrongKeyError
-from web.health import Health, start_http, watch_gateway, watch_loop
+from web.shown import Shown
+from web.site import Site
 
 if TYPE_CHECKING:
     from playground.server import Playground
@@ -40,6 +42,9 @@ class RefusedError(Exception):
 
 class Bot(Protocol):
     """The bot as far as it is kept in service."""
+
+    @property
+    def shown(self) -> Shown: ...
 
     async def start(self, token: str) -> None: ...
 
@@ -66,12 +71,13 @@ async def serve(make_bot: MakeBot, token: str, port: int | None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     health = Health()
+    site = Site(health)
     loop_watch = watch_loop(health, _exit_at_once)
     stopping = asyncio.create_task(stop.wait())
     gateway_lost = asyncio.create_task(watch_gateway(health))
     try:
-        async with _http(port, health):
-            return await _keep_connected(make_bot, token, health, stopping, gateway_lost)
+        async with _http(port, site):
+            return await _keep_connected(make_bot, token, site, stopping, gateway_lost)
     finally:
         loop_watch.set()
         stopping.cancel()
@@ -79,11 +85,12 @@ async def serve(make_bot: MakeBot, token: str, port: int | None) -> int:
 
 
 async def _keep_connected(
-    make_bot: MakeBot, token: str, health: Health, stopping: asyncio.Task[bool], gateway_lost: asyncio.Task[None]
+    make_bot: MakeBot, token: str, site: Site, stopping: asyncio.Task[bool], gateway_lost: asyncio.Task[None]
 ) -> int:
     intents, backoff = INTENTS, ExponentialBackoff()
     while not stopping.done():
-        bot = make_bot(health=health, intents=intents)
+        bot = make_bot(health=site.health, intents=intents)
+        site.shown = bot.shown
         connection = asyncio.create_task(_connect(bot, token))
         try:
             await asyncio.wait({connection, stopping, gateway_lost}, return_when=asyncio.FIRST_COMPLETED)
@@ -94,7 +101,7 @@ async def _keep_connected(
         if stopping.done():
             return 0
         if gateway_lost.done():
-            log.error("giving_up", why=health.problem())
+            log.error("giving_up", why=site.health.problem())
             return 1
         if ending is Ending.CONTENT_REFUSED and intents.message_content:
             log.warning(
@@ -148,20 +155,18 @@ def _exit_at_once() -> None:
 
 
 @asynccontextmanager
-async def _http(port: int | None, health: Health) -> AsyncIterator[None]:
+async def _http(port: int | None, site: Site) -> AsyncIterator[None]:
     """The bot's own HTTP, if a port is set."""
     if port is None:
         yield
         return
-    try:
-        runner = await start_http(health, port)
-    except OSError as error:
-        raise RefusedError(f"PORT {port} cannot be used ({error.strerror}): use another, or 0 for any.") from None
-    log.info("listening", address=runner.addresses[0])
-    try:
+    async with AsyncExitStack() as stack:
+        try:
+            address = await stack.enter_async_context(site.served(port))
+        except OSError as error:
+            raise RefusedError(f"PORT {port} cannot be used ({error.strerror}): use another, or 0 for any.") from None
+        log.info("listening", address=address)
         yield
-    finally:
-        await runner.cleanup()
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from typing import TypeVar
 import discord
 from discord import app_commands
 
+from activity import Activity, DecisionListener
 from agents.coordinator import Candidate, Picker
 from agents.general import OWN_TOOLS, GeneralAgent
 from agents.judge import ModelAnswerable, ModelJudge
@@ -50,6 +51,7 @@ from discord_io.view import THREAD_PREFIX as THREAD
 from files.reading import FileReader
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
+from health import Health
 from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels
 from offers.offer_limits import OfferLimits
@@ -97,7 +99,7 @@ from turns.private_answers import PrivateAnswers
 from turns.records import Records
 from turns.turn_queue import TurnQueue
 from turns.turn_slots import TurnSlots
-from web.health import Health
+from web.shown import Shown
 
 T = TypeVar("T")
 
@@ -133,6 +135,19 @@ class Parts:
         self._build_way_in(followup)
         self._build_keeping()
         self._build_commands()
+        self.shown = Shown(
+            activity=self.activity,
+            health=health,
+            decisions=self.decisions,
+            conversations=self.conversations,
+            states=self.states,
+            turns=self.turns,
+            slots=self.slots,
+            limits=self.limits,
+            guild_settings=self.guild_settings,
+            opted_out=self.opted_out,
+            clock=clock,
+        )
 
     def _build_storage(self) -> None:
         """Storage, and what says what may be stored."""
@@ -148,7 +163,10 @@ class Parts:
         """What channels and people are in, which is stored as it changes."""
         settings, snapshots = self._settings, self.snapshots
         self.gate = Gate()
-        self.decisions = RecentDecisions(listener=listener)
+        self.activity = Activity()
+        if listener:
+            self.activity.watch(DecisionListener(listener))
+        self.decisions = RecentDecisions(listener=self.activity.decided)
         self.learning = Learning(self.decision_log.add, keeps_content=settings.decision_log == "content")
         self.guild_settings = GuildSettings(
             owners_layer(settings), partial(snapshots.touch, PLACES), partial(categories_of, self._client)

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 import structlog
 
 from discord_io.backlog import id_at
+from health import Health
 from persistence.catchup import CatchUp
 from persistence.holders import ConversationHolder
 from persistence.privacy import Privacy
 from persistence.snapshots import Snapshots
 from turns.gate import Gate
-from web.health import Health
 
 log = structlog.get_logger()
 

@@ -16,6 +16,7 @@ FLOORS = (
     ("wiring", "environment"),
     ("owner",),
     ("service", "commands"),
+    ("web",),
     ("persistence",),
     ("turns",),
     ("offers",),
@@ -24,7 +25,7 @@ FLOORS = (
     ("discord_io",),
     ("incoming",),
     ("decider",),
-    ("followup",),
+    ("activity", "followup"),
     ("decision",),
     ("conversation",),
     ("channel_conversation",),
@@ -33,7 +34,7 @@ FLOORS = (
     ("files",),
     ("state", "place"),
     ("place_settings",),
-    ("understanding", "storage", "web", "playground", "setting_values"),
+    ("understanding", "storage", "health", "playground", "setting_values"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.

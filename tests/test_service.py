@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import aiohttp
 import discord
 import pytest
 from structlog.testing import capture_logs
 
+from health import Health
 from service import Ending, RefusedError, _connect, _keep_connected
-from web.health import Health
+from web.shown import Shown
+from web.site import Site
 
 
 class FakeBot:
@@ -27,6 +30,10 @@ class FakeBot:
         self.intents.append(intents)
         return self
 
+    @property
+    def shown(self) -> Shown:
+        return cast(Shown, None)
+
     async def start(self, token: str) -> None:
         assert token
         if self.errors:
@@ -42,7 +49,7 @@ async def serve(bot: FakeBot) -> int:
     stopping = asyncio.create_task(bot.stopping.wait())
     lost = asyncio.create_task(asyncio.sleep(1e9))
     try:
-        return await _keep_connected(bot, "token", Health(), stopping, lost)
+        return await _keep_connected(bot, "token", Site(Health()), stopping, lost)
     finally:
         lost.cancel()
 

@@ -51,7 +51,7 @@ def record_offer(
     for message in (*context, record):
         transcripts.append(channel_id, offer.guild_id, message, parent_id=offer.parent_id)
     decision = Decision(True, Reason.OFFERED, evidence=offer.opportunity.evidence)
-    decisions.add(posted.message_id, channel_id, offer.user_id, decision)
+    decisions.add(posted.message_id, channel_id, offer.user_id, decision, offer.guild_id)
 
 
 class OfferReplies:
@@ -105,7 +105,8 @@ class OfferReplies:
                 accepting, message=subject, meaning=UNREAD, card_id=None, starts_conversation=True, was_offered=True
             )
             self._intake.submit(question)
-            self._decisions.add(subject.message_id, accepting.channel_id, subject.author_id, OFFER_ACCEPTED)
+            where = accepting.channel_id
+            self._decisions.add(subject.message_id, where, subject.author_id, OFFER_ACCEPTED, accepting.guild_id)
         if not by_click:
             self._offers.settle(accepting.channel_id, offer)
         return note is not None

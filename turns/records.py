@@ -82,7 +82,7 @@ class Records:
     def ignored(self, message_id: int, guild_id: int, channel_id: int, author_id: int) -> None:
         """A message outside any conversation that triggers nothing."""
         self._not_started[NOTHING.reason] += 1
-        self._decisions.add_ignored(message_id, channel_id, author_id, NOTHING)
+        self._decisions.add_ignored(message_id, channel_id, author_id, NOTHING, guild_id)
         if log.is_enabled_for(logging.DEBUG):
             _log_decision(logging.DEBUG, guild_id, channel_id, message_id, NOTHING, 0.0)
 
@@ -220,7 +220,7 @@ class Records:
         channel_id, message_id = question.channel_id, question.message.message_id
         is_news = not question.starts_conversation or (decision != NOTHING and decision.reason not in SET_SO)
         note = self._decisions.add if is_news else self._decisions.add_ignored
-        note(message_id, channel_id, question.message.author_id, decision)
+        note(message_id, channel_id, question.message.author_id, decision, question.guild_id)
         if question.starts_conversation and not decision.respond:
             self._not_started[decision.reason] += 1
         if decision.tier == EXPLICIT.tier:
@@ -272,7 +272,7 @@ class Records:
             if noted and not before.respond:
                 continue  # somebody's stop has ended it
             decision = replace(before, respond=False, reason=silence.reason, evidence=silence.evidence)
-            self._decisions.add(message.message_id, channel_id, message.author_id, decision)
+            self._decisions.add(message.message_id, channel_id, message.author_id, decision, question.guild_id)
             if question.burst in (None, message.message_id):  # what was said in one go was counted once
                 self._limits.give_back(message.author_id)
             is_judgement = silence.reason not in NOT_JUDGED

@@ -14,7 +14,6 @@ from playground.server import Playground
 from tests.support.process import Program, finished, program
 from tests.support.scene import Scene, recorded
 from tests.support.stub_model import Reply, StubModel
-from web.health import Health, start_http
 
 pytestmark = pytest.mark.slow
 
@@ -110,13 +109,6 @@ async def test_a_misspelt_token_is_named_and_is_no_service(tmp_path: Path) -> No
     assert SECRET not in f"{sentence}{ended.log}{running.log}"
 
 
-async def test_any_free_port_is_one_port_for_all_addresses() -> None:
-    runner = await start_http(Health(), 0)
-    ports = {address[1] for address in runner.addresses}
-    await runner.cleanup()
-    assert len(ports) == 1
-
-
 async def test_a_stop_midstream_lets_the_answer_be_finished(tmp_path: Path, stub: StubModel) -> None:
     gate = asyncio.Event()
     stub.replies.append(Reply("First words, and the rest.", gate=gate, chunk=12))
@@ -163,7 +155,6 @@ def _at(pg: Playground) -> dict[str, str]:
 
 async def _health(running: Program) -> tuple[int, str]:
     """What its health address says."""
-    host, port, *_ = (await running.logged("listening"))["address"]
-    here = "[::1]" if ":" in host else "127.0.0.1"
-    async with aiohttp.ClientSession() as session, session.get(f"http://{here}:{port}/healthz") as response:
+    address = (await running.logged("listening"))["address"]
+    async with aiohttp.ClientSession() as session, session.get(f"{address}/healthz") as response:
         return response.status, await response.text()

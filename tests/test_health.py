@@ -1,4 +1,4 @@
-"""web/health.py: whether the process can serve, and who notices when it cannot."""
+"""health.py: whether the process can serve, and who notices when it cannot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from web.health import LATE_TICK_SECONDS, PATIENCE_SECONDS, Health, start_http, watch_gateway, watch_loop
+from health import LATE_TICK_SECONDS, PATIENCE_SECONDS, Health, watch_gateway, watch_loop
+from web.site import Site
 
 
 class Seconds:
@@ -33,9 +34,8 @@ def health(seconds: Seconds) -> Health:
 
 @pytest.fixture
 async def url(health: Health) -> AsyncIterator[str]:
-    runner = await start_http(health, 0)
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    await runner.cleanup()
+    async with Site(health).served(0) as address:
+        yield address
 
 
 def test_before_the_first_connection_it_cannot_serve(health: Health, seconds: Seconds) -> None:
@@ -133,4 +133,5 @@ async def test_nothing_else_is_served(url: str) -> None:
 
 async def test_a_port_that_is_taken_is_an_oserror(url: str) -> None:
     with pytest.raises(OSError, match=r"(?i)address already in use"):
-        await start_http(Health(), int(url.rsplit(":", 1)[1]))
+        async with Site(Health()).served(int(url.rsplit(":", 1)[1])):
+            pass

@@ -1,4 +1,4 @@
-"""Is the bot alive: `/healthz` for the host at deploy time, and a watchdog for all the time after.
+"""Is the bot alive: what `/healthz` says to the host at deploy time, and a watchdog for all the time after.
 
 Railway, like most hosts, asks only while it deploys; later nobody restarts a bot that hangs. So the process ends itself
 when the gateway stays down, or the event loop stands still, for 5 minutes, and the host starts it anew: at most 288
@@ -8,12 +8,9 @@ times a day, which is well within Discord's 1,000 IDENTIFY.
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 import time
 from collections.abc import Callable
-
-from aiohttp import web
 
 PATIENCE_SECONDS = 300.0
 TICK_SECONDS = 1.0
@@ -74,23 +71,3 @@ def watch_loop(health: Health, on_stuck: Callable[[], None], *, interval_seconds
 
     threading.Thread(target=watch, name="watch_loop", daemon=True).start()
     return ended
-
-
-async def start_http(health: Health, port: int) -> web.AppRunner:
-    """Serves `GET /healthz` on all interfaces: 200, or 503 with the reason. Raises OSError."""
-
-    async def healthz(_request: web.Request) -> web.Response:
-        problem = health.problem()
-        return web.Response(text=problem or "ok", status=503 if problem else 200)
-
-    app = web.Application()
-    app.router.add_get("/healthz", healthz)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    # One socket for IPv4 and IPv6, so that any free port is one port.
-    dual = socket.has_dualstack_ipv6()
-    listening = socket.create_server(
-        ("", port), family=socket.AF_INET6 if dual else socket.AF_INET, dualstack_ipv6=dual
-    )
-    await web.SockSite(runner, listening).start()
-    return runner

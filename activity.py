@@ -1,0 +1,124 @@
+"""What the bot does, told as it happens to whoever counts or shows it: decisions, turns, calls of models, faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from decision import LoggedDecision
+from state.spending import Payer, Purpose, Spent
+
+
+class Ending(StrEnum):
+    """How a turn ended. Its names are bounded: they are labels of metrics."""
+
+    ANSWERED = "answered"
+    DECLINED = "declined"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    UNDELIVERED = "undelivered"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """A turn that has ended. outcome: the word of the log's `turn_ended`; its ending sums that up.
+
+    agent, model: who answered; empty where nobody did. tools: the names of those that were used. spent: what its calls
+    used, in their order. seconds: from when it was begun; first_text: until the first of it stood in the channel, None
+    where nothing did.
+    """
+
+    guild_id: int
+    channel_id: int
+    message_ids: tuple[int, ...]
+    ending: Ending
+    outcome: str
+    at: datetime
+    seconds: float
+    first_text: float | None = None
+    agent: str = ""
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    spent: tuple[Spent, ...] = ()
+
+
+class FaultKind(StrEnum):
+    """What went wrong, for those who run the bot."""
+
+    MODEL = "model"
+    DISCORD = "discord"
+    PERMISSION = "permission"
+    STORE = "store"
+    TOOL = "tool"
+    GATEWAY = "gateway"
+    INTERNAL = "internal"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that went wrong. says: one plain sentence, with nothing of what people said and no secret in it.
+
+    code: one word of a bounded set, such as a failure's kind; guild_id, channel_id: where, 0 for the whole process.
+    """
+
+    kind: FaultKind
+    code: str
+    says: str
+    at: datetime
+    guild_id: int = 0
+    channel_id: int = 0
+
+
+class Observer:
+    """Is told of what the bot does, in the event loop: it returns at once and never raises."""
+
+    def decided(self, entry: LoggedDecision) -> None:
+        """A message was decided on, or decided on anew: also what started no conversation, by far the most."""
+
+    def turn_ended(self, turn: TurnEnded) -> None: ...
+
+    def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:
+        """A model was called, and what it used is counted; with its price where that is known."""
+
+    def failed(self, fault: Fault) -> None: ...
+
+
+class Activity(Observer):
+    """Tells all observers."""
+
+    def __init__(self) -> None:
+        self._observers: list[Observer] = []
+
+    def watch(self, observer: Observer) -> None:
+        self._observers.append(observer)
+
+    def unwatch(self, observer: Observer) -> None:
+        self._observers.remove(observer)
+
+    def decided(self, entry: LoggedDecision) -> None:
+        for observer in self._observers:
+            observer.decided(entry)
+
+    def turn_ended(self, turn: TurnEnded) -> None:
+        for observer in self._observers:
+            observer.turn_ended(turn)
+
+    def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:
+        for observer in self._observers:
+            observer.called(payer, purpose, spent)
+
+    def failed(self, fault: Fault) -> None:
+        for observer in self._observers:
+            observer.failed(fault)
+
+
+class DecisionListener(Observer):
+    """Has a function told of each decision."""
+
+    def __init__(self, listener: Callable[[LoggedDecision], None]) -> None:
+        self._listener = listener
+
+    def decided(self, entry: LoggedDecision) -> None:
+        self._listener(entry)
