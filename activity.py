@@ -84,6 +84,9 @@ class Observer:
 
     def failed(self, fault: Fault) -> None: ...
 
+    def stored(self, operation: str, seconds: float) -> None:
+        """The store has done this in so long. Told in the store's thread."""
+
 
 class Activity(Observer):
     """Tells all observers."""
@@ -112,6 +115,10 @@ class Activity(Observer):
     def failed(self, fault: Fault) -> None:
         for observer in self._observers:
             observer.failed(fault)
+
+    def stored(self, operation: str, seconds: float) -> None:
+        for observer in self._observers:
+            observer.stored(operation, seconds)
 
 
 class DecisionListener(Observer):

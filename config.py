@@ -305,15 +305,16 @@ class Settings(BaseSettings):
 
     port: int | None = setting(
         None,
-        "GET /healthz on all interfaces; unset: no HTTP.",
+        "Where it answers /healthz and /metrics: on all interfaces, in a playground on loopback only; unset: no HTTP.",
         "a port from 0 to 65535, 0 for any free one, or leave it empty for no HTTP",
         ge=0,
         le=65_535,
     )
+    console_password: SecretStr | None = setting(
+        None, "The password for /metrics; unset: that is served on loopback only.", "a long password, or leave it out"
+    )
     playground_host: str = setting(
-        "127.0.0.1",
-        "Where the playground listens.",
-        "an address of this machine, such as 127.0.0.1",
+        "127.0.0.1", "Where the playground listens.", "an address of this machine, such as 127.0.0.1"
     )
     playground_port: int = setting(
         8321, "On which port the playground listens.", "a port from 0 to 65535, 0 for any free one", ge=0, le=65_535

@@ -24,8 +24,15 @@ class Health:
         self._clock = clock
         self._down_since: float | None = clock()
         self._ticked_at = clock()
+        self._connections = 0
+
+    @property
+    def reconnects(self) -> int:
+        """How many times the gateway was connected again."""
+        return max(0, self._connections - 1)
 
     def gateway_up(self) -> None:
+        self._connections += self._down_since is not None
         self._down_since = None
 
     def gateway_down(self) -> None:

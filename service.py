@@ -8,6 +8,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum, auto
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Protocol
 
 import aiohttp
@@ -30,6 +31,7 @@ INTENTS = discord.Intents(
     guilds=True, guild_messages=True, dm_messages=True, guild_reactions=True, guild_typing=True, message_content=True
 )
 discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # it never joins a voice channel
+LOOPBACK = "127.0.0.1"
 MAX_RETRY_SECONDS = 60.0
 FAULT_PAUSE_SECONDS = 90.0  # however eager the host restarts: less than 1,000 IDENTIFY a day
 TOKEN_REFUSED_CODE = 4004  # Discord: the token sent with IDENTIFY is wrong
@@ -65,13 +67,18 @@ class Ending(Enum):
     FAULT = auto()
 
 
-async def serve(make_bot: MakeBot, token: str, port: int | None) -> int:
-    """Keeps a bot connected until SIGTERM or SIGINT (0), or until only a restart can help (1). Raises RefusedError."""
+async def serve(
+    make_bot: MakeBot, token: str, port: int | None, *, password: str | None = None, is_local: bool = False
+) -> int:
+    """Keeps a bot connected until SIGTERM or SIGINT (0), or until only a restart can help (1). Raises RefusedError.
+
+    password, is_local: as of Site.
+    """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     health = Health()
-    site = Site(health)
+    site = Site(health, password=password, is_local=is_local)
     loop_watch = watch_loop(health, _exit_at_once)
     stopping = asyncio.create_task(stop.wait())
     gateway_lost = asyncio.create_task(watch_gateway(health))
@@ -90,7 +97,7 @@ async def _keep_connected(
     intents, backoff = INTENTS, ExponentialBackoff()
     while not stopping.done():
         bot = make_bot(health=site.health, intents=intents)
-        site.shown = bot.shown
+        site.show(bot.shown)
         connection = asyncio.create_task(_connect(bot, token))
         try:
             await asyncio.wait({connection, stopping, gateway_lost}, return_when=asyncio.FIRST_COMPLETED)
@@ -162,7 +169,7 @@ async def _http(port: int | None, site: Site) -> AsyncIterator[None]:
         return
     async with AsyncExitStack() as stack:
         try:
-            address = await stack.enter_async_context(site.served(port))
+            address = await stack.enter_async_context(site.served(port, LOOPBACK if site.is_local else ""))
         except OSError as error:
             raise RefusedError(f"PORT {port} cannot be used ({error.strerror}): use another, or 0 for any.") from None
         log.info("listening", address=address)
@@ -193,6 +200,14 @@ async def playground(host: str, port: int) -> AsyncIterator[Playground]:
         yield loopback
     finally:
         await loopback.stop()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host == "localhost"
 
 
 def shown_in(loopback: Playground) -> Callable[[LoggedDecision], None]:

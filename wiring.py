@@ -154,7 +154,9 @@ class Parts:
         self.forgotten, self.opted_out = Forgotten(), OptOut()
         self.consent = Consent(self.opted_out, self.forgotten)
         session_size = self._settings.max_messages_per_session
-        self.snapshots = Snapshots(open_stores(*where(self._settings)), self.consent, session_size)
+        self.activity = Activity()
+        opened = open_stores(*where(self._settings))
+        self.snapshots = Snapshots(opened, self.consent, session_size, self.activity.stored)
         self.decision_log = DecisionLog(
             self._settings.state_dir, find_seal(*where(self._settings)), is_on=self._settings.decision_log != "off"
         )
@@ -163,7 +165,6 @@ class Parts:
         """What channels and people are in, which is stored as it changes."""
         settings, snapshots = self._settings, self.snapshots
         self.gate = Gate()
-        self.activity = Activity()
         if listener:
             self.activity.watch(DecisionListener(listener))
         self.decisions = RecentDecisions(listener=self.activity.decided)

@@ -37,6 +37,7 @@ from decider import ResponseDecider, TrainedFollowup
 from followup.model import load_model
 from service import INTENTS
 from web.logs import configure_logging
+from web.site import Site
 
 CHANNELS = 10_000
 CONVERSATIONS = 100
@@ -214,7 +215,9 @@ async def measure(state_dir: Path) -> list[tuple[str, str, str, bool]]:
         make_bare = partial(Bare, intents=INTENTS, guild_ready_timeout=0.05)
 
         def make_ours() -> discord.Client:
-            return create_bot(settings.model_copy(update={"state_dir": next(folders)}), guild_ready_timeout=0.05)
+            bot = create_bot(settings.model_copy(update={"state_dir": next(folders)}), guild_ready_timeout=0.05)
+            Site(bot.health).show(bot.shown)  # which counts what it does
+            return bot
 
         bare, ours = [], []
         for _ in range(ROUNDS):

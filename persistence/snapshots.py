@@ -56,13 +56,21 @@ class StoredState:
 
 
 class Snapshots:
-    """open_store: called once, in the writer's thread. max_messages: of a session, as Transcript has them."""
+    """open_store: called once, in the writer's thread. max_messages: of a session, as Transcript has them. timed: as
+    of Writer.
+    """
 
-    def __init__(self, open_store: Callable[[], Store], consent: Consent, max_messages: int = 5_000) -> None:
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        consent: Consent,
+        max_messages: int = 5_000,
+        timed: Callable[[str, float], None] = lambda _operation, _seconds: None,
+    ) -> None:
         self._of_channels: dict[str, Kept] = {}
         self._of_process: dict[str, Kept] = {}
         self._if_damaged: dict[str, str | None] = {}
-        self._writer = Writer(open_store)
+        self._writer = Writer(open_store, timed)
         self._transcript = Transcript(self._writer, max_messages)
         self.search = Search(self._transcript, self._writer, consent)
         self._newest: dict[int, int] = {}  # the id of the newest message in each channel's transcript, as far as known

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
+from time import perf_counter
 from typing import Any, TypeVar
 
 import structlog
@@ -31,10 +32,17 @@ class Writer:
 
     What its work writes is stored in one transaction for all that came together. What cannot be stored stays in memory,
     and is tried again with whatever comes next; one line is logged for each outage.
+
+    timed: told, in the thread, of what the store has done and in how many seconds.
     """
 
-    def __init__(self, open_store: Callable[[], Store]) -> None:
+    def __init__(
+        self,
+        open_store: Callable[[], Store],
+        timed: Callable[[str, float], None] = lambda _operation, _seconds: None,
+    ) -> None:
         self._open_store = open_store
+        self._timed = timed
         self._waiting: list[Callable[[], object]] = []
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -133,7 +141,8 @@ class Writer:
     ) -> list[Row]:
         """As `Store.read`, with what is not stored yet."""
         self._commit()
-        stored = self.store.read(kind, channel, since=since, before=before, limit=limit, newest=newest)
+        with self._measured("read"):
+            stored = self.store.read(kind, channel, since=since, before=before, limit=limit, newest=newest)
         if not self._pending:
             return stored
         rows = {row.id: row for row in stored}
@@ -152,7 +161,7 @@ class Writer:
         """Has all on the disk itself, and off it what was deleted. Returns whether that worked."""
         if not self._commit():
             return False
-        if self._is_unsynced and self._try(self.store.sync):
+        if self._is_unsynced and self._try(self._sync):
             self._is_unsynced = False
         return not self._is_unsynced
 
@@ -166,12 +175,27 @@ class Writer:
                 if not self._try(work):
                     self._undone.append(work)
             self._is_redoing = False
-        if self._pending and self._try(lambda: self.store.write(self._pending)):
+        if self._pending and self._try(self._write):
             self._pending = {}
             self._is_unsynced, self._is_failing = True, False
         for key in [key for key, value in self._pending.items() if key.id and value is not None][:-MOST_PENDING]:
             del self._pending[key]
         return not (self._pending or self._undone)
+
+    def _write(self) -> None:
+        with self._measured("write"):
+            self.store.write(self._pending)
+
+    def _sync(self) -> None:
+        with self._measured("sync"):
+            self.store.sync()
+
+    @contextmanager
+    def _measured(self, operation: str) -> Iterator[None]:
+        """Tells how long it takes, unless it fails."""
+        began = perf_counter()
+        yield
+        self._timed(operation, perf_counter() - began)
 
     def _run(self, before: threading.Thread | None) -> None:
         if before:

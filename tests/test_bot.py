@@ -73,7 +73,7 @@ async def test_of_many_bots_of_one_service_only_the_first_reads_the_model(
     monkeypatch.setattr("decider.load_model", partial(load_model, tmp_path / "missing.json"))
     made: list[object] = []
 
-    async def serve(make_bot: Callable[[], object], _token: str, _port: int | None) -> int:
+    async def serve(make_bot: Callable[[], object], _token: str, _port: int | None, **_site: object) -> int:
         made.extend(make_bot() for _ in range(3))
         return 0
 

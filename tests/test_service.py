@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from unittest.mock import MagicMock
 
 import aiohttp
 import discord
@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from health import Health
 from service import Ending, RefusedError, _connect, _keep_connected
+from state.metrics import Metrics
 from web.shown import Shown
 from web.site import Site
 
@@ -32,7 +33,9 @@ class FakeBot:
 
     @property
     def shown(self) -> Shown:
-        return cast(Shown, None)
+        shown = MagicMock()
+        shown.states.get_metrics = Metrics().figures
+        return shown
 
     async def start(self, token: str) -> None:
         assert token

@@ -61,6 +61,11 @@ class PendingTurns:
     def of(self, channel_id: int) -> Unfinished:
         return self._channels.get(channel_id, NOTHING)
 
+    @property
+    def waiting(self) -> int:
+        """How many questions wait behind the turn of their channel."""
+        return sum(len(unfinished.waiting) for unfinished in self._channels.values())
+
     def asked(self, question: Question) -> None:
         """A question was accepted."""
         unfinished = self.of(question.channel_id)

@@ -45,6 +45,11 @@ class TurnSlots:
         """How many wait."""
         return sum(map(len, self._waiting.values()))
 
+    @property
+    def running(self) -> int:
+        """How many slots are taken."""
+        return self._taken.total()
+
     @asynccontextmanager
     async def taken(self, turn: Turn) -> AsyncIterator[None]:
         """Waits for a slot, and has it until the end of the block."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import aiohttp
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 import bot
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import StubModel
+from web.site import Site
 
 
 async def test_at_the_end_each_message_has_been_counted_once(scene: Scene) -> None:
@@ -38,3 +41,29 @@ async def _told(scene: Scene, count: int) -> list[dict[str, int]]:
 
     await scene.until(lambda: len(told()) >= count)
     return told()
+
+
+async def test_prometheus_reads_what_a_running_bot_did(scene: Scene) -> None:
+    site = Site(scene.bot.health, is_local=True)
+    site.show(scene.bot.shown)
+    await scene.decision(scene.say("Ben", "nothing to do with the bot"))
+    await scene.ask("Ada", "does the secret word get out?")
+    async with (
+        site.served(0, "127.0.0.1") as address,
+        aiohttp.ClientSession() as client,
+        client.get(f"{address}/metrics") as response,
+    ):
+        text = await response.text()
+    values = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert values["parley_decisions_total", "no_trigger", "false"] == 1
+    assert values["parley_decisions_total", "explicit_trigger", "true"] == 1
+    assert values["parley_messages_routed_to_agent_total",] == values["parley_message_read_seconds_count",] == 1
+    assert values["parley_conversations",] == values["parley_healthy",] == 1
+    assert values["parley_store_seconds_count", "write"] >= 1
+    assert values["process_resident_memory_bytes",] > 0
+    people = [str(scene.pg.person(name)) for name in ("Ada", "Ben")]
+    assert not [word for word in ("Ada", "secret word", "general", *people) if word in text]

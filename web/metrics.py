@@ -1,0 +1,221 @@
+"""`/metrics`: what the bots of this process do, for Prometheus. No label carries a person, a place or words."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections import Counter as Counts
+from collections.abc import AsyncIterator, Iterable
+from importlib.metadata import PackageNotFoundError, version
+
+from aiohttp import web
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    GCCollector,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+from prometheus_client.registry import Collector
+
+from activity import Ending, Fault, FaultKind, Observer, TurnEnded
+from decision import LoggedDecision
+from health import TICK_SECONDS, Health
+from state.spending import Payer, Purpose, Spent
+from web.shown import Shown
+
+MOST_MODELS = 20  # that have a name of their own in labels: a provider may call its models anything
+OTHER = "other"
+OPENMETRICS = "application/openmetrics-text"
+MODEL_CHARACTERS = 100
+MICRO = 1e-6
+ANSWER_BUCKETS = (0.25, 0.5, 1, 2, 3, 5, 8, 13, 20, 30, 60, 120, 300)
+LAG_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 10)
+STORE_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5)
+# Document 000's figures, by the names that its get_metrics() gives them; of rates and means the parts are added up.
+READ = {
+    "routed_to_miniapp": "Messages that went to a mini-app",
+    "routed_to_agent": "Messages that went to an agent",
+    "awaiting_resolutions": "Messages that resolved an open prompt",
+    "soft_context_hits": "Messages that continued what a conversation was about",
+    "queries_enriched": "Messages that were completed by what was said before",
+    "cache_hits": "Messages whose channel's state was in memory",
+    "cache_misses": "Messages whose channel's state was not in memory",
+}
+RATES = {"miniapp_route": "routed_to_miniapp", "enrichment": "queries_enriched", "cache_hit": "cache_hits"}
+
+disable_created_metrics()  # type: ignore[no-untyped-call] # a series more for each, of when it began to count
+
+
+class Metrics(Observer, Collector):
+    """Counts for the whole process: a bot that is made anew, as it is after a connection broke, goes on counting.
+
+    What a bot counts itself is read from the one of the moment, and added to what those before it had counted.
+    """
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+        self._shown: Shown | None = None
+        self._earlier: Counts[str] = Counts()
+        self._decisions: Counts[tuple[str, bool]] = Counts()
+        self._models: set[str] = set()
+        self.registry = registry = CollectorRegistry()
+        self._turns = Counter("parley_turns", "Turns that ended, by how", ["outcome"], registry=registry)
+        self._faults = Counter("parley_faults", "What went wrong, by where", ["kind"], registry=registry)
+        self._first_text = Histogram(
+            "parley_first_text_seconds",
+            "From the begin of a turn until the first of its answer stood in the channel",
+            buckets=ANSWER_BUCKETS,
+            registry=registry,
+        )
+        self._answer = Histogram(
+            "parley_answer_seconds",
+            "From the begin of a turn until its answer was whole",
+            buckets=ANSWER_BUCKETS,
+            registry=registry,
+        )
+        by_model = ["model", "purpose"]
+        self._calls = Counter("parley_model_calls", "Calls of models", by_model, registry=registry)
+        self._tokens = Counter("parley_model_tokens", "Tokens", [*by_model, "direction"], registry=registry)
+        self._cost = Counter("parley_model_cost_dollars", "What calls cost", by_model, registry=registry)
+        self._lag = Histogram(
+            "parley_event_loop_lag_seconds",
+            "How late the event loop woke a task that asked for it once a second",
+            buckets=LAG_BUCKETS,
+            registry=registry,
+        )
+        self._store = Histogram(
+            "parley_store_seconds",
+            "How long the store took",
+            ["operation"],
+            buckets=STORE_BUCKETS,
+            registry=registry,
+        )
+        for ending in Ending:
+            self._turns.labels(ending)
+        for kind in FaultKind:
+            self._faults.labels(kind)
+        registry.register(self)
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
+
+    def show(self, shown: Shown) -> None:
+        """Counts this bot from now on."""
+        if self._shown:
+            self._earlier += _read(self._shown)
+        self._shown = shown
+        shown.activity.watch(self)
+
+    # What is told
+
+    def decided(self, entry: LoggedDecision) -> None:
+        decision = entry.decision
+        self._decisions[decision.reason, decision.respond] += 1
+
+    def turn_ended(self, turn: TurnEnded) -> None:
+        self._turns.labels(turn.ending).inc()
+        if turn.first_text is not None:
+            self._first_text.observe(turn.first_text)
+        if turn.ending is Ending.ANSWERED:
+            self._answer.observe(turn.seconds)
+
+    def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:  # noqa: ARG002 - whoever it is
+        model = self._label(spent.model)
+        self._calls.labels(model, purpose).inc()
+        self._tokens.labels(model, purpose, "in").inc(spent.tokens_in)
+        self._tokens.labels(model, purpose, "out").inc(spent.tokens_out)
+        if spent.micros is not None:
+            self._cost.labels(model, purpose).inc(spent.micros * MICRO)
+
+    def failed(self, fault: Fault) -> None:
+        self._faults.labels(fault.kind).inc()
+
+    def stored(self, operation: str, seconds: float) -> None:
+        self._store.labels(operation).observe(seconds)
+
+    def _label(self, model: str) -> str:
+        """The model's name, or, beyond so many, one for all others."""
+        name = model.encode(errors="replace").decode()[:MODEL_CHARACTERS]  # what comes from JSON may be no UTF-8
+        if name not in self._models and len(self._models) < MOST_MODELS:
+            self._models.add(name)
+        return name if name in self._models else OTHER
+
+    async def measure_lag(self, _app: web.Application) -> AsyncIterator[None]:
+        """Measures how late the event loop is, as long as the app runs."""
+        measuring = asyncio.create_task(self._measure_lag())
+        yield
+        measuring.cancel()
+
+    async def _measure_lag(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + TICK_SECONDS
+            await asyncio.sleep(TICK_SECONDS)
+            self._lag.observe(max(0.0, loop.time() - due))
+
+    # What is asked
+
+    def response(self, accept: str) -> web.Response:
+        """All figures. accept: the header of that name, by which Prometheus' text format or OpenMetrics is chosen."""
+        # Not the header itself: the library stumbles over versions that are none.
+        encode, content_type = choose_encoder(OPENMETRICS if OPENMETRICS in accept else "")
+        return web.Response(body=encode(self.registry), headers={"Content-Type": content_type})
+
+    def collect(self) -> Iterable[Metric]:
+        """What is kept elsewhere, or counted where a message must cost next to nothing."""
+        info = {"version": _version("parley"), "python": platform.python_version()}
+        libraries = {"discord_py": _version("discord.py"), "pydantic_ai": _version("pydantic-ai-slim")}
+        yield InfoMetricFamily("parley_build", "What runs", value=info | libraries)
+        decisions = CounterMetricFamily("parley_decisions", "Decisions on messages", labels=["reason", "respond"])
+        for (reason, respond), count in self._decisions.copy().items():
+            decisions.add_metric([reason, str(respond).lower()], count)
+        yield decisions
+        yield CounterMetricFamily("parley_gateway_reconnects", "Connections after the first", self._health.reconnects)
+        is_well = self._health.problem() is None
+        yield GaugeMetricFamily("parley_healthy", "1 where /healthz says ok", is_well)
+        if shown := self._shown:
+            yield GaugeMetricFamily("parley_turns_running", "Answers in the making", shown.slots.running)
+            yield GaugeMetricFamily("parley_turns_waiting", "Turns that wait for TURNS_AT_ONCE", len(shown.slots))
+            waiting = shown.turns.pending.waiting
+            yield GaugeMetricFamily("parley_questions_waiting", "Questions behind their channel's turn", waiting)
+            yield GaugeMetricFamily("parley_conversations", "Open conversations", len(shown.conversations))
+            yield from _figures(self._earlier + _read(shown))
+
+
+def _read(shown: Shown) -> Counts[str]:
+    """Document 000's figures, as what can be added up."""
+    figures = {name: float(value) for name, value in shown.states.get_metrics().items() if not isinstance(value, str)}
+    counts = Counts[str]({name: int(figures[name]) for name in ("total_processed", *READ)})
+    counts["microseconds"] = round(1000 * figures["avg_processing_time_ms"] * figures["total_processed"])
+    return counts
+
+
+def _figures(counts: Counts[str]) -> Iterable[Metric]:
+    total = counts["total_processed"]
+    yield SummaryMetricFamily(
+        "parley_message_read_seconds",
+        "Messages that were read for what they mean, and how long that took",
+        count_value=total,
+        sum_value=counts["microseconds"] * MICRO,
+    )
+    for name, meaning in READ.items():
+        yield CounterMetricFamily(f"parley_messages_{name}", meaning, counts[name])
+    for rate, part in RATES.items():
+        share = counts[part] / total if total else 0.0
+        yield GaugeMetricFamily(f"parley_{rate}_ratio", f"Of the messages read: {part}", share)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # it runs from its checkout, without having been installed
+        return "unknown"
