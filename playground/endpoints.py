@@ -23,6 +23,7 @@ _REACTIONS = _MESSAGE + "/reactions"
 _WEBHOOK = "/webhooks/{application}/{token}"
 _HISTORY, _REACTORS, _MAX_PAGE = 50, 25, 100  # what a page holds by default, and at most
 _SESSION_STARTS = 1_000  # Discord: IDENTIFYs a day
+_DAY_MS = 86_400_000
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 _ROUTES: list[tuple[str, str, Callable[..., Any], tuple[str | None, bool]]] = []
@@ -62,6 +63,12 @@ class Endpoints:
     def me(self, _: Call) -> Wire:
         return wire.user_object(self.world.bot) | {"verified": True, "mfa_enabled": False, "flags": 0}
 
+    @_answers("GET", "/users/@me/guilds")
+    def guilds(self, call: Call) -> list[Wire]:
+        guild = wire.partial_guild_object(self.world)
+        is_behind = int(guild["id"]) > _number(call.query, "after", 0)
+        return [guild] if self.world.bot_is_member and is_behind else []
+
     @_answers("GET", "/users/{user}")
     def user(self, call: Call) -> Wire:
         return wire.user_object(self.world.user(call.id("user")))
@@ -81,7 +88,7 @@ class Endpoints:
     @_answers("GET", "/gateway/bot")
     def gateway_bot(self, _: Call) -> Wire:
         left = max(_SESSION_STARTS - self.gateway.identified, 0)
-        limit = {"total": _SESSION_STARTS, "remaining": left, "reset_after": 0, "max_concurrency": 1}
+        limit = {"total": _SESSION_STARTS, "remaining": left, "reset_after": _DAY_MS, "max_concurrency": 1}
         return {"url": self.gateway.url, "shards": 1, "session_start_limit": limit}
 
     @_answers("GET", "/channels/{channel}")

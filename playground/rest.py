@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from playground import body, errors
 from playground.errors import ApiError
 from playground.faults import Fault, Faults
 from playground.limits import Limiter, Standing, retry_body
-from playground.model import File, snowflake
+from playground.model import Clock, File, snowflake
 
 _MAX_RECORDED = 2_000
 
@@ -75,12 +76,15 @@ class Answer:
 class Rest:
     """Serves the routes under a prefix and remembers what was asked."""
 
-    def __init__(self, token: str, limiter: Limiter, faults: Faults, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, token: str, limiter: Limiter, faults: Faults, changed: Callable[[], None], wall: Clock = time.time
+    ) -> None:
         self.requests: deque[Sent] = deque(maxlen=_MAX_RECORDED)
         self._token = token
         self._limiter = limiter
         self._faults = faults
         self._changed = changed
+        self._wall = wall
 
     def app(self, routes: Sequence[Route]) -> web.Application:
         """The application to mount under /api/v10."""
@@ -115,13 +119,14 @@ class Rest:
         status = 204 if answer.status == 200 and answer.content is None else answer.status
         self.requests.append(Sent(request.method, _path(request), 0 if answer.cut else status, json))
         self._changed()
+        headers = {"Date": formatdate(self._wall(), usegmt=True), **answer.headers}
         if status == 204:
-            return web.Response(status=204, headers=answer.headers)
+            return web.Response(status=204, headers=headers)
         # discord.py reads a body as JSON only if the type is exactly this, without a charset.
         return web.Response(
             status=status,
             body=orjson.dumps(answer.content),
-            headers=answer.headers,
+            headers=headers,
             content_type="application/json",
         )
 

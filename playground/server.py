@@ -66,7 +66,7 @@ class Playground(People):
         self._gateway = Gateway(world, token, message_content=message_content, clock=clock, changed=changed)
         self._stage = Stage(self, self._changes)
         self._page = Page(self, self._gateway, self._stage)
-        self._rest = Rest(token, Limiter(limits or Limits(), clock), self.faults, changed)
+        self._rest = Rest(token, Limiter(limits or Limits(), clock), self.faults, changed, wall)
         self._endpoints = Endpoints(
             world, posting, self.commands, self.interactions, self._gateway, message_content, newest_first
         )

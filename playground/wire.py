@@ -378,6 +378,22 @@ def application_object(world: World, *, message_content: bool) -> Wire:
 _CONTENT_FLAG = 1 << 19  # Discord: GATEWAY_MESSAGE_CONTENT_LIMITED, for applications in fewer than 100 guilds
 
 
+def partial_guild_object(world: World) -> Wire:
+    """The guild as it stands in the list of those that the bot is in."""
+    granted = 0
+    for role in (world.roles[world.guild_id], *world.roles_of(world.bot.id)):
+        granted |= role.permissions
+    return {
+        "id": str(world.guild_id),
+        "name": world.guild_name,
+        "icon": None,
+        "banner": None,
+        "owner": world.owner_id == world.bot.id,
+        "permissions": str(granted),
+        "features": [],
+    }
+
+
 def guild_object(world: World) -> Wire:
     """GUILD_CREATE: the guild with its roles and channels; of the members only the bot (no members intent)."""
     empty = "features emojis stickers voice_states presences stage_instances guild_scheduled_events"

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("bench",),
     ("bot", "evals"),
+    ("doctor",),
     ("wiring", "environment"),
     ("owner",),
     ("service", "commands"),
@@ -39,8 +40,8 @@ FLOORS = (
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.
 ROOMS = {
-    "config": ("bot", "environment", "wiring", "owner", "evals", "bench"),
-    "discord": ("bot", "wiring", "bench", "service", "commands", "discord_io"),
+    "config": ("bot", "doctor", "environment", "wiring", "owner", "evals", "bench"),
+    "discord": ("bot", "wiring", "bench", "doctor", "service", "commands", "discord_io"),
     "pydantic_ai": ("agents", "conversation", "channel_conversation", "stored_conversation", "llm_history"),
 }
 FILES = sorted(

@@ -1,0 +1,36 @@
+"""The permissions that the bot uses: what it is invited with, what a channel needs, and what of that is missing."""
+
+from __future__ import annotations
+
+import discord
+
+# Without these it is silent in a channel.
+ESSENTIAL = ("view_channel", "send_messages", "send_messages_in_threads")
+WANTED = (*ESSENTIAL, "read_message_history", "embed_links", "attach_files", "add_reactions")
+# For longer conversations where threads are opened, and for what the agent does only when it is allowed to.
+ON_DEMAND = ("create_public_threads", "pin_messages", "send_polls")
+INVITED = discord.Permissions(**dict.fromkeys((*WANTED, *ON_DEMAND), True))
+# As Discord's own settings call them, where that is not the name.
+SHOWN = {"view_channel": "View Channels", "send_messages_in_threads": "Send Messages in Threads"}
+
+
+def invite_link(application_id: int) -> str:
+    """The address at which a server's manager adds the bot, with what it uses and no more."""
+    return discord.utils.oauth_url(
+        application_id, permissions=INVITED, scopes=("bot", "applications.commands")
+    ).replace("%20", "+")
+
+
+def missing(allowed: discord.Permissions, *, is_forum: bool = False, threads: str = "join") -> list[str]:
+    """What the bot lacks in a channel. threads: the setting; in a forum it posts in threads alone."""
+    wanted = [name for name in WANTED if not (is_forum and name == "send_messages")]
+    if threads == "off":
+        wanted.remove("send_messages_in_threads")
+    if threads == "open" and not is_forum:
+        wanted.append("create_public_threads")
+    return [name for name in wanted if not getattr(allowed, name)]
+
+
+def shown(permission: str) -> str:
+    """A permission as Discord's settings name it."""
+    return SHOWN.get(permission, permission.replace("_", " ").title())

@@ -1,0 +1,264 @@
+"""What Discord says of the bot: its token, application, intents, servers, permissions, commands, and the time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import discord
+
+from discord_io.permissions import ESSENTIAL, invite_link, missing, shown
+from doctor.discord_rest import DiscordRest, RefusedError, UnreachableError
+from doctor.findings import SECONDS, Finding, NotCheckedError, State, fault, ok, skipped, warning
+
+PORTAL = "https://discord.com/developers/applications"
+LATE_SECONDS, WRONG_SECONDS = 30.0, 300.0  # of the clock
+FEW_STARTS = 100
+MOST_GUILDS, MOST_NAMED = 50, 10
+PAGE = 200  # servers that are told of at once
+FORUMS = (15, 16)
+SPOKEN_IN = (0, 2, 5, 13, *FORUMS)
+REFUSED = 401
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """The bot's application. reads_content: whether the message content intent is switched on."""
+
+    id: int
+    name: str
+    bot_id: int
+    bot_name: str
+    reads_content: bool
+
+    @property
+    def invite(self) -> str:
+        return invite_link(self.id)
+
+
+def no_token() -> Finding:
+    return warning(
+        "token",
+        "DISCORD_TOKEN is not set: the bot starts in the playground, a Discord on this machine.",
+        f"Create an application at {PORTAL}, reset and copy the token under Bot, and set DISCORD_TOKEN to it in .env.",
+    )
+
+
+async def check_application(rest: DiscordRest) -> tuple[list[Finding], Application | None]:
+    """Token, application, intents and clock; with the application where Discord takes the token."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            user = await rest.get("/users/@me")
+            application = await rest.get("/applications/@me")
+    except NotCheckedError as error:
+        found = fault("token", error.says, error.fix)
+        if isinstance(error, RefusedError) and error.status == REFUSED:
+            fix = f"Reset the token under Bot at {PORTAL}, copy it whole, and set DISCORD_TOKEN to it."
+            found = fault("token", "Discord refuses DISCORD_TOKEN.", fix)
+        return [found, *check_clock(rest.skew)], None
+    except TimeoutError:
+        late = UnreachableError(f"no answer within {SECONDS:g} s")
+        return [fault("token", late.says, late.fix)], None
+    flags = discord.ApplicationFlags._from_value(application.get("flags", 0))  # noqa: SLF001 - as it is made
+    known = Application(
+        int(application["id"]),
+        str(application["name"]),
+        int(user["id"]),
+        str(user["username"]),
+        flags.gateway_message_content or flags.gateway_message_content_limited,
+    )
+    return [
+        ok("token", f"Discord takes the token: it is {known.bot_name}'s."),
+        ok("application", f"Its id is {known.id}; whoever manages a server adds it by {known.invite}"),
+        content_intent(is_on=known.reads_content, application_id=known.id),
+        *check_clock(rest.skew),
+    ], known
+
+
+def content_intent(*, is_on: bool, application_id: int | None) -> Finding:
+    if is_on:
+        return ok("intents", "The Message Content Intent is on.")
+    return fault(
+        "intents",
+        "The Message Content Intent is off: the bot sees only messages that mention it or reply to it.",
+        f"Switch on Message Content Intent at {PORTAL}{f'/{application_id}' if application_id else ''}/bot, save, and "
+        "restart the bot.",
+    )
+
+
+def check_clock(skew: float | None) -> list[Finding]:
+    """skew: seconds that our clock is ahead of Discord's; None: not known."""
+    if skew is None:
+        return [skipped("clock", "Discord did not tell its time.")]
+    if abs(skew) < LATE_SECONDS:
+        return [ok("clock", "This machine's clock is that of Discord.")]
+    much = f"{abs(skew):.0f} s" if abs(skew) < WRONG_SECONDS else f"{abs(skew) / 60:.0f} min"
+    says = f"This machine's clock is {much} {'ahead of' if skew > 0 else 'behind'} Discord's."
+    fix = "Have the machine set its clock by NTP, such as by timedatectl set-ntp true."
+    return [fault("clock", says, fix) if abs(skew) >= WRONG_SECONDS else warning("clock", says, fix)]
+
+
+async def check_gateway(rest: DiscordRest) -> list[Finding]:
+    """How often the bot may still connect today."""
+    limit = (await rest.get("/gateway/bot"))["session_start_limit"]
+    left, total, hours = int(limit["remaining"]), int(limit["total"]), int(limit["reset_after"]) / 3_600_000
+    if left >= min(FEW_STARTS, total):
+        return [ok("gateway", f"It may connect {left:,} more times today.")]
+    says = f"It may connect only {left} more times in the next {hours:.1f} hours, of {total:,} a day."
+    fix = "Find out why it starts so often, or where else it runs with this token, and stop that."
+    return [warning("gateway", says, fix) if left else fault("gateway", says, fix)]
+
+
+async def check_commands(
+    rest: DiscordRest, application: Application, wanted: Sequence[Mapping[str, Any]]
+) -> list[Finding]:
+    """Whether Discord knows the commands that the bot would register. wanted: as it would send them."""
+    there = {_known(one): _form(one) for one in await rest.get(f"/applications/{application.id}/commands")}
+    ours = {_known(one): _form(one) for one in wanted}
+    if there == ours:
+        return [ok("commands", f"All {len(ours)} commands are registered.")]
+    others = sorted({name for _, name in there.keys() ^ ours.keys() | {k for k in ours if there.get(k) != ours[k]}})
+    named = _listed(others)
+    says = f"The commands that Discord knows are not this version's: {named}." if there else "No command is registered."
+    return [warning("commands", says, "Start the bot once: it registers its commands at each start.")]
+
+
+def _known(command: Mapping[str, Any]) -> tuple[int, str]:
+    return int(command.get("type", 1)), str(command["name"])
+
+
+def _form(command: Mapping[str, Any]) -> str:
+    """What a command is to people, whoever writes it down: without ids and what is left out by default."""
+    own = {
+        "description": command.get("description") or "",
+        "options": [_option(option) for option in command.get("options") or []],
+        "permissions": str(command.get("default_member_permissions") or ""),
+    }
+    return json.dumps(own, sort_keys=True)
+
+
+def _option(option: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("type", "name", "description", "required", "autocomplete", "min_value", "max_value", "min_length")
+    own: dict[str, Any] = {name: option[name] for name in (*kept, "max_length") if option.get(name)}
+    own["choices"] = [(one["name"], one["value"]) for one in option.get("choices") or []]
+    own["options"] = [_option(one) for one in option.get("options") or []]
+    return own
+
+
+async def check_guilds(
+    rest: DiscordRest, application: Application, channels: Collection[int] = (), threads: str = "join"
+) -> list[Finding]:
+    """In which servers it is, and what it lacks in their channels. channels, threads: the settings."""
+    guilds: list[dict[str, Any]] = []
+    while len(page := await rest.get(f"/users/@me/guilds?limit={PAGE}&after={guilds[-1]['id'] if guilds else 0}")):
+        guilds += page
+        if len(page) < PAGE:
+            break
+    if not guilds:
+        return [warning("servers", "The bot is in no server.", f"Add it to yours: open {application.invite}")]
+    looked = guilds[:MOST_GUILDS]
+    per_guild = await asyncio.gather(*(_lacks(rest, guild, application.bot_id, channels, threads) for guild in looked))
+    names = _listed([str(guild["name"]) for guild in guilds])
+    beyond = len(guilds) - sum(found is not None for found in per_guild)
+    unlooked = f"; the channels of {beyond} of them were not looked at" if beyond else ""
+    lacks = [lack for found in per_guild for lack in found or ()]
+    findings = [ok("servers", f"It is in {names}{unlooked}."), *lacking(lacks)]
+    unseen = sorted(set(channels) - {lack.channel_id for lack in lacks})[:MOST_GUILDS]
+    hidden = await asyncio.gather(*(_is_hidden(rest, one) for one in unseen))
+    if any(hidden):
+        named = _listed([str(one) for one, is_hidden in zip(unseen, hidden, strict=True) if is_hidden])
+        says = f"CHANNELS names what is no channel of the bot's servers, or none that it sees: {named}."
+        findings.append(fault("channels", says, "Correct the ids in CHANNELS, or add the bot to their server."))
+    return findings
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A permission that the bot lacks in a channel. matters: others have it there, or the owner named the channel."""
+
+    permission: str
+    channel_id: int
+    channel: str
+    matters: bool
+
+
+def lacking(lacks: Iterable[Lack]) -> list[Finding]:
+    """One finding for each permission, with the channels in which it is missing; or one that nothing is."""
+    by_permission: dict[str, list[Lack]] = defaultdict(list)
+    for lack in lacks:
+        by_permission[lack.permission].append(lack)
+    findings = []
+    for permission, found in by_permission.items():
+        is_fault = permission in ESSENTIAL and any(lack.matters for lack in found)
+        says = f"The bot lacks {shown(permission)} in {_listed([lack.channel for lack in found])}."
+        fix = f"Allow {shown(permission)} to the bot's role in these channels' permissions, unless it is meant so."
+        findings.append(Finding("permissions", State.FAULT if is_fault else State.WARNING, says, fix))
+    return findings or [ok("permissions", "It has all that it needs in the channels that it can be in.")]
+
+
+async def _lacks(
+    rest: DiscordRest, guild: Mapping[str, Any], me: int, listed: Collection[int], threads: str
+) -> list[Lack] | None:
+    """What it lacks in a server's channels; None where Discord does not tell."""
+    path = f"/guilds/{guild['id']}"
+    try:
+        roles, channels, member = await asyncio.gather(
+            rest.get(f"{path}/roles"), rest.get(f"{path}/channels"), rest.get(f"{path}/members/{me}")
+        )
+    except RefusedError:
+        return None
+    granted = {int(role["id"]): int(role["permissions"]) for role in roles}
+    everyone, own = int(guild["id"]), {int(one) for one in member["roles"]}
+    found = []
+    for channel in channels:
+        channel_id = int(channel["id"])
+        is_listed = bool({channel_id, int(channel.get("parent_id") or 0)} & set(listed))
+        if channel["type"] not in SPOKEN_IN or (listed and not is_listed):
+            continue
+        ours = allowed_in(channel, everyone, granted, own, me)
+        all_others = allowed_in(channel, everyone, granted, set(), 0)
+        lacked = missing(ours, is_forum=channel["type"] in FORUMS, threads=threads)
+        if "view_channel" in lacked:
+            if not (is_listed or all_others.view_channel):
+                continue  # a private channel, to which nobody let it
+            lacked = ["view_channel"]  # what hides all else
+        name = f"#{channel['name']} ({guild['name']})"
+        found += [Lack(one, channel_id, name, is_listed or getattr(all_others, one)) for one in lacked]
+    return found
+
+
+def allowed_in(
+    channel: Mapping[str, Any], everyone: int, granted: Mapping[int, int], roles: Collection[int], member: int
+) -> discord.Permissions:
+    """What a member with these roles may do in a channel, as Discord's documentation has it. granted: by role."""
+    base = granted.get(everyone, 0)
+    for role in roles:
+        base |= granted.get(role, 0)
+    if discord.Permissions(base).administrator:
+        return discord.Permissions.all()
+    overwrites = {int(one["id"]): (int(one["allow"]), int(one["deny"])) for one in channel["permission_overwrites"]}
+    for group in ([everyone], [role for role in roles if role != everyone], [member]):
+        pairs = [overwrites[one] for one in group if one in overwrites]
+        for _, deny in pairs:
+            base &= ~deny
+        for allow, _ in pairs:
+            base |= allow
+    return discord.Permissions(base if discord.Permissions(base).view_channel else 0)
+
+
+async def _is_hidden(rest: DiscordRest, channel_id: int) -> bool:
+    """Whether a channel is none that the bot can be told of."""
+    try:
+        await rest.get(f"/channels/{channel_id}")
+    except RefusedError:
+        return True
+    return False
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

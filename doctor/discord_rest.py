@@ -1,0 +1,86 @@
+"""Discord's REST API, asked by a token alone: no gateway, no cache, nothing changed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from typing import Any, Self
+
+import aiohttp
+
+from doctor.findings import NotCheckedError
+
+DISCORD = "https://discord.com/api/v10"
+USER_AGENT = "DiscordBot (parley doctor, 1)"
+MOST_AT_ONCE = 8
+OK, TOO_MANY = 200, 429
+
+
+class RefusedError(NotCheckedError):
+    """Discord refused a request."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(
+            f"Discord refuses to answer (HTTP {status}: {message}).",
+            "Try again later; https://discordstatus.com says how Discord is.",
+        )
+        self.status = status
+
+
+class UnreachableError(NotCheckedError):
+    """What answers there is not Discord, or nobody does."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"Discord cannot be reached ({why}).",
+            "Look at this machine's network and firewall, and at DISCORD_API_BASE where that is set.",
+        )
+
+
+class DiscordRest:
+    """GET requests of the bot. base: with the API's version. skew: seconds that our clock is ahead of Discord's, known
+    from its first answer on, whatever that is."""
+
+    def __init__(self, token: str, base: str | None = None, clock: Callable[[], float] = time.time) -> None:
+        self._base = base or DISCORD
+        self._headers = {"Authorization": f"Bot {token}", "User-Agent": USER_AGENT}
+        self._clock = clock
+        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+        self.skew: float | None = None
+
+    async def __aenter__(self) -> Self:
+        self._http = aiohttp.ClientSession(headers=self._headers)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.close()
+
+    async def get(self, path: str) -> Any:
+        """Raises RefusedError and UnreachableError. Where Discord asks to wait, it does."""
+        async with self._slots:
+            while True:
+                try:
+                    async with self._http.get(self._base + path, allow_redirects=False) as response:
+                        self._compare(response.headers.get("Date", ""))
+                        body = await response.json(content_type=None)
+                except (aiohttp.ClientError, OSError, ValueError) as error:
+                    if isinstance(error, TimeoutError):
+                        raise
+                    raise UnreachableError(type(error).__name__) from None
+                if response.status != TOO_MANY:
+                    break
+                await asyncio.sleep(float(_field(body, "retry_after", 1)))
+        if response.status != OK:
+            raise RefusedError(response.status, str(_field(body, "message", response.reason))[:100])
+        return body
+
+    def _compare(self, date: str) -> None:
+        with suppress(ValueError):
+            self.skew = self._clock() - parsedate_to_datetime(date).timestamp()
+
+
+def _field(body: Any, name: str, otherwise: Any) -> Any:
+    return body.get(name, otherwise) if isinstance(body, dict) else otherwise

@@ -1,0 +1,116 @@
+"""What a check found: one sentence, and how to mend it in another; in a list for people, and as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from textwrap import TextWrapper
+
+import orjson
+
+SECONDS = 10.0  # for one check
+HIDDEN = "[hidden]"
+COLOURS = {"ok": "32", "warning": "33", "fault": "31", "skipped": "2"}
+
+
+class State(StrEnum):
+    """From good to bad; skipped: what could not be looked at, or of which there is nothing."""
+
+    OK = "ok"
+    SKIPPED = "skipped"
+    WARNING = "warning"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """says: one sentence with what is so; fix: one with what would mend it, empty where nothing is to be done."""
+
+    check: str
+    state: State
+    says: str
+    fix: str = ""
+
+
+def ok(check: str, says: str) -> Finding:
+    return Finding(check, State.OK, says)
+
+
+def skipped(check: str, says: str) -> Finding:
+    return Finding(check, State.SKIPPED, says)
+
+
+def warning(check: str, says: str, fix: str) -> Finding:
+    return Finding(check, State.WARNING, says, fix)
+
+
+def fault(check: str, says: str, fix: str) -> Finding:
+    return Finding(check, State.FAULT, says, fix)
+
+
+class NotCheckedError(Exception):
+    """What keeps a check from being made, as it would be found: says, and fix."""
+
+    def __init__(self, says: str, fix: str) -> None:
+        super().__init__(says)
+        self.says = says
+        self.fix = fix
+
+
+async def bounded(check: str, work: Awaitable[list[Finding]], seconds: float = SECONDS) -> list[Finding]:
+    """What a check finds within its time; that it took longer, or broke, is a finding too."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except NotCheckedError as error:
+        return [fault(check, error.says, error.fix)]
+    except TimeoutError:
+        return [
+            fault(check, f"This did not end within {seconds:g} s.", "Try again, and look whether what it asks hangs.")
+        ]
+    except Exception as error:  # noqa: BLE001 - the other checks still tell what they find
+        return [fault(check, f"The check itself failed ({type(error).__name__}).", "Report that as a bug of the bot.")]
+
+
+def exit_code(findings: Sequence[Finding]) -> int:
+    """2 where there is a fault, 1 where there are only warnings, 0 where all is well."""
+    states = {finding.state for finding in findings}
+    return 2 if State.FAULT in states else int(State.WARNING in states)
+
+
+def without(secrets: Collection[str], findings: Sequence[Finding]) -> list[Finding]:
+    """The findings with these values taken out, wherever they came from."""
+
+    def hide(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret, HIDDEN)
+        return text
+
+    return [replace(finding, says=hide(finding.says), fix=hide(finding.fix)) for finding in findings]
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    return orjson.dumps([asdict(finding) for finding in findings], option=orjson.OPT_INDENT_2).decode()
+
+
+def as_lines(findings: Sequence[Finding], *, coloured: bool, width: int = 100) -> str:
+    """A list for a terminal: the state, the check, what it says, and below that its fix."""
+    column = max((len(finding.check) for finding in findings), default=0)
+    lines = []
+    for finding in findings:
+        state = finding.state.value.ljust(7)
+        shown = f"\x1b[{COLOURS[finding.state]}m{state}\x1b[0m" if coloured else state
+        lines += _wrapped(finding.says, f"{shown}  {finding.check.ljust(column)}  ", len(state) + column + 4, width)
+        if finding.fix:
+            lines += _wrapped(finding.fix, " " * (len(state) + column + 4) + "-> ", len(state) + column + 7, width)
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, head: str, indent: int, width: int) -> list[str]:
+    """Lines below each other behind a head of so many columns; what cannot be shown, as in a name, is left out."""
+    plain = "".join(character if character.isprintable() else "?" for character in text)
+    wrapper = TextWrapper(max(width - indent, 40), break_long_words=False, break_on_hyphens=False)
+    first, *rest = wrapper.wrap(plain) or [""]
+    return [head + first, *(" " * indent + line for line in rest)]
