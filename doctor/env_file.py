@@ -1,0 +1,76 @@
+"""`.env`, into which the set-up writes: what else stands there is kept, and it is replaced as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+
+from dotenv import dotenv_values
+from dotenv.parser import Binding, parse_stream
+
+PLAIN = re.compile(r"[\w./:@%+,=~-]+", re.ASCII)  # Docker's --env-file takes quotes as part of a value
+LINE = re.compile(
+    r"""(?P<name>\s*(?:export\s+)?[^=\#\s]+[^\S\r\n]*=(?:[^\S\r\n]+(?!\s|\#))?)
+    (?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^\r\n]*?)
+    (?P<rest>(?:[^\S\r\n]+\#[^\r\n]*)?\s*)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class EnvFile:
+    """The variables of a file, which need not be there yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def values(self) -> dict[str, str]:
+        """What it sets."""
+        return {name: value for name, value in dotenv_values(self.path).items() if value}
+
+    def set(self, values: Mapping[str, str]) -> None:
+        """Sets these where they stood, or at the end. Only its owner may read it from then on."""
+        target = self.path.resolve()  # which a link leads to
+        text = _with(target.read_bytes().decode("utf-8-sig") if target.exists() else "", values)
+        handle, name = tempfile.mkstemp(prefix=".env.", dir=target.parent)  # with mode 600
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def _with(text: str, values: Mapping[str, str]) -> str:
+    bindings = list(parse_stream(StringIO(text, newline="")))
+    there = {binding.key for binding in bindings}
+    kept = "".join(_line(binding, values) for binding in bindings)
+    end = "\r\n" if "\r\n" in text else "\n"
+    if kept and not kept.endswith("\n"):
+        kept += end
+    return kept + "".join(f"{name}={_quoted(value)}{end}" for name, value in values.items() if name not in there)
+
+
+def _line(binding: Binding, values: Mapping[str, str]) -> str:
+    """What stands in the file for a variable, with what is before and behind its value; or its new value in that."""
+    line = binding.original.string
+    if binding.key is None or binding.key not in values:
+        return line
+    quoted = _quoted(values[binding.key])
+    if found := LINE.fullmatch(line):
+        return f"{found['name']}{quoted}{found['rest']}"
+    return f"{binding.key}={quoted}\n"
+
+
+def _quoted(value: str) -> str:
+    """As python-dotenv reads it back; "${" would begin the name of another variable."""
+    if PLAIN.fullmatch(value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("${", "${:-$}{")
+    return f"'{escaped}'"
