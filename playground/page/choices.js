@@ -2,41 +2,36 @@
 
 import { h } from "./dom.js";
 
-const STRING = 3;
-const USER = 5;
-const ROLE = 6;
-const MENTIONABLE = 7;
-const CHANNEL = 8;
+const STRING = 3; // component types
 const RADIO = 21;
 const CHECKBOXES = 22;
+const OBJECTS = { 5: "users", 6: "roles", 7: "mentionables", 8: "channels" };
 const CATEGORY = 4; // channel type
 const SEARCHED_FROM = 9; // options: fewer are seen at a glance
-const KINDS = [STRING, USER, ROLE, MENTIONABLE, CHANNEL, RADIO, CHECKBOXES];
 
-export const isChoice = ({ type }) => KINDS.includes(type);
+export const isChoice = ({ type }) => type in OBJECTS || [STRING, RADIO, CHECKBOXES].includes(type);
 
 /** What a menu offers now, [{value, label, description, chosen}]. */
 function offered(part, store) {
   if (part.options)
     return part.options.map(({ value, label, description, default: chosen }) => ({ value, label, description, chosen }));
   const chosen = new Set((part.default_values ?? []).map(({ id }) => String(id)));
-  return objects(part, store).map(([value, label]) => ({ value, label, chosen: chosen.has(value) }));
+  return objects(OBJECTS[part.type], store, part.channel_types).map(([value, label]) => ({
+    value,
+    label,
+    chosen: chosen.has(value),
+  }));
 }
 
-function objects({ type, channel_types: types }, store) {
+/** Users, roles, mentionables or channels as a menu offers them, [id, name]; channels: those that the speaker sees. */
+export function objects(kind, store, channelTypes = []) {
   const users = store.everyone().map(({ id, name }) => [id, name]);
   const roles = store.guild.roles.map(({ id, name }) => [id, name.startsWith("@") ? name : `@${name}`]);
-  if (type === USER) return users;
-  if (type === ROLE) return roles;
-  return type === MENTIONABLE ? [...roles, ...users] : channelsOf(store, types);
-}
-
-/** The channels that the speaker sees, of these types where some are given: [id, name]. */
-export function channelsOf(store, types = []) {
   const seen = store.channels.filter((channel) => !channel.recipient_id && store.sees(channel));
-  return [...store.categories, ...seen]
-    .filter(({ type }) => !types.length || types.includes(type))
+  const channels = [...store.categories, ...seen]
+    .filter(({ type }) => !channelTypes.length || channelTypes.includes(type))
     .map(({ id, name, type }) => [id, type === CATEGORY ? `${name} (category)` : `#${name}`]);
+  return { users, roles, mentionables: [...roles, ...users], channels }[kind];
 }
 
 /** How many are to be chosen, at least and at most; `inForm`: where a part may be required. */

@@ -2,16 +2,13 @@
 
 import * as api from "./api.js";
 import { Autocomplete } from "./autocomplete.js";
-import { channelsOf } from "./choices.js";
+import { objects } from "./choices.js";
 import { byId, h } from "./dom.js";
 
-const INTEGER = 4;
+const INTEGER = 4; // option types
 const BOOLEAN = 5;
-const USER = 6;
-const CHANNEL = 7;
-const ROLE = 8;
-const MENTIONABLE = 9;
 const NUMBER = 10;
+const OBJECTS = { 6: "users", 7: "channels", 8: "roles", 9: "mentionables" };
 
 export class CommandForm {
   constructor(page) {
@@ -120,22 +117,10 @@ export class CommandForm {
     });
   }
 
-  /** What is chosen from for an option of this type, [value, name]. */
+  /** What is chosen from for an option of this type, [value, name]; undefined: nothing, it is typed. */
   offered(type, channelTypes) {
-    const { store } = this.page;
-    const users = () => store.everyone().map(({ name, id }) => [id, name]);
-    const roles = () => store.guild.roles.map(({ name, id }) => [id, name]);
-    const lists = {
-      [BOOLEAN]: () => [
-        [true, "True"],
-        [false, "False"],
-      ],
-      [USER]: users,
-      [ROLE]: roles,
-      [MENTIONABLE]: () => [...roles(), ...users()],
-      [CHANNEL]: () => channelsOf(store, channelTypes),
-    };
-    return lists[type]?.();
+    if (type === BOOLEAN) return [[true, "True"], [false, "False"]];
+    return objects(OBJECTS[type], this.page.store, channelTypes);
   }
 
   /** Option values by name, in the type Discord sends; those left empty are left out. */

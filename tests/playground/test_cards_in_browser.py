@@ -180,6 +180,6 @@ def _complete(browser: webdriver.Chrome, width: int) -> None:
     _check(browser, width)
     browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
     assert browser.switch_to.active_element.get_property("value") == "Number 1 of gpt"
-    Select(browser.find_element(By.NAME, "role")).select_by_visible_text("Helpers")
+    Select(browser.find_element(By.NAME, "role")).select_by_visible_text("@Helpers")
     browser.find_element(By.CSS_SELECTOR, "#command-form .primary").click()
     when(browser, f"{LAST}.querySelector('.content').textContent === 'gpt-1 for Helpers'")
