@@ -14,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 
 from playground.server import Playground
 from tests.playground.support import Bot
-from tests.support.browser import LAST, console_errors, needs_browser, open_browser, when, write
+from tests.support.browser import LAST, console_errors, look_as, needs_browser, open_browser, when, write
 
 # Texts that stand out from the ground by less than WCAG's 4.5 to 1 (axe's rule color-contrast): what, and by how much.
 # Colours are read from a canvas, which knows every notation; what is decoration, covered or switched off is left out.
@@ -175,4 +175,32 @@ def _mention_from_the_list(address: str, profile: Path) -> None:
             when(browser, "document.querySelector('#people').ariaExpanded === 'false'")
             assert not chloe.is_displayed()
         assert browser.find_element(By.ID, "composer").get_property("value") == "@Chloe "
+        assert not console_errors(browser)
+
+
+@needs_browser
+@pytest.mark.usefixtures("bot")
+async def test_the_theme_is_chosen_and_remembered(pg: Playground, tmp_path: Path) -> None:
+    await asyncio.to_thread(_choose_the_theme, pg.url, tmp_path)
+
+
+def _choose_the_theme(address: str, profile: Path) -> None:
+    with open_browser(profile) as browser:
+        look_as(browser, "light", 1280)
+        for system, press, shown in (
+            ("light", False, "light"),
+            ("light", True, "dark"),  # another than the system's: it stays
+            ("dark", False, "dark"),
+            ("light", False, "dark"),
+            ("light", True, "light"),  # the system's: it is followed again
+            ("dark", False, "dark"),
+        ):
+            look_as(browser, system, 1280)
+            browser.get(address)
+            if press:
+                browser.find_element(By.ID, "theme").click()
+            ground = browser.execute_script("return getComputedStyle(document.body.parentElement).backgroundColor")
+            assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(49, 51, 56)"}[shown], (system, press)
+            pressed = browser.find_element(By.ID, "theme").get_dom_attribute("aria-pressed")
+            assert pressed == str(shown == "dark").lower()
         assert not console_errors(browser)

@@ -1,4 +1,4 @@
-"""A real browser, for what the chat page shows and takes."""
+"""A real browser, for what the pages show and take."""
 
 from __future__ import annotations
 
@@ -65,6 +65,14 @@ def when(browser: webdriver.Chrome, condition: str) -> None:
 def write(browser: webdriver.Chrome, text: str) -> None:
     """Writes into the message box as a person does, and sends it."""
     browser.find_element(By.ID, "composer").send_keys(text, Keys.ENTER)
+
+
+def look_as(browser: webdriver.Chrome, theme: str, width: int) -> None:
+    """The system's theme, and the window's width; below 500 it is a phone."""
+    media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 def console_errors(browser: webdriver.Chrome) -> list[dict[str, Any]]:
