@@ -94,6 +94,9 @@ function reference({ reference: original, message }, page) {
     { class: "reference-text", "aria-label": label, onclick: jump },
     original.content ? text : "Click to see attachment",
   );
+  // Nothing in a button can be pressed by itself: links are their words, and spoilers stay covered.
+  for (const one of preview.querySelectorAll("a, .spoiler"))
+    one.replaceWith(h("span", { class: one.className }, [...one.childNodes]));
   return [avatar(author, "avatar tiny"), nameOf(author), preview];
 }
 

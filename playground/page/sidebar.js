@@ -8,22 +8,22 @@ import { askForBot, FORUMS } from "./threads.js";
 
 const CATEGORY = 4; // channel types
 const PRIVATE_THREAD = 12;
-const DRAWERS = ["menu", "people"]; // the buttons that open channels and members on a narrow screen
+const DRAWERS = { menu: "sidebar", people: "members" }; // the buttons that open these on a narrow screen
 
 export function setUpSidebar(page) {
   const { store } = page;
   const open = (id) => {
-    openDrawer(null);
     store.openChannel(id);
     page.composer.focus();
   };
-  for (const name of DRAWERS) {
+  for (const name of Object.keys(DRAWERS)) {
     byId(name).append(icon(name));
-    byId(name).addEventListener("click", () => openDrawer(byId(name).ariaExpanded === "false" && name));
+    byId(name).addEventListener("click", () => openDrawer(name));
   }
-  byId("scroller").addEventListener("click", () => openDrawer(null));
-  byId("members").addEventListener("click", (event) => event.target.closest("button") && openDrawer(null));
-  document.addEventListener("keydown", (event) => event.key === "Escape" && openDrawer(null));
+  // Before what was clicked acts: it may give the focus to what lies beside the drawer.
+  document.addEventListener("click", ({ target }) => leavesDrawer(target) && closeDrawer(), { capture: true });
+  document.addEventListener("keydown", (event) => event.key === "Escape" && closeDrawer());
+  addEventListener("resize", closeDrawer);
   byId("channels").addEventListener("click", (event) => {
     const id = event.target.closest("[data-channel-id]")?.dataset.channelId;
     if (id) open(id);
@@ -46,12 +46,35 @@ function signOf(channel) {
 /** A channel's name as it is shown. */
 export const nameOfChannel = (store, channel) => (channel.recipient_id ? store.bot.name : channel.name);
 
-/** Where there is no room for channels or members, this button's list lies over the messages; null: none does. */
-function openDrawer(open) {
-  for (const name of DRAWERS) {
-    document.body.classList.toggle(`${name}-open`, name === open);
-    byId(name).ariaExpanded = String(name === open);
-  }
+let drawer = null; // the name of the button whose list lies over the messages, where there is no room beside them
+
+function openDrawer(name) {
+  drawer = name;
+  showDrawer(name, true);
+  const list = byId(DRAWERS[name]);
+  (list.querySelector("[aria-current=page]") ?? list.querySelector("button")).focus();
+}
+
+function closeDrawer() {
+  if (!drawer) return;
+  const name = drawer;
+  drawer = null;
+  showDrawer(name, false);
+  byId(name).focus();
+}
+
+/** While it is open, nothing beside it can be reached. */
+function showDrawer(name, isOpen) {
+  document.body.classList.toggle(`${name}-open`, isOpen);
+  byId(name).ariaExpanded = String(isOpen);
+  for (const part of document.querySelectorAll("body > :is(nav, aside, main)"))
+    part.inert = isOpen && part.id !== DRAWERS[name];
+}
+
+/** Whether a click on this is beside the open drawer, or chooses something in it. */
+function leavesDrawer(target) {
+  const inside = drawer && target.closest(`#${DRAWERS[drawer]}`);
+  return !inside || target.closest(".channel, .member, .membership");
 }
 
 export function renderSidebar(page) {

@@ -11,15 +11,15 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from tests.playground.test_page_for_everybody import FAINT, ROLES
-from tests.support.browser import LAST, console_errors, needs_browser, open_browser, when, write
+from tests.support.accessibility import accessibility_faults
+from tests.support.browser import LAST, console_errors, look_as, needs_browser, open_browser, when, write
 from tests.support.scene import Scene
 
 CARD = "#messages .message:last-child .components"
 
 
 @needs_browser
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 360)])
 async def test_a_channel_is_set_up_by_its_card(scene: Scene, tmp_path: Path, theme: str, width: int) -> None:
     scene.pg.add_role("Helpers", members=[scene.pg.person("Ben")])
     await asyncio.to_thread(_set_up, scene.pg.url, tmp_path / "profile", theme, width)
@@ -30,28 +30,25 @@ async def test_a_channel_is_set_up_by_its_card(scene: Scene, tmp_path: Path, the
 
 def _set_up(address: str, profile: Path, theme: str, width: int) -> None:
     with open_browser(profile) as browser:
-        media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        look_as(browser, theme, width)
         browser.get(address)
         when(browser, "document.querySelector('#bot-state.online')")
         browser.find_element(By.CSS_SELECTOR, ".speaker:has([aria-label='Ada'])").click()
         write(browser, "/parley settings")
         browser.find_element(By.XPATH, "//button[.='Run']").click()
         when(browser, f"{LAST}?.textContent.includes('Settings of this channel, #general')")
-        _check(browser, width)
+        assert not accessibility_faults(browser)
         _change(browser, "persona")
         when(browser, "document.querySelector('#form').open && document.activeElement.matches('#form textarea')")
         browser.switch_to.active_element.send_keys("A pirate.")
-        _check(browser, width)
+        assert not accessibility_faults(browser)
         browser.find_element(By.CSS_SELECTOR, "#form .primary").click()
         when(browser, f"{LAST}.textContent.includes('Persona, for this channel: “A pirate.”')")
         _change(browser, "blocked_roles")
         when(browser, f"{LAST}.textContent.includes('Blocked roles for this channel')")
         browser.find_element(By.CSS_SELECTOR, f"{CARD} summary").click()
         browser.find_element(By.XPATH, "//label[contains(., '@Helpers')]").click()
-        _check(browser, width)
+        assert not accessibility_faults(browser)
         browser.find_element(By.CSS_SELECTOR, f"{CARD} details button").send_keys(Keys.ENTER)
         when(browser, f"{LAST}.textContent.includes('Blocked roles, for this channel: @Helpers')")
         assert not console_errors(browser)
@@ -59,8 +56,3 @@ def _set_up(address: str, profile: Path, theme: str, width: int) -> None:
 
 def _change(browser: webdriver.Chrome, name: str) -> None:
     Select(browser.find_element(By.CSS_SELECTOR, f"{CARD} select")).select_by_value(name)
-
-
-def _check(browser: webdriver.Chrome, width: int) -> None:
-    assert (browser.execute_script(FAINT), browser.execute_script(ROLES)) == ([], [])
-    assert browser.execute_script("return document.documentElement.scrollWidth") == width

@@ -17,9 +17,9 @@ from selenium.webdriver.support.select import Select
 
 from playground.server import Playground
 from tests.playground.support import Bot
-from tests.playground.test_page_for_everybody import FAINT, ROLES
 from tests.support import samples
-from tests.support.browser import LAST, console_errors, needs_browser, open_browser, when, write
+from tests.support.accessibility import accessibility_faults
+from tests.support.browser import LAST, console_errors, look_as, needs_browser, open_browser, when, write
 
 MENUS = "#messages .message:last-child .components"
 
@@ -101,7 +101,7 @@ async def cards(pg: Playground, bot: Bot) -> None:
 
 @needs_browser
 @pytest.mark.usefixtures("cards")
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 360)])
 async def test_cards_and_forms_are_used_by_mouse_and_keyboard(
     pg: Playground, tmp_path: Path, theme: str, width: int
 ) -> None:
@@ -110,10 +110,7 @@ async def test_cards_and_forms_are_used_by_mouse_and_keyboard(
 
 def _use_card(address: str, profile: Path, theme: str, width: int) -> None:
     with open_browser(profile) as browser:
-        media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        look_as(browser, theme, width)
         browser.get(address)
         when(browser, "document.querySelector('#bot-state.online')")
         standing = [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".speaker .standing")]
@@ -122,15 +119,10 @@ def _use_card(address: str, profile: Path, theme: str, width: int) -> None:
         write(browser, "/card")
         when(browser, f"{LAST}?.matches('.ephemeral') && {LAST}.querySelector('img')?.naturalWidth === 320")
         _choose(browser)
-        _check(browser, width)
-        _fill(browser, width)
-        _complete(browser, width)
+        assert not accessibility_faults(browser)
+        _fill(browser)
+        _complete(browser)
         assert not console_errors(browser)
-
-
-def _check(browser: webdriver.Chrome, width: int) -> None:
-    assert (browser.execute_script(FAINT), browser.execute_script(ROLES)) == ([], [])
-    assert browser.execute_script("return document.documentElement.scrollWidth") == width
 
 
 def _choose(browser: webdriver.Chrome) -> None:
@@ -154,7 +146,7 @@ def _choose(browser: webdriver.Chrome) -> None:
     browser.find_element(By.CSS_SELECTOR, f"{MENUS} summary").send_keys(Keys.ENTER)
 
 
-def _fill(browser: webdriver.Chrome, width: int) -> None:
+def _fill(browser: webdriver.Chrome) -> None:
     browser.find_element(By.CSS_SELECTOR, "[data-custom-id=more]").click()
     when(browser, "document.querySelector('#form').open && document.activeElement.matches('#form textarea')")
     browser.switch_to.active_element.send_keys("A pirate.")
@@ -162,7 +154,7 @@ def _fill(browser: webdriver.Chrome, width: int) -> None:
     for label in ("Ben", "Quick", "Tools"):
         form.find_element(By.XPATH, f".//label[contains(., '{label}')]").click()
     form.find_element(By.CSS_SELECTOR, ".form-check").click()
-    _check(browser, width)
+    assert not accessibility_faults(browser)
     form.find_element(By.CSS_SELECTOR, ".primary").click()
     when(browser, "document.querySelector('.form-error').textContent === 'Switches: choose at least 1.'")
     form.find_element(By.XPATH, ".//label[contains(., 'Judge')]/input").send_keys(Keys.SPACE)
@@ -171,13 +163,13 @@ def _fill(browser: webdriver.Chrome, width: int) -> None:
     when(browser, f'{LAST}.querySelector(".content").textContent.startsWith("{wanted}")')
 
 
-def _complete(browser: webdriver.Chrome, width: int) -> None:
+def _complete(browser: webdriver.Chrome) -> None:
     write(browser, "/model")
     when(browser, "document.activeElement.matches('#command-form [name=name]')")
     browser.switch_to.active_element.send_keys("gpt")
     when(browser, "document.querySelector('#picker [role=option]')?.textContent === 'Number 0 of gpt'")
     assert not browser.find_element(By.ID, "composer").is_displayed()
-    _check(browser, width)
+    assert not accessibility_faults(browser)
     browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
     assert browser.switch_to.active_element.get_property("value") == "Number 1 of gpt"
     Select(browser.find_element(By.NAME, "role")).select_by_visible_text("@Helpers")

@@ -3,68 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import discord
 import pytest
 from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from playground.server import Playground
 from tests.playground.support import Bot
+from tests.support.accessibility import accessibility_faults
 from tests.support.browser import LAST, console_errors, look_as, needs_browser, open_browser, when, write
-
-# Texts that stand out from the ground by less than WCAG's 4.5 to 1 (axe's rule color-contrast): what, and by how much.
-# Colours are read from a canvas, which knows every notation; what is decoration, covered or switched off is left out.
-FAINT = """
-const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
-const rgba = (color) => {
-  canvas.clearRect(0, 0, 1, 1);
-  canvas.fillStyle = color;
-  canvas.fillRect(0, 0, 1, 1);
-  const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
-  return [r, g, b, a / 255];
-};
-const over = ([r, g, b, a], below) => [r, g, b].map((value, at) => value * a + below[at] * (1 - a));
-const ground = (node) => {
-  const color = rgba(getComputedStyle(node).backgroundColor);
-  if (color[3] === 1) return color.slice(0, 3);
-  return over(color, node.parentElement ? ground(node.parentElement) : [255, 255, 255]);
-};
-const luminance = (color) => {
-  const [r, g, b] = color.map((v) => (v /= 255, v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-};
-const contrast = (one, other) => {
-  const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
-  return (high + 0.05) / (low + 0.05);
-};
-const isRead = (node) =>
-  node.checkVisibility({visibilityProperty: true, opacityProperty: true}) &&
-  !node.closest("[aria-hidden='true'], :disabled, .spoiler");
-const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-const found = new Set();
-while (texts.nextNode()) {
-  const node = texts.currentNode.parentElement;
-  const words = texts.currentNode.data.trim();
-  if (!words || !isRead(node)) continue;
-  const below = ground(node);
-  const ratio = contrast(over(rgba(getComputedStyle(node).color), below), below);
-  if (ratio < 4.5) found.add(`${ratio.toFixed(2)} ${words.slice(0, 40)}`);
-}
-return [...found];
-"""
-# By axe's rules list and aria-allowed-attr, and that what has a button's or a box's role has a name.
-ROLES = """
-const names = (node) => node.ariaLabel || node.title || node.textContent.trim() || node.labels?.length;
-return [
-  ...document.querySelectorAll("ol > :not(li), ul > :not(li), :is(ol, ul) > li[role]"),
-  ...document.querySelectorAll("textarea[aria-expanded]"),
-  ...[...document.querySelectorAll("button, input, textarea, select")].filter((node) => !names(node)),
-].map((node) => node.outerHTML.slice(0, 100));
-"""
 
 
 @pytest.fixture
@@ -97,24 +48,21 @@ class Buttons(discord.ui.View):
 
 @needs_browser
 @pytest.mark.usefixtures("talk")
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_everything_can_be_read_in_either_theme(pg: Playground, tmp_path: Path, theme: str) -> None:
-    grounds = await asyncio.to_thread(_read, pg.url, tmp_path, theme)
-    assert (grounds == "rgb(255, 255, 255)") is (theme == "light")
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 360)])
+async def test_everything_can_be_read_and_used(pg: Playground, tmp_path: Path, theme: str, width: int) -> None:
+    await asyncio.to_thread(_read, pg.url, tmp_path, theme, width)
 
 
-def _read(address: str, profile: Path, theme: str) -> str:
+def _read(address: str, profile: Path, theme: str, width: int) -> None:
     with open_browser(profile) as browser:
-        media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        look_as(browser, theme, width)
         browser.get(address)
         when(browser, f"document.querySelector('#bot-state.online') && {LAST}?.textContent.includes('small')")
-        for look in (_talk, _marked_rows, _suggestions, _menu, _removal):
+        drawers = () if width > 500 else (_channels,)
+        for look in (_talk, _marked_rows, _suggestions, _menu, *drawers, _removal):
             look(browser)
-            faint, wrong = browser.execute_script(FAINT), browser.execute_script(ROLES)
-            assert (look.__name__, faint, wrong) == (look.__name__, [], [])
+            assert (look.__name__, accessibility_faults(browser)) == (look.__name__, [])
         assert not console_errors(browser)
-        return str(browser.execute_script("return getComputedStyle(document.documentElement).backgroundColor"))
 
 
 def _talk(browser: webdriver.Chrome) -> None:
@@ -142,40 +90,72 @@ def _menu(browser: webdriver.Chrome) -> None:
     when(browser, "document.activeElement.matches('#popover [role=menuitem]')")
 
 
+def _channels(browser: webdriver.Chrome) -> None:
+    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    browser.find_element(By.ID, "menu").click()
+    when(browser, "document.activeElement.matches('#channels [aria-current=page]')")
+
+
 def _removal(browser: webdriver.Chrome) -> None:
     browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    if (people := browser.find_element(By.ID, "people")).is_displayed():
+        people.click()
     browser.find_element(By.CSS_SELECTOR, ".membership").click()
     when(browser, "document.querySelector('#removal').open")
 
 
 @needs_browser
 @pytest.mark.usefixtures("bot")
-async def test_a_phone_shows_the_members(pg: Playground, tmp_path: Path) -> None:
-    await asyncio.to_thread(_mention_from_the_list, pg.url, tmp_path)
+async def test_on_a_phone_channels_and_members_are_drawers(pg: Playground, tmp_path: Path) -> None:
+    await asyncio.to_thread(_use_drawers, pg.url, tmp_path)
 
 
-def _mention_from_the_list(address: str, profile: Path) -> None:
+def _use_drawers(address: str, profile: Path) -> None:
     with open_browser(profile) as browser:
-        size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        look_as(browser, "light", 360)
         browser.get(address)
         when(browser, "document.querySelector('#bot-state.online')")
-        assert browser.execute_script("return document.documentElement.scrollWidth") == 390
-        chloe = browser.find_element(By.CSS_SELECTOR, "#members [aria-label='Mention Chloe']")
-        assert not chloe.is_displayed()
-        ways: tuple[Callable[[], object], ...] = (
-            lambda: browser.switch_to.active_element.send_keys(Keys.ESCAPE),
-            chloe.click,
-        )
-        for close in ways:
-            browser.find_element(By.ID, "people").click()
-            when(browser, "document.querySelector('#people').ariaExpanded === 'true'")
-            assert chloe.is_displayed()
-            close()
-            when(browser, "document.querySelector('#people').ariaExpanded === 'false'")
-            assert not chloe.is_displayed()
+        for button, drawer, label, beside in (("menu", "sidebar", "random", 340), ("people", "members", "Chloe", 20)):
+            choice = f"//*[@id='{drawer}']//button[contains(., '{label}')]"
+            shown = browser.find_element(By.XPATH, choice).is_displayed
+            assert not shown()
+            _open(browser, button, drawer)
+            assert shown()
+            _stays_within(browser, drawer)
+            browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+            when(browser, f"document.activeElement === document.querySelector('#{button}')")
+            assert not shown()
+            _open(browser, button, drawer)
+            _click_at(browser, beside)
+            when(browser, f"document.activeElement === document.querySelector('#{button}')")
+            assert not shown()
+            _open(browser, button, drawer)
+            browser.find_element(By.XPATH, choice).click()
+            when(browser, "document.querySelector('#channel-name').textContent === 'random'")
+            assert browser.switch_to.active_element == browser.find_element(By.ID, "composer")
+            assert browser.find_element(By.ID, button).get_dom_attribute("aria-expanded") == "false"
         assert browser.find_element(By.ID, "composer").get_property("value") == "@Chloe "
         assert not console_errors(browser)
+
+
+def _open(browser: webdriver.Chrome, button: str, drawer: str) -> None:
+    browser.find_element(By.ID, button).send_keys(Keys.ENTER)
+    when(browser, f"document.querySelector('#{drawer}').contains(document.activeElement)")
+
+
+def _click_at(browser: webdriver.Chrome, x: int) -> None:
+    """Clicks beside what lies over the page, wherever that is."""
+    chain = ActionChains(browser)
+    chain.w3c_actions.pointer_action.move_to_location(x, 400).click()
+    chain.perform()
+
+
+def _stays_within(browser: webdriver.Chrome, drawer: str) -> None:
+    """The tab key does not lead behind the drawer, all the way round."""
+    for _ in browser.find_elements(By.CSS_SELECTOR, f"#{drawer} button"):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        inside = f"document.querySelector('#{drawer}').contains(document.activeElement)"
+        assert browser.execute_script(f"return document.activeElement === document.body || {inside}")
 
 
 @needs_browser

@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 
 from playground.model import FORUM
 from playground.server import Playground
-from tests.playground.test_page_for_everybody import FAINT, ROLES
+from tests.support.accessibility import accessibility_faults
 from tests.support.browser import LAST, console_errors, needs_browser, open_browser, when, write
 
 # Puts a file of this name on the page, as a person who drops or pastes it.
@@ -58,8 +58,7 @@ def _use(address: str, profile: Path) -> None:
             _speak_as_another_bot,
         ):
             use(browser, profile)
-            faint, wrong = browser.execute_script(FAINT), browser.execute_script(ROLES)
-            assert (use.__name__, faint, wrong) == (use.__name__, [], [])
+            assert (use.__name__, accessibility_faults(browser)) == (use.__name__, [])
         assert not console_errors(browser)
 
 
