@@ -20,6 +20,7 @@ export function setUpSidebar(page) {
     byId(name).append(icon(name));
     byId(name).addEventListener("click", () => openDrawer(name));
   }
+  document.querySelector("#sidebar .close").append(icon("close"));
   // Before what was clicked acts: it may give the focus to what lies beside the drawer.
   document.addEventListener("click", ({ target }) => leavesDrawer(target) && closeDrawer(), { capture: true });
   document.addEventListener("keydown", (event) => event.key === "Escape" && closeDrawer());
@@ -74,7 +75,7 @@ function showDrawer(name, isOpen) {
 /** Whether a click on this is beside the open drawer, or chooses something in it. */
 function leavesDrawer(target) {
   const inside = drawer && target.closest(`#${DRAWERS[drawer]}`);
-  return !inside || target.closest(".channel, .member, .membership");
+  return !inside || target.closest(".channel, .member, .membership, .close");
 }
 
 export function renderSidebar(page) {
@@ -137,6 +138,7 @@ function renderMembers(page) {
   const isHere = bot.member && here(bot);
   const addable = channel.parent_id ? page.store.everyone().filter((one) => !here(one)) : [];
   part(byId("members"), [bot, others, listed, channel.id, addable, speakerId, page.store.guild.roles], () => [
+    h("button", { class: "icon close", "aria-label": "Close" }, icon("close")),
     h("h2", {}, `App — ${Number(isHere) + others.length}`),
     isHere && member(bot, page, bot.connected),
     others.map((other) => member(other, page, true)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import discord
@@ -123,12 +124,13 @@ def _use_drawers(address: str, profile: Path) -> None:
             assert shown()
             _stays_within(browser, drawer)
             browser.switch_to.active_element.send_keys(Keys.ESCAPE)
-            when(browser, f"document.activeElement === document.querySelector('#{button}')")
-            assert not shown()
+            _is_closed(browser, button, shown)
             _open(browser, button, drawer)
             _click_at(browser, beside)
-            when(browser, f"document.activeElement === document.querySelector('#{button}')")
-            assert not shown()
+            _is_closed(browser, button, shown)
+            _open(browser, button, drawer)
+            browser.find_element(By.CSS_SELECTOR, f"#{drawer} .close").click()
+            _is_closed(browser, button, shown)
             _open(browser, button, drawer)
             browser.find_element(By.XPATH, choice).click()
             when(browser, "document.querySelector('#channel-name').textContent === 'random'")
@@ -143,10 +145,15 @@ def _open(browser: webdriver.Chrome, button: str, drawer: str) -> None:
     when(browser, f"document.querySelector('#{drawer}').contains(document.activeElement)")
 
 
+def _is_closed(browser: webdriver.Chrome, button: str, shown: Callable[[], bool]) -> None:
+    when(browser, f"document.activeElement === document.querySelector('#{button}')")
+    assert not shown()
+
+
 def _click_at(browser: webdriver.Chrome, x: int) -> None:
     """Clicks beside what lies over the page, wherever that is."""
     chain = ActionChains(browser)
-    chain.w3c_actions.pointer_action.move_to_location(x, 400).click()
+    chain.w3c_actions.pointer_action.move_to_location(x, 400).click()  # type: ignore[no-untyped-call]
     chain.perform()
 
 
