@@ -52,6 +52,7 @@ class Reason(StrEnum):
     OPTED_OUT = "opted_out", "", "you asked me not to read you, and did not mention me"
     CHANNEL_NOT_LISTED = "channel_not_listed", "", "I am not set up to speak in this channel"
     ANSWERS_OFF = "answers_off", "", "my answers are switched off here"
+    PAUSED = "paused", "", "whoever runs me has paused me in this server"
     THREADS_OFF = "threads_off", "", "I take no part in threads here"
     NOT_ALLOWED = "not_allowed", "", "I am not set up to answer whoever said it here"
     SETTINGS_UNREAD = "settings_unread", "", "I cannot read what is set here, and so answer nobody"
@@ -69,7 +70,7 @@ class Reason(StrEnum):
 NOT_JUDGED = frozenset(
     map(
         Reason,
-        """stop told_off unwelcome deleted opted_out channel_not_listed answers_off threads_off
+        """stop told_off unwelcome deleted opted_out channel_not_listed answers_off paused threads_off
         not_allowed settings_unread mentions_only direct_messages_off missing_permission
         user_cap daily_cap shutting_down offer_declined""".split(),
     )
@@ -80,6 +81,7 @@ SET_SO = frozenset(
     {
         Reason.CHANNEL_NOT_LISTED,
         Reason.ANSWERS_OFF,
+        Reason.PAUSED,
         Reason.THREADS_OFF,
         Reason.NOT_ALLOWED,
         Reason.SETTINGS_UNREAD,

@@ -19,6 +19,7 @@ PREFIX = "parley:settings:"
 # Discord's limits.
 MAX_OPTIONS, MAX_RADIOS = 25, 10
 MAX_OPTION, MAX_TITLE, MAX_DESCRIPTION, MAX_FIELD, MAX_INPUT = 100, 45, 100, 1_024, 4_000
+PAUSED = "Whoever runs me has paused me in this server: whatever is set, I answer nobody until that ends."
 MAX_SELECTS = 3  # of the five rows, beside those of places and buttons
 
 FIELD = "value"
@@ -241,6 +242,8 @@ def add_groups(embed: discord.Embed, lines: Mapping[str, str]) -> None:
 def add_notes(embed: discord.Embed, edge: PlaceEdge, holds: InForce, unread: Iterable[str]) -> None:
     """Says what whoever looks should know beside the settings. unread: what is set in a form that cannot be read."""
     found = [edge.gone_model(holds)]
+    if any(layer.is_paused for layer in holds.layers):
+        found.append(PAUSED)
     if names := discord.utils.escape_markdown(clipped(", ".join(sorted(unread)), MAX_DESCRIPTION)):
         found.append(f"Set in a form that I cannot read, and kept until that is set anew or reset: {names}.")
     for note in filter(None, found):

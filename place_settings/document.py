@@ -20,6 +20,7 @@ VERSION = 1
 MAX_EDITS = 50  # of a guild; an open card is told of who changed what since it was opened
 WHOLE = "settings"  # what is named where it is not one setting that cannot be read
 NOTHING_SET = PlaceSettings()
+PAUSED = "paused"  # what is named, and stored, where whoever runs the bot has paused it in a server
 CLOSING = frozenset(name for name, about in ABOUT.items() if about.group in (WHERE, WHO))
 
 
@@ -121,7 +122,7 @@ class Document:
 
     revision: grows by one with each change. members: of each category that is named or has settings, which channels are
     in it, and since when those are no longer that were last; 0: they are. rest: what this version cannot read of the
-    document; unread: of its places.
+    document; unread: of its places. is_paused: whoever runs the bot has it answer nobody there.
     """
 
     places: dict[Node, Own] = field(default_factory=dict)
@@ -130,10 +131,11 @@ class Document:
     members: dict[int, dict[int, float]] = field(default_factory=dict)
     unread: dict[str, Any] = field(default_factory=dict)
     rest: dict[str, Any] = field(default_factory=dict)
+    is_paused: bool = False
 
     @property
     def is_empty(self) -> bool:
-        return not (self.places or self.unread or self.rest or self.edits)
+        return not (self.places or self.unread or self.rest or self.edits or self.is_paused)
 
     @property
     def names_unread(self) -> list[str]:
@@ -149,7 +151,7 @@ class Document:
             "places": {node.text: own.to_stored() for node, own in self.places.items()} | self.unread,
             "members": {str(one): {str(m): left for m, left in of.items()} for one, of in self.members.items()},
             "edits": [edit.to_stored() for edit in self.edits],
-        }
+        } | ({PAUSED: True} if self.is_paused else {})
 
     @staticmethod
     def read(stored: Any) -> Document:
@@ -163,7 +165,8 @@ class Document:
                 document.places[Node.of(text)] = Own.read(value)
             except (ValueError, AttributeError):
                 document.unread[text] = value
-        known = {"revision", "places", "members", "edits"}
+        document.is_paused = bool(stored.get(PAUSED))
+        known = {"revision", "places", "members", "edits", PAUSED}
         document.rest = {k: v for k, v in stored.items() if k not in known and (k, v) != ("version", VERSION)}
         faults = (ValueError, TypeError, AttributeError, OverflowError)
         with suppress(*faults):  # without them it is not known what a category that is gone had closed

@@ -121,7 +121,7 @@ class GuildSettings:
             Node(Level.CHANNEL, channel_id if parent_id is None else parent_id),
             *([Node(Level.THREAD, channel_id)] if is_thread else []),
         ]
-        layers = [self._owner]
+        layers = [replace(self._owner, is_paused=document.is_paused)]
         for node in nodes:
             own = document.places.get(node, Own())
             unread, closed_by = tuple(own.unread), own.closed_by
@@ -232,6 +232,19 @@ class GuildSettings:
             document.places.pop(node, None)
         else:
             document.places[node] = own
+
+    # A pause, which whoever runs the bot makes, and which changes nothing of what is set
+
+    def is_paused(self, guild_id: int) -> bool:
+        """Whether nobody is answered in a guild until resumed."""
+        return guild_id in self._documents and self._documents[guild_id].is_paused
+
+    def pause(self, guild_id: int, *, on: bool = True) -> None:
+        """Has the bot answer nobody in a guild, whatever is set there; on=False: as before again."""
+        if self.is_paused(guild_id) is not on:
+            self._documents.setdefault(guild_id, Document()).is_paused = on
+            self._unlearn(guild_id)
+            self._on_change(guild_id)
 
     # What is deleted or moved
 

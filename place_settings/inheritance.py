@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from place_settings.document import PAUSED
 from place_settings.fields import ABOUT, Combining, Level, PlaceSettings
 
 MAX_NAME = 45  # characters of a setting's name that this version does not know
@@ -21,7 +22,7 @@ class Layer:
     """What one level of a place has set. place_id: of the guild, category, channel or thread; 0 of the owner.
 
     unread: the names of settings that a newer version of the bot has set, and this one cannot read. closed_by: which of
-    them may say who is answered, or where, so that nobody is; empty: none does.
+    them may say who is answered, or where, so that nobody is; empty: none does. is_paused: nobody is until it ends.
     """
 
     level: Level
@@ -29,6 +30,7 @@ class Layer:
     settings: PlaceSettings
     unread: tuple[str, ...] = ()
     closed_by: str = ""
+    is_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Refused:
 
     @property
     def in_words(self) -> str:
+        if self.name == PAUSED:
+            return f"paused by {self.level.in_words}"
         label = ABOUT[self.name].label if self.name in ABOUT else self.name[:MAX_NAME]
         form = " in a form that I cannot read" if self.is_unread else ""
         by = "by" if self.level is Level.OWNER else "for"
@@ -133,6 +137,8 @@ def _silenced(
     is_thread: bool,
 ) -> Refused | None:
     for layer in layers:
+        if layer.is_paused:
+            return Refused(PAUSED, layer.level)
         if layer.closed_by:
             return Refused(layer.closed_by, layer.level, is_unread=True)
         blocked, allowed = layer.settings.blocked_channels, layer.settings.allowed_channels

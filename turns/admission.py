@@ -10,6 +10,7 @@ import structlog
 from decider import CALLING, Decision, Reason
 from incoming import Incoming
 from place import Place, PlaceKind
+from place_settings.document import PAUSED
 from place_settings.guild_settings import GuildSettings
 from place_settings.inheritance import Refused
 from state.direct_messages import DirectMessages
@@ -36,6 +37,7 @@ SILENCING = {
     "allowed_channels": Reason.CHANNEL_NOT_LISTED,
     "blocked_channels": Reason.CHANNEL_NOT_LISTED,
     "answers": Reason.ANSWERS_OFF,
+    PAUSED: Reason.PAUSED,
     "threads": Reason.THREADS_OFF,
 }
 """By the setting that silences a place; the others say who is answered there."""
@@ -72,7 +74,7 @@ class Admission:
         if refused is None:
             return self.refuses_direct(incoming, question)
         reason = Reason.SETTINGS_UNREAD if refused.is_unread else SILENCING.get(refused.name, Reason.NOT_ALLOWED)
-        return Decision(False, reason, evidence=refused.in_words)
+        return Decision(False, reason, evidence="" if reason is Reason.PAUSED else refused.in_words)
 
     def refuses_direct(self, incoming: Incoming, question: Question) -> Decision | None:
         """The decision on a direct message that is not to be answered, whose author is told so once a day."""

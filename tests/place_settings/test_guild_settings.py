@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from place import Place, PlaceKind
+from place_settings.document import PAUSED
 from place_settings.fields import ABOUT, Level, PlaceSettings, SettingRefusedError
 from place_settings.guild_settings import MAX_PLACES, Categories, Changed, GuildSettings
 from place_settings.inheritance import Refused
@@ -338,3 +339,16 @@ def test_a_setting_of_every_kind_is_stored_and_read(guild: Guild) -> None:
     own = guild.settings.own(GUILD, GUILD, Level.GUILD).settings
     assert guild.restarted().settings.own(GUILD, GUILD, Level.GUILD).settings == own
     assert own.chosen.keys() == ABOUT.keys()
+
+
+def test_a_pause_silences_all_that_is_set_to_speak_and_ends_as_if_it_had_not_been(guild: Guild) -> None:
+    guild.set(Level.CHANNEL, CHANNEL, answers="follow", persona="A pirate.")
+    before = guild.settings.at(HERE), guild.settings.at(THERE), guild.settings.stored(GUILD)
+    guild.settings.pause(GUILD)
+    guild.settings.reset(GUILD, GUILD, Level.GUILD, by=AL, now=NOW)
+    for one in (guild, guild.restarted()):
+        assert one.settings.at(HERE).silenced == one.settings.at(THERE).silenced == Refused(PAUSED, Level.OWNER)
+        assert one.settings.at(HERE).settings.persona == "A pirate."
+        assert one.settings.at(Place(2, 99)).silenced is None
+        one.settings.pause(GUILD, on=False)
+        assert (one.settings.at(HERE), one.settings.at(THERE), one.settings.stored(GUILD)) == before
