@@ -68,6 +68,12 @@ class ConversationManager:
         self._expire(conversation)
         return None
 
+    def names_of(self, people: Collection[int]) -> dict[int, str]:
+        """How those of these people are called who speak in conversations."""
+        wanted = frozenset(people)
+        found = (conversation.names for conversation in self._conversations.values())
+        return {who: names[who] for names in found for who in wanted & names.keys()}
+
     def start(
         self,
         channel_id: int,

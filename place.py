@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from place_settings.fields import Level
 from place_settings.inheritance import NOTHING_SET, InForce
 
 
@@ -77,3 +78,20 @@ class Place:
             channel=self.parent,
             category_id=self.category_id,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPlace:
+    """A category, channel or thread of a server, as the bot sees it.
+
+    level: which of these it is. kind: Discord's word for it. name: empty where it may not be told. parent_id,
+    category_id: as of Place. owner_id: who opened a thread.
+    """
+
+    place_id: int
+    level: Level
+    kind: str
+    name: str
+    parent_id: int | None = None
+    category_id: int | None = None
+    owner_id: int = 0

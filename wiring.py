@@ -45,6 +45,7 @@ from discord_io.incoming_messages import MessageReader, why_mute
 from discord_io.other_process import OtherProcess
 from discord_io.places import Places, categories_of
 from discord_io.prompt_cards import PromptCards
+from discord_io.seen_places import SeenPlaces
 from discord_io.view import OFFER_PREFIX as OFFER
 from discord_io.view import PREFIX as PROMPT
 from discord_io.view import THREAD_PREFIX as THREAD
@@ -99,6 +100,7 @@ from turns.private_answers import PrivateAnswers
 from turns.records import Records
 from turns.turn_queue import TurnQueue
 from turns.turn_slots import TurnSlots
+from web.console.feed import Feed
 from web.shown import Shown
 
 T = TypeVar("T")
@@ -146,6 +148,9 @@ class Parts:
             limits=self.limits,
             guild_settings=self.guild_settings,
             opted_out=self.opted_out,
+            servers=SeenPlaces(client, self.reader),
+            feed=self.feed,
+            noted=self.snapshots.noted,
             clock=clock,
         )
 
@@ -377,6 +382,9 @@ class Parts:
             clock=self._clock,
         )
         holders.register(DecisionHolder(self.decisions, self.learning, self.records, self._clock))
+        self.feed = Feed()
+        self.activity.watch(self.feed)
+        holders.register(self.feed)
         holders.register(MessageHolder(self.inbox))
         holders.register(self.catch_up, of_process=ALIVE)
         holders.register(TurnHolder(self.turns, self.pending), of_channels=UNFINISHED)

@@ -202,13 +202,13 @@ class MessageReader:
         return replace(
             place,
             kind=PlaceKind.POST if isinstance(parent, discord.ForumChannel) else kind,
-            channel=self._title(channel),
+            channel=self.title(channel),
             parent=parent.name if parent else "",
             people=self._people_in(channel, author_id, at),
             is_opener=channel.owner_id == author_id,
         )
 
-    def _title(self, thread: discord.Thread) -> str:
+    def title(self, thread: discord.Thread) -> str:
         """A thread's title, as far as it may be told: that of a thread that the bot opened is somebody's question."""
         if thread.owner_id == bot_of(self._client)[1]:
             return ""

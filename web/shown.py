@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from activity import Activity
 from conversation import ConversationManager
 from decision import RecentDecisions
 from health import Health
+from place import SeenPlace
 from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
 from state.limits import Limits
 from state.optout import OptOut
 from turns.turn_queue import TurnQueue
 from turns.turn_slots import TurnSlots
+from web.console.feed import Feed
+
+
+class Servers(Protocol):
+    """The servers that the bot is in."""
+
+    def guilds(self) -> Mapping[int, str]:
+        """Their names, by id."""
+
+    def places(self, guild_id: int) -> Sequence[SeenPlace]:
+        """All of one, from the top: channels behind their category, threads behind their channel."""
+
+    def lacks(self, guild_id: int, place_id: int) -> Sequence[str]:
+        """The permissions that the bot lacks to answer in a place, by Discord's names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The parts of a bot that can be looked at. clock: aware times, as all of it goes by."""
+    """The parts of a bot that can be looked at. clock: aware times, as all of it goes by.
+
+    noted: waits until all that was changed is stored, but no longer than so many seconds.
+    """
 
     activity: Activity
     health: Health
@@ -32,4 +51,7 @@ class Shown:
     limits: Limits
     guild_settings: GuildSettings
     opted_out: OptOut
+    servers: Servers
+    feed: Feed
+    noted: Callable[[float], Awaitable[object]]
     clock: Callable[[], datetime]

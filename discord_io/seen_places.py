@@ -1,0 +1,66 @@
+"""The servers that the bot is in, and their channels and threads, as the cache knows them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import discord
+
+from discord_io.incoming_messages import MessageReader
+from discord_io.who_may_read import SEES, has_rules, needed_to_read
+from place import SeenPlace
+from place_settings.fields import Level
+
+
+class SeenPlaces:
+    """client: connected. reader: says which titles of threads may be told."""
+
+    def __init__(self, client: discord.Client, reader: MessageReader) -> None:
+        self._client = client
+        self._reader = reader
+
+    def guilds(self) -> Mapping[int, str]:
+        """The names of the servers, by id."""
+        return {guild.id: guild.name or "" for guild in self._client.guilds}
+
+    def places(self, guild_id: int) -> Sequence[SeenPlace]:
+        """All of a server, as Discord shows them: channels behind their category, threads behind their channel."""
+        guild = self._client.get_guild(guild_id)
+        return list(self._places(guild)) if guild else []
+
+    def _places(self, guild: discord.Guild) -> Iterator[SeenPlace]:
+        threads: defaultdict[int, list[discord.Thread]] = defaultdict(list)
+        for thread in guild.threads:
+            threads[thread.parent_id].append(thread)
+        for category, channels in guild.by_category():
+            category_id = category.id if category else None
+            if category:
+                yield SeenPlace(category.id, Level.CATEGORY, "category", category.name)
+            for channel in channels:
+                kind = channel.type.name.replace("_", " ")
+                yield SeenPlace(channel.id, Level.CHANNEL, kind, channel.name, category_id=category_id)
+                for thread in threads.pop(channel.id, ()):
+                    yield SeenPlace(
+                        thread.id,
+                        Level.THREAD,
+                        thread.type.name.replace("_", " "),
+                        self._reader.title(thread),
+                        parent_id=channel.id,
+                        category_id=category_id,
+                        owner_id=thread.owner_id,
+                    )
+
+    def lacks(self, guild_id: int, place_id: int) -> Sequence[str]:
+        """The permissions that the bot lacks to answer in a place, by Discord's names."""
+        guild = self._client.get_guild(guild_id)
+        channel = guild.get_channel_or_thread(place_id) if guild else None
+        if isinstance(channel, discord.ForumChannel):  # of which posts are answered
+            needed = [SEES, "read_message_history", "send_messages_in_threads"]
+        elif has_rules(channel):
+            writes = "send_messages_in_threads" if isinstance(channel, discord.Thread) else "send_messages"
+            needed = [*needed_to_read(channel), writes]
+        else:
+            return ()
+        allowed = channel.permissions_for(channel.guild.me)
+        return [name.replace("_", " ").title().replace(" In ", " in ") for name in needed if not getattr(allowed, name)]

@@ -1,0 +1,172 @@
+"""A channel as the console shows it: its last messages, what was decided on each, and what its answer came to.
+
+No text is kept for it: what is shown is read from the conversation of the moment. Of whoever does not want to be read
+nothing is shown, nor what may quote them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from activity import Ending, TurnEnded
+from decision import JUDGE_TIER, Decision, LoggedDecision
+from followup.learning import DISCORD_EPOCH_MS
+from state.message import MessageRecord
+from understanding.names import SOMEBODY
+from understanding.wording import MENTION
+from web.shown import Shown
+
+MOST_ROWS = 50
+LONGEST = 1_000  # characters of a message
+DECIDING = timedelta(seconds=30)  # after which a message without a decision is one of before a restart
+TIERS = {0: "", 1: "the rules for calls", 2: "rules and the trained model", JUDGE_TIER: "the judge"}
+
+
+class State(StrEnum):
+    """How far a message is."""
+
+    HEARD = ""
+    DECIDING = "deciding"
+    SILENT = "silent"
+    ANSWERING = "answering"
+    ANSWERED = "answered"
+    DECLINED = "declined"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    UNDELIVERED = "not delivered"
+
+
+ENDINGS = {
+    Ending.ANSWERED: State.ANSWERED,
+    Ending.DECLINED: State.DECLINED,
+    Ending.STOPPED: State.STOPPED,
+    Ending.FAILED: State.FAILED,
+    Ending.UNDELIVERED: State.UNDELIVERED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """A decision as it is shown. in_words: as /why says it; by: who decided."""
+
+    in_words: str
+    reason: str
+    by: str
+    score: float
+    evidence: str
+    contrary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A message. text: None where it is not shown. turn: what answered it, with micros of what that cost; None where
+    the price is not known."""
+
+    message_id: int
+    at: datetime
+    who: str
+    is_bot: bool
+    text: str | None
+    state: State
+    why: Why | None = None
+    turn: TurnEnded | None = None
+    micros: int | None = None
+
+    @property
+    def tokens(self) -> int:
+        return sum(spent.tokens for spent in self.turn.spent) if self.turn else 0
+
+
+def rows(shown: Shown, channel_id: int, *, shows_content: bool) -> list[Row]:
+    """The channel's last messages, the newest last. shows_content: with what people wrote, and their names."""
+    conversation = shown.conversations.get(channel_id)
+    records = {m.message_id: m for m in conversation.messages[-MOST_ROWS:]} if conversation else {}
+    decided = {entry.message_id: entry for entry in shown.decisions.latest(channel_id, MOST_ROWS)}
+    read = _Reading(shown, channel_id, shows_content=shows_content)
+    found = (read.row(one, records.get(one), decided.get(one)) for one in sorted(records.keys() | decided.keys()))
+    return [row for row in found if row][-MOST_ROWS:]
+
+
+class _Reading:
+    """Reads one channel, as it is now."""
+
+    def __init__(self, shown: Shown, channel_id: int, *, shows_content: bool) -> None:
+        self._shown = shown
+        self._channel_id = channel_id
+        self._shows_content = shows_content
+        conversation = shown.conversations.get(channel_id)
+        own = [m for m in conversation.messages if m.is_bot] if conversation else []
+        self._answered = {m.reply_to_id for m in own}
+        self._unfinished = {q.message.message_id for q in shown.turns.pending.of(channel_id).questions}
+        self._names = {**(conversation.names if conversation else {}), **{m.author_id: m.author for m in own}}
+        # Whom it answered although they do not want to be read: later answers may quote that.
+        self._unread = frozenset(who for m in own for who in m.addressees if who in shown.opted_out)
+
+    def row(self, message_id: int, record: MessageRecord | None, entry: LoggedDecision | None) -> Row | None:
+        """None where nothing of it is shown."""
+        author_id = record.author_id if record else entry.author_id if entry else 0
+        if author_id in self._shown.opted_out:
+            return None
+        turn = self._shown.feed.find(self._channel_id, message_id)
+        return Row(
+            message_id,
+            record.timestamp if record else _said_at(message_id),
+            self._who(author_id, record),
+            record is not None and record.is_bot,
+            self._text(record),
+            self._state(message_id, record, entry, turn),
+            self._why(entry.decision) if entry else None,
+            turn,
+            sum(spent.micros or 0 for spent in turn.spent) if turn and _has_price(turn) else None,
+        )
+
+    def _who(self, author_id: int, record: MessageRecord | None) -> str:
+        if record and record.is_bot:
+            return record.author or "the bot"
+        if record and self._shows_content:
+            return record.author
+        return "another bot" if record and record.is_other_bot else f"person …{author_id % 10_000:04}"
+
+    def _text(self, record: MessageRecord | None) -> str | None:
+        if record is None or not self._shows_content:
+            return None
+        if record.is_bot and not self._unread.isdisjoint(record.addressees | record.drew_on):
+            return None
+        return MENTION.sub(lambda found: f"@{self._name(int(found[1]))}", record.content)[:LONGEST]
+
+    def _name(self, user_id: int) -> str:
+        """As those who spoke here are called."""
+        return SOMEBODY if user_id in self._shown.opted_out else self._names.get(user_id, SOMEBODY)
+
+    def _state(
+        self, message_id: int, record: MessageRecord | None, entry: LoggedDecision | None, turn: TurnEnded | None
+    ) -> State:
+        if message_id in self._unfinished:
+            return State.ANSWERING
+        if entry is None:
+            is_new = record is not None and record.is_persons and self._shown.clock() - record.timestamp < DECIDING
+            return State.DECIDING if is_new else State.HEARD
+        if turn:
+            return ENDINGS[turn.ending]
+        if not entry.decision.respond:
+            return State.SILENT
+        return State.ANSWERED if message_id in self._answered else State.HEARD
+
+    def _why(self, decision: Decision) -> Why:
+        told = decision if self._shows_content else decision.unquoting
+        partner = told.partner
+        if partner is not None and (not self._shows_content or partner in self._shown.opted_out):
+            told = replace(told, partner=None)
+        words = MENTION.sub(lambda found: f"@{self._name(int(found[1]))}", told.in_words())
+        contrary = told.contrary if self._shows_content else ""
+        return Why(words, decision.reason.value, TIERS.get(told.tier, ""), told.score, told.evidence, contrary)
+
+
+def _has_price(turn: TurnEnded) -> bool:
+    return any(spent.micros is not None for spent in turn.spent)
+
+
+def _said_at(message_id: int) -> datetime:
+    return datetime.fromtimestamp(((message_id >> 22) + DISCORD_EPOCH_MS) / 1_000, UTC)

@@ -1,0 +1,167 @@
+"""Servers and their channels as the console shows them: what is set, what the bot does there, and today's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from place import SeenPlace
+from place_settings.fields import ABOUT, Combining, Level
+from place_settings.inheritance import InForce
+from state.ledger import Figures, total
+from web.shown import Shown
+
+LONGEST = 200  # characters of a value
+KINDS = {"channels": "channel", "roles": "role", "users": "member"}
+
+
+@dataclass(frozen=True, slots=True)
+class GuildRow:
+    """A server. channels: how many, with threads; live: how many conversations; today: since midnight, UTC."""
+
+    guild_id: int
+    name: str
+    channels: int
+    live: int
+    today: Figures
+    is_paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What holds of a setting. source: in words, where that comes from."""
+
+    label: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRow:
+    """A category, channel or thread. doing: what the bot does there, in words; wrong: what keeps it from answering.
+
+    lines: what is set in its server for it, or above it, beside the defaults. today: of a thread, None.
+    """
+
+    seen: SeenPlace
+    name: str
+    is_live: bool
+    doing: str
+    wrong: str
+    lines: Sequence[Line]
+    today: Figures | None
+
+
+def guild_rows(shown: Shown, first: int, count: int) -> tuple[list[GuildRow], int]:
+    """Some of the servers in the order of their names, and how many there are."""
+    guilds = sorted(shown.servers.guilds().items(), key=lambda item: (item[1].casefold(), item[0]))
+    shown.limits.has_budget(shown.clock())  # begins the day
+    rows = [_guild_row(shown, guild_id, name) for guild_id, name in guilds[first : first + count]]
+    return rows, len(guilds)
+
+
+def _guild_row(shown: Shown, guild_id: int, name: str) -> GuildRow:
+    places = [place for place in shown.servers.places(guild_id) if place.level is not Level.CATEGORY]
+    live = sum(shown.conversations.get(place.place_id) is not None for place in places)
+    today = total(shown.limits.ledger.today.guilds.get(guild_id, {}).values())
+    return GuildRow(guild_id, name, len(places), live, today, shown.guild_settings.is_paused(guild_id))
+
+
+def is_live(shown: Shown, place: SeenPlace) -> bool:
+    return shown.turns.is_busy(place.place_id) or shown.conversations.get(place.place_id) is not None
+
+
+def place_row(shown: Shown, guild_id: int, place: SeenPlace, *, shows_content: bool) -> PlaceRow:
+    conversation, held = shown.conversations.get(place.place_id), held_at(shown, guild_id, place)
+    doing = f"in a conversation of {len(conversation.messages)} messages" if conversation else ""
+    if shown.turns.is_busy(place.place_id):
+        doing = "answering"
+    lacks = shown.servers.lacks(guild_id, place.place_id)
+    wrong = f"lacks {' and '.join(lacks)}" if lacks else ""
+    if held.silenced and place.level is not Level.CATEGORY:
+        wrong = f"answers nobody: {held.silenced.in_words}"
+    channels = shown.limits.ledger.today.channels.get(guild_id, {})
+    return PlaceRow(
+        place,
+        name_of(shown, place, shows_content=shows_content),
+        is_live(shown, place),
+        doing,
+        wrong,
+        [*lines(held, place.level, changed_only=True)],
+        channels.get(place.place_id, Figures()) if place.level is Level.CHANNEL else None,
+    )
+
+
+def held_at(shown: Shown, guild_id: int, place: SeenPlace) -> InForce:
+    """What holds there; of a category what holds in the channels in it that set nothing themselves."""
+    if place.level is Level.CATEGORY:
+        return shown.guild_settings.in_channel(guild_id, 0, None, place.place_id)
+    return shown.guild_settings.in_channel(guild_id, place.place_id, place.parent_id, place.category_id)
+
+
+def name_of(shown: Shown, place: SeenPlace, *, shows_content: bool) -> str:
+    """A thread's name is what somebody wrote."""
+    if place.level is not Level.THREAD:
+        return place.name
+    is_told = shows_content and place.name and place.owner_id not in shown.opted_out
+    return place.name if is_told else f"thread …{place.place_id % 10_000:04}"
+
+
+def lines(held: InForce, here: Level, *, changed_only: bool = False) -> Iterator[Line]:
+    """What holds. changed_only: not what is as whoever runs the bot has set it."""
+    for name, about in ABOUT.items():
+        each: list[tuple[tuple[Level, ...], Any]] = [(held.sources[name], getattr(held.settings, name, None))]
+        if about.combining is Combining.EACH:
+            each = [((layer.level,), getattr(layer.settings, name)) for layer in reversed(held.layers)]
+        for levels, value in each:
+            if value is not None and not (changed_only and set(levels) <= {Level.OWNER}):
+                yield Line(about.label, in_words(name, value), source_in_words(levels, here))
+    for layer in held.layers:
+        for name in layer.unread:
+            label = ABOUT[name].label if name in ABOUT else name
+            yield Line(label, "set in a form that this version cannot read", source_in_words((layer.level,), here))
+
+
+def in_words(name: str, value: Any) -> str:
+    listed = ABOUT[name].listed
+    if listed:
+        return f"{len(value)} {KINDS[listed.value]}{'' if len(value) == 1 else 's'}"
+    text = ("on" if value else "off") if isinstance(value, bool) else str(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def source_in_words(levels: Sequence[Level], here: Level) -> str:
+    if set(levels) <= {Level.OWNER}:
+        return "default"
+    return "set here" if tuple(levels) == (here,) else f"from {' and '.join(level.in_words for level in levels)}"
+
+
+# People
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    """What a person's answers came to this month. name: empty where it is not shown."""
+
+    person_id: int
+    name: str
+    used: Figures
+
+
+def people(shown: Shown, first: int, count: int, *, shows_content: bool) -> tuple[list[PersonRow], int]:
+    """Some of those who used models this month, the most first, and how many there are. Opted-out people are not."""
+    now = shown.clock()
+    shown.limits.has_budget(now)  # begins the day
+    sums: dict[int, Figures] = {}
+    for day, kept in shown.limits.ledger.days(now.day):
+        if (day.year, day.month) == (now.year, now.month):
+            for person, used in kept.people.items():
+                sums[person] = sums.get(person, Figures()).plus(used)
+    found = sorted(
+        ((person, used) for person, used in sums.items() if person not in shown.opted_out),
+        key=lambda item: (-item[1].micros, -item[1].tokens, item[0]),
+    )
+    some = found[first : first + count]
+    names = shown.conversations.names_of({person for person, _ in some}) if shows_content else {}
+    return [PersonRow(person, names.get(person, ""), used) for person, used in some], len(found)
