@@ -1,0 +1,131 @@
+"""What the Dockerfile makes an image of runs from it: read-only but for the volume, with its environment and commands.
+
+Without Docker: the files that it copies, in a tree of their own, where nothing but `.parley` can be written, /tmp not
+either. What the tests have installed stands for what the image has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+from aiohttp.test_utils import unused_port
+
+from playground.limits import Limits
+from playground.server import Playground
+from tests.support.process import Program
+from tests.support.scene import Scene, recorded
+from tests.support.stub_model import StubModel
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+VOLUME = ".parley"
+# In a mount namespace of its own.
+READ_ONLY = ("unshare", "--mount", "--map-root-user", "sh", "-c")
+READ_ONLY_ROOT = f'mount --bind {VOLUME} {VOLUME} && mount -o remount,bind,ro / && cd "$PWD" && exec "$@"'
+
+
+def can_be_read_only() -> bool:
+    script = [*READ_ONLY, "mount --bind . . && mount -o remount,bind,ro /"]
+    return bool(shutil.which("unshare")) and subprocess.run(script, check=False, capture_output=True).returncode == 0
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not can_be_read_only(), reason="needs unshare, and mount namespaces for whoever runs it"),
+]
+
+
+def last(instruction: str) -> str:
+    """What stands behind the last of these instructions."""
+    return re.findall(rf"^{instruction} (.+)$", DOCKERFILE, re.MULTILINE)[-1].strip()
+
+
+def copied(name: str) -> bool:
+    """Whether .dockerignore lets a file into the image: the last pattern that matches it, or its folder, decides."""
+    path, is_in = Path(name), True
+    for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
+        pattern = line.removeprefix("!")
+        deep = any(fnmatch(part, pattern.removeprefix("**/")) for part in path.parts) and pattern.startswith("**/")
+        if deep or any(part.match(f"/{pattern}") for part in (Path("/", path), *Path("/", path).parents)):
+            is_in = line.startswith("!")
+    return is_in
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """The folder /app of the image, with an empty volume."""
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(copied, tracked.splitlines()):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / VOLUME).mkdir(mode=0o700)
+    return tmp_path
+
+
+@asynccontextmanager
+async def run_from(image: Path, command: list[str], environment: dict[str, str]) -> AsyncIterator[Program]:
+    assert command[0] == "python"
+    process = await asyncio.create_subprocess_exec(
+        *READ_ONLY,
+        READ_ONLY_ROOT,
+        "sh",
+        sys.executable,
+        *command[1:],
+        cwd=image,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    running = Program(process)
+    reading = asyncio.create_task(running.read())
+    try:
+        yield running
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        await reading
+
+
+async def test_it_answers_is_healthy_and_stops_where_only_the_volume_can_be_written(
+    image: Path, stub: StubModel
+) -> None:
+    named = dict(part.split("=", 1) for part in last("ENV").split())
+    async with Playground(limits=Limits.off()) as pg, recorded(pg) as journal:
+        scene = Scene(pg, stub, journal, image)
+        environment = {
+            **named,
+            "PATH": "/usr/bin:/bin",
+            "PORT": str(unused_port()),
+            "DISCORD_API_BASE": pg.api_base,
+            "DISCORD_GATEWAY_URL": pg.gateway_url,
+            "DISCORD_TOKEN": pg.token,
+            "MODEL": "openai-chat:stub",
+            "OPENAI_BASE_URL": stub.url,
+            "OPENAI_API_KEY": "sk-a-key",
+        }
+        async with run_from(image, json.loads(last("CMD")), environment) as running:
+            await scene.until(lambda: pg.connected)
+            question = scene.mention("Ada", "hello")
+            await running.logged("turn_ended", message=question.id, outcome="answered")
+            assert len(scene.said()) == 1
+            check = json.loads(last("HEALTHCHECK").partition("CMD ")[2])
+            async with run_from(image, check, environment) as checking:
+                assert await checking.ended() == 0, checking.other
+            running.terminate()
+            assert await running.ended() == 0
+        async with run_from(image, check, environment) as checking:
+            assert await checking.ended() != 0  # nobody listens any more
+    assert not running.other
+    assert {line["level"] for line in running.log} <= {"info"}
+    assert list((image / VOLUME).iterdir())
