@@ -33,8 +33,9 @@ from owner import where
 from persistence.lock import InUseError, in_use
 from persistence.open_store import check_stores
 from persistence.sessions_command import sessions_command
-from service import INTENTS, RefusedError, is_loopback, playground, serve, shown_in
+from service import INTENTS, RefusedError, playground, serve, shown_in
 from storage.store import StoreError, WrongKeyError
+from web.console.access import is_loopback
 from web.logs import configure_logging
 from web.shown import Shown
 from wiring import Parts
@@ -333,15 +334,16 @@ async def run(settings: Settings) -> int:
     gc.freeze()  # modules stay, the providers' too: to walk through them held up the event loop for 0.3 s each time
     gc.enable()
     password = settings.console_password.get_secret_value() if settings.console_password else None
+    serve_it = partial(serve, password=password, shows_content=settings.console_show_content)
     if settings.discord_token:
-        token = settings.discord_token.get_secret_value()
-        return await serve(partial(make_bot, settings), token, settings.port, password=password)
+        return await serve_it(partial(make_bot, settings), settings.discord_token.get_secret_value(), settings.port)
     async with playground(settings.playground_host, settings.playground_port) as loopback:
         here = {"discord_api_base": loopback.api_base, "discord_gateway_url": loopback.gateway_url}
         there = settings.model_copy(update=here)
         make_bot = partial(make_bot, there, listener=shown_in(loopback), is_playground=True)
         is_local = is_loopback(settings.playground_host)
-        return await serve(make_bot, loopback.token, settings.port, password=password, is_local=is_local)
+        port = settings.port or 0 if is_local else settings.port
+        return await serve_it(make_bot, loopback.token, port, is_local=is_local)
 
 
 if __name__ == "__main__":

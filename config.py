@@ -305,13 +305,18 @@ class Settings(BaseSettings):
 
     port: int | None = setting(
         None,
-        "Where it answers /healthz and /metrics: on all interfaces, in a playground on loopback only; unset: no HTTP.",
+        "The bot's own HTTP, on all interfaces: /healthz, /metrics and the console; in a playground on loopback only.",
         "a port from 0 to 65535, 0 for any free one, or leave it empty for no HTTP",
         ge=0,
         le=65_535,
     )
     console_password: SecretStr | None = setting(
-        None, "The password for /metrics; unset: that is served on loopback only.", "a long password, or leave it out"
+        None,
+        "The password of the console, at /console, and of /metrics; without one both are off but in a playground.",
+        "a password of 8 to 200 characters, or leave it out for no console",
+    )
+    console_show_content: bool = setting(
+        False, "Whether the console shows what people wrote, and their names, to whoever has its password.", "on or off"
     )
     playground_host: str = setting(
         "127.0.0.1", "Where the playground listens.", "an address of this machine, such as 127.0.0.1"
@@ -362,6 +367,13 @@ class Settings(BaseSettings):
         if any(character.isspace() for character in token):
             raise ValueError("white space in it")
         return SecretStr(token) if token else None
+
+    @field_validator("console_password")
+    @classmethod
+    def _hard_to_guess(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and not 8 <= len(value.get_secret_value()) <= 200:
+            raise ValueError("too short or too long")
+        return value
 
     @field_validator("discord_api_base")
     @classmethod

@@ -8,7 +8,6 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum, auto
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Protocol
 
 import aiohttp
@@ -68,17 +67,23 @@ class Ending(Enum):
 
 
 async def serve(
-    make_bot: MakeBot, token: str, port: int | None, *, password: str | None = None, is_local: bool = False
+    make_bot: MakeBot,
+    token: str,
+    port: int | None,
+    *,
+    password: str | None = None,
+    is_local: bool = False,
+    shows_content: bool = False,
 ) -> int:
     """Keeps a bot connected until SIGTERM or SIGINT (0), or until only a restart can help (1). Raises RefusedError.
 
-    password, is_local: as of Site.
+    password, is_local, shows_content: as of Site.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     health = Health()
-    site = Site(health, password=password, is_local=is_local)
+    site = Site(health, password=password, is_local=is_local, shows_content=shows_content)
     loop_watch = watch_loop(health, _exit_at_once)
     stopping = asyncio.create_task(stop.wait())
     gateway_lost = asyncio.create_task(watch_gateway(health))
@@ -173,6 +178,10 @@ async def _http(port: int | None, site: Site) -> AsyncIterator[None]:
         except OSError as error:
             raise RefusedError(f"PORT {port} cannot be used ({error.strerror}): use another, or 0 for any.") from None
         log.info("listening", address=address)
+        if site.is_local:
+            print(f"Console: {address}/console", flush=True)  # noqa: T201
+        elif not site.has_console:
+            log.info("console_off", remedy="set CONSOLE_PASSWORD, to see at /console how the bot does")
         yield
 
 
@@ -200,14 +209,6 @@ async def playground(host: str, port: int) -> AsyncIterator[Playground]:
         yield loopback
     finally:
         await loopback.stop()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:  # a name
-        return host == "localhost"
 
 
 def shown_in(loopback: Playground) -> Callable[[LoggedDecision], None]:

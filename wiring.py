@@ -152,6 +152,8 @@ class Parts:
             feed=self.feed,
             noted=self.snapshots.noted,
             clock=clock,
+            started_at=clock(),
+            model=settings.model,
         )
 
     def _build_storage(self) -> None:

@@ -55,3 +55,5 @@ class Shown:
     feed: Feed
     noted: Callable[[float], Awaitable[object]]
     clock: Callable[[], datetime]
+    started_at: datetime
+    model: str

@@ -1,61 +1,88 @@
-"""The bot's own HTTP: `/healthz`, `/metrics`, and what is shown of the bot of the moment."""
+"""The bot's own HTTP: `/healthz`, `/metrics`, the console, and what is shown of the bot of the moment."""
 
 from __future__ import annotations
 
 import binascii
-import hmac
 import socket
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
+from yarl import URL
 
 from health import Health
+from web.console.access import Password, address_of, is_loopback
+from web.console.app import console_app
 from web.metrics import Metrics
 from web.shown import Shown
+
+MOST_BYTES = 16_384  # of a form
+STOP_SECONDS = 2.0  # for what is being answered when the process ends
+# Nothing inline, nothing from another host, and in nobody's frame. The referrer stays within the console, so that its
+# forms bear their origin, which "no-referrer" would have the browser leave out.
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
 
 
 class Site:
     """What is served. shown: what there is to see of the bot that is connected; none before the first one is made.
 
     password: of whoever runs the bot; without it only /healthz is served, unless is_local: it listens on loopback.
+    shows_content: whether the console shows what people wrote.
     """
 
-    def __init__(self, health: Health, *, password: str | None = None, is_local: bool = False) -> None:
+    def __init__(
+        self, health: Health, *, password: str | None = None, is_local: bool = False, shows_content: bool = False
+    ) -> None:
         self.health = health
+        self.password = Password(password) if password else None
+        self.is_local = is_local
+        self.shows_content = shows_content
         self.shown: Shown | None = None
         self.metrics = Metrics(health)
-        self.is_local = is_local
-        self._password = password
 
     def show(self, shown: Shown) -> None:
         """Shows this bot from now on."""
         self.shown = shown
         self.metrics.show(shown)
 
+    @property
+    def has_console(self) -> bool:
+        return self.is_local or self.password is not None
+
     def app(self) -> web.Application:
-        app = web.Application()
+        app = web.Application(client_max_size=MOST_BYTES, middlewares=[_named_as_local] if self.is_local else [])
         app[SITE] = self
         app.cleanup_ctx.append(self.metrics.measure_lag)
         app.router.add_get("/healthz", self._healthz)
-        if self.is_local or self._password:
+        if self.has_console:
             app.router.add_get("/metrics", self._metrics)
+            app.add_subapp("/console", console_app(self, password=self.password, shows_content=self.shows_content))
+        app.on_response_prepare.append(_with_headers)
         return app
 
     @asynccontextmanager
     async def served(self, port: int, host: str = "") -> AsyncIterator[str]:
         """Listens; the address is given. host: empty for all interfaces. Raises OSError."""
-        runner = web.AppRunner(self.app(), access_log=None)
+        runner = web.AppRunner(self.app(), access_log=None, shutdown_timeout=STOP_SECONDS)
         await runner.setup()
         try:
             # One socket for IPv4 and IPv6, so that any free port is one port.
             dual = not host and socket.has_dualstack_ipv6()
+            is_six = dual or ":" in host
             listening = socket.create_server(
-                (host, port), family=socket.AF_INET6 if dual else socket.AF_INET, dualstack_ipv6=dual
+                (host, port), family=socket.AF_INET6 if is_six else socket.AF_INET, dualstack_ipv6=dual
             )
             await web.SockSite(runner, listening).start()
-            yield f"http://{host or 'localhost'}:{runner.addresses[0][1]}"
+            yield f"http://{f'[{host}]' if ':' in host else host or 'localhost'}:{runner.addresses[0][1]}"
         finally:
             await runner.cleanup()
 
@@ -64,14 +91,13 @@ class Site:
         return web.Response(text=problem or "ok", status=503 if problem else 200)
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        if not self.is_local and not self.is_password(_sent_password(request.headers.get("Authorization", ""))):
-            raise web.HTTPUnauthorized(headers={"WWW-Authenticate": 'Basic realm="metrics"'})
+        given, address = _sent_password(request.headers.get("Authorization", "")), address_of(request)
+        if self.password and not self.is_local:
+            if seconds := self.password.seconds_to_wait(address):
+                raise web.HTTPTooManyRequests(headers={"Retry-After": str(seconds)})
+            if not (given and self.password.accepts(given, address)):
+                raise web.HTTPUnauthorized(headers={"WWW-Authenticate": 'Basic realm="metrics"'})
         return self.metrics.response(request.headers.get("Accept", ""))
-
-    def is_password(self, given: str) -> bool:
-        """Whether this is the password, in a time that does not tell how much of it is right."""
-        wanted = (self._password or "").encode()
-        return hmac.compare_digest(given.encode(errors="replace"), wanted) and bool(wanted)
 
 
 def _sent_password(authorization: str) -> str:
@@ -87,3 +113,20 @@ def _sent_password(authorization: str) -> str:
 
 
 SITE = web.AppKey("site", Site)
+
+
+@web.middleware
+async def _named_as_local(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuses names of other hosts: a page somewhere else can have its own name lead here, and read the answer."""
+    try:
+        host = URL.build(scheme="http", authority=request.host).host
+    except ValueError:
+        host = None
+    if not is_loopback(host):
+        raise web.HTTPMisdirectedRequest(text="This is open to its own machine alone: use localhost in the address.")
+    return await handler(request)
+
+
+async def _with_headers(_request: web.Request, response: web.StreamResponse) -> None:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)

@@ -1,0 +1,115 @@
+"""Who may look at the console: its password, tries at it, and sessions in memory."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from ipaddress import ip_address
+
+from aiohttp import web
+
+LONGEST_PASSWORD = 1_024  # bytes
+MINUTE = 60.0
+WRONG_BY_ADDRESS = 5  # a minute
+WRONG_IN_ALL = 50  # a minute: an address can be made up
+SESSION_SECONDS = 12 * 3600.0
+MOST_SESSIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Somebody who is logged in, or, where no password is asked for, who looks. Its key is the hash of its cookie."""
+
+    key: bytes
+    ends_at: float
+    csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+
+    def sent(self, csrf: object) -> bool:
+        """Whether a form bears this session's token."""
+        return isinstance(csrf, str) and hmac.compare_digest(csrf.encode(), self.csrf.encode())
+
+
+class Sessions:
+    """The sessions that have not ended, the oldest first. clock: monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._sessions: OrderedDict[bytes, Session] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self) -> tuple[str, Session]:
+        """A new session, and the cookie that stands for it."""
+        cookie = secrets.token_urlsafe(32)
+        session = Session(_digest(cookie), self._clock() + SESSION_SECONDS)
+        self._sessions[session.key] = session
+        if len(self._sessions) > MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        return cookie, session
+
+    def find(self, cookie: str | None) -> Session | None:
+        session = self._sessions.get(_digest(cookie)) if cookie else None
+        return session if session and self.holds(session) else None
+
+    def holds(self, session: Session) -> bool:
+        if session.ends_at <= self._clock():
+            self.end(session)
+        return session.key in self._sessions
+
+    def end(self, session: Session) -> None:
+        self._sessions.pop(session.key, None)
+
+
+class Password:
+    """The console's password, and the wrong tries at it of the last minute. clock: monotonic seconds.
+
+    A try that comes too soon is not looked at and counts for nothing, so that nobody is locked out for longer than a
+    minute after the last that was.
+    """
+
+    def __init__(self, password: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._digest = _digest(password)
+        self._clock = clock
+        self._wrong: deque[tuple[float, str]] = deque()
+
+    def seconds_to_wait(self, address: str) -> int:
+        """For how long no try of this address is looked at; 0: it is."""
+        now = self._clock()
+        while self._wrong and self._wrong[0][0] <= now - MINUTE:
+            self._wrong.popleft()
+        own = [at for at, whose in self._wrong if whose == address]
+        waits = [own[-WRONG_BY_ADDRESS]] if len(own) >= WRONG_BY_ADDRESS else []
+        waits += [self._wrong[-WRONG_IN_ALL][0]] if len(self._wrong) >= WRONG_IN_ALL else []
+        return max((int(at + MINUTE - now) + 1 for at in waits), default=0)
+
+    def accepts(self, given: str, address: str) -> bool:
+        """Whether it is the password, in a time that does not depend on where it differs. A wrong one is counted."""
+        is_right = len(given.encode(errors="surrogatepass")) <= LONGEST_PASSWORD and hmac.compare_digest(
+            _digest(given), self._digest
+        )
+        if not is_right:
+            self._wrong.append((self._clock(), address))
+        return is_right
+
+
+def address_of(request: web.BaseRequest) -> str:
+    """Whoever asks, for the limit of tries: the peer, and for whom it asks where it says so, as a host's proxy does."""
+    return f"{request.remote} {request.headers.get('X-Forwarded-For', '').rpartition(',')[2].strip()[:64]}"
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether a host, as addresses name it, is this machine and reached by nobody else."""
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode(errors="surrogatepass")).digest()
