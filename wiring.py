@@ -74,6 +74,7 @@ from persistence.holders import (
     SettingsHolder,
     TurnHolder,
 )
+from persistence.kept_sizes import KeptSizes
 from persistence.lifecycle import ALIVE, PLACES, Lifecycle
 from persistence.open_store import find_seal, open_stores
 from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
@@ -150,6 +151,13 @@ class Parts:
             opted_out=self.opted_out,
             servers=SeenPlaces(client, self.reader),
             feed=self.feed,
+            sizes=KeptSizes(
+                settings.state_dir,
+                self.snapshots,
+                in_redis=settings.redis_url is not None,
+                has_own_key=settings.state_key is not None,
+                retention_days=settings.retention_days,
+            ),
             noted=self.snapshots.noted,
             clock=clock,
             started_at=clock(),

@@ -7,6 +7,7 @@ loop is stored together or not at all.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -230,6 +231,15 @@ class Snapshots:
     def channels(self) -> list[int]:
         """The channels of which something is kept beside the transcript."""
         return [channel_id for channel_id in self._kept if channel_id]
+
+    def counts(self) -> dict[str, int]:
+        """Of how many channels there is a snapshot, by its kind."""
+        return dict(Counter(kind for channel_id, kinds in self._kept.items() if channel_id for kind in kinds))
+
+    @property
+    def transcripts(self) -> int:
+        """How many channels have a transcript, as far as known."""
+        return len(self._newest)
 
     def has(self, channel_id: int) -> bool:
         """Whether anything is kept of the channel beside its transcript."""

@@ -11,6 +11,7 @@ from activity import Activity
 from conversation import ConversationManager
 from decision import RecentDecisions
 from health import Health
+from persistence.kept_sizes import KeptSizes
 from place import SeenPlace
 from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
@@ -53,6 +54,7 @@ class Shown:
     opted_out: OptOut
     servers: Servers
     feed: Feed
+    sizes: KeptSizes
     noted: Callable[[float], Awaitable[object]]
     clock: Callable[[], datetime]
     started_at: datetime

@@ -9,6 +9,7 @@ from yarl import URL
 from web.console.access import SESSION_SECONDS, Password, address_of, is_loopback
 from web.console.overview import overview, overview_stream
 from web.console.page import CONSOLE, HERE, SESSION, Console, Source, render
+from web.console.storage import storage
 from web.console.stream import OPEN, end_streams
 
 COOKIE = "parley_console"
@@ -70,6 +71,7 @@ async def static(request: web.Request) -> web.StreamResponse:
 ROUTES = (
     web.get("", overview),
     web.get("/live", overview_stream),
+    web.get("/storage", storage),
     web.get("/login", login_page),
     web.post("/login", login),
     web.post("/logout", logout),

@@ -1,0 +1,81 @@
+"""What is kept, counted and measured: for whoever runs the bot, who sees in it whether a disk fills up."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from followup.decision_file import FILE_NAME
+from persistence.open_store import DATABASE
+from persistence.snapshots import Snapshots
+from storage.sqlite_store import ASIDE
+from storage.state_key import KEY_FILE
+
+FILES = {
+    DATABASE: "the database: transcripts, conversations, settings, figures",
+    FILE_NAME: "the decision log",
+    ASIDE: "what was damaged, and set aside",
+}
+BESIDE = ("", "-wal", "-shm", "-journal")  # what SQLite has beside a file
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """files: what each is, and its bytes; channels: how many have something of each kind, and transcripts a transcript;
+    free: bytes left on the disk; key: where the key is that seals all of it.
+    """
+
+    files: Mapping[str, tuple[str, int]]
+    channels: Mapping[str, int]
+    transcripts: int
+    free: int | None
+    key: str
+
+
+class KeptSizes:
+    """Measures what is kept. has_own_key: whether the owner has given the key, which then lies apart from the data."""
+
+    def __init__(
+        self, state_dir: Path, snapshots: Snapshots, *, in_redis: bool, has_own_key: bool, retention_days: int
+    ) -> None:
+        self.state_dir = state_dir
+        self.in_redis = in_redis
+        self.retention_days = retention_days
+        self._snapshots = snapshots
+        self._has_own_key = has_own_key
+
+    async def measured(self) -> Sizes:
+        files, free = await asyncio.to_thread(self._files)
+        kinds = self._snapshots.counts()
+        return Sizes(files, kinds, self._snapshots.transcripts, free, self._key())
+
+    def _files(self) -> tuple[dict[str, tuple[str, int]], int | None]:
+        found = {}
+        for name, about in FILES.items():
+            paths = [self.state_dir / f"{name}{ending}" for ending in BESIDE]
+            paths += [*(self.state_dir / name).rglob("*")] if name == ASIDE else []
+            if size := sum(map(_size, paths)):
+                found[name] = about, size
+        try:
+            free = shutil.disk_usage(self.state_dir).free
+        except OSError:
+            free = None
+        return found, free
+
+    def _key(self) -> str:
+        if self._has_own_key:
+            return "STATE_KEY, apart from the data"
+        if self.in_redis:
+            return "made at the first start, in Redis beside the data"
+        is_there = (self.state_dir / KEY_FILE).exists()
+        return f"{KEY_FILE}, beside the data" if is_there else "none yet: it is made with the first thing that is kept"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0
