@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from decision import LoggedDecision
@@ -89,9 +89,10 @@ class Observer:
 
 
 class Activity(Observer):
-    """Tells all observers."""
+    """Tells all observers. now: the time by which it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self.now = clock
         self._observers: list[Observer] = []
 
     def watch(self, observer: Observer) -> None:
@@ -119,6 +120,10 @@ class Activity(Observer):
     def stored(self, operation: str, seconds: float) -> None:
         for observer in self._observers:
             observer.stored(operation, seconds)
+
+    def fault(self, kind: FaultKind, code: str, says: str, guild_id: int = 0, channel_id: int = 0) -> None:
+        """Tells of something that went wrong just now."""
+        self.failed(Fault(kind, code, says, self.now(), guild_id, channel_id))
 
 
 class DecisionListener(Observer):

@@ -12,21 +12,17 @@ import discord
 from discord import app_commands
 
 from activity import Activity, DecisionListener
-from agents.coordinator import Candidate, Picker
+from agents.coordinator import Candidate
 from agents.general import OWN_TOOLS, GeneralAgent
-from agents.judge import ModelAnswerable, ModelJudge
 from agents.mcp_file import load_mcp
 from agents.mcp_servers import McpTools
 from agents.metering import warn_unpriced
-from agents.models import DEMO, Models, build_model
-from agents.rewriter import ModelRewriter
+from agents.models import DEMO, Models
 from agents.roster import load_roster
 from agents.searching import search_tool
 from agents.server_state import server_state
-from agents.summarizer import ModelSummarizer
 from agents.team import Team
 from agents.tools import own_tools
-from agents.transcriber import build_transcriber
 from agents.ums import UMSAgent
 from commands import Asking, ClickEdge, Clicks, OfferClicks, ThreadClicks, Usage, add_commands, answer_clicks
 from commands.place_edge import PlaceEdge
@@ -81,24 +77,25 @@ from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
 from persistence.snapshots import Snapshots
 from persistence.spending import SpendingStore, register_spending
 from place_settings.guild_settings import GuildSettings
+from side_models import SideModels
 from state.awaiting import ConversationStateManager
 from state.budget import Budget
 from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
 from state.optout import OptOut
-from state.spending import Payer, Purpose
+from state.spending import Payer
 from turns.admission import Admission
 from turns.answering import Answering, Preparing
 from turns.bursts import Bursts
 from turns.compaction import Compaction
 from turns.gate import Gate
 from turns.intake import Intake
-from turns.judging import ChannelJudge, OfferJudge
 from turns.message_handler import MessageHandler
 from turns.offer_turns import OfferReplies, record_offer
 from turns.pending_turns import PendingTurns
 from turns.private_answers import PrivateAnswers
 from turns.records import Records
+from turns.turn_making import TurnMaker
 from turns.turn_queue import TurnQueue
 from turns.turn_slots import TurnSlots
 from web.console.feed import Feed
@@ -169,7 +166,7 @@ class Parts:
         self.forgotten, self.opted_out = Forgotten(), OptOut()
         self.consent = Consent(self.opted_out, self.forgotten)
         session_size = self._settings.max_messages_per_session
-        self.activity = Activity()
+        self.activity = Activity(self._clock)
         opened = open_stores(*where(self._settings))
         self.snapshots = Snapshots(opened, self.consent, session_size, self.activity.stored)
         self.decision_log = DecisionLog(
@@ -189,7 +186,7 @@ class Parts:
         )
         self.places = Places(self._client, self.guild_settings, forum_tags=settings.forum_tags, clock=self._clock)
         self.limits = owners_limits(settings, self.guild_settings, self.opted_out)
-        self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots))
+        self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots), self.activity)
         self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch_process, DIRECT))
         self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
         # Stored together with the answer, so that a turn that is made anew does not do the same again.
@@ -227,14 +224,9 @@ class Parts:
 
     def _build_offers(self) -> None:
         """Proactive offers, and the models that judge."""
-        settings, budget = self._settings, self.budget
+        settings = self._settings
         self.models = Models.build(settings.model, settings.models, chosen=lambda place: place.held.model)
-        self._model = self.models.default
-        self._judge_model = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else self._model
-        name, model = self._bot_name, self._judge_model
-        judge = ModelJudge(model, bot_name=name, purse=budget.purse(Purpose.JUDGE))
-        answerable = ModelAnswerable(model, bot_name=name, purse=budget.purse(Purpose.OFFER))
-        self._judge = ChannelJudge(judge, budget)
+        self.side = SideModels(settings, self.models, self.budget, self._bot_name)
         self.offers = OpenOffers(
             self.offer_channels,
             self.wires,
@@ -248,23 +240,15 @@ class Parts:
             triggers=TRIGGERS,
             forbids=self._why_mute,
             still_stands=self.miniapps.still_stands,
-            answerable=OfferJudge(answerable, budget),
+            answerable=self.side.offer_judge,
         )
 
     def _build_agents(self) -> None:
         """The agents."""
-        settings, budget = self._settings, self.budget
-        coordinator, rewriter = settings.coordinator_model, settings.rewrite_model
-        coordinator_model = build_model("COORDINATOR_MODEL", coordinator) if coordinator else self._judge_model
-        rewrite_model = build_model("REWRITE_MODEL", rewriter) if rewriter else None
-        self._rewriter = ModelRewriter(rewrite_model, purse=budget.purse(Purpose.REWRITING)) if rewrite_model else None
-        size = 0 if settings.model == DEMO else settings.session_summary_tokens
-        purse = budget.purse(Purpose.SUMMARY)
-        self._summarizer = ModelSummarizer(self._model, purse=purse, max_tokens=size) if size else None
+        settings, side = self._settings, self.side
         roster = loaded(load_roster, settings.agents)
         remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
-        candidates, purse = [Candidate(entry.name, entry.about) for entry in roster], budget.purse(Purpose.COORDINATION)
-        picker = Picker(candidates, model=coordinator_model, has_budget=budget.may_judge, purse=purse)
+        picker = side.picker([Candidate(entry.name, entry.about) for entry in roster])
         actions = DiscordActions(self._client, self.consent, self.snapshots, self._clock)
         searching = search_tool(self.snapshots.search.find, actions.can_read, settings.site)
         own = [*own_tools(actions, self._clock, settings.site), searching]
@@ -275,17 +259,15 @@ class Parts:
             tools=own,
             lent=self.mcp,
             keep_turns=settings.gpa_keep_turns,
-            server_state=server_state(settings.openai_state, self._model),
+            server_state=server_state(settings.openai_state, self.models.default),
         )
         others = {agent.name: agent for agent in remotes}
         self.team = Team(general, others, picker, bot_id=lambda: self.wires.bot()[1], shares=settings.shared_context)
-        models = [*filter(None, (*self.models.all, self._judge_model, coordinator_model, rewrite_model))]
-        attachments = Attachments(settings.discord_api_base)
-        purse, hearing = budget.purse(Purpose.TRANSCRIPTION), settings.transcribe_model
-        hears = build_transcriber(hearing, purse) if hearing else None
-        self.warn_unpriced = partial(warn_unpriced, self.limits.prices, [*models, *([hears.name] if hears else ())])
+        attachments, hears = Attachments(settings.discord_api_base), side.hears
+        priced = [*side.all, *([hears.name] if hears else ())]
+        self.warn_unpriced = partial(warn_unpriced, self.limits.prices, priced)
         self._files = FileReader(attachments, settings.attachment_characters, hears)
-        self.connections: list[AbstractAsyncContextManager[object]] = [*models, *remotes, self.mcp, attachments]
+        self.connections: list[AbstractAsyncContextManager[object]] = [*side.all, *remotes, self.mcp, attachments]
         self.connections += [hears] if hears else []
 
     def _build_turns(self) -> None:
@@ -300,20 +282,22 @@ class Parts:
             self.proactive_offers,
         )
         self.history = ChannelHistory(self._client, self.reader, self.consent, self.snapshots)
-        compaction = Compaction(self.conversations, self.records, self._summarizer, self._settings.session_tokens)
+        compaction = Compaction(self.conversations, self.records, self.side.summarizer, self._settings.session_tokens)
         preparing = Preparing(
-            self.history, self.states, self.budget, self._rewriter, compaction, self._files, self.models
+            self.history, self.states, self.budget, self.side.rewriter, compaction, self._files, self.models
         )
         slots = self.slots = TurnSlots(self._settings.turns_at_once)
         answering = Answering(self.team, self.miniapps, self.states, preparing, self.records, slots, clock=self._clock)
+        maker = TurnMaker(
+            self.conversations, answering, self.prompts, self.budget, self.pending, self.records, self.activity
+        )
         self.turns = TurnQueue(
             conversations=self.conversations,
-            answering=answering,
-            prompts=self.prompts,
+            maker=maker,
             discord=self.wires,
-            budget=self.budget,
             pending=self.pending,
             records=self.records,
+            activity=self.activity,
         )
 
     def _build_way_in(self, followup: FollowupTier | None) -> None:
@@ -321,7 +305,7 @@ class Parts:
         settings = self._settings
         self.decider = ResponseDecider(
             followup=followup or load_followup(settings.followup_eagerness, settings.followup_window_seconds),
-            judge=self._judge,
+            judge=self.side.judge,
             window_seconds=settings.followup_window_seconds,
             declines=settings.model != DEMO,
         )
@@ -339,7 +323,7 @@ class Parts:
         )
         self.admission = Admission(self.limits, self.gate, self.turns, self.direct, self.guild_settings)
         asked, models = GeneralAgent(self.models, instructions=settings.instructions, asks=False), self.models
-        self.private_answers = PrivateAnswers(asked, models, self.admission, self.budget, self.slots, clock=self._clock)
+        self.private_answers = PrivateAnswers(asked, models, self.admission, self.budget, self.slots, self.activity)
         self.handler = MessageHandler(
             consent=self.consent,
             records=self.records,

@@ -79,7 +79,8 @@ class AgentRequest:
 
     notes: lines that the model is shown in this turn, and which the history does not keep. reply: what the agent had
     asked is resolved, and it goes on from there. asked: for whom tools run. tell_stage: told what the agent is doing
-    before it goes on to speak, in a few words. looked_up: told whose words its tools gave, and which.
+    before it goes on to speak, in a few words. used: told the names of the tools that it calls. looked_up: told whose
+    words its tools gave, and which.
     state: what this agent left to be given back to it. shared: what people mentioned last, for every agent alike, as of
     understanding/shared_context.py; like the notes it is for this turn only. is_private: somebody who asks does not
     want to be kept. since: the first message that all who ask may read: of what was said before, the model is told
@@ -98,6 +99,7 @@ class AgentRequest:
     reply: Reply | None = None
     asked: Asked = NOBODY
     tell_stage: Callable[[str], None] = lambda _stage: None
+    used: Callable[[Sequence[str]], None] = lambda _tools: None
     looked_up: Callable[[Sequence[Source]], None] = lambda _sources: None
     state: AgentState | None = None
     shared: Mapping[str, str] = field(default_factory=dict)

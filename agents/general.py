@@ -271,6 +271,7 @@ class GeneralAgent:
         known = {tool.name for tool in self._tools(request.place)} - QUIET
         if stage := next((STAGES.get(c.tool_name, f"using {c.tool_name}") for c in calls if c.tool_name in known), ""):
             request.tell_stage(stage)
+        request.used([call.tool_name for call in calls if call.tool_name in known])
         deferred = await self._use_tools(run)
         request.looked_up([*run.words_of, *words_in(run.made)])
         if deferred is None:

@@ -85,6 +85,7 @@ class StreamedReply:
         self._parts: list[_Part] = []
         self._sent: defaultdict[int, SentTexts] = defaultdict(SentTexts)
         self._first_sent: dict[int, float] = {}  # when each part was sent, arrived or not
+        self.stood_at: float | None = None  # by the loop's clock, when the first of the answer stood that we posted
         self._carded: set[int] = set()  # the parts that were sent a card, arrived or not
         self._resumes = adopted is not None
         self._text = ""
@@ -214,6 +215,10 @@ class StreamedReply:
                 if self._taken_back.done():
                     raise PostError(Problem.TAKEN_BACK, "it was called off") from error
 
+    async def react(self, emoji: str) -> None:
+        """Reacts to what would have been replied to."""
+        await self._wire.react(self._reply_to(), emoji)
+
     async def _type(self) -> None:
         await asyncio.sleep(TYPING_DELAY_SECONDS)
         await self._wire.keep_typing()
@@ -328,6 +333,7 @@ class StreamedReply:
             await self._wire.edit(part.message.message_id, content.text, content.card, **changed)
         self._stop_typing()
         part.next_edit = self._now() + self._interval
+        self._note_standing(content.text)
         if part.content is stood:  # else it was contested meanwhile, before this edit or behind it
             part.content = content
         self._record(self._record_of(part.message, content.text))
@@ -354,6 +360,11 @@ class StreamedReply:
         # An earlier try may have had no card, and one of another process another prompt's.
         stands = _Content(text, None if is_again or self._resumes else content.card, message.files)
         self._take(index, message, stands, self._now() + self._interval, found=not is_ours)
+        self._note_standing(text)
+
+    def _note_standing(self, text: str) -> None:
+        if self.stood_at is None and not NOTE.fullmatch(text):
+            self.stood_at = self._now()
 
     def _files(self, content: _Content) -> list[MadeFile]:
         return [self._made[name] for name in content.files]

@@ -30,10 +30,20 @@ class Unstored:
     async def stored(self) -> None: ...
 
 
-class Budget:
-    """What may be used now, by the clock. store: where that is kept."""
+class Calls(Protocol):
+    """Is told of what models were called for."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], datetime], store: Store | None = None) -> None:
+    def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:
+        """A model was called, and what it used is counted; with its price where that is known."""
+
+
+class Budget:
+    """What may be used now, by the clock. store: where that is kept. calls: told of each that is counted."""
+
+    def __init__(
+        self, limits: Limits, clock: Callable[[], datetime], store: Store | None = None, calls: Calls | None = None
+    ) -> None:
+        self._calls = calls
         self._limits = limits
         self._clock = clock
         self._store = store or Unstored()
@@ -82,6 +92,8 @@ class Budget:
         if call:
             self._limits.release(call)
         counted = self._limits.spend(spent, self._clock(), payer, purpose) if spent else None
+        if counted and self._calls:
+            self._calls.called(payer, purpose, counted)
         if call or spent:
             self._changed()
             given_back, self._given_back = self._given_back, asyncio.Event()
@@ -144,6 +156,7 @@ class Allowance:
         self._counted = 0  # of what the turn has used since it was asked, or asked anew
         self._before = 0
         self._spent: list[Spent] = []  # since then
+        self.all_spent: list[Spent] = []
         self.unseen = 0  # of what is reserved
 
     async def reserve(self, tokens: int, unseen: int = 0, *, output: int = 0, models: Sequence[str] = ()) -> Cap | None:
@@ -177,6 +190,7 @@ class Allowance:
             spent = call.used(more) if call else Spent(tokens_in=more)
         if counted := self._budget.settle(call, spent, self._payer, Purpose.ANSWER):
             self._spent.append(counted)
+            self.all_spent.append(counted)
         self._counted = max(tokens, self._counted)
 
     def settle(self, tokens: int, *, is_answer: bool = False, is_declined: bool = False) -> int:

@@ -145,7 +145,8 @@ def test_what_is_deleted_while_the_past_is_being_read_does_not_come_with_it() ->
 
 async def test_a_question_that_a_busy_channel_trimmed_is_answered_all_the_same() -> None:
     bench = Bench()
-    bench.conversations = bench.turns._conversations = ConversationManager(60, clock=bench.clock, max_messages=3)
+    bench.conversations = ConversationManager(60, clock=bench.clock, max_messages=3)
+    bench.turns._conversations = bench.maker._conversations = bench.conversations
     gate = await running(bench)
     bench.ask(BEN, "two")
     for n in range(9):

@@ -260,6 +260,7 @@ class Answering:
                 attached=attached,
                 reply=_reply(pending[-1], conversation),
                 tell_stage=turn.tell_stage,
+                used=turn.tools.extend,
                 looked_up=partial(self._records.looked_up, conversation.channel_id),
                 is_private=turn.is_private,
                 since=conversation.seen_since(turn.newcomers),

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 
 import structlog
 
+from activity import Activity
 from agents.gateway import AgentGateway, AgentRequest, Failure, FailureKind
 from agents.models import Models
 from conversation import MessageRecord
 from state.budget import Budget
 from turns.admission import Admission
 from turns.ending_texts import final_text
+from turns.reports import agent_fault, report_of
 from turns.turn import Cancel, Question, Turn
 from turns.turn_slots import TurnSlots
 
@@ -24,7 +25,10 @@ FAREWELL_SECONDS = 5.0
 
 
 class PrivateAnswers:
-    """agent: has no tools, as nobody could allow them there, nor be asked anything. models: of which one answers."""
+    """agent: has no tools, as nobody could allow them there, nor be asked anything. models: of which one answers.
+
+    activity: told how each ends, by whose time they are asked.
+    """
 
     def __init__(
         self,
@@ -33,21 +37,20 @@ class PrivateAnswers:
         admission: Admission,
         budget: Budget,
         slots: TurnSlots,
-        *,
-        clock: Callable[[], datetime],
+        activity: Activity,
     ) -> None:
         self._agent = agent
         self._models = models
         self._admission = admission
         self._budget = budget
         self._slots = slots
-        self._clock = clock
+        self._activity = activity
         self._asking: set[asyncio.Task[object]] = set()
         self._work: set[asyncio.Task[str]] = set()
 
     async def answer(self, question: Question, about: Sequence[MessageRecord] = ()) -> str:
         """What is to be said to a question. about: the messages that it is about, oldest first."""
-        if refusal := self._admission.refuses(question.payer, question.place, self._clock(), costs_tokens=True):
+        if refusal := self._admission.refuses(question.payer, question.place, self._activity.now(), costs_tokens=True):
             return refusal
         if asking := asyncio.current_task():
             self._asking.add(asking)
@@ -72,21 +75,23 @@ class PrivateAnswers:
             transcript=[*about, question.message],
             questions=[question.message],
             place=question.place,
-            now=self._clock(),
+            now=self._activity.now(),
             is_private=True,
             allowance=turn.allowance,
             model=self._models.at(question.place),
         )
-        ended = "cut_off"
+        turn.request, turn.model, ended = request, request.model or "", "shutdown"
         try:
             async with asyncio.timeout(TOTAL_SECONDS), self._slots.taken(turn):
                 outcome = await self._agent.respond(request, turn.show)
             tokens, ended = outcome.tokens, getattr(outcome, "kind", "answered")
             if isinstance(outcome, Failure):
                 log.error("agent_failed", channel=question.channel_id, kind=outcome.kind, detail=outcome.detail)
+                self._failed(question, outcome.kind)
             return final_text(turn, outcome)
         except TimeoutError:
             tokens, ended = self._agent.interrupted(request, turn.text).tokens, FailureKind.LATE
+            self._failed(question, FailureKind.LATE)
             return final_text(turn, Failure(FailureKind.LATE, "It waited too long."))
         except asyncio.CancelledError:
             tokens = self._agent.interrupted(request, turn.text).tokens
@@ -96,6 +101,11 @@ class PrivateAnswers:
             where = {"guild": question.guild_id, "channel": question.channel_id, "message": question.message.message_id}
             elapsed = asyncio.get_running_loop().time() - started
             log.info("answered_privately", **where, outcome=ended, tokens=tokens, elapsed_ms=round(1000 * elapsed))
+            self._activity.turn_ended(report_of(turn, ended, self._activity.now(), elapsed))
+
+    def _failed(self, question: Question, failure: FailureKind) -> None:
+        kind, says = agent_fault(failure)
+        self._activity.fault(kind, failure, says, question.guild_id, question.channel_id)
 
     async def drain(self, seconds: float) -> None:
         """Lets what is being answered finish for so long, then tells those cut off."""

@@ -188,7 +188,7 @@ class Turn:
     it was asked anew because a question was edited; is_reworded: it is about to be. has_acted: a tool was used, which
     must not be done twice. number: of its place in the queue, 0 as long as it has none; place: what is shown of that,
     which is nothing of the answer. instructions: by which it was answered. mark: of Records, from when it was asked.
-    model: the name of the general agent's, once it has begun; it keeps that one.
+    model: the name of the general agent's, once it has begun; it keeps that one. tools: the names of those it used.
     """
 
     questions: list[Question]
@@ -212,6 +212,7 @@ class Turn:
     instructions: str = ""
     mark: int = 0
     model: str = ""
+    tools: list[str] = field(default_factory=list)
     work: asyncio.Task[Outcome | Cancel] | None = None
 
     def __post_init__(self) -> None:

@@ -35,7 +35,7 @@ async def test_a_model_that_fails_costs_one_sentence_and_the_log_says_why(scene:
 
 
 async def test_a_model_that_hangs_is_given_up(scene: Scene) -> None:
-    agent = scene.bot.turns._answering._team[GENERAL]
+    agent = scene.bot.turns._maker._answering._team[GENERAL]
     assert isinstance(agent, GeneralAgent)
     patience, agent._stall = agent._stall, 0.01
     never = asyncio.Event()

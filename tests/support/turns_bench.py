@@ -9,6 +9,7 @@ from typing import cast
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 
+from activity import Activity
 from agents.coordinator import Candidate, Choice, Picker
 from agents.demo import demo_model
 from agents.models import Models
@@ -26,7 +27,7 @@ from place import Place
 from state.awaiting import ConversationStateManager
 from state.budget import Budget
 from state.message import Source
-from state.spending import Payer
+from state.spending import Payer, Spent
 from tests.support.clock import FakeClock
 from tests.support.fake_agent import FakeAgent, Script
 from tests.support.fake_wire import FakeWire
@@ -39,6 +40,7 @@ from turns.intake import Intake
 from turns.pending_turns import PendingTurns, Unfinished
 from turns.records import Records
 from turns.turn import Question, Turn
+from turns.turn_making import TurnMaker
 from turns.turn_queue import TurnQueue
 from turns.turn_slots import TurnSlots
 
@@ -79,14 +81,17 @@ class Bench:
         self.answering = Answering(
             team, self.miniapps, self.states, self.preparing, records, self.slots, clock=self.clock
         )
+        self.activity = Activity(self.clock)
+        self.maker = TurnMaker(
+            self.conversations, self.answering, self.prompts, budget, self.pending, records, self.activity
+        )
         self.turns = TurnQueue(
             conversations=self.conversations,
-            answering=self.answering,
-            prompts=self.prompts,
+            maker=self.maker,
             discord=self.around,
-            budget=budget,
             pending=self.pending,
             records=records,
+            activity=self.activity,
         )
 
         self.offers = FakeOffers()
@@ -176,6 +181,7 @@ class FakeAllowance:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
+        self.all_spent: list[Spent] = []
 
     def settle(self, tokens: int, **_how: bool) -> int:
         self._bench.spent.append(tokens)

@@ -1,0 +1,243 @@
+"""Making one turn: its outcome is got from whoever answers, made visible, and remembered."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import structlog
+
+from activity import Activity
+from agents.gateway import Answer, Declined, Failure, FailureKind, Outcome
+from conversation import ConversationManager
+from discord_io.channel_wire import PostError, Problem
+from discord_io.prompt_cards import PromptCards, card_of
+from discord_io.split import closed
+from discord_io.streamed_reply import StreamedReply
+from state.agent_state import GENERAL, AgentState
+from state.awaiting import Prompt
+from state.budget import Budget
+from turns.answering import Answering
+from turns.ending_texts import NOT_ALLOWED, posted_text, silence_of, undelivered
+from turns.pending_turns import PendingTurns
+from turns.records import Records
+from turns.reports import agent_fault, post_fault, report_of
+from turns.turn import Cancel, Question, Ready, Turn
+
+log = structlog.get_logger()
+
+
+class TurnMaker:
+    """Makes turns, which the queue gives it one at a time for each channel.
+
+    budget: what they draw on. pending: the questions that are unfinished. records, activity: told how turns end.
+    """
+
+    def __init__(
+        self,
+        conversations: ConversationManager,
+        answering: Answering,
+        prompts: PromptCards,
+        budget: Budget,
+        pending: PendingTurns,
+        records: Records,
+        activity: Activity,
+    ) -> None:
+        self._conversations = conversations
+        self._answering = answering
+        self._prompts = prompts
+        self._budget = budget
+        self._pending = pending
+        self._records = records
+        self._activity = activity
+
+    @property
+    def picks(self) -> bool:
+        """Whether there are several agents to pick from."""
+        return self._answering.picks
+
+    async def make(self, turn: Turn, post: StreamedReply) -> None:
+        """Brings the turn to its end. post: its way into the channel."""
+        newest, started = turn.newest, asyncio.get_running_loop().time()
+        turn.conversation = self._conversations.get(newest.channel_id)
+        turn.allowance = self._budget.allowance(turn.payer)
+        turn.post = post
+        tokens, silence, ended = 0, None, await self._go_on(turn, turn.ready, post) if turn.ready else ""
+        while not ended:
+            outcome = await self._outcome(turn, post)
+            tokens += self._account(turn, outcome)
+            if outcome is Cancel.STOPPED:
+                # Whoever says stop wants to read no more.
+                turn.text = turn.text if turn.stage else post.shown
+            if isinstance(outcome, Failure):
+                log.error("agent_failed", channel=newest.channel_id, kind=outcome.kind, detail=outcome.detail)
+                kind, says = agent_fault(outcome.kind, turn.agent if turn.is_remote else "")
+                self._activity.fault(kind, outcome.kind, says, newest.guild_id, newest.channel_id)
+            silence = silence_of(turn, outcome)
+            ended = await self._conclude(turn, outcome, post, is_silent=silence is not None)
+        self._records.ended(turn, silence)
+        self._records.answered(turn, () if turn.is_tainted else post.standing)
+        if ended != f"undelivered_{Problem.UNREACHABLE}":  # which Discord may be told after a restart
+            self._pending.done(newest.channel_id)
+        where = {"guild": newest.guild_id, "channel": newest.channel_id, "message": newest.message.message_id}
+        elapsed = asyncio.get_running_loop().time() - started
+        log.info("turn_ended", **where, outcome=ended, tokens=tokens, elapsed_ms=round(1000 * elapsed))
+        first_text = None if post.stood_at is None else max(0.0, post.stood_at - started)
+        self._activity.turn_ended(report_of(turn, ended, self._activity.now(), elapsed, first_text))
+
+    async def _outcome(self, turn: Turn, post: StreamedReply) -> Outcome | Cancel:
+        # What is edited, or stopped, from here on is seen below: an answer that was taken back is over.
+        turn.request, turn.work, turn.is_reworded, turn.agent = None, None, False, GENERAL
+        await self._records.stored()
+        if turn.cancel:  # before it had begun
+            return turn.cancel
+        if turn.conversation is None:
+            return Cancel.WITHDRAWN
+        while turn.by_miniapp or self._budget.has_budget():
+            outcome = await self._attempt(turn, post)
+            # Who called the bot by an edit while it was asked, behind a tool or too often to be asked anew.
+            is_called_since = isinstance(outcome, Declined) and not turn.may_decline
+            if outcome and not (is_called_since and turn.request and turn.request.may_decline):
+                return outcome
+            self._account(turn, outcome)
+            turn.request, turn.is_reworded = None, False
+        return Cancel.OVER_BUDGET
+
+    async def _attempt(self, turn: Turn, post: StreamedReply) -> Outcome | Cancel | None:
+        """The turn's outcome; None where a question was edited before anything of it stood."""
+        turn.work = asyncio.create_task(self._answering.answer(turn))
+        await asyncio.wait({turn.work, post.broken}, return_when=asyncio.FIRST_COMPLETED)
+        if not turn.work.done() and not turn.cancel:
+            turn.end(Cancel.UNDELIVERABLE)
+        try:
+            return await turn.work
+        except asyncio.CancelledError:
+            if turn.cancel is None and not turn.is_reworded:  # it is not the turn that is cancelled, but we
+                raise
+            return turn.cancel
+        except Exception:
+            log.exception("turn_failed", channel=turn.newest.channel_id, message=turn.newest.message.message_id)
+            return Failure(FailureKind.INTERNAL, "An error of ours ended the turn.", turn.text)
+
+    def _account(self, turn: Turn, outcome: Outcome | Cancel | None) -> int:
+        told = outcome if isinstance(outcome, Outcome) else self._answering.interrupted(turn)
+        return turn.settle(outcome, told)
+
+    async def _conclude(self, turn: Turn, outcome: Outcome | Cancel, post: StreamedReply, *, is_silent: bool) -> str:
+        """Makes the outcome visible, unless it is silence, and remembers it. Returns it in a word; "": to ask anew."""
+        newest, conversation = turn.newest, turn.conversation
+        told = self._answering.interrupted(turn) if isinstance(outcome, Cancel) else outcome
+        state = told.state if told and turn.is_remote else None  # what a remote agent needs back, however it ended
+        ready, prompt, history = Ready(""), None, None
+        if not is_silent:
+            prompt, text = self._prompt(turn, outcome), posted_text(turn, outcome)
+            if prompt and prompt.question:
+                text = f"{closed(text)}\n\n{prompt.question}"
+            if isinstance(outcome, Answer):
+                self._answering.note(newest, outcome)
+                if conversation and turn.request and not (turn.is_private or turn.is_remote):
+                    history = conversation.current(outcome.history)
+            ready = Ready(text, getattr(prompt, "id", None), history, turn.agent, state, getattr(outcome, "files", ()))
+            self._pending.ready(newest.channel_id, None if turn.may_quote_forgotten else ready)
+            await self._records.stored()
+        if problem := await self._finish(turn, post, ready, prompt):
+            if problem is Problem.TAKEN_BACK:
+                self._pending.ready(newest.channel_id, None)
+                return ""
+            return f"undelivered_{problem}"
+        outcome = Cancel.WITHDRAWN if turn.cancel is Cancel.WITHDRAWN else outcome
+        # A conversation that was ended meanwhile (/forget) must not come back.
+        if conversation and self._conversations.get(newest.channel_id) is conversation:
+            self._remember(turn, outcome, state)
+        if isinstance(outcome, Cancel):
+            return outcome
+        if is_silent:
+            self._conversations.record_declined(newest.channel_id, {q.message.author_id for q in turn.questions})
+        return getattr(outcome, "kind", "declined" if is_silent else "answered")
+
+    async def _go_on(self, turn: Turn, ready: Ready, post: StreamedReply) -> str:
+        """Posts what is left of an answer that an earlier process knew already. Returns how that ended in a word."""
+        channel_id, turn.agent = turn.newest.channel_id, ready.agent
+        prompt = self._prompts.reopen(channel_id, ready.prompt_id) if ready.prompt_id else None
+        if problem := await self._finish(turn, post, ready, prompt):
+            return f"undelivered_{problem}"
+        if turn.conversation and turn.is_remote:
+            self._conversations.record_agent_state(channel_id, turn.agent, ready.state)
+        elif turn.conversation and ready.history is not None and turn.cancel is None:
+            self._conversations.record_bot_response(channel_id, ready.history)
+        return turn.cancel or "finished"
+
+    async def _finish(self, turn: Turn, post: StreamedReply, ready: Ready, prompt: Prompt | None) -> Problem | None:
+        """Brings the channel to the whole answer. Returns why that could not be done, once it is reported."""
+        card_id, failed = None, None
+        try:
+            card_id = await post.finish(ready.text, card_of(prompt) if prompt else turn.take_thread_card(), ready.files)
+            if turn.cancel is Cancel.WITHDRAWN and ready.text:
+                # The question was deleted while its answer was being posted.
+                card_id = await post.finish("")
+        except PostError as error:
+            card_id, failed = None, error
+        if prompt:
+            self._prompts.shown(prompt, card_id, post.last_text)
+        if failed and failed.problem is not Problem.TAKEN_BACK:
+            await self._report(turn.newest, post, failed)
+        return failed.problem if failed else None
+
+    def _prompt(self, turn: Turn, outcome: Outcome | Cancel) -> Prompt | None:
+        """What is awaited from this answer on: something it asks, or what was asked before and is put once more."""
+        if not isinstance(outcome, Answer) or not turn.questions:
+            return None
+        if outcome.ask and not turn.may_quote_forgotten:
+            newest = turn.questions[-1]  # others may have been withdrawn meanwhile
+            miniapp_id, where = newest.meaning.miniapp_id if newest.by_miniapp else None, newest.channel_id
+            opened = self._prompts.open(
+                outcome.ask, newest.message, guild_id=newest.guild_id, channel_id=where, miniapp_id=miniapp_id
+            )
+            if opened:
+                return opened
+        # The prompt that these questions missed often enough; one for each answer.
+        for author_id in dict.fromkeys(q.message.author_id for q in turn.questions if not q.meaning.prompt):
+            if again := self._prompts.missed(turn.newest.channel_id, author_id):
+                return again
+        return None
+
+    def _remember(self, turn: Turn, outcome: Outcome | Cancel, state: AgentState | None) -> None:
+        channel_id = turn.newest.channel_id
+        for question in turn.questions:
+            if question.is_private and turn.conversation:  # so that the history does not keep its words either
+                turn.conversation.revise(question.as_kept.message)
+        if turn.is_remote:
+            self._conversations.record_agent_state(channel_id, turn.agent, state)
+            return
+        match outcome:
+            case Answer() if turn.request:  # a mini-app's answer is told the model as what was said
+                history = outcome.history
+                if turn.is_private:  # nor what the agent keeps for itself of the last answer
+                    history = [*history[:-1], replace(history[-1], metadata=None)]
+                self._conversations.record_bot_response(channel_id, history)
+            case Failure(kind=FailureKind.TOO_LONG):
+                self._conversations.forget_history(channel_id)
+            case Cancel.STOPPED | Cancel.SHUTDOWN if turn.text.strip() and (
+                interrupted := self._answering.interrupted(turn)
+            ):
+                self._conversations.record_bot_response(channel_id, interrupted.history)
+
+    async def _report(self, newest: Question, post: StreamedReply, error: PostError) -> None:
+        """Tells the person who waits that there is no more of the answer, where Discord lets us."""
+        message_id = newest.message.message_id
+        where = {"channel": newest.channel_id, "message": message_id, "detail": str(error)}
+        if error.problem is Problem.ELSEWHERE:
+            log.warning("answered_elsewhere", **where)
+            return
+        log.error("post_failed", problem=error.problem, **where)
+        kind, says = post_fault(error.problem)
+        self._activity.fault(kind, error.problem, says, newest.guild_id, newest.channel_id)
+        if error.problem in (Problem.REJECTED, Problem.UNREACHABLE, Problem.UNKNOWN):
+            try:
+                if await post.explain(undelivered(error.problem, stands=bool(post.standing))):
+                    self._pending.done(newest.channel_id)
+                    return
+            except PostError as again:
+                log.error("report_failed", channel=newest.channel_id, problem=again.problem, detail=str(again))
+        if error.problem not in (Problem.GONE, Problem.LOCKED, Problem.BLOCKED):
+            await post.react(NOT_ALLOWED)
