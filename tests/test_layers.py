@@ -26,6 +26,7 @@ FLOORS = (
     ("discord_io",),
     ("incoming",),
     ("decider",),
+    ("counts",),
     ("activity", "followup"),
     ("decision",),
     ("conversation",),

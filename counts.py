@@ -1,0 +1,268 @@
+"""How much the bot decided, answered, declined and failed, by hour and day (UTC), and how soon: figures, no words.
+
+Of each server, and of all together, which are what is kept under ALL. Days are kept for 62 days, as the ledger's are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import accumulate
+from typing import TypeVar
+
+import orjson
+from pydantic import JsonValue, NonNegativeInt, TypeAdapter
+
+from activity import Ending, Fault, FaultKind, Observer, TurnEnded
+from decision import LoggedDecision, Reason
+
+DAYS_KEPT = 62
+HOURS_KEPT = 24
+FAULTS_KEPT = 50
+ALL = -1
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+SECONDS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 30.0, 60.0, 120.0, 300.0)
+"""Up to which a latency is counted with others; the last holds the longer ones, too."""
+ANSWERING, SILENT, ENDED, FAULT, FIRST, WHOLE = "answering ", "silent ", "ended ", "fault ", "first ", "whole "
+
+K = TypeVar("K", Reason, FaultKind)
+Numbers = dict[str, int]
+Kept = dict[str, dict[int, dict[str, NonNegativeInt]]]
+STORED = TypeAdapter(Kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The figures of a stretch of time."""
+
+    numbers: Mapping[str, int]
+
+    @property
+    def decisions(self) -> int:
+        """How many messages were decided on; one that was decided on anew counts once more."""
+        return sum(self._by(ANSWERING, Reason).values()) + sum(self._by(SILENT, Reason).values())
+
+    @property
+    def silences(self) -> dict[Reason, int]:
+        """Messages that were not answered, by why, the most first; but for those that the agent declined."""
+        silences = self._by(SILENT, Reason)
+        silences.pop(Reason.DECLINED, None)
+        return silences
+
+    @property
+    def answering(self) -> dict[Reason, int]:
+        """Messages that were to be answered, by why, the most first."""
+        return self._by(ANSWERING, Reason)
+
+    @property
+    def answered(self) -> int:
+        """Turns that ended in an answer; the like of the others."""
+        return self.ended(Ending.ANSWERED)
+
+    @property
+    def declined(self) -> int:
+        return self.ended(Ending.DECLINED)
+
+    @property
+    def failed(self) -> int:
+        """Turns that ended in a failure, or whose answer Discord did not take."""
+        return self.ended(Ending.FAILED) + self.ended(Ending.UNDELIVERED)
+
+    def ended(self, ending: Ending) -> int:
+        return self.numbers.get(ENDED + ending, 0)
+
+    @property
+    def faults(self) -> dict[FaultKind, int]:
+        """What went wrong, by kind, the most often first."""
+        return self._by(FAULT, FaultKind)
+
+    def first_text(self, share: float) -> float | None:
+        """Within how many seconds the first text of so many answers stood: 0.5 for the median. None: of no answer."""
+        return self._within(FIRST, share)
+
+    def whole(self, share: float) -> float | None:
+        """The same until the answer was whole."""
+        return self._within(WHOLE, share)
+
+    def _by(self, what: str, kinds: type[K]) -> dict[K, int]:
+        found = {kind: count for kind in kinds if (count := self.numbers.get(what + kind))}
+        return dict(sorted(found.items(), key=lambda item: item[1], reverse=True))
+
+    def _within(self, what: str, share: float) -> float | None:
+        """Between a bucket's bounds as if what is in it were spread evenly."""
+        counts = [self.numbers.get(f"{what}{number}", 0) for number in range(len(SECONDS))]
+        if not (total := sum(counts)):
+            return None
+        wanted, upto = share * total, list(accumulate(counts))
+        bucket = next(number for number, count in enumerate(upto) if count >= wanted and counts[number])
+        low, high = SECONDS[bucket - 1] if bucket else 0.0, SECONDS[bucket]
+        return low + (high - low) * max(0.0, wanted - upto[bucket] + counts[bucket]) / counts[bucket]
+
+
+class Counts(Observer):
+    """Counts what it is told. clock: aware. Nothing of it is stored before somebody asks for that."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._days: dict[date, dict[int, Numbers]] = {}  # before today
+        self._hours: dict[datetime, dict[int, Numbers]] = {}
+        self._now: dict[int, Numbers] = {}  # the last of the hours
+        self._until = datetime.min.replace(tzinfo=UTC)
+        self.has_changed = False  # more than by messages that are not answered
+        self.has_turned = False  # an hour has ended since those before were stored
+
+    # What is read
+
+    def today(self, guild_id: int | None = None) -> Tally:
+        """What was counted today (UTC), in a server, or, with None, in all of them and in direct messages; 0: there."""
+        return self.days(1, guild_id)[0][1]
+
+    def days(self, count: int = 7, guild_id: int | None = None) -> list[tuple[date, Tally]]:
+        """The same of the last days, today last, also those on which nothing was counted."""
+        self._begin(self._clock())
+        key, today = ALL if guild_id is None else guild_id, self._hour.date()
+        days = [today - back * DAY for back in range(min(count, DAYS_KEPT) - 1, -1, -1)]
+        hours = [kept.get(key, {}) for hour, kept in self._hours.items() if hour.date() == today]
+        found = {today: _sum(hours)}
+        return [(day, Tally(found.get(day) or self._days.get(day, {}).get(key, {}))) for day in days]
+
+    def hours(self, count: int = HOURS_KEPT, guild_id: int | None = None) -> list[tuple[datetime, Tally]]:
+        """The same of the last hours, each by when it began, the one that it is now last."""
+        self._begin(self._clock())
+        key = ALL if guild_id is None else guild_id
+        hours = [self._hour - back * HOUR for back in range(min(count, HOURS_KEPT) - 1, -1, -1)]
+        return [(hour, Tally(self._hours.get(hour, {}).get(key, {}))) for hour in hours]
+
+    # What is told
+
+    def decided(self, entry: LoggedDecision) -> None:
+        respond, reason = entry.decision
+        self._count((ANSWERING if respond else SILENT) + str(reason), entry.guild_id)
+
+    def turn_ended(self, turn: TurnEnded) -> None:
+        self.has_changed = True
+        self._count(ENDED + turn.ending, turn.guild_id)
+        if turn.ending is Ending.ANSWERED:
+            self._count(f"{WHOLE}{_bucket(turn.seconds)}", turn.guild_id)
+            if turn.first_text is not None:
+                self._count(f"{FIRST}{_bucket(turn.first_text)}", turn.guild_id)
+
+    def failed(self, fault: Fault) -> None:
+        self.has_changed = True
+        self._count(FAULT + fault.kind, fault.guild_id)
+
+    def left(self, guild_id: int) -> None:
+        """The bot is in this server no longer: what was counted there goes, but for the figures of all together."""
+        for kept in (*self._days.values(), *self._hours.values()):
+            kept.pop(guild_id, None)
+        self.has_changed = self.has_turned = True
+
+    def _count(self, name: str, guild_id: int) -> None:
+        if (now := self._clock()) >= self._until:
+            self._begin(now)
+        for key in (guild_id, ALL):
+            if (numbers := self._now.get(key)) is None:
+                numbers = self._now[key] = {}
+            numbers[name] = numbers.get(name, 0) + 1
+
+    @property
+    def _hour(self) -> datetime:
+        return self._until - HOUR
+
+    def _begin(self, now: datetime) -> None:
+        """The hour that it is now; a clock that is set back goes on with the one that was. What is too old goes."""
+        if now < self._until:
+            return
+        hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        self._until, today = hour + HOUR, hour.date()
+        self.has_turned = bool(self._hours)
+        ended = {each.date() for each in self._hours if each.date() < today} - self._days.keys()
+        for day in ended:
+            of_day = [kept for each, kept in self._hours.items() if each.date() == day]
+            keys = {key for kept in of_day for key in kept}
+            self._days[day] = {key: _sum(kept.get(key, {}) for kept in of_day) for key in keys}
+        self._days = {day: kept for day, kept in self._days.items() if today - DAYS_KEPT * DAY < day < today}
+        self._hours = {each: kept for each, kept in self._hours.items() if hour - HOURS_KEPT * HOUR < each <= hour}
+        self._now = self._hours.setdefault(hour, {})
+
+    # Kept
+
+    def this_hour(self) -> Callable[[], bytes]:
+        """Gives what this hour has come to, in JSON, whenever that is made."""
+        self._begin(self._clock())
+        self.has_changed = False
+        return _encoded({self._hour.isoformat(): _copy(self._now)})
+
+    def before(self) -> Callable[[], bytes]:
+        """The same of the hours and days before."""
+        self._begin(self._clock())
+        self.has_turned = False
+        hours = {hour.isoformat(): _copy(kept) for hour, kept in self._hours.items() if hour != self._hour}
+        return _encoded(hours | {day.isoformat(): _copy(kept) for day, kept in self._days.items()})
+
+    def restore(self, stored: JsonValue) -> None:
+        """Takes back what either gave, one after the other, before anything is counted. Raises ValueError."""
+        read, now = STORED.validate_python(stored), self._clock()
+        for begun, kept in read.items():
+            if len(begun) == len("2026-01-01"):
+                self._days[date.fromisoformat(begun)] = kept
+            elif (hour := datetime.fromisoformat(begun)) <= now:  # else the clock was ahead
+                self._hours[hour] = kept
+        self._until = datetime.min.replace(tzinfo=UTC)
+
+
+class Faults(Observer):
+    """The last things that went wrong, newest first, and how often each kind did in the last hour."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._last: deque[Fault] = deque(maxlen=FAULTS_KEPT)
+        self._minutes: Counter[tuple[FaultKind, datetime]] = Counter()
+
+    def last(self, count: int = FAULTS_KEPT, guild_id: int | None = None) -> list[Fault]:
+        """guild_id: only what went wrong in this server."""
+        return [fault for fault in self._last if guild_id in (None, fault.guild_id)][:count]
+
+    def last_hour(self) -> dict[FaultKind, int]:
+        """How often each kind went wrong in the last hour, the most often first."""
+        self._sweep(self._clock())
+        counts: Counter[FaultKind] = Counter()
+        for (kind, _), count in self._minutes.items():
+            counts[kind] += count
+        return dict(counts.most_common())
+
+    def failed(self, fault: Fault) -> None:
+        self._last.appendleft(fault)
+        self._sweep(fault.at)
+        self._minutes[fault.kind, fault.at.replace(second=0, microsecond=0)] += 1
+
+    def left(self, guild_id: int) -> None:
+        """The bot is in this server no longer."""
+        self._last = deque((fault for fault in self._last if fault.guild_id != guild_id), FAULTS_KEPT)
+
+    def _sweep(self, now: datetime) -> None:
+        for key in [key for key in self._minutes if not now - HOUR < key[1] <= now]:
+            del self._minutes[key]
+
+
+def _bucket(seconds: float) -> int:
+    return min(bisect_left(SECONDS, seconds), len(SECONDS) - 1)
+
+
+def _sum(parts: Iterable[Mapping[str, int]]) -> Numbers:
+    sums: Numbers = {}
+    for part in parts:
+        for name, count in part.items():
+            sums[name] = sums.get(name, 0) + count
+    return sums
+
+
+def _copy(kept: Mapping[int, Numbers]) -> dict[int, Numbers]:
+    return {key: {**numbers} for key, numbers in kept.items()}
+
+
+def _encoded(kept: Mapping[str, dict[int, Numbers]]) -> Callable[[], bytes]:
+    return lambda: orjson.dumps(kept, option=orjson.OPT_NON_STR_KEYS)
