@@ -21,6 +21,7 @@ import structlog
 import yarl
 
 from agents.models import DEMO, UnusableModelError
+from agents.tracing import traced_calls
 from commands import answer_when_open, sync
 from config import SettingError, Settings, load_settings
 from conversation import Unwelcome
@@ -316,7 +317,8 @@ def main() -> int:
                 check_stores(state_dir, redis_url, key)
             except ValueError as error:
                 raise SettingError(f"{error}.") from None
-            return asyncio.run(run(settings))
+            with traced_calls():
+                return asyncio.run(run(settings))
     except (SettingError, UnusableModelError, RefusedError, WrongKeyError) as error:
         sys.stderr.write(f"{error}\n")
         return 2

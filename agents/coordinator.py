@@ -115,7 +115,9 @@ class Picker:
             agent: Any = Literal[*self._names, NOT_SURE]
             form = create_model("Pick", __base__=Pick, __doc__=Pick.__doc__, agent=agent)
             # One request is one request: whoever waits for the answer waits for no second try.
-            self._model = Agent(model, output_type=form, retries=0, model_settings={**SETTINGS, "max_retries": 0})
+            self._model = Agent(
+                model, name="coordinator", output_type=form, retries=0, model_settings={**SETTINGS, "max_retries": 0}
+            )
         self._has_budget = has_budget
         self._purse = purse
         self._deadline = deadline_seconds

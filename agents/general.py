@@ -123,6 +123,7 @@ class GeneralAgent:
         self._lent = lent
         self._toolbox = Agent(
             self._models.default,
+            name="tools",
             deps_type=Asked,
             tools=own,
             toolsets=[lent.toolset] if lent else [],

@@ -53,7 +53,7 @@ class _Service(Generic[T]):
     instructions: str
 
     def __init__(self, model: Model, *, bot_name: Callable[[], str], purse: Purse) -> None:
-        self._agent = Agent(model, output_type=self.form, retries=0, model_settings=SETTINGS)
+        self._agent = Agent(model, name="judge", output_type=self.form, retries=0, model_settings=SETTINGS)
         self._bot_name = bot_name
         self._purse = purse
 

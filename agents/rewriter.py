@@ -25,7 +25,7 @@ class ModelRewriter:
     """Asks a model."""
 
     def __init__(self, model: Model, *, purse: Purse) -> None:
-        self._agent = Agent(model, retries=0, model_settings=SETTINGS)
+        self._agent = Agent(model, name="rewriter", retries=0, model_settings=SETTINGS)
         self._purse = purse
 
     async def __call__(self, message: MessageRecord, recent: Sequence[MessageRecord]) -> str | None:

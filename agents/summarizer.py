@@ -27,7 +27,7 @@ class ModelSummarizer:
     """Asks a model. max_tokens: about what a summary may take."""
 
     def __init__(self, model: Model, *, purse: Purse, max_tokens: int) -> None:
-        self._agent = Agent(model, retries=0, model_settings=SETTINGS)
+        self._agent = Agent(model, name="summarizer", retries=0, model_settings=SETTINGS)
         self._purse = purse
         self._max_tokens = max_tokens
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([^)]+))?\)")
-NOT_OURS = re.compile(r"(RAILWAY|OPENAI|ANTHROPIC)_\w+|DISCORD_BOT_TOKEN")
+NOT_OURS = re.compile(r"(RAILWAY|OPENAI|ANTHROPIC)_\w+|DISCORD_BOT_TOKEN|OTEL_.*")
 OF_PROVIDERS = {name for provider in PROVIDERS.values() for name in (*provider.variables, provider.instead)}
 
 

@@ -17,6 +17,7 @@ from agents.coordinator import Why
 from agents.gateway import AgentRequest, Answer, Asked, Failure, FailureKind, Outcome, Reply
 from agents.models import Models, sight_of
 from agents.team import Team
+from agents.tracing import span
 from conversation import ChannelConversation, MessageRecord
 from discord_io.split import clipped
 from files.reading import FileReader, Reading
@@ -266,7 +267,8 @@ class Answering:
                 since=conversation.seen_since(turn.newcomers),
                 model=turn.model,
             )
-        outcome = await self._team[turn.agent].respond(turn.request, turn.show)
+        with span("answer"):
+            outcome = await self._team[turn.agent].respond(turn.request, turn.show)
         turn.instructions = outcome.instructions if isinstance(outcome, Answer) else ""
         if isinstance(outcome, Answer):
             self._records.made_by(pending, outcome.model)

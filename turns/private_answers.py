@@ -10,6 +10,7 @@ import structlog
 from activity import Activity
 from agents.gateway import AgentGateway, AgentRequest, Failure, FailureKind
 from agents.models import Models
+from agents.tracing import span
 from conversation import MessageRecord
 from state.budget import Budget
 from turns.admission import Admission
@@ -83,7 +84,8 @@ class PrivateAnswers:
         turn.request, turn.model, ended = request, request.model or "", "shutdown"
         try:
             async with asyncio.timeout(TOTAL_SECONDS), self._slots.taken(turn):
-                outcome = await self._agent.respond(request, turn.show)
+                with span("answer"):
+                    outcome = await self._agent.respond(request, turn.show)
             tokens, ended = outcome.tokens, getattr(outcome, "kind", "answered")
             if isinstance(outcome, Failure):
                 log.error("agent_failed", channel=question.channel_id, kind=outcome.kind, detail=outcome.detail)

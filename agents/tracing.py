@@ -1,0 +1,74 @@
+"""Traces of models' and tools' calls by OpenTelemetry, where an endpoint is set; with nothing of what anybody said."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import structlog
+from opentelemetry.trace import NoOpTracer, Tracer
+from pydantic_ai import Agent
+from pydantic_ai.models.instrumented import InstrumentationSettings
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+log = structlog.get_logger()
+
+# Which the SDK reads, as all of OpenTelemetry's own variables.
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+FLUSH_SECONDS = 3.0
+
+_tracer: Tracer = NoOpTracer()
+
+
+@contextmanager
+def traced_calls() -> Iterator[None]:
+    """Has all calls inside of it traced, if an endpoint is set. What is not sent by its end has 3 s more."""
+    global _tracer  # noqa: PLW0603 - as pydantic-ai's own setting is the process'
+    provider = _provider() if any(map(os.environ.get, ENDPOINTS)) else None
+    if provider is None:
+        yield
+        return
+    _tracer = provider.get_tracer("parley")
+    Agent.instrument_all(
+        InstrumentationSettings(
+            tracer_provider=provider,
+            include_content=False,
+            include_binary_content=False,
+            include_model_request_parameters=False,
+        )
+    )
+    try:
+        yield
+    finally:
+        Agent.instrument_all(False)
+        _tracer = NoOpTracer()
+        # A thread that nobody waits for: an endpoint that hangs holds up no stop.
+        ending = Thread(target=provider.shutdown, name="traces", daemon=True)
+        ending.start()
+        ending.join(FLUSH_SECONDS)
+
+
+@contextmanager
+def span(name: str) -> Iterator[None]:
+    """Puts the calls inside of it together."""
+    with _tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False):
+        yield
+
+
+def _provider() -> TracerProvider | None:
+    """None where OpenTelemetry's packages are not installed."""
+    try:
+        from agents.otlp import otlp_provider  # noqa: PLC0415 - an extra
+    except ImportError:
+        log.warning(
+            "traces_off",
+            meaning=f"{ENDPOINTS[0]} is set, but OpenTelemetry's packages are not installed: no traces are sent",
+            remedy="run .venv/bin/pip install -c constraints.txt -e '.[otel]', or unset it",
+        )
+        return None
+    return otlp_provider()
