@@ -50,6 +50,14 @@ def fault(check: str, says: str, fix: str) -> Finding:
     return Finding(check, State.FAULT, says, fix)
 
 
+def of_sentence(check: str, error: Exception) -> Finding:
+    """A fault of an error whose text is one sentence for the owner: what is wrong, a colon, and what would be right."""
+    says, colon, fix = str(error).rpartition(": ")
+    if not colon:
+        return fault(check, str(error), "Correct that; docs/settings.md lists what works.")
+    return fault(check, f"{says}.", f"{fix[0].upper()}{fix[1:]}")
+
+
 class NotCheckedError(Exception):
     """What keeps a check from being made, as it would be found: says, and fix."""
 

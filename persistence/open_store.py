@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import orjson
 import structlog
 
 from followup.decision_file import FILE_NAME, DecisionFile
 from persistence.migration import EarlierFolder, OpenEarlier, check_earlier, refuse_earlier, take_over
-from storage.sealing import KeyPlace, Seal, read_keys
+from storage.sealing import KeyPlace, Seal, read_keys, read_row
 from storage.sqlite_store import SQLiteStore
 from storage.state_key import KeyFile
 from storage.store import Key, Store, StoreError, WrongKeyError
@@ -69,6 +70,28 @@ def open_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> Cal
         return store
 
     return open_store
+
+
+def opens(state_dir: Path, redis_url: str | None, keys: str | None) -> bool:
+    """Whether something is kept, which these keys open; also beside a bot that runs, as nothing is changed.
+
+    Raises ValueError for keys of another form, WrongKeyError where they do not fit, StoreError.
+    """
+    seal = find_seal(state_dir, redis_url, keys)
+    if redis_url is not None:
+        store = _store(state_dir, redis_url, seal)
+        try:
+            return bool(store.read(CHECK))
+        finally:
+            store.close()
+    if not (path := state_dir / DATABASE).is_file():
+        return False
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)) as db:
+            rows = db.execute("SELECT channel, id, value FROM row WHERE live AND kind = ?", (CHECK,)).fetchall()
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be read ({error}): look at its rights and its disk.") from None
+    return [read_row(Key(CHECK, channel, id_), value.rstrip(b" "), seal) for channel, id_, value in rows] != []
 
 
 def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> None:

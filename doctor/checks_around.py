@@ -1,0 +1,119 @@
+"""What else the bot is set to work with: its settings themselves, MCP servers, remote agents, and its own HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+
+import aiohttp
+
+from agents.mcp_connection import Connection, Limits, use_mcp
+from agents.mcp_file import McpServer
+from agents.roster import AgentEntry
+from config import SettingError, Settings, load_settings
+from doctor.findings import SECONDS, Finding, fault, of_sentence, ok, skipped, warning
+from environment import check_token, misspelt
+
+START_SECONDS = SECONDS - 1.0
+SHORT_PASSWORD = 12
+SERVER_ERROR = 500
+
+
+def check_settings() -> tuple[list[Finding], Settings | None]:
+    """Each setting that cannot be used, and misspelt ones; with the settings as they are without those.
+
+    None where the rest cannot be told: of another Discord, to which the token must not go.
+    """
+    findings: list[Finding] = []
+    settings = None
+    while settings is None:
+        try:
+            settings = load_settings()
+        except SettingError as error:
+            findings.append(of_sentence("settings", error))
+            variable = str(error).partition(" ")[0]
+            if not os.environ.get(variable) or variable.startswith(("DISCORD_API", "DISCORD_GATEWAY")):
+                break
+            os.environ[variable] = ""  # the rest is looked at without it
+    for name, meant in misspelt(os.environ).items():
+        says = f"{name} is no setting, and is not read; it looks like {meant}."
+        findings.append(warning("settings", says, f"Rename it to {meant}, or remove it."))
+    if settings:
+        try:
+            check_token(settings, os.environ)
+        except SettingError as error:
+            findings.append(of_sentence("settings", error))
+    return findings or [ok("settings", "All settings can be used.")], settings
+
+
+async def check_mcp_server(server: McpServer) -> list[Finding]:
+    """Whether it starts, or can be reached, and lists its tools."""
+    check = f"MCP {server.name}"
+    await asyncio.to_thread(use_mcp)
+    connection = Connection(server, Limits(start=START_SECONDS), lambda: None)
+    running = asyncio.create_task(connection.run())
+    try:
+        await connection.tried()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    if connection.is_away:
+        how = "Run its command by hand" if server.command else "Look at its url and headers"
+        says = f"The MCP server {server.name} did not start, or did not list its tools, within {START_SECONDS:g} s."
+        fix = f"{how}, and read mcp_not_started in the bot's log, which says why; correct MCP_CONFIG."
+        return [fault(check, says, fix)]
+    return [ok(check, f"It lends {len(connection.tools)} tools.")]
+
+
+async def check_agent(agent: AgentEntry) -> list[Finding]:
+    """Whether something answers at a remote agent's address; no conversation is begun there."""
+    check = f"agent {agent.name}"
+    fix = f"Start the agent {agent.name}, or correct its url and headers in AGENTS."
+    try:
+        async with aiohttp.ClientSession() as http, http.get(agent.url, allow_redirects=False) as response:
+            if response.status < SERVER_ERROR:
+                return [ok(check, f"The agent {agent.name} can be reached.")]
+            return [fault(check, f"The agent {agent.name} fails (HTTP {response.status}).", fix)]
+    except (aiohttp.ClientError, OSError) as error:
+        return [fault(check, f"The agent {agent.name} cannot be reached ({type(error).__name__}).", fix)]
+
+
+async def check_http(port: int | None, host: str = "") -> list[Finding]:
+    """Whether the bot can listen, or listens already, on PORT. host: empty for all interfaces."""
+    if port is None:
+        return [skipped("http", "PORT is not set: there are no /healthz and no console.")]
+    try:
+        dual = not host and socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if dual else socket.AF_INET
+        socket.create_server((host, port), family=family, dualstack_ipv6=dual).close()
+    except OSError as error:
+        return [await _who_listens(port, str(error.strerror))]
+    return [ok("http", f"PORT {port} is free." if port else "PORT 0 is any free port.")]
+
+
+async def _who_listens(port: int, why: str) -> Finding:
+    try:
+        async with aiohttp.ClientSession() as http, http.get(f"http://localhost:{port}/healthz") as response:
+            said = (await response.text())[:80]
+    except (aiohttp.ClientError, OSError, UnicodeDecodeError):
+        said = ""
+    if said == "ok":
+        return ok("http", f"A bot listens on PORT {port}, and is well.")
+    if said.startswith(("the gateway has not been", "the event loop stands")):
+        fix = "Look at the log of that process, and restart it where it does not recover within 5 minutes."
+        return fault("http", f"A bot listens on PORT {port}, and is not well: {said}.", fix)
+    fix = "Set PORT to a free one, or to 0 for any."
+    return fault("http", f"PORT {port} cannot be used ({why}), and no bot answers there.", fix)
+
+
+def check_password(password: str | None, port: int | None) -> list[Finding]:
+    """CONSOLE_PASSWORD: whether it is long enough for what it opens to whoever reaches PORT."""
+    if password is None:
+        return [skipped("console", "CONSOLE_PASSWORD is not set: the console is off but on loopback.")]
+    if len(password) < SHORT_PASSWORD:
+        says = f"CONSOLE_PASSWORD has {len(password)} characters, which can be guessed."
+        return [warning("console", says, f"Set it to {SHORT_PASSWORD} random characters at least.")]
+    if port is None:
+        return [warning("console", "CONSOLE_PASSWORD is set, but not PORT: there is no console.", "Set PORT, too.")]
+    return [ok("console", "CONSOLE_PASSWORD is set, and long enough.")]

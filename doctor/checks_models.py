@@ -1,0 +1,125 @@
+"""The models that are set: whether they can be built, and whether they answer, how fast, and for how much."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+
+from agents.metering import names_of
+from agents.models import DEMO, UnusableModelError, build_model
+from agents.providers import provider_of
+from agents.transcriber import build_transcriber
+from agents.trying import ModelTrialError, Trial, Trouble, try_model
+from doctor.findings import SECONDS, Finding, fault, of_sentence, ok, warning
+from setting_values import BudgetLimit, dollars
+from state.prices import Prices
+
+LISTED = "docs/models.md lists the providers and how their models are named."
+
+
+async def check_models(variable: str, names: str, prices: Prices) -> list[Finding]:
+    """Each of the models named there, by commas, with one tiny call. variable: the setting."""
+    return list(await asyncio.gather(*(_check(variable, name.strip(), prices) for name in names.split(","))))
+
+
+async def _check(variable: str, name: str, prices: Prices) -> Finding:
+    if name.lower() == DEMO:
+        says = "This is the demo model, which only repeats what was said."
+        return warning(variable, says, f"Set {variable} to a real one and its provider's key in .env; {LISTED}")
+    try:
+        model = build_model(variable, name)
+        trial = await try_model(model, SECONDS)
+    except UnusableModelError as error:
+        return of_sentence(variable, error)
+    except ModelTrialError as error:
+        return fault(variable, *_in_words(variable, name, error))
+    return ok(variable, f"{name} answered in {trial.seconds:.1f} s{_cost(trial, prices)}.")
+
+
+def _cost(trial: Trial, prices: Prices) -> str:
+    if trial.spent is None:
+        return ", and did not say what it used"
+    micros = prices.priced(trial.spent).micros
+    price = f"for {dollars(micros)}" if micros is not None else "at a price that is not known"
+    return f" with {trial.spent.tokens} tokens, {price}"
+
+
+def _in_words(variable: str, name: str, error: ModelTrialError) -> tuple[str, str]:
+    provider = provider_of(name)
+    key = next(iter(provider.variables), "its key") if provider else "its key"
+    status = f" (HTTP {error.status})" if error.status else ""
+    whose = f"The provider of {name}"
+    match error.trouble:
+        case Trouble.KEY:
+            return f"{whose} refuses the key{status}.", f"Copy the key anew from the provider into {key}."
+        case Trouble.NAME:
+            return f"{whose} does not know it, or not for this key{status}.", f"Correct {variable}; {LISTED}"
+        case Trouble.CREDIT:
+            return f"The account for {name} has no credit left{status}.", "Add credit in the provider's billing page."
+        case Trouble.BUSY:
+            return (
+                f"{whose} says that there are too many requests, or that the account's limit is reached{status}.",
+                f"Wait, raise the limit at the provider, or name a fallback behind a comma in {variable}.",
+            )
+        case Trouble.UNREACHABLE:
+            return (
+                f"{whose} cannot be reached, or fails{status}.",
+                f"Look at the network, at the address that is set, and at the provider's status; a fallback in "
+                f"{variable} bridges that.",
+            )
+        case Trouble.LATE:
+            return (
+                f"{name} did not answer within {SECONDS:g} s.",
+                "Try again, as a model on one's own machine loads at first; else choose a faster one.",
+            )
+        case Trouble.EMPTY:
+            return f"{name} answered with nothing that can be read.", f"Choose a model that chats for {variable}."
+        case Trouble.REJECTED:
+            return f"{whose} rejects a plain question{status}.", f"Choose a model that chats for {variable}."
+
+
+def names_in(settings: Iterable[str]) -> list[str]:
+    """All models of these settings that can be built, as prices know them."""
+    found: list[str] = []
+    for name in (part.strip() for names in settings for part in names.split(",")):
+        with suppress(UnusableModelError):
+            found += names_of(build_model("MODEL", name))
+    return found
+
+
+def check_built(variable: str, names: str) -> Finding:
+    """Whether models can be built that are not called."""
+    try:
+        build_model(variable, names)
+    except UnusableModelError as error:
+        return of_sentence(variable, error)
+    return ok(variable, f"{names} can be used; it was not called.")
+
+
+def check_transcriber(name: str) -> Finding:
+    """The same of TRANSCRIBE_MODEL."""
+    try:
+        build_transcriber(name, _NoPurse())
+    except UnusableModelError as error:
+        return of_sentence("TRANSCRIBE_MODEL", error)
+    return ok("TRANSCRIBE_MODEL", f"{name} can be used; it was not called.")
+
+
+class _NoPurse:
+    """For a model that is not called."""
+
+    async def call(self, *_: object) -> None: ...
+
+
+def check_budgets(budgets: Collection[BudgetLimit], tokens: int, unpriced: Collection[str]) -> Finding:
+    """tokens: DAILY_TOKENS. unpriced: the models whose price nobody knows."""
+    if not (budgets or tokens):
+        return warning("budgets", "Nothing limits what models may cost.", "Set BUDGETS, such as to $1 a day.")
+    if unpriced and any(limit.in_money for limit in budgets):
+        says = f"Budgets in money do not limit what has no known price: {', '.join(sorted(unpriced))}."
+        return warning("budgets", says, "Name what a million of their tokens cost in PRICES; docs/budgets.md says how.")
+    limits = [
+        f"{limit.in_words()} {'in all' if limit.scope == 'total' else f'for a {limit.scope}'}" for limit in budgets
+    ]
+    return ok("budgets", f"Models may use at most {'; '.join(limits or [f'{tokens:,} tokens a day'])}.")

@@ -1,0 +1,107 @@
+"""What is kept: its folder, its files, its key, the room for it, and who else uses it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from doctor.findings import Finding, fault, of_sentence, ok, skipped, warning
+from persistence.lock import InUseError, in_use
+from persistence.open_store import find_seal, opens
+from storage.store import StoreError, WrongKeyError
+
+FEW_BYTES, NO_BYTES = 500_000_000, 50_000_000
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def check_folder(state_dir: Path) -> Finding:
+    """Whether files can be made there; it is made as the bot would make it."""
+    try:
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=state_dir, prefix=".doctor-") as file:
+            file.write(b"x")
+            file.flush()
+    except OSError as error:
+        return fault(
+            "storage",
+            f"STATE_DIR {state_dir} cannot be written ({error.strerror}): nothing outlives a restart.",
+            "Give the user that the bot runs as the right to write there, or set STATE_DIR to a folder where it has.",
+        )
+    return ok("storage", f"STATE_DIR {state_dir} can be written.")
+
+
+def check_modes(state_dir: Path) -> Finding:
+    """Whether others on the machine can read what is kept."""
+    if os.name != "posix" or not state_dir.is_dir():
+        return skipped("files", "There are no files yet, or no modes of files.")
+    # What a folder lets nobody into needs no modes of its own.
+    closed = not state_dir.stat().st_mode & OTHERS
+    open_ = [path.name for path in state_dir.iterdir() if path.is_file() and path.stat().st_mode & OTHERS]
+    if not open_ or (closed and "state.key" not in open_):
+        return ok("files", "What is kept can be read by the bot's user alone.")
+    says = f"Others on this machine can read {', '.join(sorted(open_)[:10])} in {state_dir}."
+    return fault("files", says, f"Run chmod 700 {state_dir} && chmod 600 {state_dir}/* as the bot's user.")
+
+
+def check_disk(state_dir: Path) -> Finding:
+    there = next(folder for folder in (state_dir.absolute(), *state_dir.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(there).free
+    says = f"{free / 1e9:.1f} GB are free on the disk of STATE_DIR."
+    fix = "Make room there, or set STATE_DIR to a larger disk."
+    if free < NO_BYTES:
+        return fault("disk", says, fix)
+    return warning("disk", says, fix) if free < FEW_BYTES else ok("disk", says)
+
+
+def check_key(state_dir: Path, redis_url: str | None, keys: str | None) -> list[Finding]:
+    """Whether Redis answers, where it is set, and whether the keys open what is kept. Changes nothing."""
+    redis = [ok("redis", "REDIS_URL answers.")] if redis_url else []
+    try:
+        find_seal(state_dir, redis_url, keys)
+    except ValueError as error:
+        return [fault("key", "STATE_KEY is no key as it has to be.", f"{error}.")]
+    try:
+        is_kept = opens(state_dir, redis_url, keys)
+    except WrongKeyError as error:
+        says = str(error).partition(":")[0].rstrip(".") + "."
+        fix = "Set STATE_KEY to the key it was sealed with, or put state.key back where none was set."
+        return [*redis, fault("key", says, fix)]
+    except StoreError as error:
+        if not redis_url:
+            return [of_sentence("database", error)]
+        why = type(error.__cause__).__name__
+        return [fault("redis", f"Redis does not answer ({why}).", "Start that Redis, or correct REDIS_URL.")]
+    by = "STATE_KEY" if keys else "a key that lies beside it (set STATE_KEY to have it lie apart)"
+    says = f"What is kept is sealed by {by}." if is_kept else f"Nothing is kept yet; it will be sealed by {by}."
+    return [*redis, ok("key", says)]
+
+
+def check_instance(state_dir: Path, redis_url: str | None) -> Finding:
+    """Whether another process uses what is kept."""
+    try:
+        with in_use(state_dir, redis_url, 0.0):
+            return ok("instance", "No other process uses what is kept.")
+    except InUseError as error:
+        return warning(
+            "instance",
+            f"{str(error).partition(':')[0]}: the bot runs already.",
+            "Leave it if that is the bot you mean; else stop it, or give this one a STATE_DIR or Redis of its own.",
+        )
+    except StoreError:
+        return skipped("instance", "Redis cannot be asked.")
+
+
+def check_volume(state_dir: Path, redis_url: str | None, environ: Mapping[str, str]) -> list[Finding]:
+    """On Railway, whether what is kept outlives a deploy."""
+    if redis_url or not any(name.startswith("RAILWAY_") for name in environ):
+        return []
+    mount = environ.get("RAILWAY_VOLUME_MOUNT_PATH")
+    if mount and state_dir.absolute().is_relative_to(mount):
+        return [ok("volume", f"STATE_DIR is on the volume at {mount}.")]
+    says = f"STATE_DIR is not on the volume at {mount}" if mount else "The service has no volume"
+    fix = f"Mount a volume at {state_dir.absolute()} in the service's settings, or set REDIS_URL."
+    return [fault("volume", f"{says}: nothing outlives a deploy.", fix)]
