@@ -2,10 +2,14 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: run test check lint format bench kill week picture settings eval train clean
+.PHONY: run doctor test check lint format bench kill week picture settings eval train clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/python bot.py
+
+# What is wrong, and how to mend it.
+doctor: .venv/run.stamp
+	@$(BIN)/python bot.py doctor
 
 test: .venv/dev.stamp
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --hypothesis-profile ci -m "not slow"

@@ -28,9 +28,11 @@ from conversation import Unwelcome
 from decider import FollowupTier, LoggedDecision, load_followup
 from discord_io.discord_wire import request_timeouts
 from discord_io.incoming_messages import replied_to_id
+from doctor.at_start import look_around, report
+from doctor.command import doctor_command
 from environment import check_token, misspelt, secrets_of
 from health import Health
-from owner import where
+from owner import apart_in_playground, where
 from persistence.lock import InUseError, in_use
 from persistence.open_store import check_stores
 from persistence.sessions_command import sessions_command
@@ -75,6 +77,7 @@ class Parley(discord.Client):
             "guild_ready_timeout": 1.0,
         }
         super().__init__(**{**ours, **client_options})
+        self._settings = settings
         self._now = clock
         self._is_playground = is_playground
         self._background: set[asyncio.Task[None]] = set()
@@ -110,14 +113,15 @@ class Parley(discord.Client):
             self.lifecycle.expire(),
             self.parts.other_process.keep_looking(),
             sync(self.tree),
-            self._warn_unpriced(),
+            self._look_around(),
         ):
             self._spawn(work)
 
-    async def _warn_unpriced(self) -> None:
-        """Once it is ready: to read all the prices that there are takes 0.1 s."""
+    async def _look_around(self) -> None:
+        """Says what is wrong, once it is ready: to read all the prices that there are takes 0.1 s."""
         await self.wait_until_ready()
         await asyncio.to_thread(self.parts.warn_unpriced)
+        report(await look_around(self._settings, self))
 
     async def shut_down(self) -> None:
         """Finishes what is being answered, tells those cut off, and closes."""
@@ -288,22 +292,26 @@ def use_server(api_base: str, gateway_url: str) -> None:
     discord.asset.Asset.BASE = str(yarl.URL(api_base).origin())
 
 
+def commands_of(settings: Settings) -> list[dict[str, Any]]:
+    """The commands that the bot registers, as Discord is sent them. Raises as create_bot() does."""
+    tree = create_bot(settings).tree
+    return [dict(command.to_dict(tree)) for command in tree.get_commands()]
+
+
 def main() -> int:
     """Runs the bot until it is told to stop. Returns the exit code: 0, 2 for what the owner must mend, 1 otherwise."""
     for number in (signal.SIGTERM, signal.SIGINT):  # until the bot is in service, which takes them over
         signal.signal(number, lambda *_: sys.exit(0))
     arguments = sys.argv[1:]
-    if arguments and arguments[0] != "sessions":
-        sys.stderr.write(f"{arguments[0]!r} is no command: use none to start the bot, or sessions.\n")
+    if arguments and arguments[0] not in ("doctor", "sessions"):
+        sys.stderr.write(f"{arguments[0]!r} is no command: use none to start the bot, doctor, or sessions.\n")
         return 2
+    if arguments[:1] == ["doctor"]:
+        return doctor_command(arguments[1:], commands_of)
     try:
         settings = load_settings()
         check_token(settings, os.environ)
-        if settings.discord_token is None:
-            # What it keeps is of a server that lasts as long as the process, and apart from a real bot's.
-            settings = settings.model_copy(
-                update={"state_dir": settings.state_dir / "playground", "redis_url": None, "state_key": None}
-            )
+        settings = apart_in_playground(settings)
         configure_logging(settings.log_level, secrets_of(settings))
         for name, meant in misspelt(os.environ).items():
             log.warning("unknown_setting", variable=name, likely_meaning=meant)

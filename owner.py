@@ -48,6 +48,15 @@ def where(settings: Settings) -> tuple[Path, str | None, str | None]:
     return settings.state_dir, redis_url, keys
 
 
+def apart_in_playground(settings: Settings) -> Settings:
+    """The settings as they hold: what is kept without a token is of a server that lasts as long as the process, and
+    apart from a real bot's."""
+    if settings.discord_token is not None:
+        return settings
+    apart = {"state_dir": settings.state_dir / "playground", "redis_url": None, "state_key": None}
+    return settings.model_copy(update=apart)
+
+
 def owners_limits(settings: Settings, own: OwnBudgets, opted_out: OptOut) -> Limits:
     """The caps; the demo model alone costs nothing. own: what places have set. Raises SettingError."""
     costs = {settings.model, *settings.models} != {DEMO}

@@ -221,14 +221,28 @@ async def _lacks(
             continue
         ours = allowed_in(channel, everyone, granted, own, me)
         all_others = allowed_in(channel, everyone, granted, set(), 0)
-        lacked = missing(ours, is_forum=channel["type"] in FORUMS, threads=threads)
-        if "view_channel" in lacked:
-            if not (is_listed or all_others.view_channel):
-                continue  # a private channel, to which nobody let it
-            lacked = ["view_channel"]  # what hides all else
-        name = f"#{channel['name']} ({guild['name']})"
-        found += [Lack(one, channel_id, name, is_listed or getattr(all_others, one)) for one in lacked]
+        place = (channel_id, f"#{channel['name']} ({guild['name']})")
+        is_forum = channel["type"] in FORUMS
+        found += lacks_in(place, ours, all_others, is_forum=is_forum, is_listed=is_listed, threads=threads)
     return found
+
+
+def lacks_in(
+    place: tuple[int, str],
+    ours: discord.Permissions,
+    all_others: discord.Permissions,
+    *,
+    is_forum: bool,
+    is_listed: bool,
+    threads: str,
+) -> list[Lack]:
+    """What the bot lacks in a channel. place: its id and name; is_listed: whether the owner named it in CHANNELS."""
+    lacked = missing(ours, is_forum=is_forum, threads=threads)
+    if "view_channel" in lacked:
+        if not (is_listed or all_others.view_channel):
+            return []  # a private channel, to which nobody let it
+        lacked = ["view_channel"]  # what hides all else
+    return [Lack(one, *place, is_listed or getattr(all_others, one)) for one in lacked]
 
 
 def allowed_in(

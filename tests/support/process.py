@@ -75,11 +75,12 @@ class Program:
 
 
 @asynccontextmanager
-async def program(folder: Path, **environment: str) -> AsyncIterator[Program]:
+async def program(folder: Path, *arguments: str, **environment: str) -> AsyncIterator[Program]:
     """Runs it in the folder with this environment only; it is killed at the end if it has not ended."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(PROGRAM),
+        *arguments,
         cwd=folder,
         env={"PATH": os.environ["PATH"], "HOME": str(folder), "BURST_SECONDS": "0", **environment},
         stdout=asyncio.subprocess.PIPE,
@@ -96,8 +97,8 @@ async def program(folder: Path, **environment: str) -> AsyncIterator[Program]:
         await reading
 
 
-async def finished(folder: Path, **environment: str) -> tuple[int, Program]:
+async def finished(folder: Path, *arguments: str, **environment: str) -> tuple[int, Program]:
     """Runs it to its own end: exit code and what it wrote."""
-    async with program(folder, **environment) as running:
+    async with program(folder, *arguments, **environment) as running:
         code = await running.ended()
     return code, running

@@ -1,0 +1,77 @@
+"""The checks that cost no request: what the bot says of itself once it is ready, in one block of its log."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+
+import discord
+import structlog
+
+from config import Settings
+from doctor.checks_around import check_password
+from doctor.checks_discord import Lack, content_intent, lacking, lacks_in
+from doctor.checks_models import check_budgets
+from doctor.checks_storage import check_disk, check_folder, check_modes, check_volume
+from doctor.findings import Finding, State, bounded
+from owner import where
+
+log = structlog.get_logger()
+
+AT_ONCE = 20  # channels, after which the event loop has its turn
+GUILDS = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel, discord.ForumChannel)
+
+
+async def look_around(settings: Settings, client: discord.Client) -> list[Finding]:
+    """What can be known of a bot that is ready without asking anybody. Takes turns with what else the loop does."""
+    state_dir, redis_url, _ = where(settings)
+    kept = await bounded("storage", asyncio.to_thread(_storage, settings))
+    password = getattr(settings, "console_password", None)
+    return [
+        content_intent(is_on=_reads_content(client), application_id=client.application_id),
+        *lacking(await _lacks(client, settings)),
+        *kept,
+        *check_volume(state_dir, redis_url, os.environ),
+        check_budgets(settings.budgets, settings.daily_tokens, ()),
+        *check_password(password and password.get_secret_value(), settings.port),
+    ]
+
+
+def report(findings: Sequence[Finding]) -> None:
+    """One entry where all is well, else one for each finding that is not."""
+    bad = [finding for finding in findings if finding.state in (State.WARNING, State.FAULT)]
+    for finding in bad:
+        log.warning("checked", check=finding.check, state=finding.state.value, says=finding.says, remedy=finding.fix)
+    if not bad:
+        well = [finding.check for finding in findings if finding.state is State.OK]
+        log.info("checked", well=well, more="python bot.py doctor looks at the rest")
+
+
+def _reads_content(client: discord.Client) -> bool:
+    flags = client.application_flags
+    return flags.gateway_message_content or flags.gateway_message_content_limited
+
+
+def _storage(settings: Settings) -> list[Finding]:
+    state_dir = settings.state_dir
+    return [check_folder(state_dir), check_modes(state_dir), check_disk(state_dir)]
+
+
+async def _lacks(client: discord.Client, settings: Settings) -> list[Lack]:
+    found: list[Lack] = []
+    channels = [channel for guild in client.guilds for channel in guild.channels if isinstance(channel, GUILDS)]
+    for number, channel in enumerate(channels, 1):
+        listed = {channel.id, channel.category_id} & settings.channels
+        if listed or not settings.channels:
+            found += lacks_in(
+                (channel.id, f"#{channel.name} ({channel.guild.name})"),
+                channel.permissions_for(channel.guild.me),
+                channel.permissions_for(channel.guild.default_role),
+                is_forum=isinstance(channel, discord.ForumChannel),
+                is_listed=bool(listed),
+                threads=settings.threads,
+            )
+        if number % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return found

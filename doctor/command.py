@@ -1,0 +1,166 @@
+"""`python bot.py doctor [--json]`: all checks at once, printed, and summed up in the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import SecretStr
+
+from agents.mcp_file import load_mcp
+from agents.models import UnusableModelError
+from agents.roster import load_roster
+from config import SettingError, Settings
+from doctor.checks_around import check_agent, check_http, check_mcp_server, check_password, check_settings
+from doctor.checks_discord import check_application, check_commands, check_gateway, check_guilds, no_token
+from doctor.checks_models import check_budgets, check_built, check_models, check_transcriber, names_in
+from doctor.checks_storage import check_disk, check_folder, check_instance, check_key, check_modes, check_volume
+from doctor.discord_rest import DiscordRest
+from doctor.findings import (
+    SECONDS,
+    Finding,
+    as_json,
+    as_lines,
+    bounded,
+    exit_code,
+    of_sentence,
+    skipped,
+    without,
+)
+from environment import secrets_of
+from owner import apart_in_playground, loaded, where
+from state.prices import Prices, load_prices
+from web.logs import configure_logging
+
+T = TypeVar("T")
+Commands = Callable[[Settings], Sequence[Mapping[str, Any]]]
+"""The commands that the bot would register. Raises SettingError and UnusableModelError."""
+
+
+def doctor_command(arguments: Sequence[str], commands: Commands) -> int:
+    """Does what the arguments say. Returns the exit code: 0 all is well, 1 warnings only, 2 faults."""
+    parser = argparse.ArgumentParser(
+        prog="python bot.py doctor",
+        description="Says what is wrong with the bot and around it, and how to mend it.",
+        epilog="Exit codes: 0 all is well, 1 there are warnings, 2 there are faults.",
+    )
+    parser.add_argument("--json", action="store_true", help="a list of findings, and nothing else, on stdout")
+    given = parser.parse_args(arguments)
+    findings, settings = check_settings()
+    if settings is not None:
+        configure_logging("error", secrets_of(settings))
+        findings += asyncio.run(examine(settings, commands))
+        findings = without(secrets_of(settings), findings)
+    out = sys.stdout
+    if given.json:
+        out.write(f"{as_json(findings)}\n")
+    else:
+        is_terminal = out.isatty()
+        width = shutil.get_terminal_size().columns if is_terminal else 100
+        out.write(f"{as_lines(findings, coloured=is_terminal, width=width)}\n\n{_summary(findings)}\n")
+    return exit_code(findings)
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    faults, warnings = (sum(one.state == state for one in findings) for state in ("fault", "warning"))
+    if not faults + warnings:
+        return "All is well."
+    counts = [(faults, "fault"), (warnings, "warning")]
+    counted = [f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count]
+    return f"{' and '.join(counted)}."
+
+
+async def examine(settings: Settings, commands: Commands) -> list[Finding]:
+    """All checks but that of the settings themselves; in a fixed order, whichever ends first."""
+    findings: list[Finding] = []
+    prices = Prices(dict(_loaded(load_prices, settings.prices, findings)))
+    servers = _loaded(load_mcp, settings.mcp_config, findings)
+    agents = _loaded(load_roster, settings.agents, findings)
+    state_dir, redis_url, keys = where(apart_in_playground(settings))
+    # What loads a model's modules comes first, or it would count as the time that others take.
+    findings += _unasked_models(settings, prices)
+    try:
+        wanted = commands(settings)
+    except (SettingError, UnusableModelError):  # of which their own checks tell
+        wanted = None
+    password = getattr(settings, "console_password", None)
+    checks: list[Awaitable[list[Finding]]] = [
+        _discord(settings, wanted),
+        *_asked_models(settings, prices),
+        *(bounded(f"MCP {server.name}", check_mcp_server(server), SECONDS + 5) for server in servers),
+        *(bounded(f"agent {agent.name}", check_agent(agent)) for agent in agents),
+        bounded("storage", asyncio.to_thread(_storage, state_dir, redis_url, keys)),
+        bounded("http", check_http(settings.port)),
+    ]
+    discord, *others = await asyncio.gather(*checks)
+    return [
+        *discord,
+        *(finding for found in others for finding in found),
+        *check_password(password and password.get_secret_value(), settings.port),
+        *findings,
+    ]
+
+
+def _loaded(
+    load: Callable[[Path | str, Mapping[str, str]], tuple[T, ...]],
+    setting: Path | SecretStr | None,
+    findings: list[Finding],
+) -> tuple[T, ...]:
+    """What a file of the owner's has; that it cannot be used is a finding."""
+    try:
+        return loaded(load, setting)
+    except SettingError as error:
+        findings.append(of_sentence("settings", error))
+        return ()
+
+
+async def _discord(settings: Settings, wanted: Sequence[Mapping[str, Any]] | None) -> list[Finding]:
+    if settings.discord_token is None:
+        return [no_token(), skipped("servers", "Without a token, servers and permissions cannot be looked at.")]
+    async with DiscordRest(settings.discord_token.get_secret_value(), settings.discord_api_base) as rest:
+        findings, application = await check_application(rest)
+        if application is None:
+            return [*findings, skipped("servers", "Without a token that Discord takes, they cannot be looked at.")]
+        checks = [
+            bounded("gateway", check_gateway(rest)),
+            bounded("servers", check_guilds(rest, application, settings.channels, settings.threads)),
+        ]
+        if wanted is not None:
+            checks.append(bounded("commands", check_commands(rest, application, wanted)))
+        return [*findings, *(finding for found in await asyncio.gather(*checks) for finding in found)]
+
+
+def _asked_models(settings: Settings, prices: Prices) -> list[Awaitable[list[Finding]]]:
+    """The models that are called."""
+    named = [("MODEL", settings.model), *(("MODELS", name) for name in settings.models if name != settings.model)]
+    if settings.judge_model:
+        named.append(("JUDGE_MODEL", settings.judge_model))
+    return [bounded(variable, check_models(variable, names, prices), SECONDS + 5) for variable, names in named]
+
+
+def _unasked_models(settings: Settings, prices: Prices) -> list[Finding]:
+    """Those that are not called, and what limits them all."""
+    named = {"COORDINATOR_MODEL": settings.coordinator_model, "REWRITE_MODEL": settings.rewrite_model}
+    findings = [check_built(variable, names) for variable, names in named.items() if names]
+    if settings.transcribe_model:
+        findings.append(check_transcriber(settings.transcribe_model))
+    used = [settings.model, *settings.models, *filter(None, (settings.judge_model, *named.values()))]
+    return [*findings, check_budgets(settings.budgets, settings.daily_tokens, prices.unknown(names_in(used)))]
+
+
+def _storage(state_dir: Path, redis_url: str | None, keys: str | None) -> list[Finding]:
+    folder = check_folder(state_dir)
+    return [
+        folder,
+        check_modes(state_dir),
+        check_disk(state_dir),
+        *check_key(state_dir, redis_url, keys),
+        *([check_instance(state_dir, redis_url)] if folder.state == "ok" else []),
+        *check_volume(state_dir, redis_url, os.environ),
+    ]
