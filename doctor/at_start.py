@@ -27,7 +27,7 @@ async def look_around(settings: Settings, client: discord.Client) -> list[Findin
     """What can be known of a bot that is ready without asking anybody. Takes turns with what else the loop does."""
     state_dir, redis_url, _ = where(settings)
     kept = await bounded("storage", asyncio.to_thread(_storage, settings))
-    password = getattr(settings, "console_password", None)
+    password = settings.console_password
     return [
         content_intent(is_on=_reads_content(client), application_id=client.application_id),
         *lacking(await _lacks(client, settings)),

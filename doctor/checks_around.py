@@ -79,14 +79,14 @@ async def check_agent(agent: AgentEntry) -> list[Finding]:
         return [fault(check, f"The agent {agent.name} cannot be reached ({type(error).__name__}).", fix)]
 
 
-async def check_http(port: int | None, host: str = "") -> list[Finding]:
-    """Whether the bot can listen, or listens already, on PORT. host: empty for all interfaces."""
+async def check_http(port: int | None) -> list[Finding]:
+    """Whether the bot can listen, or listens already, on PORT."""
     if port is None:
         return [skipped("http", "PORT is not set: there are no /healthz and no console.")]
     try:
-        dual = not host and socket.has_dualstack_ipv6()
+        dual = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if dual else socket.AF_INET
-        socket.create_server((host, port), family=family, dualstack_ipv6=dual).close()
+        socket.create_server(("", port), family=family, dualstack_ipv6=dual).close()
     except OSError as error:
         return [await _who_listens(port, str(error.strerror))]
     return [ok("http", f"PORT {port} is free." if port else "PORT 0 is any free port.")]

@@ -54,6 +54,14 @@ async def check_application(rest: DiscordRest) -> tuple[list[Finding], Applicati
         async with asyncio.timeout(SECONDS):
             user = await rest.get("/users/@me")
             application = await rest.get("/applications/@me")
+        flags = discord.ApplicationFlags._from_value(application["flags"])  # noqa: SLF001 - as it is made
+        known = Application(
+            int(application["id"]),
+            str(application["name"]),
+            int(user["id"]),
+            str(user["username"]),
+            flags.gateway_message_content or flags.gateway_message_content_limited,
+        )
     except NotCheckedError as error:
         found = fault("token", error.says, error.fix)
         if isinstance(error, RefusedError) and error.status == REFUSED:
@@ -63,14 +71,9 @@ async def check_application(rest: DiscordRest) -> tuple[list[Finding], Applicati
     except TimeoutError:
         late = UnreachableError(f"no answer within {SECONDS:g} s")
         return [fault("token", late.says, late.fix)], None
-    flags = discord.ApplicationFlags._from_value(application.get("flags", 0))  # noqa: SLF001 - as it is made
-    known = Application(
-        int(application["id"]),
-        str(application["name"]),
-        int(user["id"]),
-        str(user["username"]),
-        flags.gateway_message_content or flags.gateway_message_content_limited,
-    )
+    except (KeyError, TypeError, ValueError):
+        other = UnreachableError("what answers is not Discord")
+        return [fault("token", other.says, other.fix)], None
     return [
         ok("token", f"Discord takes the token: it is {known.bot_name}'s."),
         ok("application", f"Its id is {known.id}; whoever manages a server adds it by {known.invite}"),

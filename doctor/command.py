@@ -89,7 +89,7 @@ async def examine(settings: Settings, commands: Commands) -> list[Finding]:
         wanted = commands(settings)
     except (SettingError, UnusableModelError):  # of which their own checks tell
         wanted = None
-    password = getattr(settings, "console_password", None)
+    password = settings.console_password
     checks: list[Awaitable[list[Finding]]] = [
         _discord(settings, wanted),
         *_asked_models(settings, prices),

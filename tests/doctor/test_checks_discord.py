@@ -129,6 +129,13 @@ async def test_nobody_who_answers_is_a_fault() -> None:
     assert "cannot be reached" in findings[0].says
 
 
+async def test_what_answers_and_is_not_discord_is_a_fault() -> None:
+    async with Playground() as pg, DiscordRest(pg.token, pg.url) as rest:  # its page, not its API
+        findings, application = await check_application(rest)
+    assert application is None
+    assert findings[0].state is State.FAULT
+
+
 async def test_commands_that_discord_does_not_know_are_named() -> None:
     async with Playground(limits=Limits.off()) as pg, DiscordRest(pg.token, pg.api_base) as rest:
         application = (await check_application(rest))[1]
