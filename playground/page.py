@@ -114,6 +114,7 @@ class Page:
             web.get("/", self._file),
             web.get("/page/events", self._events),
             web.get("/page/{file}", self._file),
+            web.get("/oauth2/authorize", self._authorize),
             web.get("/attachments/{channel}/{id}/{name}", self._attachment),
             *(web.route(method, path, _acting(act, self._world)) for method, path, act in acts),
         ]
@@ -138,6 +139,13 @@ class Page:
         active = any(kind in file.content_type for kind in _ACTIVE)
         headers["Content-Type"] = _UNKNOWN if active else file.content_type or _UNKNOWN
         return web.Response(body=file.data, headers=headers)
+
+    async def _authorize(self, request: web.Request) -> web.StreamResponse:
+        """Lets the bot in by the link that Discord would ask about, and shows the page."""
+        if request.query.get("client_id") != str(self._world.bot.id):
+            raise web.HTTPNotFound
+        self._people.invite_bot()
+        raise web.HTTPFound("/")
 
     # Events
 
