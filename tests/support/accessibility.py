@@ -13,10 +13,11 @@ AXE_SECONDS = 60.0  # it looks at every element
 # of the contrast of texts (grounds that lie over each other, colours in new notations) is FAINT's.
 AXE = """
 const done = arguments[arguments.length - 1];
-axe.run(document, {resultTypes: ["violations"]}).then(
-  ({violations}) => done(violations.filter(({impact}) => ["serious", "critical"].includes(impact))
-    .flatMap(({id, nodes}) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)} ${node.failureSummary}`))),
-  (error) => done([String(error)]));
+axe.run(document, {resultTypes: ["violations"]})
+  .then(({violations}) => violations
+    .filter(({impact}) => ["serious", "critical"].includes(impact))
+    .flatMap(({id, nodes}) => nodes.map(({html, failureSummary}) => `${id}: ${html.slice(0, 160)} ${failureSummary}`)))
+  .then(done, (error) => done([String(error)]));
 """
 # Texts that stand out from the ground by less than WCAG's 4.5 to 1 (axe's rule color-contrast): what, and by how much.
 # Colours are read from a canvas, which knows every notation; what is decoration, covered or switched off is left out.
