@@ -305,7 +305,8 @@ class Settings(BaseSettings):
 
     port: int | None = setting(
         None,
-        "The bot's own HTTP, on all interfaces: /healthz, /metrics and the console; in a playground on loopback only.",
+        "The bot's own HTTP, on all interfaces: /healthz, /privacy, and with CONSOLE_PASSWORD /metrics and the console; "
+        "in a playground on loopback only.",
         "a port from 0 to 65535, 0 for any free one, or leave it empty for no HTTP",
         ge=0,
         le=65_535,
@@ -317,6 +318,19 @@ class Settings(BaseSettings):
     )
     console_show_content: bool = setting(
         False, "Whether the console shows what people wrote, and their names, to whoever has its password.", "on or off"
+    )
+    public_url: str | None = setting(
+        None,
+        "Where people reach that HTTP, for what /privacy links to; unset: Railway's public domain, where there is one.",
+        "an https:// address such as https://parley.example.org, or leave it out",
+        example="https://parley.example.org",
+    )
+    contact: str = setting(
+        "",
+        "Whom people can write to about what is kept of them, shown by /privacy.",
+        "at most 200 characters, such as privacy@example.org",
+        example="privacy@example.org",
+        max_length=200,
     )
     playground_host: str = setting(
         "127.0.0.1", "Where the playground listens.", "an address of this machine, such as 127.0.0.1"
@@ -405,9 +419,9 @@ class Settings(BaseSettings):
             values.check_redis_address(value.get_secret_value())
         return value
 
-    @field_validator("nominatim_url")
+    @field_validator("nominatim_url", "public_url")
     @classmethod
-    def _nominatim_url(cls, value: str | None) -> str | None:
+    def _address(cls, value: str | None) -> str | None:
         if value and re.search(r"[\s?#]", value):
             raise ValueError("more than an address")
         return value and values.checked_address(value.rstrip("/"), secure="https", loopback="http")

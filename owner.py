@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from agents.mcp_file import McpError
 from agents.models import DEMO
+from agents.providers import provider_of
 from agents.roster import RosterError
 from config import SettingError, Settings
 from miniapps.base import MiniApp
@@ -88,3 +90,68 @@ def installed(settings: Settings) -> list[MiniApp]:
     """The trip planner, and what else is installed."""
     venues = NominatimVenues(settings.nominatim_url, USER_AGENT) if settings.nominatim_url else SampleVenues()
     return [TripPlanner(venues), *discover()]
+
+
+DIRECT = {
+    "off": "none are answered.",
+    "listed": "of people whom its owner listed, they are answered, and kept as all else.",
+    "open": "they are answered, and kept as all else.",
+}
+LOGGED = {
+    "on": "ids (of people a hash of theirs), times and scores; no text.",
+    "content": "ids (of people a hash of theirs), times, scores, and the text of messages.",
+    "off": "none is kept.",
+}
+
+
+def practices(settings: Settings) -> dict[str, str]:
+    """What this bot does with what people say, as its settings have it: a sentence for each of what people ask."""
+    days = settings.retention_days
+    helpers = {
+        "judges whether a message wants an answer": settings.judge_model,
+        "picks who answers": settings.coordinator_model,
+        "completes short questions": settings.rewrite_model,
+        "writes down voice messages": settings.transcribe_model,
+    }
+    said = [f"{_listed([model])} {does}" for does, model in helpers.items() if model]
+    if settings.openai_state != "off":
+        said.append("OpenAI is asked to keep conversations for a while")
+    if settings.mcp_config:
+        said.append("tools that its owner added receive what the agent gives them")
+    if settings.agents:
+        said.append("remote agents that its owner added receive the questions that they answer")
+    if settings.nominatim_url:
+        said.append(f"{urlsplit(settings.nominatim_url).hostname} looks up the names of places for trips")
+    return {
+        "How long": f"for {'a day' if days == 1 else f'{days} days'}, and then it is deleted.",
+        "Where": "in its owner's Redis, encrypted." if settings.redis_url else "where the bot runs, encrypted.",
+        "Who receives it": f"{_listed([settings.model, *settings.models])}, to answer.",
+        "Who else": f"{'; '.join(said)}." if said else "nobody.",
+        "Direct messages": DIRECT[settings.direct_messages],
+        "Log of decisions": LOGGED[settings.decision_log],
+        "Whom to ask": settings.contact or "whoever runs the bot.",
+    }
+
+
+def _listed(models: Iterable[str]) -> str:
+    """The providers of models by these names, several of which may stand in one, and which of their models they are."""
+    names = dict.fromkeys(name.strip() for several in models for name in several.split(","))
+    return " or ".join(_in_words(name) for name in names)
+
+
+def _in_words(name: str) -> str:
+    if name == DEMO:
+        return "the demo model, which is a part of the bot and sends nothing anywhere"
+    prefix, _, model = name.partition(":")
+    provider = provider_of(name)
+    variables = {f"{prefix.upper()}_BASE_URL", *((*provider.variables, provider.instead) if provider else ())}
+    if any(os.environ.get(variable) for variable in variables if variable.endswith("_BASE_URL")):
+        return f"{model} at an address that its owner chose"
+    return f"{model} of {provider.name}" if provider else name
+
+
+def public_address(settings: Settings) -> str | None:
+    """Where people reach the bot's HTTP, if that is known."""
+    domain = os.environ.get("RAILWAY_PUBLIC_DOMAIN")
+    found = settings.public_url or (f"https://{domain}" if domain else None)
+    return None if settings.port is None else found

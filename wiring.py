@@ -55,7 +55,7 @@ from offers.offer_limits import OfferLimits
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import NOT_READY, OVER_BUDGET, ProactiveOffers
 from offers.triggers import TRIGGERS
-from owner import installed, loaded, owners_layer, owners_limits, where
+from owner import installed, loaded, owners_layer, owners_limits, practices, public_address, where
 from persistence.catchup import CatchUp
 from persistence.changes import Changes
 from persistence.holders import (
@@ -159,6 +159,7 @@ class Parts:
             clock=clock,
             started_at=clock(),
             model=settings.model,
+            practices=practices(settings),
         )
 
     def _build_storage(self) -> None:
@@ -422,6 +423,8 @@ class Parts:
             self.settings_clicks,
             offers=self.proactive_offers,
             usage=Usage(self.limits, self._clock),
+            practices=practices(self._settings),
+            public_address=public_address(self._settings),
             retention_days=self._settings.retention_days,
             site=self._settings.site,
         )

@@ -5,6 +5,8 @@ All answers are seen only by whoever asked, but for a card, which shows what was
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import structlog
 from discord import app_commands
 
@@ -27,6 +29,7 @@ from commands.privacy_commands import (
     OUT_ALREADY,
     TOO_LARGE,
     Privacy,
+    add_practices,
     add_privacy,
 )
 from commands.settings_clicks import SettingsClicks
@@ -83,11 +86,17 @@ def add_commands(
     offers: Offers,
     usage: Usage,
     retention_days: int,
+    practices: Mapping[str, str],
+    public_address: str | None = None,
     site: str = DISCORD,
 ) -> None:
-    """Adds the commands to the tree. site: where links to messages lead."""
+    """Adds the commands to the tree. site: where links to messages lead.
+
+    practices: what the bot does with what people say; public_address: of its HTTP, where a page says more.
+    """
     add_why(tree, decisions, privacy, site)
     add_privacy(tree, privacy)
+    add_practices(tree, practices, public_address)
     add_offers(tree, offers)
     add_ask(tree, asking)
     add_usage(tree, usage)

@@ -1,9 +1,9 @@
-"""What people can have done with what is kept of them: /forget, /optout, /optin, /export."""
+"""What is kept of people, and what they can have done with that: /privacy, /forget, /optout, /optin, /export."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from io import BytesIO
 from typing import Protocol
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -11,7 +11,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import discord
 from discord import app_commands
 
-from commands.answers import Outcome, carry_out, tell
+from commands.answers import Outcome, carry_out, plain, tell
 
 NOT_A_MANAGER = "Only those who manage this channel can have me forget the whole conversation."
 FORGOTTEN = "Done: I have forgotten what you said, in all channels. /optout keeps me from reading more."
@@ -23,6 +23,9 @@ IN_ALREADY = "You have not opted out: I read your messages."
 NOTHING_KEPT = "I keep nothing of what you said."
 EXPORTED = "This is what I keep of what you said."
 TOO_LARGE = "What I keep of what you said is too large for a file in Discord, even zipped: ask whoever runs me for it."
+
+IN_SHORT = "**What I keep of what is said in conversations I take part in, and who receives it**"
+CHOICES = "/forget deletes it, /optout keeps me from reading what does not mention me, /export gives you your messages."
 
 EXPORT_NAME = "messages.json"
 UNZIPPED_BYTES = 1_000_000
@@ -88,6 +91,20 @@ def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def export(interaction: discord.Interaction) -> None:
         await _carry_out(interaction, _as_file(privacy.export(interaction.user.id), interaction.filesize_limit))
+
+
+def add_practices(tree: app_commands.CommandTree, practices: Mapping[str, str], public_address: str | None) -> None:
+    @tree.command(description="What do I keep of what is said, and who receives it?")
+    @app_commands.allowed_installs(guilds=True, users=True)
+    @app_commands.allowed_contexts(guilds=True, dms=True)
+    async def privacy(interaction: discord.Interaction) -> None:
+        await _carry_out(interaction, _in_short(practices, public_address))
+
+
+async def _in_short(practices: Mapping[str, str], public_address: str | None) -> Outcome:
+    lines = [f"- **{about}**: {plain(says)}" for about, says in practices.items()]
+    more = [f"All of it: <{public_address}/privacy>"] if public_address else []
+    return "\n".join([IN_SHORT, *lines, CHOICES, *more])
 
 
 async def _carry_out(interaction: discord.Interaction, work: Awaitable[Outcome]) -> None:

@@ -39,7 +39,8 @@ class Servers(Protocol):
 class Shown:
     """The parts of a bot that can be looked at. clock: aware times, as all of it goes by.
 
-    noted: waits until all that was changed is stored, but no longer than so many seconds.
+    noted: waits until all that was changed is stored, but no longer than so many seconds. practices: what it does with
+    what people say, by its settings, for anybody to read.
     """
 
     activity: Activity
@@ -59,3 +60,4 @@ class Shown:
     clock: Callable[[], datetime]
     started_at: datetime
     model: str
+    practices: Mapping[str, str]

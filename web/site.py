@@ -1,4 +1,4 @@
-"""The bot's own HTTP: `/healthz`, `/metrics`, the console, and what is shown of the bot of the moment."""
+"""The bot's own HTTP: `/healthz`, `/privacy`, `/metrics`, the console, and what is shown of the bot of the moment."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from health import Health
 from web.console.access import Password, address_of, is_loopback
 from web.console.app import console_app
 from web.metrics import Metrics
+from web.privacy_page import privacy_page
 from web.shown import Shown
 
 MOST_BYTES = 16_384  # of a form
@@ -63,6 +64,7 @@ class Site:
         app[SITE] = self
         app.cleanup_ctx.append(self.metrics.measure_lag)
         app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/privacy", self._privacy)
         if self.has_console:
             app.router.add_get("/metrics", self._metrics)
             app.add_subapp("/console", console_app(self, password=self.password, shows_content=self.shows_content))
@@ -89,6 +91,11 @@ class Site:
     async def _healthz(self, _request: web.Request) -> web.Response:
         problem = self.health.problem()
         return web.Response(text=problem or "ok", status=503 if problem else 200)
+
+    async def _privacy(self, _request: web.Request) -> web.Response:
+        if self.shown is None:
+            raise web.HTTPServiceUnavailable(text="The bot is starting: look again in some seconds.")
+        return privacy_page(self.shown.practices)
 
     async def _metrics(self, request: web.Request) -> web.Response:
         given, address = _sent_password(request.headers.get("Authorization", "")), address_of(request)

@@ -77,7 +77,18 @@ async def bot(
     answer_clicks(client, gate, {PREFIX: clicks.answer})
     usage = Usage(Limits(turns_per_user_minute=1, daily_tokens=None), lambda: NOON)
     asking = cast(Asking, None)
-    add_commands(client.tree, decisions, privacy, asking, clicks, offers=offers, usage=usage, retention_days=30)
+    add_commands(
+        client.tree,
+        decisions,
+        privacy,
+        asking,
+        clicks,
+        offers=offers,
+        usage=usage,
+        retention_days=30,
+        practices={"How long": "for 30 days", "Who receives it": "gpt_5 *of* OpenAI"},
+        public_address="https://parley.example",
+    )
     connection = asyncio.create_task(client.start(pg.token))
     await client.ready.wait()
     await sync(client.tree)

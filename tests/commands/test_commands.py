@@ -25,6 +25,7 @@ async def test_all_are_there_and_described_for_where_they_are_of_use_and_for_who
     shown = {command["name"]: command for command in pg.commands.all()}
     assert shown.keys() == {
         "why",
+        "privacy",
         "Why?",
         "forget",
         "optout",
@@ -46,7 +47,7 @@ async def test_all_are_there_and_described_for_where_they_are_of_use_and_for_who
         == {name: [0] if name in ("offers", "tour", "parley", "model") else [0, 1] for name in shown} | in_groups
     )
     installs = {name for name, command in shown.items() if command["integration_types"] == [0, 1]}
-    assert installs == {"ask", "Answer this", "forget", "optout", "optin", "export"}
+    assert installs == {"ask", "Answer this", "privacy", "forget", "optout", "optin", "export"}
     needed = {name: command["default_member_permissions"] for name, command in shown.items()}
     assert needed.pop("offers") == needed.pop("model") == str(MANAGE_CHANNELS)
     assert set(needed.values()) == {None}

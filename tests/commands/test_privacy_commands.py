@@ -42,6 +42,13 @@ async def test_forget_everything_concerns_the_channel_and_needs_its_managers(
     assert privacy.done == [("forget_channel", pg.channel("general"), used.id)]
 
 
+async def test_privacy_says_what_the_settings_come_to_and_where_all_of_it_stands(pg: Playground) -> None:
+    text = (await answer(pg, "privacy")).content
+    assert r"- **Who receives it**: gpt\_5 \*of\* OpenAI" in text
+    assert "/forget" in text
+    assert text.endswith("<https://parley.example/privacy>")
+
+
 async def test_opting_out_and_in_says_what_is_so_already(pg: Playground) -> None:
     await answer(pg, "optout", "Ada")  # which is nobody else's choice
     texts = [(await answer(pg, name)).content for name in ("optin", "optout", "optout", "optin", "optin")]

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 
+import aiohttp
 import pytest
 from aiohttp.test_utils import unused_port
 
@@ -47,7 +48,7 @@ pytestmark = [
 
 def last(instruction: str) -> str:
     """What stands behind the last of these instructions."""
-    return re.findall(rf"^{instruction} (.+)$", DOCKERFILE, re.MULTILINE)[-1].strip()
+    return str(re.findall(rf"^{instruction} (.+)$", DOCKERFILE, re.MULTILINE)[-1])
 
 
 def copied(name: str) -> bool:
@@ -64,7 +65,13 @@ def copied(name: str) -> bool:
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
     """The folder /app of the image, with an empty volume."""
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    tracked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     for name in filter(copied, tracked.splitlines()):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -100,13 +107,12 @@ async def run_from(image: Path, command: list[str], environment: dict[str, str])
 async def test_it_answers_is_healthy_and_stops_where_only_the_volume_can_be_written(
     image: Path, stub: StubModel
 ) -> None:
-    named = dict(part.split("=", 1) for part in last("ENV").split())
+    named = dict(part.split("=", 1) for part in last("ENV").split()) | {"PORT": str(unused_port())}
     async with Playground(limits=Limits.off()) as pg, recorded(pg) as journal:
         scene = Scene(pg, stub, journal, image)
         environment = {
             **named,
             "PATH": "/usr/bin:/bin",
-            "PORT": str(unused_port()),
             "DISCORD_API_BASE": pg.api_base,
             "DISCORD_GATEWAY_URL": pg.gateway_url,
             "DISCORD_TOKEN": pg.token,
@@ -122,6 +128,8 @@ async def test_it_answers_is_healthy_and_stops_where_only_the_volume_can_be_writ
             check = json.loads(last("HEALTHCHECK").partition("CMD ")[2])
             async with run_from(image, check, environment) as checking:
                 assert await checking.ended() == 0, checking.other
+            async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{named['PORT']}/privacy") as page:
+                assert "for 30 days, and then it is deleted" in await page.text()
             running.terminate()
             assert await running.ended() == 0
         async with run_from(image, check, environment) as checking:

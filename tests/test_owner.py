@@ -1,0 +1,48 @@
+"""owner.py: what the owner's settings come to, in words for everybody."""
+
+from __future__ import annotations
+
+import pytest
+
+from config import Settings
+from owner import practices, public_address
+
+
+def test_practices_name_everybody_who_receives_words_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    settings = Settings(
+        model="openai:gpt-5-mini, anthropic:claude-sonnet-5-5",
+        models=("demo",),
+        judge_model="groq:small",
+        transcribe_model="openai:whisper",
+        mcp_config='{"mcpServers": {"secret": {"url": "https://secret.example"}}}',
+        nominatim_url="https://places.example/path",
+        retention_days=1,
+        decision_log="content",
+        contact="privacy@parley.example",
+    )
+    said = practices(settings)
+    assert said["How long"].startswith("for a day")
+    assert said["Who receives it"] == (
+        "gpt-5-mini of OpenAI (Responses API) or claude-sonnet-5-5 of Anthropic "
+        "or the demo model, which is a part of the bot and sends nothing anywhere, to answer."
+    )
+    assert said["Who else"].startswith("small of Groq judges whether")
+    assert "places.example looks up" in said["Who else"]
+    assert "text of messages" in said["Log of decisions"]
+    assert said["Whom to ask"] == "privacy@parley.example"
+    assert "secret" not in str(said)
+
+
+def test_a_model_at_an_address_of_the_owners_is_not_said_to_be_its_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://inside.example/v1")
+    said = practices(Settings(model="openai-chat:llama"))
+    assert said["Who receives it"] == "llama at an address that its owner chose, to answer."
+    assert said["Who else"] == "nobody."
+
+
+def test_the_public_address_is_the_owners_else_railways_and_none_without_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAILWAY_PUBLIC_DOMAIN", "parley.up.railway.app")
+    assert public_address(Settings(port=1, public_url="https://parley.example/")) == "https://parley.example"
+    assert public_address(Settings(port=1)) == "https://parley.up.railway.app"
+    assert public_address(Settings(public_url="https://parley.example")) is None

@@ -1,0 +1,47 @@
+"""`/privacy`: what the bot keeps of what people say, and who receives it: by its settings, and docs/privacy.md."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from aiohttp import web
+from jinja2 import Environment
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+HERE = Path(__file__).parent
+POLICY = HERE.parent / "docs" / "privacy.md"
+CACHE_SECONDS = 300
+
+
+def privacy_page(practices: Mapping[str, str]) -> web.Response:
+    """The page, which has no script, and loads nothing. practices: what this bot does, by what people ask of it."""
+    style, policy = _files()
+    introduction, heading, rest = policy.partition(Markup("<h2>"))
+    template = Environment(autoescape=True).from_string((HERE / "privacy.html").read_text(encoding="utf-8"))
+    allowed = b64encode(sha256(style.encode()).digest()).decode()
+    return web.Response(
+        text=template.render(style=style, introduction=introduction, practices=practices, policy=heading + rest),
+        content_type="text/html",
+        headers={
+            "Cache-Control": f"public, max-age={CACHE_SECONDS}",
+            "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; "
+            "form-action 'none'; frame-ancestors 'none'",
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
+
+
+@cache
+def _files() -> tuple[Markup, Markup]:
+    """The page's style, and docs/privacy.md as HTML, without its links, which lead to pages that are not served."""
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    for rule in ("link_open", "link_close"):
+        markdown.add_render_rule(rule, lambda *_: "")
+    style, policy = (path.read_text(encoding="utf-8") for path in (HERE / "privacy.css", POLICY))
+    return Markup(style), Markup(markdown.render(policy))  # noqa: S704 - files of ours
