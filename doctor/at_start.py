@@ -34,7 +34,7 @@ async def look_around(settings: Settings, client: discord.Client) -> list[Findin
         *kept,
         *check_volume(state_dir, redis_url, os.environ),
         check_budgets(settings.budgets, settings.daily_tokens, ()),
-        *check_password(password and password.get_secret_value(), settings.port),
+        *check_password(password.get_secret_value() if password else None, settings.port),
     ]
 
 

@@ -102,7 +102,7 @@ async def examine(settings: Settings, commands: Commands) -> list[Finding]:
     return [
         *discord,
         *(finding for found in others for finding in found),
-        *check_password(password and password.get_secret_value(), settings.port),
+        *check_password(password.get_secret_value() if password else None, settings.port),
         *findings,
     ]
 
