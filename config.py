@@ -305,8 +305,8 @@ class Settings(BaseSettings):
 
     port: int | None = setting(
         None,
-        "The bot's own HTTP, on all interfaces: /healthz, /privacy, with CONSOLE_PASSWORD /metrics and the console; in a "
-        "playground on loopback only.",
+        "The bot's own HTTP, on all interfaces: /healthz, /privacy, with CONSOLE_PASSWORD /metrics and the console; in "
+        "a playground on loopback only.",
         "a port from 0 to 65535, 0 for any free one, or leave it empty for no HTTP",
         ge=0,
         le=65_535,
