@@ -143,6 +143,7 @@ class Parley(discord.Client):
             await self._models.aclose()
         finally:
             await self.decision_log.close()
+            self.parts.stored_counts.store()
             await self.snapshots.close()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -184,7 +185,9 @@ class Parley(discord.Client):
     def _catch_up(self) -> None:
         for guild in self.guilds:
             self.parts.places.rearranged(guild.id)
-        self._spawn(self.lifecycle.catch_up({guild.id for guild in self.guilds}))
+        guild_ids = {guild.id for guild in self.guilds}
+        self.parts.stored_counts.connected(guild_ids)
+        self._spawn(self.lifecycle.catch_up(guild_ids))
 
     async def on_resumed(self) -> None:
         self.health.gateway_up()

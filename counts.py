@@ -154,6 +154,11 @@ class Counts(Observer):
         self.has_changed = True
         self._count(FAULT + fault.kind, fault.guild_id)
 
+    @property
+    def guild_ids(self) -> set[int]:
+        """The servers that anything was counted in."""
+        return {key for kept in (*self._days.values(), *self._hours.values()) for key in kept} - {0, ALL}
+
     def left(self, guild_id: int) -> None:
         """The bot is in this server no longer: what was counted there goes, but for the figures of all together."""
         for kept in (*self._days.values(), *self._hours.values()):

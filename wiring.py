@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -12,27 +11,17 @@ import discord
 from discord import app_commands
 
 from activity import Activity, DecisionListener
-from agents.coordinator import Candidate
-from agents.general import OWN_TOOLS, GeneralAgent
-from agents.mcp_file import load_mcp
-from agents.mcp_servers import McpTools
-from agents.metering import warn_unpriced
-from agents.models import DEMO, Models
-from agents.roster import load_roster
-from agents.searching import search_tool
-from agents.server_state import server_state
-from agents.team import Team
-from agents.tools import own_tools
-from agents.ums import UMSAgent
+from agents.general import GeneralAgent
+from agents.models import DEMO
 from commands import Asking, ClickEdge, Clicks, OfferClicks, ThreadClicks, Usage, add_commands, answer_clicks
 from commands.place_edge import PlaceEdge
 from commands.settings_card import PREFIX as SETTINGS
 from commands.settings_clicks import SettingsClicks
 from config import Settings
 from conversation import ConversationManager
+from counts import Counts, Faults
 from decider import FollowupTier, LoggedDecision, RecentDecisions, ResponseDecider, load_followup
 from discord_io.actions import DiscordActions
-from discord_io.attachments import Attachments
 from discord_io.backlog import Backlog
 from discord_io.channel_history import HISTORY_AGE, ChannelHistory
 from discord_io.discord_wire import Wires
@@ -45,7 +34,6 @@ from discord_io.seen_places import SeenPlaces
 from discord_io.view import OFFER_PREFIX as OFFER
 from discord_io.view import PREFIX as PROMPT
 from discord_io.view import THREAD_PREFIX as THREAD
-from files.reading import FileReader
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
 from health import Health
@@ -55,9 +43,11 @@ from offers.offer_limits import OfferLimits
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import NOT_READY, OVER_BUDGET, ProactiveOffers
 from offers.triggers import TRIGGERS
-from owner import installed, loaded, owners_layer, owners_limits, practices, public_address, where
+from owner import installed, owners_layer, owners_limits, practices, public_address, where
+from owners_agents import OwnersAgents
 from persistence.catchup import CatchUp
 from persistence.changes import Changes
+from persistence.counts import register_counts
 from persistence.holders import (
     ConversationHolder,
     DecisionHolder,
@@ -77,7 +67,6 @@ from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
 from persistence.snapshots import Snapshots
 from persistence.spending import SpendingStore, register_spending
 from place_settings.guild_settings import GuildSettings
-from side_models import SideModels
 from state.awaiting import ConversationStateManager
 from state.budget import Budget
 from state.consent import Consent, Forgotten
@@ -129,14 +118,16 @@ class Parts:
         self._clock = clock
         self._build_storage()
         self._build_state(listener)
-        self._build_offers()
         self._build_agents()
+        self._build_offers()
         self._build_turns()
         self._build_way_in(followup)
         self._build_keeping()
         self._build_commands()
         self.shown = Shown(
             activity=self.activity,
+            counts=self.counts,
+            faults=self.faults,
             health=health,
             decisions=self.decisions,
             conversations=self.conversations,
@@ -178,6 +169,9 @@ class Parts:
         """What channels and people are in, which is stored as it changes."""
         settings, snapshots = self._settings, self.snapshots
         self.gate = Gate()
+        self.counts, self.faults = Counts(self._clock), Faults(self._clock)
+        self.activity.watch(self.counts)
+        self.activity.watch(self.faults)
         if listener:
             self.activity.watch(DecisionListener(listener))
         self.decisions = RecentDecisions(listener=self.activity.decided)
@@ -223,16 +217,20 @@ class Parts:
         )
         self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock)
 
+    def _build_agents(self) -> None:
+        """Who answers."""
+        actions, search = DiscordActions(self._client, self.consent, self.snapshots, self._clock), self.snapshots.search
+        self.agents = OwnersAgents(self._settings, self.budget, self.wires, actions, search, self._clock)
+        self.models, self.mcp, self.connections = self.agents.models, self.agents.mcp, self.agents.connections
+        self.warn_unpriced = partial(self.agents.warn_unpriced, self.limits.prices)
+
     def _build_offers(self) -> None:
-        """Proactive offers, and the models that judge."""
-        settings = self._settings
-        self.models = Models.build(settings.model, settings.models, chosen=lambda place: place.held.model)
-        self.side = SideModels(settings, self.models, self.budget, self._bot_name)
+        """Proactive offers."""
         self.offers = OpenOffers(
             self.offer_channels,
             self.wires,
             stands=partial(record_offer, self.conversations, self.snapshots, self.decisions, self.wires),
-            site=settings.site,
+            site=self._settings.site,
         )
         self.proactive_offers = ProactiveOffers(
             self.offer_channels,
@@ -241,35 +239,8 @@ class Parts:
             triggers=TRIGGERS,
             forbids=self._why_mute,
             still_stands=self.miniapps.still_stands,
-            answerable=self.side.offer_judge,
+            answerable=self.agents.side.offer_judge,
         )
-
-    def _build_agents(self) -> None:
-        """The agents."""
-        settings, side = self._settings, self.side
-        roster = loaded(load_roster, settings.agents)
-        remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
-        picker = side.picker([Candidate(entry.name, entry.about) for entry in roster])
-        actions = DiscordActions(self._client, self.consent, self.snapshots, self._clock)
-        searching = search_tool(self.snapshots.search.find, actions.can_read, settings.site)
-        own = [*own_tools(actions, self._clock, settings.site), searching]
-        self.mcp = McpTools(loaded(load_mcp, settings.mcp_config), taken={tool.name for tool in (*OWN_TOOLS, *own)})
-        general = GeneralAgent(
-            self.models,
-            instructions=settings.instructions,
-            tools=own,
-            lent=self.mcp,
-            keep_turns=settings.gpa_keep_turns,
-            server_state=server_state(settings.openai_state, self.models.default),
-        )
-        others = {agent.name: agent for agent in remotes}
-        self.team = Team(general, others, picker, bot_id=lambda: self.wires.bot()[1], shares=settings.shared_context)
-        attachments, hears = Attachments(settings.discord_api_base), side.hears
-        priced = [*side.all, *([hears.name] if hears else ())]
-        self.warn_unpriced = partial(warn_unpriced, self.limits.prices, priced)
-        self._files = FileReader(attachments, settings.attachment_characters, hears)
-        self.connections: list[AbstractAsyncContextManager[object]] = [*side.all, *remotes, self.mcp, attachments]
-        self.connections += [hears] if hears else []
 
     def _build_turns(self) -> None:
         """Answers, and the queue of turns."""
@@ -283,12 +254,15 @@ class Parts:
             self.proactive_offers,
         )
         self.history = ChannelHistory(self._client, self.reader, self.consent, self.snapshots)
-        compaction = Compaction(self.conversations, self.records, self.side.summarizer, self._settings.session_tokens)
+        agents, side = self.agents, self.agents.side
+        compaction = Compaction(self.conversations, self.records, side.summarizer, self._settings.session_tokens)
         preparing = Preparing(
-            self.history, self.states, self.budget, self.side.rewriter, compaction, self._files, self.models
+            self.history, self.states, self.budget, side.rewriter, compaction, agents.files, self.models
         )
         slots = self.slots = TurnSlots(self._settings.turns_at_once)
-        answering = Answering(self.team, self.miniapps, self.states, preparing, self.records, slots, clock=self._clock)
+        answering = Answering(
+            agents.team, self.miniapps, self.states, preparing, self.records, slots, clock=self._clock
+        )
         maker = TurnMaker(
             self.conversations, answering, self.prompts, self.budget, self.pending, self.records, self.activity
         )
@@ -306,7 +280,7 @@ class Parts:
         settings = self._settings
         self.decider = ResponseDecider(
             followup=followup or load_followup(settings.followup_eagerness, settings.followup_window_seconds),
-            judge=self.side.judge,
+            judge=self.agents.side.judge,
             window_seconds=settings.followup_window_seconds,
             declines=settings.model != DEMO,
         )
@@ -390,6 +364,7 @@ class Parts:
         holders.register(SettingsHolder(self.guild_settings), of_channels=PLACES, if_damaged="damaged")
         holders.register(conversations, of_channels=CONVERSATION)
         register_spending(holders, self.limits, snapshots)
+        self.stored_counts = register_counts(holders, self.counts, self.faults, snapshots, self._clock)
         holders.register(ProcessHolder(self.direct), of_process=DIRECT)
         holders.register(ProcessHolder(self.opted_out), of_process=OPTED_OUT)
         holders.register(ProcessHolder(self.forgotten), of_process=FORGOTTEN)
@@ -451,14 +426,12 @@ class Parts:
         self.limits.sweep(now)
         self.learning.outcomes.sweep(now.timestamp())
         self.privacy.sweep()
+        self.stored_counts.sweep()
 
     def is_waiting(self, channel_id: int, ask_id: str) -> bool:
         """Whether a run of the agent's still waits there for somebody, or is about to go on."""
         open_ids = (prompt.ask.context.get("ask_id") for prompt in self.states.prompts(channel_id))
         return self.turns.is_busy(channel_id) or ask_id in open_ids
-
-    def _bot_name(self) -> str:
-        return self.wires.bot()[0]
 
     def _why_mute(self, guild_id: int, channel_id: int) -> str | None:
         """Why the bot may not speak of itself in a channel, in a word; None where it may."""

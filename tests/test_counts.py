@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import orjson
 import pytest
+from pydantic import JsonValue
 
 from activity import Ending, Fault, FaultKind, TurnEnded
 from counts import DAYS_KEPT, FAULTS_KEPT, Counts, Faults
@@ -117,8 +117,8 @@ def test_it_is_kept_over_a_restart_also_one_that_took_days(counts: Counts, clock
 
 
 def test_what_is_no_figures_is_refused(counts: Counts) -> None:
-    unreadable: list[Any] = [[], {"2026-01-01": {"home": {}}}, {"2026-01-01": {"1": {"answers": -1}}}, {"today": {}}]
-    for damaged in unreadable:
+    wrong: list[JsonValue] = [[], {"2026-01-01": {"home": {}}}, {"2026-01-01": {"1": {"answers": -1}}}, {"today": {}}]
+    for damaged in wrong:
         with pytest.raises(ValueError, match=r"error|isoformat"):
             counts.restore(damaged)
 

@@ -15,7 +15,8 @@ FLOORS = (
     ("bot", "evals"),
     ("doctor",),
     ("wiring", "environment"),
-    ("owner", "side_models"),
+    ("owners_agents",),
+    ("owner",),
     ("service", "commands"),
     ("web",),
     ("persistence",),
@@ -41,7 +42,7 @@ FLOORS = (
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.
 ROOMS = {
-    "config": ("bot", "doctor", "environment", "wiring", "owner", "side_models", "evals", "bench"),
+    "config": ("bot", "doctor", "environment", "wiring", "owner", "owners_agents", "evals", "bench"),
     "discord": ("bot", "wiring", "bench", "doctor", "service", "commands", "discord_io"),
     "pydantic_ai": ("agents", "conversation", "channel_conversation", "stored_conversation", "llm_history"),
 }

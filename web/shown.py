@@ -9,6 +9,7 @@ from typing import Protocol
 
 from activity import Activity
 from conversation import ConversationManager
+from counts import Counts, Faults
 from decision import RecentDecisions
 from health import Health
 from persistence.kept_sizes import KeptSizes
@@ -44,6 +45,8 @@ class Shown:
     """
 
     activity: Activity
+    counts: Counts
+    faults: Faults
     health: Health
     decisions: RecentDecisions
     conversations: ConversationManager

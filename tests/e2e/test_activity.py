@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from activity import Ending
+from persistence.counts import THIS_HOUR
 from state.spending import Purpose
+from tests.support.clock import FakeClock
+from tests.support.lives import life, open_stage
 from tests.support.observed import Observed
 from tests.support.scene import Scene
-from tests.support.stub_model import Call, Reply
+from tests.support.stub_model import Call, Reply, StubModel
 
 
 async def test_a_turn_is_told_with_its_tools_and_what_each_call_used(scene: Scene) -> None:
@@ -31,3 +38,43 @@ async def test_what_is_asked_in_private_is_told_as_well(scene: Scene) -> None:
     await scene.until(lambda: observed.turns)
     (turn,) = observed.turns
     assert (turn.ending, turn.guild_id, len(turn.spent)) == (Ending.ANSWERED, scene.pg.guild_id, 1)
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+async def test_counts_outlive_a_restart_and_go_with_a_server_that_is_left(
+    stub: StubModel, tmp_path: Path, is_away: bool
+) -> None:
+    async with open_stage(stub, tmp_path / "state", clock=FakeClock()) as stage:
+        async with life(stage):
+            await stage.ask("Ada", "hello")
+            await stage.until(lambda: stage.bot.parts.counts.today().answered)
+            here = stage.bot.parts.counts.today(stage.pg.guild_id)
+            assert (here.answered, sum(here.answering.values())) == (1, 1)
+            assert here.first_text(0.5)
+        async with life(stage):
+            assert stage.bot.parts.counts.today(stage.pg.guild_id) == here
+            if not is_away:
+                stage.pg.remove_bot()
+                await stage.until(lambda: not stage.bot.parts.counts.today(stage.pg.guild_id).numbers)
+        if is_away:
+            stage.pg.remove_bot()
+        for _ in range(2):
+            async with life(stage):
+                await stage.until(lambda: not stage.bot.parts.counts.today(stage.pg.guild_id).numbers)
+                assert stage.bot.parts.counts.today().answered == 1
+
+
+async def test_messages_that_are_ignored_are_counted_without_a_write(stub: StubModel, tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage):
+        written: list[str] = []
+        stage.bot.snapshots.touch_process = written.append  # type: ignore[method-assign]
+        await stage.decision(stage.say("Ben", "what a day"))
+        clock.advance(120)
+        stage.bot.parts.sweep()
+        assert stage.bot.parts.counts.today(stage.pg.guild_id).decisions == 1
+        assert not written
+        await stage.ask("Ada", "hello")
+        for _ in range(2):
+            stage.bot.parts.sweep()
+        assert written.count(THIS_HOUR) == 1

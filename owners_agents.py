@@ -1,0 +1,108 @@
+"""The agents that the owner's settings name, and the models beside theirs: they judge, pick, rewrite and sum up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+
+from agents.coordinator import Candidate, Picker
+from agents.general import OWN_TOOLS, GeneralAgent
+from agents.judge import ModelAnswerable, ModelJudge
+from agents.mcp_file import load_mcp
+from agents.mcp_servers import McpTools
+from agents.metering import warn_unpriced
+from agents.models import DEMO, Models, build_model
+from agents.rewriter import ModelRewriter
+from agents.roster import load_roster
+from agents.searching import search_tool
+from agents.server_state import server_state
+from agents.summarizer import ModelSummarizer
+from agents.team import Team
+from agents.tools import own_tools
+from agents.transcriber import build_transcriber
+from agents.ums import UMSAgent
+from config import Settings
+from discord_io.actions import DiscordActions
+from discord_io.attachments import Attachments
+from discord_io.discord_wire import Wires
+from files.reading import FileReader
+from owner import loaded
+from persistence.search import Search
+from state.budget import Budget
+from state.prices import Prices
+from state.spending import Purpose
+from turns.judging import ChannelJudge, OfferJudge
+
+
+class SideModels:
+    """Each draws on a purse of its own. answering: those that answer, the default of which stands in where none is set.
+
+    all: the models themselves, those that answer among them. Raises UnusableModelError.
+    """
+
+    def __init__(self, settings: Settings, answering: Models, budget: Budget, bot_name: Callable[[], str]) -> None:
+        default = answering.default
+        judging = build_model("JUDGE_MODEL", settings.judge_model) if settings.judge_model else default
+        name = settings.coordinator_model
+        self._picking = build_model("COORDINATOR_MODEL", name) if name else judging
+        rewriting = build_model("REWRITE_MODEL", settings.rewrite_model) if settings.rewrite_model else None
+        self._budget = budget
+        judge = ModelJudge(judging, bot_name=bot_name, purse=budget.purse(Purpose.JUDGE))
+        answerable = ModelAnswerable(judging, bot_name=bot_name, purse=budget.purse(Purpose.OFFER))
+        self.judge, self.offer_judge = ChannelJudge(judge, budget), OfferJudge(answerable, budget)
+        self.rewriter = ModelRewriter(rewriting, purse=budget.purse(Purpose.REWRITING)) if rewriting else None
+        size = 0 if settings.model == DEMO else settings.session_summary_tokens
+        purse = budget.purse(Purpose.SUMMARY)
+        self.summarizer = ModelSummarizer(default, purse=purse, max_tokens=size) if size else None
+        hearing = settings.transcribe_model
+        self.hears = build_transcriber(hearing, budget.purse(Purpose.TRANSCRIPTION)) if hearing else None
+        self.all = [*filter(None, (*answering.all, judging, self._picking, rewriting))]
+
+    def picker(self, candidates: Sequence[Candidate]) -> Picker:
+        """Who picks among these agents."""
+        purse = self._budget.purse(Purpose.COORDINATION)
+        return Picker(candidates, model=self._picking, has_budget=self._budget.may_judge, purse=purse)
+
+
+class OwnersAgents:
+    """The team, its tools, and what it is shown files by. side: the models beside theirs.
+
+    connections: what is to be entered before any of them is asked. Raises SettingError and UnusableModelError.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        budget: Budget,
+        wires: Wires,
+        actions: DiscordActions,
+        search: Search,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.models = Models.build(settings.model, settings.models, chosen=lambda place: place.held.model)
+        self.side = side = SideModels(settings, self.models, budget, lambda: wires.bot()[0])
+        roster = loaded(load_roster, settings.agents)
+        remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
+        searching = search_tool(search.find, actions.can_read, settings.site)
+        own = [*own_tools(actions, clock, settings.site), searching]
+        self.mcp = McpTools(loaded(load_mcp, settings.mcp_config), taken={tool.name for tool in (*OWN_TOOLS, *own)})
+        general = GeneralAgent(
+            self.models,
+            instructions=settings.instructions,
+            tools=own,
+            lent=self.mcp,
+            keep_turns=settings.gpa_keep_turns,
+            server_state=server_state(settings.openai_state, self.models.default),
+        )
+        others = {agent.name: agent for agent in remotes}
+        picker = side.picker([Candidate(entry.name, entry.about) for entry in roster])
+        self.team = Team(general, others, picker, bot_id=lambda: wires.bot()[1], shares=settings.shared_context)
+        attachments = Attachments(settings.discord_api_base)
+        self.files = FileReader(attachments, settings.attachment_characters, side.hears)
+        self.connections: list[AbstractAsyncContextManager[object]] = [*side.all, *remotes, self.mcp, attachments]
+        self.connections += [side.hears] if side.hears else []
+
+    def warn_unpriced(self, prices: Prices) -> None:
+        """Says once which of the models have no known price."""
+        warn_unpriced(prices, [*self.side.all, *([self.side.hears.name] if self.side.hears else ())])

@@ -1,0 +1,80 @@
+"""What was counted of each server: kept in the store, as seldom as makes no difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from counts import Counts, Faults
+from persistence.holders import Forget, Holder, Holders
+from persistence.snapshots import Encode, Snapshots
+
+COUNTS, THIS_HOUR = "counts", "counts_of_this_hour"
+EVERY = timedelta(minutes=1)
+
+
+class CountsHolder(Holder):
+    """The hours and days that are over, which change once an hour; and, of a server that is left, all of it goes."""
+
+    def __init__(self, counts: Counts, faults: Faults, snapshots: Snapshots, clock: Callable[[], datetime]) -> None:
+        self._counts = counts
+        self._faults = faults
+        self._snapshots = snapshots
+        self._clock = clock
+        self._stored_at = clock()
+
+    def forget(self, what: Forget) -> None:
+        if what.guild_id is not None:
+            self._left(what.guild_id)
+
+    def connected(self, guild_ids: set[int]) -> None:
+        """The bot is in these servers; of others that it was in before nothing stays."""
+        for guild_id in self._counts.guild_ids - guild_ids:
+            self._left(guild_id)
+
+    def _left(self, guild_id: int) -> None:
+        self._counts.left(guild_id)
+        self._faults.left(guild_id)
+        self.store()
+
+    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
+        return self._counts.before()
+
+    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
+        self._counts.restore(stored)
+
+    def sweep(self) -> None:
+        """Has it stored where something has changed, and a minute has passed."""
+        if self._counts.has_changed and abs(self._clock() - self._stored_at) >= EVERY:
+            self.store()
+
+    def store(self) -> None:
+        """Has it stored, with the rest that is."""
+        self._stored_at = self._clock()
+        self._snapshots.touch_process(THIS_HOUR)
+        if self._counts.has_turned:
+            self._snapshots.touch_process(COUNTS)
+
+
+class ThisHourHolder(Holder):
+    """What the hour that it is has come to."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
+        return self._counts.this_hour()
+
+    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
+        self._counts.restore(stored)
+
+
+def register_counts(
+    holders: Holders, counts: Counts, faults: Faults, snapshots: Snapshots, clock: Callable[[], datetime]
+) -> CountsHolder:
+    """Has both kept."""
+    holder = CountsHolder(counts, faults, snapshots, clock)
+    holders.register(holder, of_process=COUNTS)
+    holders.register(ThisHourHolder(counts), of_process=THIS_HOUR)
+    return holder
