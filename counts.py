@@ -139,8 +139,8 @@ class Counts(Observer):
     # What is told
 
     def decided(self, entry: LoggedDecision) -> None:
-        respond, reason = entry.decision
-        self._count((ANSWERING if respond else SILENT) + str(reason), entry.guild_id)
+        decision = entry.decision
+        self._count((ANSWERING if decision.respond else SILENT) + decision.reason, entry.guild_id)
 
     def turn_ended(self, turn: TurnEnded) -> None:
         self.has_changed = True
@@ -199,14 +199,15 @@ class Counts(Observer):
         """Gives what this hour has come to, in JSON, whenever that is made."""
         self._begin(self._clock())
         self.has_changed = False
-        return _encoded({self._hour.isoformat(): _copy(self._now)})
+        return _encoded({self._hour.isoformat(): {key: {**numbers} for key, numbers in self._now.items()}})
 
     def before(self) -> Callable[[], bytes]:
         """The same of the hours and days before."""
         self._begin(self._clock())
         self.has_turned = False
-        hours = {hour.isoformat(): _copy(kept) for hour, kept in self._hours.items() if hour != self._hour}
-        return _encoded(hours | {day.isoformat(): _copy(kept) for day, kept in self._days.items()})
+        # What is counted of a time that is over never changes.
+        hours = {hour.isoformat(): {**kept} for hour, kept in self._hours.items() if hour != self._hour}
+        return _encoded(hours | {day.isoformat(): {**kept} for day, kept in self._days.items()})
 
     def restore(self, stored: JsonValue) -> None:
         """Takes back what either gave, one after the other, before anything is counted. Raises ValueError."""
@@ -263,10 +264,6 @@ def _sum(parts: Iterable[Mapping[str, int]]) -> Numbers:
         for name, count in part.items():
             sums[name] = sums.get(name, 0) + count
     return sums
-
-
-def _copy(kept: Mapping[int, Numbers]) -> dict[int, Numbers]:
-    return {key: {**numbers} for key, numbers in kept.items()}
 
 
 def _encoded(kept: Mapping[str, dict[int, Numbers]]) -> Callable[[], bytes]:
