@@ -243,6 +243,8 @@ class Parley(discord.Client):
         if payload.emoji.name.startswith(THUMBS_DOWN):  # the tone of the skin comes behind it
             mark = self.learning.disliked(payload.message_id, self._now())
             self.parts.records.unfollow(mark, Unwelcome.DISLIKED)
+        else:
+            self.learning.reacted(payload.message_id, self._now())
         if self.user and payload.message_author_id == self.user.id:
             self.proactive_offers.reacted(payload.channel_id)
 

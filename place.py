@@ -63,6 +63,14 @@ class Place:
         return replace(self, channel="") if self.is_thread else self
 
     @property
+    def in_words(self) -> str:
+        """By its name and its server's, for whoever runs the bot; without a thread's title."""
+        if self.kind is PlaceKind.DIRECT:
+            return "direct message"
+        name = f"a thread of #{self.parent}" if self.is_thread else f"#{self.channel}"
+        return f"{name} ({self.guild})"
+
+    @property
     def is_with_one(self) -> bool:
         """Whether nobody is there but the bot and whoever speaks."""
         return self.kind is PlaceKind.DIRECT or self.people == 1

@@ -1,8 +1,8 @@
 """`python -m evals.report LOG`: what the decision log says of how the bot did, as a table and as curves.
 
-An outcome is a sign, no proof: most people who are left out or interrupted say nothing, so that complaints are rare,
-and unprompted answers that nobody took up show more. The rates compare settings,
-models and channels with each other; they are no measure of all mistakes.
+An outcome is a sign, no proof: most people who are left out or interrupted say nothing, so that complaints are rare.
+What an unprompted answer was worth shows in whether anybody took it up. The rates compare settings, models, channels
+and weeks with each other; they are no measure of all mistakes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from config import SettingError, load_settings
 from decider import Reason
+from decision import PROMPTED
 from followup.decision_file import DecisionFile
 from followup.learning import BUTTED_IN, Entry, Outcome
 from persistence.open_store import find_seal
@@ -31,11 +33,25 @@ FOLLOWUP_TIER = 2
 GUESSED = frozenset({Reason.FOLLOWUP, Reason.NO_TRIGGER, Reason.ANSWER_DUE})  # not by rule, whose scores are none
 BINS = 10
 TAKEN_UP_SECONDS = 300.0
-HEADER = ("", "decisions", "answers", "butted in", "not taken up", "missed", "conversations", "answers in each")
-NOTE = (
-    "Complaints are rare: most people who are interrupted say nothing. How many of its unprompted answers\n"
-    "nobody took up (no mention, no reply, no other message answered within 5 minutes) shows more."
+HEADER = (
+    "",
+    "decisions",
+    "answers",
+    "unprompted",
+    "taken up",
+    "butted in",
+    "missed",
+    "conversations",
+    "answers in each",
 )
+NOTE = (
+    "An unprompted answer was taken up where somebody replied or reacted to it, or whoever was answered went on\n"
+    "with the bot or thanked it within 5 minutes. It butted in where somebody told it off, deleted the answer or\n"
+    "disliked it; complaints are rare, as most people who are interrupted say nothing: what drew neither was not\n"
+    "welcome because nobody complained."
+)
+MOST_NAME = 60  # characters
+MOST_DAYS = 14  # that have a row each; more are put together in weeks
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,54 +67,67 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How the bot did. butted_in, not_taken_up: of its answers without an explicit trigger; missed: of its silences."""
+    """How the bot did. taken_up, butted_in: of its unprompted answers; missed: of its silences."""
 
     decisions: int
     answers: int
+    taken_up: Share
     butted_in: Share
-    not_taken_up: Share
     missed: Share
     conversations: int
 
     @classmethod
-    def of(cls, entries: Sequence[Entry], ignored: Set[int]) -> Figures:
-        """ignored: the messages whose answers nobody took up."""
-        unasked = [entry for entry in entries if _is_unasked(entry)]
+    def of(cls, entries: Sequence[Entry], welcome: Set[int]) -> Figures:
+        """welcome: the messages whose unprompted answers somebody took up."""
+        unprompted = [entry for entry in entries if _is_unprompted(entry)]
         silences = [entry for entry in entries if not entry.respond]
         return cls(
             decisions=len(entries),
             answers=sum(entry.respond for entry in entries),
-            butted_in=Share(sum(entry.outcome in BUTTED_IN for entry in unasked), len(unasked)),
-            not_taken_up=Share(sum(entry.message_id in ignored for entry in unasked), len(unasked)),
+            taken_up=Share(sum(entry.message_id in welcome for entry in unprompted), len(unprompted)),
+            butted_in=Share(sum(entry.outcome in BUTTED_IN for entry in unprompted), len(unprompted)),
             missed=Share(sum(entry.outcome is Outcome.MISSED for entry in silences), len(silences)),
             conversations=len({(entry.channel_id, entry.conversation) for entry in entries}),
         )
 
     def row(self, name: str) -> list[str]:
         mean = f"{self.answers / self.conversations:.2f}" if self.conversations else "-"
-        shares = (self.butted_in, self.not_taken_up, self.missed)
-        return [name, *map(str, (self.decisions, self.answers, *shares, self.conversations, mean))]
+        counts = (self.decisions, self.answers, self.taken_up.total)
+        return [name, *map(str, (*counts, self.taken_up, self.butted_in, self.missed, self.conversations, mean))]
+
+    @property
+    def in_words(self) -> str:
+        """What came of its unprompted answers."""
+        if not (total := self.taken_up.total):
+            return "It gave no unprompted answer."
+        neither = Share(total - self.taken_up.count - self.butted_in.count, total)
+        return (
+            f"Of {total} unprompted answers people took up {self.taken_up}, complained of {self.butted_in}, "
+            f"and said nothing to {neither}."
+        )
 
 
-def _is_unasked(entry: Entry) -> bool:
-    """Whether it is an answer to a message that neither mentioned the bot nor replied to it."""
-    return entry.respond and entry.reason != Reason.EXPLICIT_TRIGGER
+def _is_unprompted(entry: Entry) -> bool:
+    """Whether it is an answer although nobody had called the bot, or been asked by it."""
+    return entry.respond and entry.reason not in PROMPTED
 
 
-def not_taken_up(entries: Sequence[Entry]) -> frozenset[int]:
-    """The messages that were answered unasked, and after which the bot answered nobody there within 5 minutes.
+def taken_up(entries: Sequence[Entry]) -> frozenset[int]:
+    """The messages whose unprompted answers somebody replied or reacted to, or whose authors went on with the bot.
 
-    A mention or reply is answered too (but for caps), so that one look tells both.
+    They did where they called it, were answered again and did not mind that, or thanked it, within 5 minutes. What
+    butted in was not taken up, whoever replied.
     """
-    ignored, answered_at = set(), dict[int, float]()
+    welcome, went_on_at = set(), dict[tuple[int, int], float]()
     for entry in reversed(entries):
-        if not entry.respond:
-            continue
-        next_at = answered_at.get(entry.channel_id, math.inf)
-        if _is_unasked(entry) and next_at - entry.at > TAKEN_UP_SECONDS:
-            ignored.add(entry.message_id)
-        answered_at[entry.channel_id] = entry.at
-    return frozenset(ignored)
+        who = entry.channel_id, entry.author_id
+        if _is_unprompted(entry) and entry.outcome not in BUTTED_IN:
+            went_on = went_on_at.get(who, math.inf) - entry.at <= TAKEN_UP_SECONDS
+            if went_on or entry.outcome is Outcome.TAKEN_UP:
+                welcome.add(entry.message_id)
+        if (entry.respond and entry.outcome not in BUTTED_IN) or entry.reason == Reason.ACKNOWLEDGEMENT:
+            went_on_at[who] = entry.at
+    return frozenset(welcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +189,31 @@ def thresholds(guessed: Iterable[Guess]) -> list[Point]:
     return list(points.values())[::-1]
 
 
+def report(entries: Sequence[Entry]) -> str:
+    """All that is printed of these, oldest first: when it was, what came of it, and the table."""
+    if not entries:
+        return f"No decisions are logged.\n\n{table(entries)}"
+    first, last = (_day(entries[n]).strftime("%-d %B %Y") for n in (0, -1))
+    span = first if first == last else f"{first} to {last}"
+    words = Figures.of(entries, taken_up(entries)).in_words
+    return f"{span} (UTC). {words}\n\n{table(entries)}"
+
+
 def table(entries: Sequence[Entry]) -> str:
-    """All figures: of the whole, by reason and by channel, most decisions first. entries: oldest first."""
-    ignored = not_taken_up(entries)
+    """All figures: of the whole, by day or week, by reason and by channel, most decisions first. entries: oldest first.
+
+    Channels have the names that they had last.
+    """
+    welcome = taken_up(entries)
+    names = {entry.channel_id: _name(entry) for entry in entries}
+    days = {_day(entry) for entry in entries}
+    period = "day" if len(days) <= MOST_DAYS else "week from"
     rows = [
         list(HEADER),
-        Figures.of(entries, ignored).row("all"),
-        *_by("reason", lambda entry: entry.reason, entries, ignored),
-        *_by("channel", lambda entry: str(entry.channel_id), entries, ignored),
+        Figures.of(entries, welcome).row("all"),
+        *_by(period, lambda entry: _period(entry, period), entries, welcome, in_order=True),
+        *_by("reason", lambda entry: entry.reason, entries, welcome),
+        *_by("channel", lambda entry: names[entry.channel_id], entries, welcome),
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
@@ -177,17 +223,35 @@ def table(entries: Sequence[Entry]) -> str:
     return "\n".join(lines)
 
 
-def _by(what: str, key: Callable[[Entry], str], entries: Iterable[Entry], ignored: Set[int]) -> list[list[str]]:
+def _by(
+    what: str, key: Callable[[Entry], str], entries: Iterable[Entry], welcome: Set[int], *, in_order: bool = False
+) -> list[list[str]]:
+    """in_order: by the key itself, in place of the most decisions first."""
     groups: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         groups[key(entry)].append(entry)
-    largest_first = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    ordered = sorted(groups.items(), key=lambda group: (0 if in_order else -len(group[1]), group[0]))
     blank = [""] * (len(HEADER) - 1)
     return [
         ["", *blank],
         [f"by {what}", *blank],
-        *(Figures.of(group, ignored).row(f"  {name}") for name, group in largest_first),
+        *(Figures.of(group, welcome).row(f"  {name}") for name, group in ordered),
     ]
+
+
+def _day(entry: Entry) -> date:
+    return datetime.fromtimestamp(entry.at, UTC).date()
+
+
+def _period(entry: Entry, period: str) -> str:
+    day = _day(entry)
+    return str(day if period == "day" else day - timedelta(days=day.weekday()))
+
+
+def _name(entry: Entry) -> str:
+    """The channel's name with its id, by which channels of one name are told apart; nothing that moves a cursor."""
+    shown = "".join(character if character.isprintable() else " " for character in entry.place)
+    return f"{shown[:MOST_NAME]} {entry.channel_id}".strip()
 
 
 def draw(guessed: Sequence[Guess], path: Path) -> None:
@@ -234,7 +298,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error))
     except (sqlite3.Error, StoreError) as error:
         return _fail(f"{given.log} cannot be read as a decision log: {error}.")
-    print(f"{table(entries)}\n\n{NOTE}")
+    print(f"{report(entries)}\n\n{NOTE}")
     if not (guessed := guesses(entries)):
         print("\nNo decisions by the follow-up tier: there is nothing to draw.")
         return 0

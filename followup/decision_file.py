@@ -58,6 +58,7 @@ SCHEMA_VERSION = 4
 SEALED_SINCE = 3  # by Fernet, and without the author
 NOTED = "decisions"  # beside the key, once there is a file of a version that is sealed
 ADDED = ("agent", "agent_reason")  # in version 2
+LATER = ("place",)  # since version 4, in what is sealed
 INSERT = "INSERT OR IGNORE INTO decisions VALUES {}"
 FIND = "SELECT message_id, channel_id, guild_id, at, author, sealed FROM decisions"
 UPDATE = "UPDATE decisions SET sealed = ? WHERE message_id = ?"
@@ -320,16 +321,20 @@ def _version(connection: sqlite3.Connection) -> int:
 
 def _earlier(connection: sqlite3.Connection, version: int) -> list[Entry]:
     """The entries of a file of an earlier version. What it does not say yet is left at its default."""
-    columns = [column for column in COLUMNS if version > 1 or column not in ADDED]
+    columns = [column for column in COLUMNS if column not in LATER and (version > 1 or column not in ADDED)]
     select = f"SELECT {', '.join(columns)} FROM decisions ORDER BY message_id"  # noqa: S608 - ours
     rows = connection.execute(select).fetchall() if version else []
     return [ENTRY.validate_python(dict(zip(columns, row, strict=True))) for row in rows]
 
 
 def _changed(entry: Entry, change: Mark | Revision | Assignment | Silence) -> Entry:
-    """The first outcome stays, and each kind is of one sort of decision only."""
+    """The first outcome stays, unless it was not welcome after all; each kind is of one sort of decision only."""
     match change:
-        case Mark() if entry.outcome is None and entry.respond is (change.outcome is not Outcome.MISSED):
+        case Mark() if (
+            entry.outcome in (None, Outcome.TAKEN_UP)
+            and entry.outcome is not change.outcome
+            and entry.respond is (change.outcome is not Outcome.MISSED)
+        ):
             return replace(entry, outcome=change.outcome, outcome_at=change.at)
         case Revision() if entry.content is not None:
             return replace(entry, content=change.content)

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from conversation import ChannelConversation, MessageRecord
-from decision import JUDGE_TIER, Decision
+from decision import JUDGE_TIER, Decision, Reason
 
 MISSED_SECONDS = 60.0
 TOLD_OFF_SECONDS = 300.0
@@ -23,9 +23,13 @@ DISCORD_EPOCH_MS = 1_420_070_400_000
 
 
 class Outcome(StrEnum):
-    """MISSED: it kept silent, and was mentioned within a minute. The others: it answered, and was not welcome."""
+    """MISSED: it kept silent, and was mentioned within a minute. TAKEN_UP: somebody replied or reacted to its answer.
+
+    The others: it answered, and was not welcome.
+    """
 
     MISSED = "missed"
+    TAKEN_UP = "taken_up"
     TOLD_OFF = "told_off"
     DELETED = "deleted"
     DISLIKED = "disliked"
@@ -38,7 +42,8 @@ BUTTED_IN = frozenset({Outcome.TOLD_OFF, Outcome.DELETED, Outcome.DISLIKED})
 class Entry:
     """A decision within a conversation. conversation: when that began. content: None: not kept.
 
-    agent and agent_reason: as in an Assignment, empty without one. The ids grow with time, as Discord's do.
+    agent and agent_reason: as in an Assignment, empty without one. place: where, in words; empty where that was not
+    noted. The ids grow with time, as Discord's do.
     """
 
     message_id: int
@@ -57,6 +62,7 @@ class Entry:
     outcome_at: float | None = None
     agent: str = ""
     agent_reason: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +210,10 @@ class Outcomes:
         """Any message is deleted."""
         return self._questions.mark(message_id, Outcome.DELETED, at)
 
+    def taken_up(self, message_id: int, at: float) -> Mark | None:
+        """Somebody replies to any message, or reacts to it with anything but a thumbs down."""
+        return self._questions.mark(message_id, Outcome.TAKEN_UP, at)
+
     def disliked(self, message_id: int, at: float) -> Mark | None:
         """Somebody puts a thumbs down under any message."""
         return self._questions.mark(message_id, Outcome.DISLIKED, at)
@@ -267,9 +277,12 @@ class Learning:
         *,
         is_explicit: bool,
         is_judgement: bool,
+        place: str = "",
     ) -> None:
         """A decision was taken. is_explicit: on a mention or reply; is_judgement: a silence says: not meant for us."""
         channel_id, at = conversation.channel_id, message.timestamp.timestamp()
+        if message.reply_to_id and decision.reason not in (Reason.TOLD_OFF, Reason.STOP):
+            self._mark(self.outcomes.taken_up(message.reply_to_id, at))
         if is_explicit:
             self._mark(self.outcomes.addressed(channel_id, message.author_id, at))
         if decision.respond:
@@ -291,6 +304,7 @@ class Learning:
             # The judge's own words may quote anybody, and would not follow a deletion.
             evidence="" if decision.tier == JUDGE_TIER else decision.evidence,
             content=current.content if self._keeps_content else None,
+            place=place,
         )
         self._log(entry)
 
@@ -309,6 +323,10 @@ class Learning:
 
     def told_off(self, channel_id: int, at: datetime) -> None:
         self._mark(self.outcomes.told_off(channel_id, at.timestamp()))
+
+    def reacted(self, message_id: int, at: datetime) -> None:
+        """Somebody put anything but a thumbs down under any message."""
+        self._mark(self.outcomes.taken_up(message_id, at.timestamp()))
 
     def disliked(self, message_id: int, at: datetime) -> Mark | None:
         """Returns what that says of an answer of the bot's, if it was one."""

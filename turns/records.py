@@ -242,6 +242,7 @@ class Records:
             decision,
             is_explicit=decision.reason is Reason.EXPLICIT_TRIGGER,
             is_judgement=decision.reason not in NOT_JUDGED,
+            place=question.place.in_words,
         )
 
     def not_started(self) -> dict[str, int]:

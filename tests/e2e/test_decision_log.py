@@ -72,6 +72,7 @@ async def test_each_decision_in_a_conversation_is_there_once_the_bot_has_ended(s
     assert first.conversation == second.conversation
     assert 0 < first.at < second.at < first.at + 60
     assert (first.content, second.content, first.outcome, second.outcome) == (None, None, None, None)
+    assert first.place == second.place == "#general (Playground)"
 
 
 async def test_what_is_said_outside_a_conversation_costs_no_write_whatever_becomes_of_it(
@@ -199,7 +200,6 @@ async def test_a_thumbs_down_under_an_answer_is_said_of_its_question(scene: Scen
     answer = await scene.answer_to(asked)
     await scene.react(answer, "Parley", "👎🏽")
     await scene.react(asked, "Ben", "👎🏽")
-    await scene.react(answer, "Ben", "👍")
     assert await _outcomes(scene, folder, asked) == [None]
     await scene.react(answer, "Ben", "👎🏽")
     long = scene.mention("Ada", "tell me a story")
@@ -207,6 +207,21 @@ async def test_a_thumbs_down_under_an_answer_is_said_of_its_question(scene: Scen
     assert len(scene.said()) == 3
     await scene.react(scene.said()[-1], "Ben", "👎")  # its last part
     assert await _outcomes(scene, folder, asked, long) == [Outcome.DISLIKED] * 2
+
+
+async def test_a_reply_or_another_reaction_takes_an_answer_up_unless_it_is_disliked_after_all(
+    scene: Scene, folder: Path
+) -> None:
+    questions, answers = [], []
+    for _ in range(3):
+        questions.append(scene.mention("Ada", "hello"))
+        answers.append(await scene.answer_to(questions[-1]))
+    await scene.react(answers[0], "Ben", "🎉")
+    await scene.decision(scene.say("Ben", "that is good to know", reply_to=answers[1].id))
+    assert await _outcomes(scene, folder, *questions) == [Outcome.TAKEN_UP, Outcome.TAKEN_UP, None]
+    await scene.react(answers[0], "Chloe", "👎")
+    await scene.react(answers[0], "Ben", "👍")
+    assert await _outcomes(scene, folder, questions[0]) == [Outcome.DISLIKED]
 
 
 async def test_what_somebody_deletes_is_said_of_its_question_and_not_what_the_bot_takes_back(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +19,20 @@ from evals.report import (
     Share,
     guesses,
     main,
-    not_taken_up,
     reliability,
+    report,
     table,
+    taken_up,
     thresholds,
 )
 from followup.decision_file import FILE_NAME, DecisionFile
 from followup.learning import Entry, Outcome
 from storage.sealing import read_keys
 from tests.storage.conftest import KEY
-from tests.support.people import ANNA, CHANNEL, GUILD
+from tests.support.people import ANNA, BEN, CHANNEL, GUILD
 
 SEAL = read_keys(KEY)
+DAY = datetime(2026, 3, 2, 12, tzinfo=UTC).timestamp()  # a Monday
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -68,7 +72,8 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_it_butted_in_where_it_was_not_welcome_and_missed_where_it_was_mentioned_after_a_silence() -> None:
     for outcome in (Outcome.TOLD_OFF, Outcome.DELETED, Outcome.DISLIKED):
-        figures = Figures.of([unasked(outcome=outcome), unasked(), unasked(), asked(outcome=outcome), entry()], set())
+        entries = [unasked(outcome=outcome), unasked(), unasked(), asked(outcome=outcome), entry()]
+        figures = Figures.of(entries, set())
         assert figures.butted_in == Share(1, 3)
         assert (figures.decisions, figures.answers) == (5, 4)
     missed = [entry(outcome=Outcome.MISSED), entry(), entry(reason="names_others"), asked(), unasked()]
@@ -78,44 +83,81 @@ def test_it_butted_in_where_it_was_not_welcome_and_missed_where_it_was_mentioned
     assert (figures.conversations, figures.row("all")[-2:]) == (3, ["3", "1.33"])
 
 
-def test_an_answer_is_not_taken_up_where_nobody_is_answered_there_within_five_minutes() -> None:
-    entries = [
-        unasked(message_id=1, at=1000.0),  # by the next one
-        asked(message_id=2, at=1300.0),  # itself asked for
-        unasked(message_id=3, at=1400.0),  # only silence follows, and an answer elsewhere
-        entry(message_id=4, at=1410.0),
-        asked(message_id=5, at=1420.0, channel_id=CHANNEL + 1),
-        asked(message_id=6, at=1701.0),  # too late for it
-        unasked(message_id=7, at=1710.0),  # followed by another unasked one, which is the last
-        unasked(message_id=8, at=1720.0),
-    ]
-    ignored = not_taken_up(entries)
-    assert ignored == {3, 8}
-    assert Figures.of(entries, ignored).not_taken_up == Share(2, 4)
+@pytest.mark.parametrize(
+    ("later", "is_taken_up"),
+    [
+        ((), False),
+        ((entry(at=1010.0),), False),  # silence: it was said to somebody else
+        ((unasked(at=1300.0),), True),
+        ((unasked(at=1301.0),), False),
+        ((asked(at=1010.0),), True),
+        ((entry(at=1010.0, reason="acknowledgement"),), True),
+        ((asked(at=1010.0, author_id=BEN),), False),  # about whatever
+        ((asked(at=1010.0, channel_id=CHANNEL + 1),), False),
+        ((unasked(at=1010.0, outcome=Outcome.TOLD_OFF),), False),
+    ],
+)
+def test_an_answer_is_taken_up_where_whoever_was_answered_goes_on_with_the_bot(
+    later: tuple[Entry, ...], is_taken_up: bool
+) -> None:
+    assert (1 in taken_up([unasked(at=1000.0), *(replace(one, message_id=2) for one in later)])) is is_taken_up
 
 
-def test_the_table_shows_the_whole_each_reason_and_each_channel() -> None:
+def test_a_reply_or_a_reaction_takes_it_up_but_not_where_it_was_not_welcome_nor_what_was_asked_for() -> None:
+    liked = {"outcome": Outcome.TAKEN_UP}
+    entries = [unasked(message_id=1, **liked), asked(message_id=2, **liked), unasked(message_id=3, at=900.0)]
+    assert taken_up(entries) == {1}
+    told_off = unasked(message_id=1, at=1000.0, outcome=Outcome.TOLD_OFF)
+    assert taken_up([told_off, asked(message_id=2, at=1010.0)]) == set()
+    awaited = unasked(message_id=1, reason="awaited", **liked)
+    assert taken_up([awaited]) == set()
+
+
+def test_the_report_shows_dates_names_and_what_came_of_unprompted_answers() -> None:
+    there, gone = {"channel_id": 5, "place": "#trains (Club)"}, {"channel_id": 6}
     entries = [
-        asked(message_id=1, channel_id=5),
-        unasked(message_id=2, channel_id=5),
-        unasked(message_id=3, channel_id=6, outcome=Outcome.DELETED),
-        entry(message_id=4, channel_id=6, outcome=Outcome.MISSED),
-        entry(message_id=5, channel_id=6),
+        asked(message_id=1, at=DAY, **(there | {"place": "#old-name (Club)"})),
+        unasked(message_id=2, at=DAY + 10, **there),
+        unasked(message_id=3, at=DAY + 86_400, outcome=Outcome.DELETED, **gone),
+        entry(message_id=4, at=DAY + 86_400, outcome=Outcome.MISSED, **gone),
+        entry(message_id=5, at=DAY + 86_400, author_id=BEN, **gone),
+        unasked(message_id=6, at=DAY + 86_410, outcome=Outcome.TAKEN_UP, **there),
     ]
-    lines = [" ".join(line.split()) for line in table(entries).splitlines()]
+    lines = [" ".join(line.split()) for line in report(entries).splitlines()]
     assert lines == [
-        "decisions answers butted in not taken up missed conversations answers in each",
-        "all 5 3 50.0 % (1 of 2) 100.0 % (2 of 2) 50.0 % (1 of 2) 2 1.50",
+        "2 March 2026 to 3 March 2026 (UTC). Of 3 unprompted answers people took up 33.3 % (1 of 3), complained of "
+        "33.3 % (1 of 3), and said nothing to 33.3 % (1 of 3).",
+        "",
+        "decisions answers unprompted taken up butted in missed conversations answers in each",
+        "all 6 4 3 33.3 % (1 of 3) 33.3 % (1 of 3) 50.0 % (1 of 2) 2 2.00",
+        "",
+        "by day",
+        "2026-03-02 2 2 1 0.0 % (0 of 1) 0.0 % (0 of 1) - 1 2.00",
+        "2026-03-03 4 2 2 50.0 % (1 of 2) 50.0 % (1 of 2) 50.0 % (1 of 2) 2 1.00",
         "",
         "by reason",
-        "followup 2 2 50.0 % (1 of 2) 100.0 % (2 of 2) - 2 1.00",
-        "no_trigger 2 0 - - 50.0 % (1 of 2) 1 0.00",
-        "explicit_trigger 1 1 - - - 1 1.00",
+        "followup 3 3 3 33.3 % (1 of 3) 33.3 % (1 of 3) - 2 1.50",
+        "no_trigger 2 0 0 - - 50.0 % (1 of 2) 1 0.00",
+        "explicit_trigger 1 1 0 - - - 1 1.00",
         "",
         "by channel",
-        "6 3 1 100.0 % (1 of 1) 100.0 % (1 of 1) 50.0 % (1 of 2) 1 1.00",
-        "5 2 2 0.0 % (0 of 1) 100.0 % (1 of 1) - 1 2.00",
+        "#trains (Club) 5 3 3 2 50.0 % (1 of 2) 0.0 % (0 of 2) - 1 3.00",
+        "6 3 1 1 0.0 % (0 of 1) 100.0 % (1 of 1) 50.0 % (1 of 2) 1 1.00",
     ]
+
+
+def test_more_than_two_weeks_are_put_together_in_weeks() -> None:
+    entries = [entry(message_id=day, at=DAY + 86_400 * day) for day in range(20)]
+    shown = table(entries)
+    weeks = [line.split()[0] for line in shown.splitlines() if line.startswith("  2026")]
+    assert "by week from" in shown
+    assert weeks == ["2026-03-02", "2026-03-09", "2026-03-16"]
+
+
+def test_a_channels_name_moves_no_cursor() -> None:
+    shown = table([entry(place="#\x1b[2J\n\u202eevil (Club)")])
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
 
 
 # The points of the curves
@@ -157,7 +199,7 @@ def test_it_prints_the_table_and_draws_the_curves(
     before = log.read_bytes()
     assert main([str(log), *(["--png", png] if png == "elsewhere.png" else [])]) == 0
     out, err = capsys.readouterr()
-    assert out == f"{table(entries)}\n\n{NOTE}\n\nThe curves are in {png}.\n"
+    assert out == f"{report(entries)}\n\n{NOTE}\n\nThe curves are in {png}.\n"
     assert err == ""
     assert Path(png).read_bytes().startswith(PNG)
     assert log.read_bytes() == before
@@ -175,7 +217,8 @@ def test_an_empty_log_is_all_zeros_and_draws_nothing(
     png = log.with_name("curves.png")
     assert main([str(log), "--png", str(png)]) == 0
     out, err = capsys.readouterr()
-    assert " ".join(out.splitlines()[1].split()) == "all 0 0 - - - 0 -"
+    assert out.startswith("No decisions are logged.\n")
+    assert "all 0 0 0 - - - 0 -" in " ".join(out.split())
     assert out.endswith("there is nothing to draw.\n")
     assert err == ""
     assert not png.exists()
@@ -213,5 +256,5 @@ def test_without_matplotlib_the_table_still_comes(
     DecisionFile(log, SEAL).write([entry()])
     assert main([str(log)]) == 2
     out, err = capsys.readouterr()
-    assert out.startswith(table([entry()]))
+    assert out.startswith(report([entry()]))
     assert "install the extra evals" in err
