@@ -61,7 +61,8 @@ def apart_in_playground(settings: Settings) -> Settings:
 
 def owners_limits(settings: Settings, own: OwnBudgets, opted_out: OptOut) -> Limits:
     """The caps; the demo model alone costs nothing. own: what places have set. Raises SettingError."""
-    costs = {settings.model, *settings.models} != {DEMO}
+    helpers = {settings.judge_model, settings.coordinator_model, settings.rewrite_model, settings.transcribe_model}
+    costs = settings.agents is not None or bool({settings.model, *settings.models, *helpers} - {DEMO, None})
     return Limits(
         turns_per_user_minute=settings.turns_per_user_minute,
         daily_tokens=settings.daily_tokens or None,

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from config import Settings
-from owner import practices, public_address
+from owner import owners_limits, practices, public_address
+from setting_values import Scope
+from state.limits import NoOwnBudgets
+from state.optout import OptOut
+from state.spending import Payer
+from tests.support.clock import NOON
 
 
 def test_practices_name_everybody_who_receives_words_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,3 +53,22 @@ def test_the_public_address_is_the_owners_else_railways_and_none_without_http(mo
     assert public_address(Settings(port=1, public_url="https://parley.example/")) == "https://parley.example"
     assert public_address(Settings(port=1)) == "https://parley.up.railway.app"
     assert public_address(Settings(public_url="https://parley.example")) is None
+
+
+@pytest.mark.parametrize(
+    ("others", "capped"),
+    [
+        ({}, False),
+        ({"models": ("demo",)}, False),
+        ({"judge_model": "test:judge"}, True),
+        ({"transcribe_model": "test:ears"}, True),
+        ({"agents": "[[agent]]"}, True),
+    ],
+)
+def test_people_and_servers_are_capped_where_anything_beside_the_demo_model_is_asked(
+    others: dict[str, Any], capped: bool
+) -> None:
+    limits = owners_limits(Settings(model="demo", budgets="off", **others), NoOwnBudgets(), OptOut())
+    standing = limits.standing(NOON, Payer(1, people=frozenset({2})))
+    scopes = {Scope.TOTAL, Scope.GUILD, Scope.PERSON} if capped else {Scope.TOTAL}
+    assert {reached.limit.scope for reached in standing} == scopes
