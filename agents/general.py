@@ -303,7 +303,6 @@ class GeneralAgent:
             calls: set[int] = set()
             async for event in stream:
                 go_on()
-                await asyncio.sleep(0)  # it waits for bytes only, and thousands of events may have come at once
                 run.hear(event)
                 await asyncio.sleep(0)  # it waits for bytes only, and thousands of events may have come at once
                 if run.was_cut or run.is_silent:
