@@ -68,7 +68,7 @@ async def test_messages_that_are_ignored_are_counted_without_a_write(stub: StubM
     clock = FakeClock()
     async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage):
         written: list[str] = []
-        stage.bot.snapshots.touch_process = written.append  # type: ignore[method-assign]
+        stage.bot.snapshots.touch_process = written.append  # type: ignore[method-assign, assignment]
         await stage.decision(stage.say("Ben", "what a day"))
         clock.advance(120)
         stage.bot.parts.sweep()
