@@ -62,6 +62,10 @@ async def test_prometheus_reads_what_a_running_bot_did(scene: Scene) -> None:
     assert values["parley_decisions_total", "no_trigger", "false"] == 1
     assert values["parley_decisions_total", "explicit_trigger", "true"] == 1
     assert values["parley_messages_routed_to_agent_total",] == values["parley_message_read_seconds_count",] == 1
+    assert values["parley_turns_total", "answered"] == 1
+    assert 0 < values["parley_first_text_seconds_sum",] <= values["parley_answer_seconds_sum",]
+    tokens = {name[1:]: value for name, value in values.items() if name[0] == "parley_model_tokens_total"}
+    assert tokens == {("in", "openai:stub", "answers"): 10, ("out", "openai:stub", "answers"): 5}
     assert values["parley_conversations",] == values["parley_healthy",] == 1
     assert values["parley_store_seconds_count", "write"] >= 1
     assert values["process_resident_memory_bytes",] > 0
