@@ -78,12 +78,14 @@ class _Trouble:
 
 class Connection:
     """Keeps a server running, as long as run() runs. tools: the last that it listed, under its own names; is_away: it
-    failed, and is left alone for a while; changed: called when either is another."""
+    failed, and is left alone for a while; changed: called when either is another. why_away: why it last did not start,
+    without secrets."""
 
     def __init__(self, server: McpServer, limits: Limits, changed: Callable[[], None]) -> None:
         self.server = server
         self.tools: Sequence[ToolDefinition] = ()
         self.is_away = False
+        self.why_away = ""
         self._limits = limits
         self._changed = changed
         self._toolset: MCPToolset[object] | None = None
@@ -134,6 +136,7 @@ class Connection:
         try:
             toolset = await self._attempt(self._start(stack), self._limits.start)
             if isinstance(toolset, _Trouble):
+                self.why_away = toolset.detail
                 log.warning("mcp_not_started", server=self.server.name, error=toolset.detail)
                 return False
             log.info("mcp_started", server=self.server.name, tools=len(self.tools))

@@ -11,7 +11,7 @@ import structlog
 
 from config import Settings
 from doctor.checks_around import check_password
-from doctor.checks_discord import Lack, content_intent, lacking, lacks_in
+from doctor.checks_discord import Lack, Room, content_intent, lacking, lacks_of
 from doctor.checks_models import check_budgets
 from doctor.checks_storage import check_disk, check_folder, check_modes, check_volume
 from doctor.findings import Finding, State, bounded
@@ -20,21 +20,20 @@ from owner import where
 log = structlog.get_logger()
 
 AT_ONCE = 20  # channels, after which the event loop has its turn
-GUILDS = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel, discord.ForumChannel)
+SPOKEN_IN = (discord.TextChannel, discord.VoiceChannel, discord.StageChannel, discord.ForumChannel)
 
 
 async def look_around(settings: Settings, client: discord.Client) -> list[Finding]:
     """What can be known of a bot that is ready without asking anybody. Takes turns with what else the loop does."""
     state_dir, redis_url, _ = where(settings)
     kept = await bounded("storage", asyncio.to_thread(_storage, settings))
-    password = settings.console_password
     return [
         content_intent(is_on=_reads_content(client), application_id=client.application_id),
         *lacking(await _lacks(client, settings)),
         *kept,
         *check_volume(state_dir, redis_url, os.environ),
         check_budgets(settings.budgets, settings.daily_tokens, ()),
-        *check_password(password.get_secret_value() if password else None, settings.port),
+        *check_password(settings.console_password, settings.port),
     ]
 
 
@@ -60,18 +59,16 @@ def _storage(settings: Settings) -> list[Finding]:
 
 async def _lacks(client: discord.Client, settings: Settings) -> list[Lack]:
     found: list[Lack] = []
-    channels = [channel for guild in client.guilds for channel in guild.channels if isinstance(channel, GUILDS)]
-    for number, channel in enumerate(channels, 1):
-        listed = {channel.id, channel.category_id} & settings.channels
-        if listed or not settings.channels:
-            found += lacks_in(
-                (channel.id, f"#{channel.name} ({channel.guild.name})"),
-                channel.permissions_for(channel.guild.me),
-                channel.permissions_for(channel.guild.default_role),
-                is_forum=isinstance(channel, discord.ForumChannel),
-                is_listed=bool(listed),
-                threads=settings.threads,
-            )
-        if number % AT_ONCE == 0:
-            await asyncio.sleep(0)
+    for guild in client.guilds:
+        rooms = []
+        for number, channel in enumerate(guild.channels, 1):
+            listed = {channel.id, channel.category_id} & settings.channels
+            if isinstance(channel, SPOKEN_IN) and (listed or not settings.channels):
+                ours, others = channel.permissions_for(guild.me), channel.permissions_for(guild.default_role)
+                is_forum = isinstance(channel, discord.ForumChannel)
+                name = f"#{channel.name} ({guild.name})"
+                rooms.append(Room(channel.id, name, ours, others, is_forum, bool(listed)))
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
+        found += lacks_of(rooms, settings.threads)
     return found

@@ -7,6 +7,7 @@ import os
 import socket
 
 import aiohttp
+from pydantic import SecretStr
 
 from agents.mcp_connection import Connection, Limits, use_mcp
 from agents.mcp_file import McpServer
@@ -60,8 +61,10 @@ async def check_mcp_server(server: McpServer) -> list[Finding]:
         await asyncio.gather(running, return_exceptions=True)
     if connection.is_away:
         how = "Run its command by hand" if server.command else "Look at its url and headers"
-        says = f"The MCP server {server.name} did not start, or did not list its tools, within {START_SECONDS:g} s."
-        fix = f"{how}, and read mcp_not_started in the bot's log, which says why; correct MCP_CONFIG."
+        says = (
+            f"The MCP server {server.name} did not start, or did not list its tools: {connection.why_away.rstrip('.')}."
+        )
+        fix = f"{how}, and correct MCP_CONFIG."
         return [fault(check, says, fix)]
     return [ok(check, f"It lends {len(connection.tools)} tools.")]
 
@@ -94,8 +97,11 @@ async def check_http(port: int | None) -> list[Finding]:
 
 async def _who_listens(port: int, why: str) -> Finding:
     try:
-        async with aiohttp.ClientSession() as http, http.get(f"http://localhost:{port}/healthz") as response:
-            said = (await response.text())[:80]
+        async with (
+            aiohttp.ClientSession() as http,
+            http.get(f"http://localhost:{port}/healthz", allow_redirects=False) as response,
+        ):
+            said = (await response.content.read(80)).decode()
     except (aiohttp.ClientError, OSError, UnicodeDecodeError):
         said = ""
     if said == "ok":
@@ -107,12 +113,12 @@ async def _who_listens(port: int, why: str) -> Finding:
     return fault("http", f"PORT {port} cannot be used ({why}), and no bot answers there.", fix)
 
 
-def check_password(password: str | None, port: int | None) -> list[Finding]:
+def check_password(secret: SecretStr | None, port: int | None) -> list[Finding]:
     """CONSOLE_PASSWORD: whether it is long enough for what it opens to whoever reaches PORT."""
-    if password is None:
+    if secret is None:
         return [skipped("console", "CONSOLE_PASSWORD is not set: the console is off but on loopback.")]
-    if len(password) < SHORT_PASSWORD:
-        says = f"CONSOLE_PASSWORD has {len(password)} characters, which can be guessed."
+    if (length := len(secret.get_secret_value())) < SHORT_PASSWORD:
+        says = f"CONSOLE_PASSWORD has {length} characters, which can be guessed."
         return [warning("console", says, f"Set it to {SHORT_PASSWORD} random characters at least.")]
     if port is None:
         return [warning("console", "CONSOLE_PASSWORD is set, but not PORT: there is no console.", "Set PORT, too.")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,7 +139,7 @@ def _form(command: Mapping[str, Any]) -> str:
     own = {
         "description": command.get("description") or "",
         "options": [_option(option) for option in command.get("options") or []],
-        "permissions": str(command.get("default_member_permissions") or ""),
+        "permissions": str(command.get("default_member_permissions")),
     }
     return json.dumps(own, sort_keys=True)
 
@@ -180,26 +180,61 @@ async def check_guilds(
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """A channel in which the bot could speak. ours, others: what it, and whoever has no role, may do there; is_listed:
+    whether CHANNELS names it."""
+
+    id: int
+    name: str
+    ours: discord.Permissions
+    others: discord.Permissions
+    is_forum: bool
+    is_listed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Lack:
-    """A permission that the bot lacks in a channel. matters: others have it there, or the owner named the channel."""
+    """A permission that the bot lacks in a channel. matters: it is likely not meant so."""
 
     permission: str
     channel_id: int
     channel: str
     matters: bool
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it is that everybody reads there, and does not write."""
+        return self.permission in ESSENTIAL and not self.matters
 
-def lacking(lacks: Iterable[Lack]) -> list[Finding]:
+
+def lacks_of(rooms: Sequence[Room], threads: str) -> list[Lack]:
+    """What the bot lacks in a server's channels. Private ones, to which nobody let it, are meant so, as long as there
+    is any in which it can speak. threads: the setting."""
+    lacked = [(room, missing(room.ours, is_forum=room.is_forum, threads=threads)) for room in rooms]
+    is_mute = all(set(ESSENTIAL) & set(names) for _, names in lacked)
+    found = []
+    for room, names in lacked:
+        matters = room.is_listed or is_mute
+        if "view_channel" in names:  # which hides all else
+            names = ["view_channel"] if matters or room.others.view_channel else []  # noqa: PLW2901
+        found += [Lack(name, room.id, room.name, matters or getattr(room.others, name)) for name in names]
+    return found
+
+
+def lacking(lacks: Sequence[Lack]) -> list[Finding]:
     """One finding for each permission, with the channels in which it is missing; or one that nothing is."""
     by_permission: dict[str, list[Lack]] = defaultdict(list)
     for lack in lacks:
-        by_permission[lack.permission].append(lack)
+        if not lack.is_read_only:
+            by_permission[lack.permission].append(lack)
     findings = []
     for permission, found in by_permission.items():
-        is_fault = permission in ESSENTIAL and any(lack.matters for lack in found)
+        state = State.FAULT if permission in ESSENTIAL else State.WARNING
         says = f"The bot lacks {shown(permission)} in {_listed([lack.channel for lack in found])}."
         fix = f"Allow {shown(permission)} to the bot's role in these channels' permissions, unless it is meant so."
-        findings.append(Finding("permissions", State.FAULT if is_fault else State.WARNING, says, fix))
+        findings.append(Finding("permissions", state, says, fix))
+    if read_only := list(dict.fromkeys(lack.channel for lack in lacks if lack.is_read_only)):
+        findings.append(ok("permissions", f"It may not write, as others may not, in {_listed(read_only)}."))
     return findings or [ok("permissions", "It has all that it needs in the channels that it can be in.")]
 
 
@@ -216,36 +251,15 @@ async def _lacks(
         return None
     granted = {int(role["id"]): int(role["permissions"]) for role in roles}
     everyone, own = int(guild["id"]), {int(one) for one in member["roles"]}
-    found = []
+    rooms = []
     for channel in channels:
-        channel_id = int(channel["id"])
-        is_listed = bool({channel_id, int(channel.get("parent_id") or 0)} & set(listed))
-        if channel["type"] not in SPOKEN_IN or (listed and not is_listed):
-            continue
-        ours = allowed_in(channel, everyone, granted, own, me)
-        all_others = allowed_in(channel, everyone, granted, set(), 0)
-        place = (channel_id, f"#{channel['name']} ({guild['name']})")
-        is_forum = channel["type"] in FORUMS
-        found += lacks_in(place, ours, all_others, is_forum=is_forum, is_listed=is_listed, threads=threads)
-    return found
-
-
-def lacks_in(
-    place: tuple[int, str],
-    ours: discord.Permissions,
-    all_others: discord.Permissions,
-    *,
-    is_forum: bool,
-    is_listed: bool,
-    threads: str,
-) -> list[Lack]:
-    """What the bot lacks in a channel. place: its id and name; is_listed: whether the owner named it in CHANNELS."""
-    lacked = missing(ours, is_forum=is_forum, threads=threads)
-    if "view_channel" in lacked:
-        if not (is_listed or all_others.view_channel):
-            return []  # a private channel, to which nobody let it
-        lacked = ["view_channel"]  # what hides all else
-    return [Lack(one, *place, is_listed or getattr(all_others, one)) for one in lacked]
+        is_listed = bool({int(channel["id"]), int(channel.get("parent_id") or 0)} & set(listed))
+        if channel["type"] in SPOKEN_IN and (is_listed or not listed):
+            ours = allowed_in(channel, everyone, granted, own, me)
+            others = allowed_in(channel, everyone, granted, set(), 0)
+            name, is_forum = f"#{channel['name']} ({guild['name']})", channel["type"] in FORUMS
+            rooms.append(Room(int(channel["id"]), name, ours, others, is_forum, is_listed))
+    return lacks_of(rooms, threads)
 
 
 def allowed_in(

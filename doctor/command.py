@@ -89,7 +89,6 @@ async def examine(settings: Settings, commands: Commands) -> list[Finding]:
         wanted = commands(settings)
     except (SettingError, UnusableModelError):  # of which their own checks tell
         wanted = None
-    password = settings.console_password
     checks: list[Awaitable[list[Finding]]] = [
         _discord(settings, wanted),
         *_asked_models(settings, prices),
@@ -102,7 +101,7 @@ async def examine(settings: Settings, commands: Commands) -> list[Finding]:
     return [
         *discord,
         *(finding for found in others for finding in found),
-        *check_password(password.get_secret_value() if password else None, settings.port),
+        *check_password(settings.console_password, settings.port),
         *findings,
     ]
 

@@ -51,8 +51,14 @@ def hide(pg: Playground) -> None:
 
 
 def read_only(pg: Playground) -> None:
-    pg.deny(pg.channel("help"), "send_messages", member=pg.guild_id)
-    pg.deny(pg.channel("help"), "send_messages")
+    pg.deny(pg.channel("help"), "send_messages", "send_messages_in_threads", member=pg.guild_id)
+    pg.deny(pg.channel("help"), "send_messages", "send_messages_in_threads")
+
+
+def nowhere(pg: Playground) -> None:
+    """Who has no role sees no channel, and the bot was let into none."""
+    for name in ("general", "help", "random"):
+        pg.deny(pg.channel(name), "view_channel", member=pg.guild_id)
 
 
 def without_files(pg: Playground) -> None:
@@ -81,7 +87,7 @@ FAULTS: list[tuple[Mapping[str, Any], Plant, Mapping[str, Any], int, str, str, s
     ({}, leave, {}, 1, "servers", "in no server", "permissions=2815059004869696"),
     ({}, mute, {}, 2, "permissions", "lacks Send Messages in #help (Playground).", "Allow Send Messages"),
     ({}, hide, {}, 2, "permissions", "lacks View Channels in #help", "Allow View Channels"),
-    ({}, read_only, {}, 1, "permissions", "lacks Send Messages in #help", "unless it is meant so"),
+    ({}, nowhere, {}, 2, "permissions", "lacks View Channels in #general", "unless it is meant so"),
     ({}, without_files, {}, 1, "permissions", "lacks Attach Files in #help", "Allow Attach Files"),
     ({}, twelve, {}, 2, "permissions", "#room-09 (Playground) and 2 more.", "Allow Send Messages"),
     ({}, nothing, {"channels": {12345}}, 2, "channels", "CHANNELS names what is no channel", "Correct the ids"),
@@ -102,9 +108,9 @@ async def test_what_is_wrong_in_discord_is_named_with_its_fix(
     assert fix in finding.fix
 
 
-@pytest.mark.parametrize("plant", [nothing, private])
+@pytest.mark.parametrize("plant", [nothing, private, read_only])
 async def test_where_all_is_well_nothing_is_found(plant: Plant) -> None:
-    """A private channel that nobody let it into is as it is meant to be."""
+    """A private channel that nobody let it into, or one that everybody only reads, is as it is meant to be."""
     async with Playground(limits=Limits.off()) as pg:
         plant(pg)
         findings = await diagnosis(pg)
