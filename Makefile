@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: run doctor test check lint format bench kill week picture settings eval train clean
+.PHONY: run doctor setup test check lint format bench kill week picture settings eval train clean
 
 run: .venv/run.stamp
 	@exec $(BIN)/python bot.py
@@ -10,6 +10,10 @@ run: .venv/run.stamp
 # What is wrong, and how to mend it.
 doctor: .venv/run.stamp
 	@$(BIN)/python bot.py doctor
+
+# Asks for token, server and model, tries each out, and writes .env.
+setup: .venv/run.stamp
+	@exec $(BIN)/python bot.py doctor --setup
 
 test: .venv/dev.stamp
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --hypothesis-profile ci -m "not slow"

@@ -33,6 +33,8 @@ from doctor.findings import (
     skipped,
     without,
 )
+from doctor.setup import set_up
+from doctor.terminal import is_terminal
 from environment import secrets_of
 from owner import apart_in_playground, loaded, where
 from state.prices import Prices, load_prices
@@ -48,22 +50,29 @@ def doctor_command(arguments: Sequence[str], commands: Commands) -> int:
     parser = argparse.ArgumentParser(
         prog="python bot.py doctor",
         description="Says what is wrong with the bot and around it, and how to mend it.",
-        epilog="Exit codes: 0 all is well, 1 there are warnings, 2 there are faults.",
+        epilog="Where neither token nor model is set it asks for them, at a terminal. "
+        "Exit codes: 0 all is well, 1 there are warnings, 2 there are faults.",
     )
     parser.add_argument("--json", action="store_true", help="a list of findings, and nothing else, on stdout")
+    parser.add_argument("--setup", action="store_true", help="ask for what is missing, and write .env")
     given = parser.parse_args(arguments)
     findings, settings = check_settings()
     if settings is not None:
         configure_logging("error", secrets_of(settings))
+        nothing_set = settings.discord_token is None and not os.environ.get("MODEL")
+        if given.setup or (nothing_set and not given.json and is_terminal()):
+            if wrong := [finding for finding in findings if finding.fix]:
+                sys.stdout.write(f"{as_lines(wrong, coloured=False)}\n\n")
+            return set_up(settings)
         findings += asyncio.run(examine(settings, commands))
         findings = without(secrets_of(settings), findings)
     out = sys.stdout
     if given.json:
         out.write(f"{as_json(findings)}\n")
     else:
-        is_terminal = out.isatty()
-        width = shutil.get_terminal_size().columns if is_terminal else 100
-        out.write(f"{as_lines(findings, coloured=is_terminal, width=width)}\n\n{_summary(findings)}\n")
+        is_shown = out.isatty()
+        width = shutil.get_terminal_size().columns if is_shown else 100
+        out.write(f"{as_lines(findings, coloured=is_shown, width=width)}\n\n{_summary(findings)}\n")
     return exit_code(findings)
 
 
