@@ -142,6 +142,7 @@ class Ledger:
         self.today = Day()
         self._days: dict[date, Day] = {}  # before today
         self._month: dict[Account, Amount] = {}  # charged in this month before today
+        self._amounts: dict[date, Amount] = {}  # of days before today
         self.has_turned = False  # a day has ended since the days before today were stored
 
     def used(self, account: Account, period: Period) -> Amount:
@@ -194,7 +195,7 @@ class Ledger:
         self.day = day
         last_month = (day.replace(day=1) - timedelta(days=1)).replace(day=1)
         self._days = {each: kept for each, kept in self._days.items() if day - timedelta(DAYS_KEPT) < each < day}
-        self._month = {}
+        self._month, self._amounts = {}, {}
         for each, kept in self._days.items():
             if each < last_month:
                 kept.people.clear()
@@ -218,6 +219,17 @@ class Ledger:
             each = today - timedelta(days=back)
             yield each, (self.today if not back else self._days.get(each, Day()))
 
+    def amounts(self, count: int) -> Iterator[tuple[date, Amount]]:
+        """What all together used on each of the last days, today last; what a day before used is summed up once."""
+        for day, kept in self.days(count):
+            if day == self.day:
+                yield day, self.used((Scope.TOTAL, 0), Period.DAY)
+                continue
+            if day not in self._amounts:
+                sums = total(figures for rows in kept.guilds.values() for figures in rows.values())
+                self._amounts[day] = Amount(sums.tokens, sums.micros)
+            yield day, self._amounts[day]
+
     # Kept
 
     def stored(self) -> JsonValue:
@@ -234,7 +246,7 @@ class Ledger:
     def restore(self, stored: JsonValue) -> None:
         """Takes back what stored() gave. Raises ValueError."""
         read = STORED_DAYS.validate_python(stored)
-        self._days = {day: Day.restored(kept) for day, kept in read.items()}
+        self._days, self._amounts = {day: Day.restored(kept) for day, kept in read.items()}, {}
         if self.day is not None:
             self.begin(self.day)
 

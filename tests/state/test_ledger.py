@@ -73,6 +73,7 @@ def test_days_and_charges_outlive_a_restart_until_their_time_is_over() -> None:
         month = 2 if day.day == 31 else 1
         assert ledger.used(guild, Period.MONTH) == Amount(111 * month, 9 * month)
     assert [total(day.guilds.get(7, {}).values()).calls for _, day in ledger.days(4)] == [0, 1, 1, 1]
+    assert [*dict(ledger.amounts(4)).values()] == [Amount(), *[Amount(111, 9)] * 3]
     ledger.begin(MAY + timedelta(DAYS_KEPT))  # the 31st of July
     assert next(each for each, _ in ledger.days(DAYS_KEPT)) == MAY + timedelta(1)
     assert sum(len(day.guilds) for _, day in ledger.days(99)) == 2

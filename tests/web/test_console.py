@@ -35,7 +35,7 @@ class Seconds:
 async def opened(site: Site, *, has_bot: bool = True) -> AsyncIterator[ClientSession]:
     """A visitor who keeps cookies, also those of an address without a name."""
     if has_bot:
-        site.shown = create_bot(Settings(decision_log="off")).shown
+        site.show(create_bot(Settings(decision_log="off")).shown)
     async with (
         site.served(0, "127.0.0.1") as address,
         ClientSession(address, cookie_jar=CookieJar(unsafe=True)) as visitor,

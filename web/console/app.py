@@ -7,6 +7,7 @@ from aiohttp.typedefs import Handler
 from yarl import URL
 
 from web.console.access import SESSION_SECONDS, Password, address_of, is_loopback
+from web.console.errors import errors, errors_stream
 from web.console.overview import overview, overview_stream
 from web.console.page import CONSOLE, HERE, SESSION, Console, Source, render
 from web.console.storage import storage
@@ -71,6 +72,8 @@ async def static(request: web.Request) -> web.StreamResponse:
 ROUTES = (
     web.get("", overview),
     web.get("/live", overview_stream),
+    web.get("/errors", errors),
+    web.get("/errors/live", errors_stream),
     web.get("/storage", storage),
     web.get("/login", login_page),
     web.post("/login", login),

@@ -1,20 +1,23 @@
-"""The overview: whether the bot is well, what it did today and in the week, and what that cost."""
+"""The overview: whether the bot is well, what it did today and in the week, how soon, and what that cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from aiohttp import web
 
-from state.ledger import Day, Figures, total
+from counts import Tally
+from decision import Reason
 from web.console.page import money, number, part, render, shown, span
 from web.console.stream import stream
 from web.shown import Shown
 
-WEEK = 7
+WEEK, DAY_HOURS = 7, 24
+MEDIAN, MOST = 0.5, 0.95
+MOST_REASONS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,43 +40,87 @@ async def overview_stream(request: web.Request) -> web.StreamResponse:
 
 def _parts(request: web.Request) -> dict[str, Any]:
     bot = shown(request)
+    bot.limits.has_budget(bot.clock())  # begins the day
     return {
         "now": part(request, "overview_now.html", problem=bot.health.problem(), facts=_facts(bot)),
-        "figures": part(request, "overview_figures.html", **_figures(bot)),
+        "figures": part(
+            request,
+            "overview_figures.html",
+            day=f"{bot.clock():%d %B}",
+            today=_today(bot),
+            days=[_hours(bot), *_days(bot)],
+            reasons=_reasons(tally for _, tally in bot.counts.days(WEEK)),
+        ),
     }
 
 
 def _facts(bot: Shown) -> list[tuple[str, str]]:
+    waiting = len(bot.slots)
     return [
         ("Model", bot.model),
         ("In service for", span(bot.clock() - bot.started_at)),
+        ("Servers", number(len(bot.servers.guilds()))),
         ("Conversations", number(len(bot.conversations))),
-        ("Answers being made", number(len(bot.turns) - len(bot.slots))),
-        ("Waiting", number(len(bot.slots))),
+        ("Answers being made", number(len(bot.turns) - waiting)),
+        ("Waiting for their turn", number(waiting)),
     ]
 
 
-def _figures(bot: Shown) -> dict[str, object]:
-    kept = dict(bot.limits.ledger.days(WEEK))
-    dates = [bot.clock().date() - timedelta(days=back) for back in reversed(range(WEEK))]
-    days = [(day, _sum(kept.get(day, Day()))) for day in dates]
-    today = days[-1][1]
-    return {
-        "day": f"{bot.clock():%d %B}",
-        "today": [
-            ("Answers", number(today.answers)),
-            ("Calls of models", number(today.calls)),
-            ("Tokens", number(today.tokens)),
-            ("Cost", money(today.micros)),
-        ],
-        "days": [
-            Chart("answers", "Answers", [(f"{day:%a}", sums.answers, number(sums.answers)) for day, sums in days]),
-            Chart("tokens", "Tokens", [(f"{day:%a}", sums.tokens, number(sums.tokens)) for day, sums in days]),
-            Chart("cost", "Cost", [(f"{day:%a}", sums.micros, money(sums.micros)) for day, sums in days]),
-        ],
-        "rows": [],
-    }
+def _today(bot: Shown) -> list[tuple[str, str]]:
+    today, [(_, used)] = bot.counts.today(), bot.limits.ledger.amounts(1)
+    return [
+        ("Answers", number(today.answered)),
+        ("Silences", number(sum(today.silences.values()))),
+        ("Declined by the model", number(today.declined)),
+        ("Failures", number(today.failed)),
+        ("First text, half within", span(today.first_text(MEDIAN))),
+        ("First text, 95 of 100", span(today.first_text(MOST))),
+        ("Whole answer, half within", span(today.whole(MEDIAN))),
+        ("Whole answer, 95 of 100", span(today.whole(MOST))),
+        ("Tokens", number(used.tokens)),
+        ("Cost", money(used.micros)),
+    ]
 
 
-def _sum(day: Day) -> Figures:
-    return total(figures for rows in day.guilds.values() for figures in rows.values())
+def _hours(bot: Shown) -> Chart:
+    hours = [(f"{hour:%H}", tally.answered) for hour, tally in bot.counts.hours(DAY_HOURS)]
+    return Chart("hours", "Answers by hour", _numbers(hours), "The last 24 hours, UTC.")
+
+
+def _days(bot: Shown) -> list[Chart]:
+    days = [(f"{day:%a}", tally) for day, tally in bot.counts.days(WEEK)]
+    used = dict(bot.limits.ledger.amounts(WEEK))
+    amounts = [(f"{day:%a}", used.get(day)) for day, _ in bot.counts.days(WEEK)]
+    return [
+        Chart("answers", "Answers", _numbers([(day, tally.answered) for day, tally in days])),
+        Chart("declines", "Declined by the model", _numbers([(day, tally.declined) for day, tally in days])),
+        Chart("failures", "Failures", _numbers([(day, tally.failed) for day, tally in days])),
+        Chart("median", "First text", _spans(days, MEDIAN), "Half of the answers began within this."),
+        Chart("most", "First text, at worst", _spans(days, MOST), "95 of 100 answers began within this."),
+        Chart("tokens", "Tokens", _numbers([(day, amount.tokens if amount else 0) for day, amount in amounts])),
+        Chart("cost", "Cost", [(day, a.micros if a else 0, money(a.micros if a else 0)) for day, a in amounts]),
+    ]
+
+
+def _numbers(values: Iterable[tuple[str, int]]) -> list[tuple[str, float, str]]:
+    return [(label, value, number(value)) for label, value in values]
+
+
+def _spans(days: Iterable[tuple[str, Tally]], part_of: float) -> list[tuple[str, float, str]]:
+    times = [(day, tally.first_text(part_of)) for day, tally in days]
+    return [(day, seconds or 0.0, span(seconds)) for day, seconds in times]
+
+
+def _reasons(days: Iterable[Tally]) -> list[Chart]:
+    silent, answering = Counter[Reason](), Counter[Reason]()
+    for tally in days:
+        silent.update(tally.silences)
+        answering.update(tally.answering)
+    return [
+        Chart("silent", "Why it kept silent", _ranked(silent, {r: r.silent for r in silent})),
+        Chart("answering", "Why it answered", _ranked(answering, {r: r.answered for r in answering})),
+    ]
+
+
+def _ranked(counts: Counter[Reason], words: Mapping[Reason, str]) -> list[tuple[str, float, str]]:
+    return [(words[reason] or str(reason), value, number(value)) for reason, value in counts.most_common(MOST_REASONS)]
