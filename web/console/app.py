@@ -10,6 +10,7 @@ from web.console.access import SESSION_SECONDS, Password, address_of, is_loopbac
 from web.console.errors import errors, errors_stream
 from web.console.overview import overview, overview_stream
 from web.console.page import CONSOLE, HERE, SESSION, Console, Source, render
+from web.console.place_pages import PLACE_ROUTES
 from web.console.storage import storage
 from web.console.stream import OPEN, end_streams
 
@@ -79,6 +80,7 @@ ROUTES = (
     web.post("/login", login),
     web.post("/logout", logout),
     web.get("/static/{name}", static),
+    *PLACE_ROUTES,
 )
 
 

@@ -134,7 +134,12 @@ class _Reading:
             return None
         if record.is_bot and not self._unread.isdisjoint(record.addressees | record.drew_on):
             return None
-        return MENTION.sub(lambda found: f"@{self._name(int(found[1]))}", record.content)[:LONGEST]
+        attached = len(record.attached)
+        return self._named(record.content)[:LONGEST] or f"({attached} file{'' if attached == 1 else 's'}, no text)"
+
+    def _named(self, text: str) -> str:
+        """Text in which people are mentioned, by their names."""
+        return MENTION.sub(lambda found: f"@{self._name(int(found[1]))}", text)
 
     def _name(self, user_id: int) -> str:
         """As those who spoke here are called."""
@@ -159,9 +164,9 @@ class _Reading:
         partner = told.partner
         if partner is not None and (not self._shows_content or partner in self._shown.opted_out):
             told = replace(told, partner=None)
-        words = MENTION.sub(lambda found: f"@{self._name(int(found[1]))}", told.in_words())
-        contrary = told.contrary if self._shows_content else ""
-        return Why(words, decision.reason.value, TIERS.get(told.tier, ""), told.score, told.evidence, contrary)
+        evidence, contrary = self._named(told.evidence), self._named(told.contrary) if self._shows_content else ""
+        words, by = self._named(told.in_words()), TIERS.get(told.tier, "")
+        return Why(words, decision.reason.value, by, told.score, evidence, contrary)
 
 
 def _has_price(turn: TurnEnded) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from place import SeenPlace
+from place_settings.document import PAUSED
 from place_settings.fields import ABOUT, Combining, Level
 from place_settings.inheritance import InForce
 from state.ledger import Figures, total
@@ -80,7 +81,7 @@ def place_row(shown: Shown, guild_id: int, place: SeenPlace, *, shows_content: b
     lacks = shown.servers.lacks(guild_id, place.place_id)
     wrong = f"lacks {' and '.join(lacks)}" if lacks else ""
     if held.silenced and place.level is not Level.CATEGORY:
-        wrong = f"answers nobody: {held.silenced.in_words}"
+        wrong = "paused" if held.silenced.name == PAUSED else f"answers nobody: {held.silenced.in_words}"
     channels = shown.limits.ledger.today.channels.get(guild_id, {})
     return PlaceRow(
         place,

@@ -52,8 +52,13 @@ class Watcher(Observer):
 OPEN = web.AppKey("open", set[asyncio.Task[object]])
 
 
-async def stream(request: web.Request, draw: Draw, watcher: Watcher | None = None) -> web.StreamResponse:
-    """Sends what draw() gives whenever it has changed, until the browser, the session or the bot is gone."""
+async def stream(
+    request: web.Request, draw: Draw, watcher: Watcher | None = None, *, quiet_seconds: float = QUIET_SECONDS
+) -> web.StreamResponse:
+    """Sends what draw() gives whenever it has changed, until the browser, the session or the bot is gone.
+
+    quiet_seconds: after which it is drawn anew where nothing happened.
+    """
     looked_at, open_streams = shown(request), request.app[OPEN]
     if len(open_streams) >= MOST_STREAMS:
         raise web.HTTPServiceUnavailable(
@@ -70,14 +75,16 @@ async def stream(request: web.Request, draw: Draw, watcher: Watcher | None = Non
         with suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(STREAM_SECONDS):
                 await response.prepare(request)
-                await _follow(request, response, draw, watcher)
+                await _follow(request, response, draw, watcher, quiet_seconds)
     finally:
         open_streams.discard(task)
         looked_at.activity.unwatch(watcher)
     return response
 
 
-async def _follow(request: web.Request, response: web.StreamResponse, draw: Draw, watcher: Watcher) -> None:
+async def _follow(
+    request: web.Request, response: web.StreamResponse, draw: Draw, watcher: Watcher, quiet_seconds: float
+) -> None:
     console, looked_at = request.app[CONSOLE], shown(request)
     sent: dict[str, str] = {}
     while console.sessions.holds(request[SESSION]) and console.source.shown is looked_at:
@@ -88,7 +95,7 @@ async def _follow(request: web.Request, response: web.StreamResponse, draw: Draw
         await response.write(b"data: " + orjson.dumps(changed) + b"\n\n" if changed else b":\n\n")
         await asyncio.sleep(INTERVAL_SECONDS)
         with suppress(TimeoutError):
-            await asyncio.wait_for(watcher.happened.wait(), QUIET_SECONDS)
+            await asyncio.wait_for(watcher.happened.wait(), quiet_seconds)
 
 
 async def end_streams(app: web.Application) -> None:
