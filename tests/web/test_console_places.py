@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from decision import NOTHING
 from place_settings.fields import Level
 from state.spending import Payer, Purpose, Spent
 from tests.support.clock import NOON, FakeClock
@@ -37,12 +38,13 @@ async def test_servers_stand_in_the_order_of_their_names_with_what_goes_on_in_th
     shown = replace(shown, servers=MadeUp({GUILD: PLACES, 9: (), 80: ()}))
     shown.conversations.start(THREAD, [said(ANNA)])
     used(shown, ANNA)
+    shown.decisions.add(1, CHANNEL, ANNA, NOTHING, GUILD)
     shown.guild_settings.pause(GUILD)
     found, count = guild_rows(shown, 0, 1)
     assert (count, len(found)) == (3, 1)
     row = found[0]
     assert (row.name, row.channels, row.live, row.is_paused) == ("Guild 70", 2, 1, True)
-    assert (row.today.answers, row.today.micros) == (1, 1_000)
+    assert (row.today.micros, sum(row.tally.silences.values())) == (1_000, 1)
     assert [one.name for one in guild_rows(shown, 1, 9)[0]] == ["Guild 80", "Guild 9"]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from counts import Tally
 from place import SeenPlace
 from place_settings.document import PAUSED
 from place_settings.fields import ABOUT, Combining, Level
@@ -19,13 +20,14 @@ KINDS = {"channels": "channel", "roles": "role", "users": "member"}
 
 @dataclass(frozen=True, slots=True)
 class GuildRow:
-    """A server. channels: how many, with threads; live: how many conversations; today: since midnight, UTC."""
+    """A server. channels: how many, with threads; live: how many conversations; today, tally: since midnight, UTC."""
 
     guild_id: int
     name: str
     channels: int
     live: int
     today: Figures
+    tally: Tally
     is_paused: bool
 
 
@@ -66,7 +68,8 @@ def _guild_row(shown: Shown, guild_id: int, name: str) -> GuildRow:
     places = [place for place in shown.servers.places(guild_id) if place.level is not Level.CATEGORY]
     live = sum(shown.conversations.get(place.place_id) is not None for place in places)
     today = total(shown.limits.ledger.today.guilds.get(guild_id, {}).values())
-    return GuildRow(guild_id, name, len(places), live, today, shown.guild_settings.is_paused(guild_id))
+    is_paused = shown.guild_settings.is_paused(guild_id)
+    return GuildRow(guild_id, name, len(places), live, today, shown.counts.today(guild_id), is_paused)
 
 
 def is_live(shown: Shown, place: SeenPlace) -> bool:
