@@ -9,11 +9,12 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
 
 from decider import Reason
 from health import Health
 from tests.support.accessibility import accessibility_faults
-from tests.support.browser import console_errors, needs_browser, open_browser, when
+from tests.support.browser import PATIENCE_SECONDS, console_errors, needs_browser, open_browser, when
 from tests.support.scene import Scene
 from web.site import Site
 
@@ -54,13 +55,13 @@ async def test_a_mention_becomes_an_answer_while_one_looks_and_a_pause_ends_that
 def _log_in(browser: webdriver.Chrome, address: str) -> None:
     browser.get(f"{address}/console")
     browser.find_element(By.NAME, "password").send_keys(PASSWORD, Keys.ENTER)
-    when(browser, "document.querySelector('nav')")
+    _arrive(browser, "//nav//a")
 
 
 def _open(browser: webdriver.Chrome, channel: str) -> None:
     for name in ("People", "Places", "Playground", channel):
         browser.find_element(By.LINK_TEXT, name).click()
-        when(browser, f"document.querySelector('h1').textContent.startsWith('{name}')")
+        _arrive(browser, f"//h1[starts-with(., '{name}')]")
         assert accessibility_faults(browser) == []
     when(browser, TOLD.format("Nothing was said here"))
 
@@ -76,7 +77,14 @@ def _answered(browser: webdriver.Chrome) -> None:
 
 def _press(browser: webdriver.Chrome, label: str) -> None:
     browser.find_element(By.LINK_TEXT, "Places").click()
-    when(browser, "document.querySelector('h1').textContent == 'Places'")
+    _arrive(browser, "//h1[.='Places']")
     browser.find_element(By.XPATH, f"//button[span='{label}']").click()
-    when(browser, f"!document.querySelector('.titled button').textContent.includes('{label}')")
+    _arrive(browser, f"//*[@class='titled']//button[span!='{label}']")
     assert accessibility_faults(browser) == []
+
+
+def _arrive(browser: webdriver.Chrome, element: str) -> None:
+    """Waits for the page that has this element: what the page before is asked is lost with it."""
+    WebDriverWait(browser, PATIENCE_SECONDS, poll_frequency=0.05).until(
+        lambda _: browser.find_elements(By.XPATH, element)
+    )
