@@ -89,6 +89,13 @@ def test_the_reasons_and_log_events_that_a_page_names_are_the_codes(name: str) -
     assert [event for event in named if f'"{event}"' not in code and f"def {event}(" not in code] == []
 
 
+def test_the_tests_that_security_names_are_there() -> None:
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    named = quoted(ROOT / "docs" / "security.md", r"test_\w+")
+    assert len(named) > 40
+    assert [name for name in named if f"def {name}(" not in tests] == []
+
+
 def test_readme_says_what_it_costs_at_worst_with_the_model_of_its_example() -> None:
     text, settings = README.read_text(encoding="utf-8"), Settings()
     model = re.findall(r"MODEL=(\S+)", text)[0]

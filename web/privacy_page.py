@@ -31,8 +31,6 @@ def privacy_page(practices: Mapping[str, str]) -> web.Response:
             "Cache-Control": f"public, max-age={CACHE_SECONDS}",
             "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; "
             "form-action 'none'; frame-ancestors 'none'",
-            "Referrer-Policy": "no-referrer",
-            "X-Content-Type-Options": "nosniff",
         },
     )
 

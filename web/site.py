@@ -10,10 +10,9 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from yarl import URL
 
 from health import Health
-from web.console.access import Password, address_of, is_loopback
+from web.console.access import Password, address_of, host_of, is_loopback
 from web.console.app import console_app
 from web.metrics import Metrics
 from web.privacy_page import privacy_page
@@ -125,15 +124,12 @@ SITE = web.AppKey("site", Site)
 @web.middleware
 async def _named_as_local(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuses names of other hosts: a page somewhere else can have its own name lead here, and read the answer."""
-    try:
-        host = URL.build(scheme="http", authority=request.host).host
-    except ValueError:
-        host = None
-    if not is_loopback(host):
+    if not is_loopback(host_of(request)):
         raise web.HTTPMisdirectedRequest(text="This is open to its own machine alone: use localhost in the address.")
     return await handler(request)
 
 
 async def _with_headers(_request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.pop("Server", None)  # which names the versions of what answers
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)

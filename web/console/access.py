@@ -12,6 +12,7 @@ from hashlib import sha256
 from ipaddress import ip_address
 
 from aiohttp import web
+from yarl import URL
 
 LONGEST_PASSWORD = 1_024  # bytes
 MINUTE = 60.0
@@ -101,6 +102,14 @@ class Password:
 def address_of(request: web.BaseRequest) -> str:
     """Whoever asks, for the limit of tries: the peer, and for whom it asks where it says so, as a host's proxy does."""
     return f"{request.remote} {request.headers.get('X-Forwarded-For', '').rpartition(',')[2].strip()[:64]}"
+
+
+def host_of(request: web.BaseRequest) -> str | None:
+    """The host by whose name or address it was reached; None for what is neither."""
+    try:
+        return URL.build(scheme="http", authority=request.host).host
+    except ValueError:
+        return None
 
 
 def is_loopback(host: str | None) -> bool:

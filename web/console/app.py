@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from yarl import URL
 
-from web.console.access import SESSION_SECONDS, Password, address_of, is_loopback
+from web.console.access import SESSION_SECONDS, Password, address_of, host_of, is_loopback
 from web.console.errors import errors, errors_stream
 from web.console.overview import overview, overview_stream
 from web.console.page import CONSOLE, HERE, SESSION, Console, Source, render
@@ -147,7 +146,7 @@ async def _check_form(request: web.Request) -> None:
     if request.content_type != "application/x-www-form-urlencoded":
         raise web.HTTPUnsupportedMediaType(text="The console takes forms, and nothing else.")
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin", "")
-    is_own = site == "same-origin" if site else URL(origin).authority == request.host if "://" in origin else not origin
+    is_own = site == "same-origin" if site else not origin or origin.partition("://")[2] == request.host
     session = request.get(SESSION)
     is_bound = request.path == LOGIN or (session is not None and session.sent((await request.post()).get("csrf")))
     if not (is_own and is_bound):
@@ -155,9 +154,7 @@ async def _check_form(request: web.Request) -> None:
 
 
 def _set_cookie(request: web.Request, response: web.StreamResponse, value: str) -> None:
-    is_secure = request.headers.get("X-Forwarded-Proto") == "https" or not is_loopback(
-        URL(f"http://{request.host}").host
-    )
+    is_secure = request.headers.get("X-Forwarded-Proto") == "https" or not is_loopback(host_of(request))
     response.set_cookie(
         COOKIE, value, max_age=int(SESSION_SECONDS), path="/console", httponly=True, samesite="Strict", secure=is_secure
     )

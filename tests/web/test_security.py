@@ -1,0 +1,144 @@
+"""The bot's HTTP as somebody meets it who wants more than they should have: what no browser would send."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+from yarl import URL
+
+from bot import create_bot
+from config import Settings
+from health import Health
+from web.console import access
+from web.console.access import Password
+from web.shown import Shown
+from web.site import Site
+
+PASSWORD = "correct horse"
+EVIL = "evil.example"
+LOGIN = b"password=correct+horse"
+
+
+@dataclass
+class Server:
+    """A server with a console, that is talked to in bytes."""
+
+    port: int
+
+    async def sends(self, method: str, path: str, *headers: str, body: bytes = b"", host: str = "bot.example") -> str:
+        """The whole answer, headers and all."""
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", "Connection: close", *headers]
+        if body:
+            lines += ["Content-Type: application/x-www-form-urlencoded", f"Content-Length: {len(body)}"]
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answer.decode()
+
+
+@pytest.fixture(scope="module")
+def shown() -> Shown:
+    return create_bot(Settings(decision_log="off")).shown
+
+
+@pytest.fixture
+async def server(shown: Shown) -> AsyncIterator[Server]:
+    site = Site(Health(), password=PASSWORD)
+    site.show(shown)
+    async with site.served(0, "127.0.0.1") as address:
+        yield Server(URL(address).port or 0)
+
+
+def status(answer: str) -> int:
+    return int(answer.split(" ", 2)[1])
+
+
+@pytest.mark.parametrize("path", ["/console", "/console/login", "/console/nothing", "/healthz", "/privacy", "/nothing"])
+async def test_no_answer_leads_to_a_host_that_the_request_made_up(server: Server, path: str) -> None:
+    forwarded = [f"X-Forwarded-Host: {EVIL}", f"Forwarded: host={EVIL}", f"X-Original-URL: //{EVIL}"]
+    answer = await server.sends("GET", path, *forwarded, host=EVIL)
+    assert EVIL not in answer
+    assert "aiohttp" not in answer, "which version answers is nobody's business"
+
+
+@pytest.mark.parametrize(
+    "path", ["//evil.example/console", "/console%0d%0aSet-Cookie:%20evil=1", "/console?next=//evil"]
+)
+async def test_no_path_becomes_a_header_or_leads_elsewhere(server: Server, path: str) -> None:
+    head = (await server.sends("GET", path)).partition("\r\n\r\n")[0].lower()
+    assert "set-cookie" not in head
+    assert "location: /console/login" in head or status(head) == 404
+
+
+@pytest.mark.parametrize("origin", ["http://[", "://", "null", "https://evil.example\t", "https://bot.example:port"])
+async def test_an_origin_that_is_another_or_cannot_be_is_refused(server: Server, origin: str) -> None:
+    answer = await server.sends("POST", "/console/login", f"Origin: {origin}", body=LOGIN)
+    assert (status(answer), "set-cookie" in answer.lower()) == (403, False)
+
+
+@pytest.mark.parametrize("host", ["[", "a b", "evil@bot.example", "bot.example:port", ""])
+async def test_a_host_that_cannot_be_is_no_fault_of_ours_and_no_reason_for_an_open_cookie(
+    server: Server, host: str
+) -> None:
+    answer = await server.sends("POST", "/console/login", body=LOGIN, host=host)
+    assert status(answer) in (303, 400)
+    assert "Set-Cookie" not in answer or "SameSite=Strict; Secure" in answer
+
+
+@pytest.mark.parametrize("header", ["X-HTTP-Method-Override: POST", "X-HTTP-Method: POST", "X-Method-Override: DELETE"])
+async def test_no_header_and_no_field_changes_the_method(server: Server, header: str) -> None:
+    asked = await server.sends("GET", "/console/login?password=correct+horse&_method=POST", header)
+    assert (status(asked), "set-cookie" in asked.lower()) == (200, False)
+    posted = await server.sends("POST", "/console/logout", header.replace("POST", "GET"), body=b"_method=GET")
+    assert status(posted) == 403
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"])
+async def test_other_methods_do_nothing(server: Server, method: str) -> None:
+    for path in ("/console", "/console/login", "/healthz", "/privacy"):
+        assert 400 <= status(await server.sends(method, path)) < 500
+
+
+async def test_a_request_has_room_for_so_much_and_no_more(server: Server) -> None:
+    assert status(await server.sends("GET", "/healthz", f"Cookie: parley_console={'x' * 9_000}")) == 400
+    assert status(await server.sends("GET", f"/{'x' * 9_000}")) in (400, 414)
+    assert status(await server.sends("GET", "/healthz", *(f"X-{n}: {'x' * 4_000}" for n in range(200)))) == 400
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/console/static/..%2f..%2f..%2f.env",
+        "/privacy/../../.env",
+        "/console/static//etc/passwd",
+        "/.env",
+        "/..%5c.env",
+    ],
+)
+async def test_no_file_is_reached_by_its_path(server: Server, path: str) -> None:
+    assert status(await server.sends("GET", path)) in (303, 404)
+
+
+@pytest.mark.parametrize("given", ["", "c", "correct hors", "correct horsf", "x" * 500, "\udcff", PASSWORD])
+def test_each_password_is_compared_in_the_same_way_whatever_of_it_is_right(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = []
+
+    class Watched:
+        """Stands for the module hmac."""
+
+        @staticmethod
+        def compare_digest(one: bytes, other: bytes) -> bool:
+            compared.append((len(one), len(other)))
+            return hmac.compare_digest(one, other)
+
+    monkeypatch.setattr(access, "hmac", Watched)
+    assert Password(PASSWORD).accepts(given, "here") is (given == PASSWORD)
+    assert compared == [(32, 32)]
