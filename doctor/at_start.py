@@ -13,7 +13,7 @@ from config import Settings
 from doctor.checks_around import check_password
 from doctor.checks_discord import Lack, Room, content_intent, lacking, lacks_of
 from doctor.checks_models import check_budgets
-from doctor.checks_storage import check_disk, check_folder, check_modes, check_volume
+from doctor.checks_storage import check_disk, check_modes, check_volume
 from doctor.findings import Finding, State, bounded
 from owner import where
 
@@ -54,7 +54,7 @@ def _reads_content(client: discord.Client) -> bool:
 
 def _storage(settings: Settings) -> list[Finding]:
     state_dir = settings.state_dir
-    return [check_folder(state_dir), check_modes(state_dir), check_disk(state_dir)]
+    return [check_modes(state_dir), check_disk(state_dir)]  # that it can be written the store has shown by then
 
 
 async def _lacks(client: discord.Client, settings: Settings) -> list[Lack]:

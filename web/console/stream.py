@@ -53,11 +53,11 @@ OPEN = web.AppKey("open", set[asyncio.Task[object]])
 
 
 async def stream(
-    request: web.Request, draw: Draw, watcher: Watcher | None = None, *, quiet_seconds: float = QUIET_SECONDS
+    request: web.Request, draw: Draw, watcher: Watcher | None = None, *, quiet_seconds: float | None = None
 ) -> web.StreamResponse:
     """Sends what draw() gives whenever it has changed, until the browser, the session or the bot is gone.
 
-    quiet_seconds: after which it is drawn anew where nothing happened.
+    quiet_seconds: after which it is drawn anew where nothing happened; None: as all are.
     """
     looked_at, open_streams = shown(request), request.app[OPEN]
     if len(open_streams) >= MOST_STREAMS:
@@ -75,7 +75,7 @@ async def stream(
         with suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(STREAM_SECONDS):
                 await response.prepare(request)
-                await _follow(request, response, draw, watcher, quiet_seconds)
+                await _follow(request, response, draw, watcher, quiet_seconds or QUIET_SECONDS)
     finally:
         open_streams.discard(task)
         looked_at.activity.unwatch(watcher)
