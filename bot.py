@@ -20,6 +20,7 @@ import discord
 import structlog
 import yarl
 
+from activity import FaultKind
 from agents.models import DEMO, UnusableModelError
 from agents.tracing import traced_calls
 from commands import answer_when_open, sync
@@ -155,6 +156,15 @@ class Parley(discord.Client):
         self._background.discard(task)
         if not task.cancelled() and (error := task.exception()):
             log.error("background_work_broken", work=repr(task.get_coro()), exc_info=error)
+            self._failed("background_work_broken")
+
+    def _failed(self, code: str) -> None:
+        says = "An error of the bot's own was met, and it goes on: its log has the details."
+        self.parts.activity.fault(FaultKind.INTERNAL, code, says)
+
+    async def on_error(self, event_method: str, /, *_: Any, **__: Any) -> None:
+        log.error("event_broken", during=event_method, exc_info=sys.exception())
+        self._failed("event_broken")
 
     async def _every(self, seconds: float, work: Callable[[], None]) -> None:
         while True:

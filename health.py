@@ -51,6 +51,11 @@ class Health:
             return f"the gateway has not been connected for {self._clock() - self._down_since:.0f} s"
         return None
 
+    @property
+    def down_seconds(self) -> float:
+        """For how long the gateway has not been connected; 0 while it is."""
+        return 0.0 if self._down_since is None else self._clock() - self._down_since
+
     def gateway_is_lost(self) -> bool:
         """The gateway has been down for longer than reconnecting takes."""
         return self._down_since is not None and self._clock() - self._down_since > PATIENCE_SECONDS

@@ -19,6 +19,7 @@ from miniapps.base import MiniApp
 from miniapps.router import discover
 from miniapps.trip_planner import TripPlanner
 from miniapps.venues import NominatimVenues, SampleVenues
+from offers.offer_limits import OfferLimits
 from place_settings.fields import PlaceSettings
 from state.limits import Limits, OwnBudgets
 from state.optout import OptOut
@@ -73,6 +74,16 @@ def owners_limits(settings: Settings, own: OwnBudgets, opted_out: OptOut) -> Lim
         own=own,
         prices=dict(loaded(load_prices, settings.prices)),
         opted_out=opted_out,
+    )
+
+
+def offer_limits(settings: Settings) -> OfferLimits:
+    """The limits of offers, which hold in every channel."""
+    return OfferLimits(
+        settings.offer_timeout_seconds,
+        settings.offer_cooldown_seconds,
+        settings.offers_per_day,
+        settings.offer_quiet_hours,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
 
+from activity import Activity, FaultKind
 from agents.coordinator import Candidate, Picker
 from agents.general import OWN_TOOLS, GeneralAgent
 from agents.judge import ModelAnswerable, ModelJudge
@@ -68,7 +68,8 @@ class SideModels:
 class OwnersAgents:
     """The team, its tools, and what it is shown files by. side: the models beside theirs.
 
-    connections: what is to be entered before any of them is asked. Raises SettingError and UnusableModelError.
+    activity: told of servers that fail. connections: what is to be entered before any of them is asked. Raises
+    SettingError and UnusableModelError.
     """
 
     def __init__(
@@ -78,15 +79,17 @@ class OwnersAgents:
         wires: Wires,
         actions: DiscordActions,
         search: Search,
-        clock: Callable[[], datetime],
+        activity: Activity,
     ) -> None:
+        self._activity = activity
         self.models = Models.build(settings.model, settings.models, chosen=lambda place: place.held.model)
         self.side = side = SideModels(settings, self.models, budget, lambda: wires.bot()[0])
         roster = loaded(load_roster, settings.agents)
         remotes = [UMSAgent(entry.name, entry.url, entry.about, entry.headers) for entry in roster]
         searching = search_tool(search.find, actions.can_read, settings.site)
-        own = [*own_tools(actions, clock, settings.site), searching]
-        self.mcp = McpTools(loaded(load_mcp, settings.mcp_config), taken={tool.name for tool in (*OWN_TOOLS, *own)})
+        own = [*own_tools(actions, activity.now, settings.site), searching]
+        taken = {tool.name for tool in (*OWN_TOOLS, *own)}
+        self.mcp = McpTools(loaded(load_mcp, settings.mcp_config), taken=taken, failed=self._mcp_failed)
         general = GeneralAgent(
             self.models,
             instructions=settings.instructions,
@@ -102,6 +105,10 @@ class OwnersAgents:
         self.files = FileReader(attachments, settings.attachment_characters, side.hears)
         self.connections: list[AbstractAsyncContextManager[object]] = [*side.all, *remotes, self.mcp, attachments]
         self.connections += [side.hears] if side.hears else []
+
+    def _mcp_failed(self, server: str) -> None:
+        says = f"The MCP server {server} could not be started, or has ended, and is started anew: see the log."
+        self._activity.fault(FaultKind.TOOL, "mcp_failed", says)
 
     def warn_unpriced(self, prices: Prices) -> None:
         """Says once which of the models have no known price."""

@@ -39,11 +39,10 @@ from followup.learning import Learning
 from health import Health
 from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels
-from offers.offer_limits import OfferLimits
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import NOT_READY, OVER_BUDGET, ProactiveOffers
 from offers.triggers import TRIGGERS
-from owner import installed, owners_layer, owners_limits, practices, public_address, where
+from owner import installed, offer_limits, owners_layer, owners_limits, practices, public_address, where
 from owners_agents import OwnersAgents
 from persistence.catchup import CatchUp
 from persistence.changes import Changes
@@ -66,6 +65,7 @@ from persistence.open_store import find_seal, open_stores
 from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
 from persistence.snapshots import Snapshots
 from persistence.spending import SpendingStore, register_spending
+from persistence.watch import Watch
 from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
 from state.budget import Budget
@@ -194,12 +194,7 @@ class Parts:
             wants=lambda text, soft_context: self.miniapps.pick(text, soft_context) is not None,
             on_change=lambda guid: snapshots.touch(PROMPTS, int(guid)),
         )
-        limits = OfferLimits(
-            settings.offer_timeout_seconds,
-            settings.offer_cooldown_seconds,
-            settings.offers_per_day,
-            settings.offer_quiet_hours,
-        )
+        limits = offer_limits(settings)
         self.offer_channels = OfferChannels(
             limits, clock=self._clock, on_change=partial(snapshots.touch, OFFERS), settled=snapshots.settled
         )
@@ -220,7 +215,7 @@ class Parts:
     def _build_agents(self) -> None:
         """Who answers."""
         actions, search = DiscordActions(self._client, self.consent, self.snapshots, self._clock), self.snapshots.search
-        self.agents = OwnersAgents(self._settings, self.budget, self.wires, actions, search, self._clock)
+        self.agents = OwnersAgents(self._settings, self.budget, self.wires, actions, search, self.activity)
         self.models, self.mcp, self.connections = self.agents.models, self.agents.mcp, self.agents.connections
         self.warn_unpriced = partial(self.agents.warn_unpriced, self.limits.prices)
 
@@ -364,6 +359,7 @@ class Parts:
         holders.register(SettingsHolder(self.guild_settings), of_channels=PLACES, if_damaged="damaged")
         holders.register(conversations, of_channels=CONVERSATION)
         register_spending(holders, self.limits, snapshots)
+        self.watch = Watch(self.activity, self._health, snapshots)
         self.stored_counts = register_counts(holders, self.counts, self.faults, snapshots, self._clock)
         holders.register(ProcessHolder(self.direct), of_process=DIRECT)
         holders.register(ProcessHolder(self.opted_out), of_process=OPTED_OUT)
@@ -427,6 +423,7 @@ class Parts:
         self.learning.outcomes.sweep(now.timestamp())
         self.privacy.sweep()
         self.stored_counts.sweep()
+        self.watch.look()
 
     def is_waiting(self, channel_id: int, ask_id: str) -> bool:
         """Whether a run of the agent's still waits there for somebody, or is about to go on."""

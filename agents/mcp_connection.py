@@ -78,10 +78,17 @@ class _Trouble:
 
 class Connection:
     """Keeps a server running, as long as run() runs. tools: the last that it listed, under its own names; is_away: it
-    failed, and is left alone for a while; changed: called when either is another. why_away: why it last did not start,
-    without secrets."""
+    failed, and is left alone for a while; changed: called when either is another; failed: when it fails, though not
+    each time in a row. why_away: why it last did not start, without secrets."""
 
-    def __init__(self, server: McpServer, limits: Limits, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        server: McpServer,
+        limits: Limits,
+        changed: Callable[[], None],
+        failed: Callable[[str], None] = lambda _name: None,
+    ) -> None:
+        self._failed = failed
         self.server = server
         self.tools: Sequence[ToolDefinition] = ()
         self.is_away = False
@@ -104,6 +111,8 @@ class Connection:
             while True:
                 began = clock()
                 has_served = await self._live()
+                if has_served or not failures:
+                    self._failed(self.server.name)
                 failures = 1 if has_served and clock() - began >= self._limits.stable else failures + 1
                 if pause := self._limits.pause(failures, has_served=has_served):
                     self._offer(self.tools, is_away=True)

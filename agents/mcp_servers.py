@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Self
@@ -44,13 +44,19 @@ class McpTools:
     """Keeps the servers running while it is entered, and never waits for them: what there is of tools now is offered,
     and a server that fails is tried again. Enter it before the loop is busy: what it imports takes a second or two.
 
-    taken: the names of other tools, which a server's tool does not get.
+    taken: the names of other tools, which a server's tool does not get. failed: told of a server, by its name, once it
+    cannot be started or has ended, and again once it has run meanwhile.
     """
 
     def __init__(
-        self, servers: Sequence[McpServer], *, taken: Collection[str] = (), limits: Limits | None = None
+        self,
+        servers: Sequence[McpServer],
+        *,
+        taken: Collection[str] = (),
+        limits: Limits | None = None,
+        failed: Callable[[str], None] = lambda _name: None,
     ) -> None:
-        self._connections = [Connection(server, limits or Limits(), self._offer) for server in servers]
+        self._connections = [Connection(server, limits or Limits(), self._offer, failed) for server in servers]
         self._taken = frozenset(taken)
         self._offered: dict[str, _Offered] = {}
         self._running: list[asyncio.Task[None]] = []

@@ -245,6 +245,11 @@ class Snapshots:
         """Whether anything is kept of the channel beside its transcript."""
         return channel_id in self._kept
 
+    @property
+    def outages(self) -> int:
+        """How many times the store has begun to fail."""
+        return self._writer.outages
+
     async def noted(self, seconds: float = SETTLE_SECONDS) -> None:
         """Waits until all that was told would survive a kill, but no longer than this."""
         self.flush()

@@ -54,6 +54,7 @@ class Writer:
         self._undone: deque[Callable[[], object]] = deque(maxlen=MOST_UNDONE)
         self._is_unsynced = False
         self._is_failing = False
+        self.outages = 0  # how many times the store has begun to fail
         self._is_redoing = False
 
     def put(self, work: Callable[[], object]) -> None:
@@ -215,6 +216,7 @@ class Writer:
                     meaning="the bot goes on from memory; what it holds would not survive a restart",
                     remedy="make STATE_DIR a folder that can be written and has room, or REDIS_URL reachable",
                 )
+                self.outages += 1
             self._is_failing = True
             return False
         except Exception:

@@ -101,8 +101,10 @@ async def test_a_failing_server_does_not_end_the_turn() -> None:
 
 @pytest.mark.slow
 async def test_servers_that_never_start_leave_the_agent_its_own_tools() -> None:
-    async with McpTools([NEVER, NEVER], limits=Limits(start=5)) as tools:
+    failed: list[str] = []
+    async with McpTools([NEVER, NEVER], limits=Limits(start=5), failed=failed.append) as tools:
         await tools.tried()
+        assert failed == [NEVER.name, NEVER.name]
         assert tools.definitions() == []
         assert await answer(calling(), tools) == "nothing"
         assert await tools.call("echo", {}) == "The tool echo is not there now."
