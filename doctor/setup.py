@@ -30,7 +30,7 @@ POLL_SECONDS = 3.0
 BY_HAND = (
     "The set-up asks at a terminal, and this is none. Set these in the environment or in .env instead: DISCORD_TOKEN "
     f"(the bot's token, from {PORTAL}), MODEL (such as openai:gpt-5-mini), and the key of its provider (such as "
-    "OPENAI_API_KEY); README.md has the steps.\n"
+    "OPENAI_API_KEY); docs/quickstart.md has the steps.\n"
 )
 EXAMPLE = "openai:gpt-5-mini"
 ASKED_FIRST = ("openai", "anthropic", "google", "groq", "openrouter", "ollama")
@@ -94,8 +94,8 @@ class SetUp:
     def run(self) -> None:
         say = self._terminal.say
         say(
-            "The first set-up: a token, a server, a model. Each answer is tried out, and what works is kept in "
-            f"{self._env.path}, which only you may read. Ctrl-C stops; `make setup` goes on from there."
+            "The first set-up: a token, a server, a model. Each answer is tried out, and what works is kept in .env, "
+            "which only you may read. Ctrl-C stops; `make setup` goes on from there."
         )
         say("\n1. The bot's token\n")
         application = self._application()
@@ -134,7 +134,7 @@ class SetUp:
         token = self._token
         if not token:
             self._terminal.say(
-                f"Make an application at\n\n    {PORTAL}\n\nand there, under Bot, press Reset Token, and copy it."
+                f"Make an application at\n\n    {PORTAL}\n\nand there, under Bot, press Reset Token, and copy it.\n"
             )
             token = self._read_token("skip: none, the bot stays on this machine")
         application = self._tried(token) if token else None

@@ -46,11 +46,13 @@ class Terminal:
     def ask_secret(self, question: str) -> str:
         """As ask; what is typed or pasted is not shown."""
         answer = getpass(f"{question} ").strip()
-        self._secrets |= {answer} if len(answer) >= 8 else set()
+        self.hide(answer)
         return answer
 
     def hide(self, secret: str) -> None:
-        self._secrets.add(secret)
+        """Keeps this from being printed, where it is long enough to be a secret."""
+        if len(secret) >= 8:
+            self._secrets.add(secret)
 
     def wait(self, seconds: float) -> str | None:
         """A line, if one is typed within this time."""
