@@ -47,7 +47,7 @@ class Refused:
     @property
     def in_words(self) -> str:
         if self.name == PAUSED:
-            return f"paused by {self.level.in_words}"
+            return f"the pause that {self.level.in_words} has set"
         label = ABOUT[self.name].label if self.name in ABOUT else self.name[:MAX_NAME]
         form = " in a form that I cannot read" if self.is_unread else ""
         by = "by" if self.level is Level.OWNER else "for"
