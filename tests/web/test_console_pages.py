@@ -124,7 +124,7 @@ async def test_of_many_places_a_page_shows_some(shown: Shown) -> None:
             (f"/console/places/{GUILD}?live&page=10", 9_001, 9_991),
         ):
             page = await read(visitor, path)
-            assert page.count("<h3>") == PAGE_ROWS
+            assert page.count("<h2><a ") == PAGE_ROWS
             assert f">channel-{first}<" in page
             assert f">channel-{last}<" in page
         assert "?live&amp;page=9" in page
