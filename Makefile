@@ -43,9 +43,9 @@ kill: .venv/dev.stamp
 week: .venv/dev.stamp
 	$(BIN)/python -m bench.week
 
-# README's picture, by the test that replays its conversation. Needs chromium and chromedriver.
+# The pictures of the docs, by the tests that replay their conversations. Needs chromium and chromedriver.
 picture: .venv/dev.stamp
-	PICTURE=docs/playground.png $(BIN)/python -m pytest -q tests/e2e/test_picture.py
+	PICTURES=docs $(BIN)/python -m pytest -q tests/e2e/test_picture.py
 
 # docs/settings.md, .env.example and README's table, from the fields of `Settings` in config.py.
 settings: .venv/run.stamp

@@ -32,7 +32,7 @@ TABLE = re.compile(r"(?<=<!-- by make settings -->\n).*?(?=<!-- end -->)", re.DO
 MODELS = re.compile(r"(?<=<!-- providers, by make settings -->\n).*?(?=<!-- end -->)", re.DOTALL)
 # The first setting of each section, its heading, and what stands below that on the page.
 SECTIONS = {
-    "discord_token": ("Discord", "How to get a token: [invite it](../README.md#invite-it-to-your-server)."),
+    "discord_token": ("Discord", "How to get a token: [quick start](quickstart.md#2-make-a-bot-at-discord-3-minutes)."),
     "model": (
         "Models",
         "The providers' own variables (`OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, ...) count too: "

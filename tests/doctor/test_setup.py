@@ -1,7 +1,8 @@
-"""The first set-up, at a real terminal: from an empty folder to an answered mention, stopped, and gone on with."""
+"""The first set-up, at a real terminal: from an empty folder to an answered mention, as docs/quickstart.md shows it."""
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,6 +22,15 @@ KEY, WRONG_KEY = "sk-the-key-that-is-taken", "sk-a-key-that-nobody-takes"
 SECRETS = (TOKEN, WRONG_TOKEN, KEY, WRONG_KEY)
 BEFORE = "# mine\nINSTRUCTIONS='Be kind.' # always\n"
 TOKEN_ASKED, MODEL_ASKED, KEY_ASKED = "Token (", "(Enter: 1):", "OPENAI_API_KEY ("
+
+# What is another each time, or in the test.
+VARYING = (
+    (r"https?://\S+/oauth2", "/oauth2"),
+    (r"\d{15,}", "ID"),
+    (r"openai:gpt-5-mini|openai-chat:stub", "MODEL"),
+    (r"answered in .*", "answered"),
+    (r"Enter: none, as OPENAI_BASE_URL is set; ", ""),
+)
 
 
 class LockedModel(StubModel):
@@ -47,6 +57,7 @@ async def test_it_leads_from_an_empty_folder_to_an_answered_mention(tmp_path: Pa
     async with Playground(token=TOKEN, message_content=False) as unread:
         port, there = unread.port, _at(unread) | {"OPENAI_BASE_URL": locked.url}
         async with at_terminal(tmp_path, "doctor", **there) as owner:
+            await owner.answers(TOKEN_ASKED, "")
             await owner.answers(TOKEN_ASKED, WRONG_TOKEN)
             await owner.sees("Discord refuses")
             await owner.answers(TOKEN_ASKED, f' "Bot {TOKEN}" ')
@@ -56,12 +67,16 @@ async def test_it_leads_from_an_empty_folder_to_an_answered_mention(tmp_path: Pa
             await unread.stop()
             async with Playground(port=port, token=TOKEN) as pg:
                 pg.remove_bot()
+                pg.world.guild_name = "Friends"
                 owner.types("")
                 await owner.sees("The Message Content Intent is on.")
                 await owner.sees(f"{pg.url}/oauth2/authorize?client_id={pg.bot_id}")
                 await owner.sees("Waiting")
                 pg.invite_bot()
-                await owner.sees("It is in Playground.")
+                await owner.sees("It is in Friends.")
+                await owner.answers(MODEL_ASKED, "2")
+                await owner.answers("Model (", "")
+                await owner.answers(KEY_ASKED, "back")
                 await owner.answers(MODEL_ASKED, "openai-chat:stub")
                 await owner.answers(KEY_ASKED, WRONG_KEY)
                 await owner.sees("refuses the key")
@@ -70,6 +85,8 @@ async def test_it_leads_from_an_empty_folder_to_an_answered_mention(tmp_path: Pa
                 await owner.sees("@Parley hello")
                 assert await owner.ended() == 0
                 assert not [secret for secret in SECRETS if secret in owner.shown]
+                shown = {alike(line) for line in owner.shown.splitlines()}
+                assert [line for line in quoted() if alike(line) not in shown] == []
                 written = tmp_path / ".env"
                 assert stat.S_IMODE(written.stat().st_mode) == 0o600
                 async with program(tmp_path, **there) as running:
@@ -97,9 +114,6 @@ async def test_stopped_in_the_middle_it_goes_on_from_there(tmp_path: Path) -> No
         assert written.read_text() == f"{BEFORE}DISCORD_TOKEN={TOKEN}\n"
         async with at_terminal(tmp_path, "doctor", "--setup", **_at(pg)) as owner:
             await owner.answers("Waiting", "skip")
-            await owner.answers(MODEL_ASKED, "2")
-            await owner.answers("Model (", "")
-            await owner.answers(KEY_ASKED, "back")
             await owner.answers(MODEL_ASKED, "")
             await owner.sees("/oauth2/authorize")
             assert await owner.ended() == 0
@@ -126,6 +140,19 @@ def test_without_a_terminal_it_says_what_to_set(capfd: pytest.CaptureFixture[str
 @pytest.mark.parametrize("given", [" MTA.x-y_z \n", '"MTA.x-y_z"', "Bot MTA.x-y_z", 'export DISCORD_TOKEN="MTA.x-y_z"'])
 def test_a_token_is_read_without_what_was_copied_with_it(given: str) -> None:
     assert bare(given) == "MTA.x-y_z"
+
+
+def quoted() -> list[str]:
+    """The lines of the terminal that the quick start shows."""
+    page = (Path(__file__).parents[2] / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    return page.split("```")[1].splitlines()
+
+
+def alike(line: str) -> str:
+    """A line without what is another each time."""
+    for form, instead in VARYING:
+        line = re.sub(form, instead, line)
+    return line.rstrip()
 
 
 def _at(pg: Playground) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""README's picture, which `make picture` draws anew: its conversation, held against the bot with the demo model.
+"""The pictures of the docs, which `make picture` draws anew: their conversations, held with the bot.
 
-The conversation is the first scene of the playground's script.
+README's is the first scene of the playground's script, with the demo model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from decider import Decision
 from playground.scenes import BOT, Await, read_script
 from tests.support.browser import console_errors, needs_browser, open_browser, when
 from tests.support.scene import Scene, open_scene
-from tests.support.stub_model import StubModel
+from tests.support.stub_model import Reply, StubModel
 
 WANTED = {
     "@Parley we land in Tokyo on Friday and want ramen": True,
@@ -25,6 +25,12 @@ WANTED = {
     "Ada, shall we take the train?": False,
     "yes, the early one": False,
 }
+# Of the quick start's.
+ANSWERS = (
+    "Hello Ada! I answer when you mention me, and go on with you when you do not. Ask me anything, or have me sum up "
+    "what was said here.",
+    "Yes: attach text, a PDF or a picture, and I read it. `/tour` shows what else I do in this channel.",
+)
 WIDTH, HEIGHT = 1180, 960
 FIRST_TOP = "document.querySelector('#messages .message').getBoundingClientRect().top"
 
@@ -63,17 +69,29 @@ async def test_the_conversation_goes_as_the_picture_shows(demo: Scene) -> None:
 
 @needs_browser
 async def test_the_picture_shows_all_of_it(demo: Scene, tmp_path: Path) -> None:
-    """With PICTURE=FILE in the environment it is kept there."""
+    """With PICTURES=FOLDER in the environment it is kept there."""
     await replay(demo)
-    picture = Path(os.environ.get("PICTURE") or tmp_path / "picture.png")
-    shown = await asyncio.to_thread(_draw, demo.pg.url, tmp_path / "browser", picture)
+    shown = await asyncio.to_thread(_draw, demo.pg.url, tmp_path, "playground.png", HEIGHT)
     assert shown == ["answered", "answered", "silent", "silent"]
 
 
-def _draw(address: str, profile: Path, picture: Path) -> list[str]:
+@needs_browser
+async def test_the_first_answer_is_a_reply_and_the_next_needs_no_mention(scene: Scene, tmp_path: Path) -> None:
+    """The picture of the quick start."""
+    scene.stub.replies.extend(map(Reply, ANSWERS))
+    for text in ("hello! What can you do?", "and files?"):
+        asked = scene.say("Ada", text if scene.said() else f"<@{scene.pg.bot_id}> {text}")
+        await scene.answer_to(asked)
+    await scene.at_rest()
+    assert [message.content for message in scene.said()] == list(ANSWERS)
+    await asyncio.to_thread(_draw, scene.pg.url, tmp_path, "first-answer.png", HEIGHT - 260)
+
+
+def _draw(address: str, folder: Path, name: str, height: int) -> list[str]:
     """Draws the page, with the whole conversation in view: how each message of a person was decided."""
-    with open_browser(profile) as browser:
-        browser.set_window_size(WIDTH, HEIGHT)
+    picture = Path(os.environ.get("PICTURES") or folder) / name
+    with open_browser(folder / "browser") as browser:
+        browser.set_window_size(WIDTH, height)
         dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
         browser.get(address)
