@@ -19,6 +19,7 @@ from environment import check_token, misspelt
 START_SECONDS = SECONDS - 1.0
 SHORT_PASSWORD = 12
 SERVER_ERROR = 500
+LISTENS = "A bot listens on PORT"
 
 
 def check_settings() -> tuple[list[Finding], Settings | None]:
@@ -105,10 +106,10 @@ async def _who_listens(port: int, why: str) -> Finding:
     except (aiohttp.ClientError, OSError, UnicodeDecodeError):
         said = ""
     if said == "ok":
-        return ok("http", f"A bot listens on PORT {port}, and is well.")
+        return ok("http", f"{LISTENS} {port}, and is well.")
     if said.startswith(("the gateway has not been", "the event loop stands")):
         fix = "Look at the log of that process, and restart it where it does not recover within 5 minutes."
-        return fault("http", f"A bot listens on PORT {port}, and is not well: {said}.", fix)
+        return fault("http", f"{LISTENS} {port}, and is not well: {said}.", fix)
     fix = "Set PORT to a free one, or to 0 for any."
     return fault("http", f"PORT {port} cannot be used ({why}), and no bot answers there.", fix)
 

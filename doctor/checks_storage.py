@@ -80,12 +80,14 @@ def check_key(state_dir: Path, redis_url: str | None, keys: str | None) -> list[
     return [*redis, ok("key", says)]
 
 
-def check_instance(state_dir: Path, redis_url: str | None) -> Finding:
-    """Whether another process uses what is kept."""
+def check_instance(state_dir: Path, redis_url: str | None, *, runs_here: bool = False) -> Finding:
+    """Whether another process uses what is kept. runs_here: a bot answers on PORT, and is well: so it is that one."""
     try:
         with in_use(state_dir, redis_url, 0.0):
             return ok("instance", "No other process uses what is kept.")
     except InUseError as error:
+        if runs_here:
+            return ok("instance", "The bot that listens on PORT uses what is kept.")
         return warning(
             "instance",
             f"{str(error).partition(':')[0]}: the bot runs already.",

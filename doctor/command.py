@@ -17,7 +17,7 @@ from agents.mcp_file import load_mcp
 from agents.models import UnusableModelError
 from agents.roster import load_roster
 from config import SettingError, Settings
-from doctor.checks_around import check_agent, check_http, check_mcp_server, check_password, check_settings
+from doctor.checks_around import LISTENS, check_agent, check_http, check_mcp_server, check_password, check_settings
 from doctor.checks_discord import check_application, check_commands, check_gateway, check_guilds, no_token
 from doctor.checks_models import check_budgets, check_built, check_models, check_transcriber, names_in
 from doctor.checks_storage import check_disk, check_folder, check_instance, check_key, check_modes, check_volume
@@ -91,7 +91,6 @@ async def examine(settings: Settings, commands: Commands) -> list[Finding]:
     prices = Prices(dict(_loaded(load_prices, settings.prices, findings)))
     servers = _loaded(load_mcp, settings.mcp_config, findings)
     agents = _loaded(load_roster, settings.agents, findings)
-    state_dir, redis_url, keys = where(apart_in_playground(settings))
     # What loads a model's modules comes first, or it would count as the time that others take.
     findings += _unasked_models(settings, prices)
     try:
@@ -103,8 +102,7 @@ async def examine(settings: Settings, commands: Commands) -> list[Finding]:
         *_asked_models(settings, prices),
         *(bounded(f"MCP {server.name}", check_mcp_server(server), SECONDS + 5) for server in servers),
         *(bounded(f"agent {agent.name}", check_agent(agent)) for agent in agents),
-        bounded("storage", asyncio.to_thread(_storage, state_dir, redis_url, keys)),
-        bounded("http", check_http(settings.port)),
+        _kept_and_served(settings),
     ]
     discord, *others = await asyncio.gather(*checks)
     return [
@@ -162,13 +160,20 @@ def _unasked_models(settings: Settings, prices: Prices) -> list[Finding]:
     return [*findings, check_budgets(settings.budgets, settings.daily_tokens, prices.unknown(names_in(used)))]
 
 
-def _storage(state_dir: Path, redis_url: str | None, keys: str | None) -> list[Finding]:
+async def _kept_and_served(settings: Settings) -> list[Finding]:
+    served = await bounded("http", check_http(settings.port))
+    runs_here = any(finding.state == "ok" and finding.says.startswith(LISTENS) for finding in served)
+    kept = asyncio.to_thread(_storage, *where(apart_in_playground(settings)), runs_here=runs_here)
+    return [*await bounded("storage", kept), *served]
+
+
+def _storage(state_dir: Path, redis_url: str | None, keys: str | None, *, runs_here: bool) -> list[Finding]:
     folder = check_folder(state_dir)
     return [
         folder,
         check_modes(state_dir),
         check_disk(state_dir),
         *check_key(state_dir, redis_url, keys),
-        *([check_instance(state_dir, redis_url)] if folder.state == "ok" else []),
+        *([check_instance(state_dir, redis_url, runs_here=runs_here)] if folder.state == "ok" else []),
         *check_volume(state_dir, redis_url, os.environ),
     ]
