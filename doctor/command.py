@@ -132,7 +132,7 @@ async def _discord(settings: Settings, wanted: Sequence[Mapping[str, Any]] | Non
     async with DiscordRest(settings.discord_token.get_secret_value(), settings.discord_api_base) as rest:
         findings, application = await check_application(rest)
         if application is None:
-            return [*findings, skipped("servers", "Without a token that Discord takes, they cannot be looked at.")]
+            return [*findings, skipped("servers", "Servers, permissions and commands cannot be looked at so.")]
         checks = [
             bounded("gateway", check_gateway(rest)),
             bounded("servers", check_guilds(rest, application, settings.channels, settings.threads)),

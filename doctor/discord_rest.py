@@ -36,7 +36,7 @@ class UnreachableError(NotCheckedError):
     def __init__(self, why: str) -> None:
         super().__init__(
             f"Discord cannot be reached ({why}).",
-            "Look at this machine's network and firewall, and at DISCORD_API_BASE where that is set.",
+            "Look at this machine's network, firewall and clock, and at DISCORD_API_BASE where that is set.",
         )
 
 
