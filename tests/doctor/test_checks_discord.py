@@ -15,7 +15,7 @@ from doctor.findings import Finding, State, bounded, exit_code
 from playground import permissions
 from playground.limits import Limits
 from playground.server import Playground
-from tests.test_docs import README
+from tests.test_docs import ROOT
 
 COMMAND = {"name": "why", "description": "Why it spoke", "options": [{"type": 3, "name": "of", "description": "Whom"}]}
 
@@ -157,6 +157,8 @@ async def test_commands_that_discord_does_not_know_are_named() -> None:
     assert same.state is State.OK
 
 
-def test_the_invitation_is_readmes_and_the_playgrounds() -> None:
+def test_the_invitation_is_the_quick_starts_and_the_playgrounds() -> None:
     assert INVITED.value == permissions.INVITED & ~permissions.BITS["use_external_emojis"]
-    assert invite_link(1).replace("client_id=1&", "client_id=YOUR_APPLICATION_ID&") in README.read_text("utf-8")
+    assert invite_link(1).replace("client_id=1&", "client_id=YOUR_APPLICATION_ID&") in (
+        ROOT / "docs/quickstart.md"
+    ).read_text("utf-8")
