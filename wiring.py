@@ -13,7 +13,7 @@ from discord import app_commands
 from activity import Activity, DecisionListener
 from agents.general import GeneralAgent
 from agents.models import DEMO
-from commands import Asking, ClickEdge, Clicks, OfferClicks, ThreadClicks, Usage, add_commands, answer_clicks
+from commands import Asking, ClickEdge, Clicks, OfferClicks, Status, ThreadClicks, Usage, add_commands, answer_clicks
 from commands.place_edge import PlaceEdge
 from commands.settings_card import PREFIX as SETTINGS
 from commands.settings_clicks import SettingsClicks
@@ -385,6 +385,8 @@ class Parts:
         clicks = {PROMPT: self.clicks.answer, OFFER: offer_clicks.answer, THREAD: moves.answer}
         clicks[SETTINGS] = self.settings_clicks.answer
         answer_clicks(self._client, self.gate, clicks)
+        place_edge = self.settings_clicks.edge
+        status = Status(self.counts, self.faults, self.limits, self._health, place_edge, self._clock)
         self.tree = app_commands.CommandTree(self._client)
         add_commands(
             self.tree,
@@ -394,6 +396,7 @@ class Parts:
             self.settings_clicks,
             offers=self.proactive_offers,
             usage=Usage(self.limits, self._clock),
+            status=status,
             practices=practices(self._settings),
             public_address=public_address(self._settings),
             retention_days=self._settings.retention_days,

@@ -34,6 +34,7 @@ from commands.privacy_commands import (
 )
 from commands.settings_clicks import SettingsClicks
 from commands.settings_commands import SettingsCommands
+from commands.status import Status, add_status
 from commands.thread_clicks import ThreadClicks
 from commands.tour import add_tour
 from commands.usage import Usage, add_usage
@@ -65,6 +66,7 @@ __all__ = [
     "OfferClicks",
     "Offers",
     "Privacy",
+    "Status",
     "ThreadClicks",
     "Usage",
     "add_commands",
@@ -85,6 +87,7 @@ def add_commands(
     *,
     offers: Offers,
     usage: Usage,
+    status: Status,
     retention_days: int,
     practices: Mapping[str, str],
     public_address: str | None = None,
@@ -100,6 +103,7 @@ def add_commands(
     add_offers(tree, offers)
     add_ask(tree, asking)
     add_usage(tree, usage)
+    add_status(tree, status)
     tree.add_command(SettingsCommands(settings_clicks))
     add_model(tree, settings_clicks.edge)
     add_tour(tree, offers, retention_days=retention_days)

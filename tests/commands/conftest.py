@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from commands import Asking, Usage, add_commands, answer_clicks, sync
+from commands import Asking, Status, Usage, add_commands, answer_clicks, sync
 from commands.place_edge import PlaceEdge
 from commands.settings_card import PREFIX
 from commands.settings_clicks import SettingsClicks
@@ -76,7 +76,7 @@ async def bot(
     gate.open()
     answer_clicks(client, gate, {PREFIX: clicks.answer})
     usage = Usage(Limits(turns_per_user_minute=1, daily_tokens=None), lambda: NOON)
-    asking = cast(Asking, None)
+    asking, status = cast(Asking, None), cast(Status, None)
     add_commands(
         client.tree,
         decisions,
@@ -85,6 +85,7 @@ async def bot(
         clicks,
         offers=offers,
         usage=usage,
+        status=status,
         retention_days=30,
         practices={"How long": "for 30 days", "Who receives it": "gpt_5 *of* OpenAI"},
         public_address="https://parley.example",

@@ -11,7 +11,7 @@ import pytest
 from commands.answers import plain
 from playground.server import Playground
 
-MANAGE_CHANNELS = 1 << 4
+MANAGE_CHANNELS, MANAGE_GUILD = 1 << 4, 1 << 5
 
 
 def parts(command: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -36,20 +36,20 @@ async def test_all_are_there_and_described_for_where_they_are_of_use_and_for_who
         "ask",
         "Answer this",
         "usage",
+        "status",
         "parley",
         "model",
     }
     # What is of channels is in servers alone, the rest in direct messages as well.
     contexts = {name: command["contexts"] for name, command in shown.items()}
     in_groups = {"ask": [0, 1, 2], "Answer this": [0, 1, 2]}
-    assert (
-        contexts
-        == {name: [0] if name in ("offers", "tour", "parley", "model") else [0, 1] for name in shown} | in_groups
-    )
+    in_servers = {"offers", "tour", "parley", "model", "status"}
+    assert contexts == {name: [0] if name in in_servers else [0, 1] for name in shown} | in_groups
     installs = {name for name, command in shown.items() if command["integration_types"] == [0, 1]}
     assert installs == {"ask", "Answer this", "privacy", "forget", "optout", "optin", "export"}
     needed = {name: command["default_member_permissions"] for name, command in shown.items()}
     assert needed.pop("offers") == needed.pop("model") == str(MANAGE_CHANNELS)
+    assert needed.pop("status") == str(MANAGE_GUILD)
     assert set(needed.values()) == {None}
     del shown["Why?"], shown["Answer this"]
     descriptions = [part["description"] for command in shown.values() for part in parts(command)]

@@ -1,0 +1,104 @@
+"""/status: how the bot is and what it did today in a server, for those who manage it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import discord
+from discord import app_commands
+
+from activity import Fault
+from commands.answers import tell
+from commands.model_command import answering
+from commands.place_edge import PlaceEdge
+from commands.usage import in_words
+from counts import Counts, Faults, Tally
+from health import Health
+from state.ledger import total
+from state.limits import Limits
+
+NOT_THEIRS = "Only those who manage this server can see how I am doing in it."
+PAUSED = "Paused in this server by whoever runs me: I answer nobody here."
+MOST_SILENCES, MOST_FAULTS = 4, 3
+
+
+class Status:
+    """What /status says. edge: which model answers, and whether the bot is paused."""
+
+    def __init__(
+        self,
+        counts: Counts,
+        faults: Faults,
+        limits: Limits,
+        health: Health,
+        edge: PlaceEdge,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._counts = counts
+        self._faults = faults
+        self._limits = limits
+        self._health = health
+        self._edge = edge
+        self._clock = clock
+        self._started = clock()
+
+    def in_words(self, guild_id: int, interaction: discord.Interaction) -> str:
+        """Of this server alone, in lines."""
+        now = self._clock()
+        self._limits.has_budget(now)  # begins the day
+        today = self._counts.today(guild_id)
+        used = total(self._limits.ledger.today.guilds.get(guild_id, {}).values())
+        problem = self._health.problem()
+        wrong = [*([PAUSED] if self._edge.settings.is_paused(guild_id) else []), *([f"{problem}."] if problem else [])]
+        faults = self._faults.last(MOST_FAULTS, guild_id)
+        return "\n".join(
+            [
+                "**How I am doing in this server** (today is a day of UTC)",
+                f"- Health: {' '.join(wrong) or 'well.'} I was started {_when(self._started)}.",
+                f"- Model: {answering(self._edge, interaction)}",
+                f"- Today: {_turns(today)}",
+                f"- Kept silent: {_silences(today)}",
+                f"- Used today: {in_words(used)}",
+                *(["**What went wrong last**", *map(_fault, faults)] if faults else ["- Nothing went wrong lately."]),
+            ]
+        )
+
+
+def add_status(tree: app_commands.CommandTree, status: Status) -> None:
+    @tree.command(name="status", description="How am I doing here? Health, answers, cost, errors. For who manages it.")
+    @app_commands.guild_only()
+    @app_commands.default_permissions(manage_guild=True)
+    async def show(interaction: discord.Interaction) -> None:
+        if interaction.guild_id is None or not interaction.permissions.manage_guild:
+            await tell(interaction, NOT_THEIRS)
+        else:
+            await tell(interaction, status.in_words(interaction.guild_id, interaction))
+
+
+def _turns(today: Tally) -> str:
+    counts = [(today.answered, "answer"), (today.declined, "question declined"), (today.failed, "failure")]
+    said = ", ".join(_many(count, what) for count, what in counts)
+    half, most = today.first_text(0.5), today.first_text(0.95)
+    return said if half is None or most is None else f"{said}; first words within {half:.1f} s, at most {most:.1f} s"
+
+
+def _many(count: int, what: str) -> str:
+    first, *rest = what.split(" ")
+    return " ".join([f"{count:,}", first if count == 1 else f"{first}s", *rest])
+
+
+def _silences(today: Tally) -> str:
+    silences = [*today.silences.items()]
+    said = "; ".join(f"{count:,} × {reason.silent}" for reason, count in silences[:MOST_SILENCES])
+    rest = sum(count for _, count in silences[MOST_SILENCES:])
+    return f"{said or 'never'}{f'; {rest:,} × for other reasons' if rest else ''}"
+
+
+def _fault(fault: Fault) -> str:
+    where = f" in <#{fault.channel_id}>" if fault.channel_id else ""
+    return f"- {_when(fault.at)}{where}: {fault.says}"
+
+
+def _when(at: datetime) -> str:
+    return f"<t:{int(at.timestamp())}:R>"
