@@ -42,7 +42,7 @@ def secrets_of(settings: Settings) -> frozenset[str]:
     """The values that must never be shown: the token, and every key in the environment by the providers' custom."""
     keys = {value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD"))}
     headers = [value for name, value in os.environ.items() if name.startswith("OTEL_") and name.endswith("_HEADERS")]
-    keys |= {header.partition("=")[2].strip() for value in headers for header in value.split(",")}
+    keys |= {(header.partition("=")[2] or header).strip() for value in headers for header in value.split(",")}
     secrets = (settings.discord_token, settings.redis_url, settings.state_key, settings.console_password)
     fields = {field.get_secret_value() for field in secrets if field}
     state_keys = settings.state_key.get_secret_value().split(",") if settings.state_key else []

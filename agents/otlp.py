@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
+
+import structlog
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
+log = structlog.get_logger()
+
+# The library's own log, which has a line for each try.
+LIBRARY = logging.getLogger("opentelemetry.exporter")
 # What else pydantic-ai tells without content has names of tools that models make up, and all tools' definitions.
 SENT = (
     "error.type",
@@ -45,9 +53,29 @@ class BareSpans(BatchSpanProcessor):
         )
 
 
+class Exporter(OTLPSpanExporter):
+    """Sends spans. What cannot be sent is dropped; it is logged once for each outage, with the library's reason."""
+
+    _is_failing = False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        LIBRARY.setLevel(logging.CRITICAL if self._is_failing else logging.ERROR)
+        result = super().export(spans)
+        was_failing, self._is_failing = self._is_failing, result is not SpanExportResult.SUCCESS
+        if self._is_failing and not was_failing:
+            log.warning(
+                "traces_failed",
+                meaning="traces cannot be sent, and are dropped until they can; the bot goes on",
+                remedy="see what OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS say",
+            )
+        elif was_failing and not self._is_failing:
+            log.info("traces_resumed")
+        return result
+
+
 def otlp_provider() -> TracerProvider:
-    """Where to, and with what key, OpenTelemetry's own variables say."""
+    """Where to, and with what key, OpenTelemetry's own variables say. Raises ValueError for what they cannot."""
     resource = Resource({"service.name": "parley"}).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(BareSpans(OTLPSpanExporter()))
+    provider.add_span_processor(BareSpans(Exporter()))
     return provider

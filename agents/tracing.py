@@ -61,7 +61,7 @@ def span(name: str) -> Iterator[None]:
 
 
 def _provider() -> TracerProvider | None:
-    """None where OpenTelemetry's packages are not installed."""
+    """None where OpenTelemetry's packages are not installed, or do not take what its variables say."""
     try:
         from agents.otlp import otlp_provider  # noqa: PLC0415 - an extra
     except ImportError:
@@ -71,4 +71,8 @@ def _provider() -> TracerProvider | None:
             remedy="run .venv/bin/pip install -c constraints.txt -e '.[otel]', or unset it",
         )
         return None
-    return otlp_provider()
+    try:
+        return otlp_provider()
+    except ValueError as error:
+        log.warning("traces_off", meaning=f"No traces are sent: {error}", remedy="correct the variable OTEL_* it is of")
+        return None

@@ -16,6 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from structlog.testing import capture_logs
 
 from agents import tracing
+from agents.otlp import otlp_provider
 from agents.tracing import ENDPOINTS, traced_calls
 from tests.support.scene import open_scene
 from tests.support.stub_model import Call, Reply, StubModel
@@ -30,6 +31,7 @@ class Receiver:
         self.bodies: list[bytes] = []
         self.paths: set[str] = set()
         self.keys: set[str | None] = set()
+        self.status = 200
         self.gate = Event()
         self.gate.set()
 
@@ -44,7 +46,7 @@ class Receiver:
                 receiver.keys.add(self.headers["x-key"])
                 receiver.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
                 receiver.gate.wait()
-                self.send_response(200)
+                self.send_response(receiver.status)
                 self.end_headers()
 
             def log_message(self, *_: Any) -> None: ...
@@ -115,3 +117,22 @@ def test_without_the_packages_it_says_once_what_to_install(receiver: Receiver, m
     assert [entry["event"] for entry in logs] == ["traces_off"]
     assert ".[otel]" in logs[0]["remedy"]
     assert not receiver.bodies
+
+
+@pytest.mark.usefixtures("receiver")
+def test_a_variable_that_cannot_be_is_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "-1")
+    with capture_logs() as logs, traced_calls():
+        pass
+    assert [entry["event"] for entry in logs] == ["traces_off"]
+
+
+def test_an_outage_is_logged_once(receiver: Receiver) -> None:
+    provider = otlp_provider()
+    with capture_logs() as logs:
+        for receiver.status in (403, 403, 200, 200):
+            provider.get_tracer("test").start_span("answer").end()
+            provider.force_flush()
+    provider.shutdown()
+    assert [entry["event"] for entry in logs] == ["traces_failed", "traces_resumed"]
+    assert len(receiver.spans) == 4
