@@ -40,14 +40,8 @@ MISTAKEN = {"an id": r"\d{17,20}", "the public key": r"[0-9a-f]{64}", "the clien
 OPEN = re.compile(r"_(URL|ENDPOINT|VERSION|REGION|PROFILE)$")  # variables that hold no secret
 
 
-class SetElsewhereError(Exception):
-    """A variable cannot be changed in .env, as it is set where that counts more."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"{name} is set in the environment, which counts before .env: correct it or unset it there, and run "
-            "`make setup` again."
-        )
+class SetUpError(Exception):
+    """What keeps the set-up from going on. Its text is one sentence."""
 
 
 def bare(given: str) -> str:
@@ -66,7 +60,7 @@ def set_up(settings: Settings) -> int:
         prices = Prices(dict(loaded(load_prices, settings.prices)))
         with asyncio.Runner() as runner:
             SetUp(settings, prices, terminal, EnvFile(Path.cwd() / ".env"), runner).run()
-    except SetElsewhereError as error:
+    except SetUpError as error:
         terminal.say(f"\n{error}")
         return 2
     except EOFError:
@@ -120,12 +114,20 @@ class SetUp:
         new = {name: value for name, value in values.items() if self._env.values().get(name) != value}
         new = {name: value for name, value in new.items() if name not in self._outside}
         if new:
-            self._env.set(new)
+            try:
+                self._env.set(new)
+            except OSError as error:
+                raise SetUpError(
+                    f"{self._env.path} cannot be written ({error.strerror}): have a file there that you may write to."
+                ) from None
             self._terminal.say(f"Kept in .env: {', '.join(new)}.")
 
     def _check_inside(self, name: str) -> None:
         if name in self._outside:
-            raise SetElsewhereError(name)
+            raise SetUpError(
+                f"{name} is set in the environment, which counts before .env: correct it or unset it there, and run "
+                "`make setup` again."
+            )
 
     # The token
 

@@ -131,6 +131,18 @@ async def test_left_at_the_first_question_it_writes_nothing(tmp_path: Path, key:
     assert not (tmp_path / ".env").exists()
 
 
+@pytest.mark.slow
+async def test_what_env_could_not_change_is_not_asked_for(tmp_path: Path) -> None:
+    async with (
+        Playground(token=TOKEN) as pg,
+        at_terminal(tmp_path, "doctor", "--setup", **_at(pg), DISCORD_TOKEN=WRONG_TOKEN) as owner,
+    ):
+        await owner.sees("Discord refuses")
+        await owner.sees("DISCORD_TOKEN is set in the environment, which counts before .env")
+        assert await owner.ended() == 2
+        assert TOKEN_ASKED not in owner.shown
+
+
 def test_without_a_terminal_it_says_what_to_set(capfd: pytest.CaptureFixture[str]) -> None:
     assert set_up(Settings()) == 2
     said = capfd.readouterr().err
