@@ -43,9 +43,10 @@ kill: .venv/dev.stamp
 week: .venv/dev.stamp
 	$(BIN)/python -m bench.week
 
-# The pictures of the docs, by the tests that replay their conversations. Needs chromium and chromedriver.
+# The pictures of the docs, by the tests that look at the same. Needs chromium and chromedriver.
 picture: .venv/dev.stamp
 	PICTURES=docs $(BIN)/python -m pytest -q tests/e2e/test_picture.py
+	PICTURE=docs/console.png $(BIN)/python -m pytest -q tests/e2e/test_console_in_browser.py -k week
 
 # docs/settings.md, .env.example and README's table, from the fields of `Settings` in config.py.
 settings: .venv/run.stamp

@@ -17,9 +17,9 @@ from web.shown import Shown
 
 REMEDIES = {
     FaultKind.MODEL: "If it goes on, look at the provider's status, and at MODEL's key and limits; "
-    "`python bot.py doctor` makes a call and says what comes back.",
+    "python bot.py doctor makes a call and says what comes back.",
     FaultKind.DISCORD: "Discord refused or lost a request: if it goes on, look at discordstatus.com.",
-    FaultKind.PERMISSION: "Give the bot's role the permission there; `python bot.py doctor` lists what is missing.",
+    FaultKind.PERMISSION: "Give the bot's role the permission there; python bot.py doctor lists what is missing.",
     FaultKind.STORE: "See that the disk has room and STATE_DIR can be written, or that Redis answers.",
     FaultKind.TOOL: "See that the server of the tool runs and can be reached; the agent answers without it.",
     FaultKind.GATEWAY: "The bot connects again by itself: if it goes on, look at discordstatus.com and the network.",

@@ -22,20 +22,25 @@ MOST_REASONS = 12
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """rows: label, value, and the value in words. key: an element's id."""
+    """rows: label, value, and the value in words. is_list: its labels are sentences. key: for an element's id."""
 
     key: str
     title: str
     rows: Sequence[tuple[str, float, str]]
     about: str = ""
+    is_list: bool = False
 
 
 async def overview(request: web.Request) -> web.StreamResponse:
-    return render(request, "overview.html", **_parts(request))
+    charts = {chart.key: _drawn(request, chart) for chart in _charts(shown(request))}
+    return render(request, "overview.html", charts=charts, **_parts(request))
 
 
 async def overview_stream(request: web.Request) -> web.StreamResponse:
-    return await stream(request, lambda: _parts(request))
+    return await stream(
+        request,
+        lambda: _parts(request) | {f"chart-{c.key}": _drawn(request, c) for c in _charts(shown(request))},
+    )
 
 
 def _parts(request: web.Request) -> dict[str, Any]:
@@ -43,15 +48,17 @@ def _parts(request: web.Request) -> dict[str, Any]:
     bot.limits.has_budget(bot.clock())  # begins the day
     return {
         "now": part(request, "overview_now.html", problem=bot.health.problem(), facts=_facts(bot)),
-        "figures": part(
-            request,
-            "overview_figures.html",
-            day=f"{bot.clock():%d %B}",
-            today=_today(bot),
-            days=[_hours(bot), *_days(bot)],
-            reasons=_reasons(tally for _, tally in bot.counts.days(WEEK)),
-        ),
+        "today": part(request, "overview_today.html", day=f"{bot.clock():%d %B}", today=_today(bot)),
     }
+
+
+def _drawn(request: web.Request, chart: Chart) -> str:
+    return part(request, "chart.html", chart=chart)
+
+
+def _charts(bot: Shown) -> list[Chart]:
+    """One element each, so that only those are sent that have changed."""
+    return [*_reasons(tally for _, tally in bot.counts.days(WEEK)), _hours(bot), *_days(bot)]
 
 
 def _facts(bot: Shown) -> list[tuple[str, str]]:
@@ -117,8 +124,8 @@ def _reasons(days: Iterable[Tally]) -> list[Chart]:
         silent.update(tally.silences)
         answering.update(tally.answering)
     return [
-        Chart("silent", "Why it kept silent", _ranked(silent, {r: r.silent for r in silent})),
-        Chart("answering", "Why it answered", _ranked(answering, {r: r.answered for r in answering})),
+        Chart("silent", "Why it kept silent", _ranked(silent, {r: r.silent for r in silent}), is_list=True),
+        Chart("answering", "Why it answered", _ranked(answering, {r: r.answered for r in answering}), is_list=True),
     ]
 
 

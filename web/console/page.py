@@ -91,14 +91,17 @@ def render(request: web.Request, template: str, *, status: int = 200, **values: 
 
 
 def number(value: float) -> str:
-    """With a narrow space between thousands, short from a million on."""
-    return f"{value / 1e6:,.1f} M" if abs(value) >= 1e6 else f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    """With a narrow space between thousands, short from 100,000 on."""
+    if value >= 1e5:
+        return f"{value / 1e6:,.2f} M"
+    return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def money(micros: int) -> str:
-    """Micro-dollars in dollars, with cents, or with as much as tells a small amount from none."""
+    """Micro-dollars in dollars: with cents, or with as much as tells a small amount from none, or in whole ones."""
     dollars = micros / 1e6
-    return f"${dollars:,.2f}" if dollars >= 1 or not micros else f"${dollars:.4f}"
+    digits = 0 if dollars >= 100 else 2 if dollars >= 0.1 or not micros else 4
+    return f"${dollars:,.{digits}f}"
 
 
 def size(count: int) -> str:
