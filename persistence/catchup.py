@@ -19,6 +19,7 @@ from discord_io.streamed_reply import DELIVERY_SECONDS
 from persistence.changes import Changes
 from persistence.holders import Edit, Forget, Holder
 from persistence.snapshots import Encode, Snapshots, as_json
+from state.message import Appended
 from turns.gate import Gate
 from turns.pending_turns import NOTHING, TAKEN_BACK, Unfinished
 from turns.turn import Question, Turn
@@ -367,7 +368,8 @@ class CatchUp(Holder):
             if conversation.find(asked.message_id) is None:
                 # A kill can come between the question and its place in the transcript.
                 self._conversations.record_message(channel_id, asked)
-                self._snapshots.append(channel_id, question.guild_id, asked, parent_id=question.place.parent_id)
+                parent_id = question.place.parent_id
+                self._snapshots.append(Appended(channel_id, question.guild_id, asked, parent_id=parent_id))
             if asked.content != words[asked.message_id]:
                 self._conversations.revise(channel_id, asked)
                 self._snapshots.revised(channel_id, asked)

@@ -25,6 +25,7 @@ from persistence.transcript import Change, Transcript, expire, forget_person
 from persistence.writer import SETTLE_SECONDS, Writer
 from state import Message
 from state.consent import Consent
+from state.message import Appended
 from storage.store import ANY, Key, Store
 
 log = structlog.get_logger()
@@ -186,25 +187,14 @@ class Snapshots:
     def _store(self, key: Key, encode: Encode | None) -> None:
         self._writer.write(key, None if encode is None else encode())
 
-    def append(
-        self,
-        channel_id: int,
-        guild_id: int,
-        record: MessageRecord,
-        tokens: int = 0,
-        parent_id: int | None = None,
-        is_moved: bool = False,
-    ) -> None:
-        """Appends a message to the channel's transcript.
-
-        tokens: as the provider counted. parent_id: of a thread, its channel. is_moved: a conversation of its
-        channel went on there.
-        """
-        self._newest[channel_id] = max(self._newest.get(channel_id, 0), record.message_id)
+    def append(self, appended: Appended) -> None:
+        """Appends a message to its channel's transcript."""
+        newest = self._newest.get(appended.channel_id, 0)
+        self._newest[appended.channel_id] = max(newest, appended.record.message_id)
         # What was touched before is stored before: a question, until the transcript says that it was seen.
         self.flush()
-        self._writer.put(partial(self._transcript.add, channel_id, guild_id, record, tokens, parent_id, is_moved))
-        self.search.add(channel_id, record)
+        self._writer.put(partial(self._transcript.add, appended))
+        self.search.add(appended.channel_id, appended.record)
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
         """Adds what is no dialogue to the channel's transcript, with the dialogue up to this message."""

@@ -19,6 +19,7 @@ from conversation import MessageRecord
 from llm_history import REPLY_EXCERPT
 from persistence.writer import Writer
 from state import Message, MessageCategory
+from state.message import Appended
 from state.session_form import encode_message
 from storage.store import Key, Row
 
@@ -145,28 +146,19 @@ class Transcript:
         self._parents[thread_id] = parent_id
         self._threads.setdefault(parent_id, set()).add(thread_id)
 
-    def add(
-        self,
-        channel_id: int,
-        guild_id: int,
-        record: MessageRecord,
-        tokens: int = 0,
-        parent_id: int | None = None,
-        is_moved: bool = False,
-    ) -> None:
-        """parent_id: of a thread; None: as it is known. is_moved: a conversation of its channel went on there."""
-        if parent_id is None:
-            parent_id = self._parents.get(channel_id)
-        is_new = is_moved and channel_id not in self._moved
-        if is_new or (self._guilds.get(channel_id), self._parents.get(channel_id)) != (guild_id, parent_id):
-            if is_moved:
+    def add(self, appended: Appended) -> None:
+        channel_id = appended.channel_id
+        parent_id = self._parents.get(channel_id) if appended.parent_id is None else appended.parent_id
+        is_new = appended.is_moved and channel_id not in self._moved
+        if is_new or (self._guilds.get(channel_id), self._parents.get(channel_id)) != (appended.guild_id, parent_id):
+            if appended.is_moved:
                 self._moved.add(channel_id)
-            self._guilds[channel_id] = guild_id
+            self._guilds[channel_id] = appended.guild_id
             if parent_id is not None:
                 self._adopt(channel_id, parent_id)
             self._write_guild(channel_id)
-        self._continue_full(channel_id, record)
-        self._put(channel_id, record.message_id, to_message(record, tokens))
+        self._continue_full(channel_id, appended.record)
+        self._put(channel_id, appended.record.message_id, to_message(appended.record, appended.tokens))
 
     def _continue_full(self, channel_id: int, record: MessageRecord) -> None:
         """Has a message begin a new session where the newest one is full."""

@@ -207,6 +207,21 @@ class MessageRecord(_Found):
 FINDS = {name: getattr(MessageRecord, f"_find_{name}") for name in _Found.__slots__}
 
 
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """A message as it is appended to the transcript of its channel. tokens: as the provider counted.
+
+    parent_id: of a thread, its channel; None: as it is known. is_moved: a conversation of its channel went on there.
+    """
+
+    channel_id: int
+    guild_id: int
+    record: MessageRecord
+    tokens: int = 0
+    parent_id: int | None = None
+    is_moved: bool = False
+
+
 def sources_of(message: MessageRecord) -> list[Source]:
     """Where the words of a message come from."""
     people = dict.fromkeys((message.author_id, *message.addressees, *message.drew_on))

@@ -23,6 +23,7 @@ from place_settings.guild_settings import GuildSettings
 from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
 from state.limits import Limits
+from state.message import Appended
 from state.optout import OptOut
 from state.prompts import Ask, AwaitingType
 from storage.sealing import Seal
@@ -97,8 +98,8 @@ class Stage(Bench):
             offers=cast(OfferReplies, self.offers),
         )
 
-    def append(self, _channel_id: int, _guild_id: int, record: MessageRecord, *_: Any) -> None:
-        self.transcript.append(record.content)
+    def append(self, appended: Appended) -> None:
+        self.transcript.append(appended.record.content)
 
     def note(self, *_: Any) -> None:
         """Nothing but dialogue is looked at."""

@@ -15,6 +15,7 @@ from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers
 from place import Place
 from state.awaiting import ProcessingResult, RouteTarget
+from state.message import Appended
 from tests.support.clock import NOON
 from tests.support.offers import note_at, opportunity
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, IDS, said
@@ -31,13 +32,13 @@ class Fixture:
     def __init__(self) -> None:
         self.bench = Bench()
         self.decisions = RecentDecisions()
-        self.kept: list[tuple[int, int, MessageRecord]] = []
+        self.kept: list[Appended] = []
         self.open: Offer | None = None
         offers = cast(OpenOffers, self)
         self.replies = OfferReplies(cast(ProactiveOffers, None), offers, self.bench.intake, self.decisions)
 
-    def append(self, *kept: Any, **_: Any) -> None:
-        self.kept.append(kept)
+    def append(self, appended: Appended) -> None:
+        self.kept.append(appended)
 
     def note(self, *_: Any) -> None:
         """Nothing but dialogue is looked at."""
@@ -82,8 +83,8 @@ def test_an_offer_begins_a_conversation_with_what_it_is_about(fixture: Fixture) 
     offer = fixture.offer(question)
     fixture.stands(offer)
     assert fixture.messages() == [question.message_id, offer.message_id]
-    assert [message.message_id for _, _, message in fixture.kept] == fixture.messages()
-    assert {kept[:2] for kept in fixture.kept} == {(CHANNEL, GUILD)}
+    assert [kept.record.message_id for kept in fixture.kept] == fixture.messages()
+    assert {(kept.channel_id, kept.guild_id) for kept in fixture.kept} == {(CHANNEL, GUILD)}
 
 
 def test_the_offer_of_a_note_begins_one_alone(fixture: Fixture) -> None:
@@ -102,13 +103,13 @@ def test_in_a_conversation_its_question_comes_first_unless_it_is_there(fixture: 
     again = fixture.offer(there)
     fixture.stands(again)
     assert fixture.messages() == [before.message_id, there.message_id, offer.message_id, again.message_id]
-    assert [message.message_id for _, _, message in fixture.kept].count(there.message_id) == 0
+    assert [kept.record.message_id for kept in fixture.kept].count(there.message_id) == 0
 
 
 def test_it_stands_as_the_bots_unasked_words_to_one_person(fixture: Fixture) -> None:
     offer = fixture.offer(said(ANNA, f"<@{BEN}> how?"))
     fixture.stands(offer)
-    record = fixture.kept[-1][2]
+    record = fixture.kept[-1].record
     assert (record.author, record.author_id, record.is_bot, record.unasked) == ("Parley", BOT, True, True)
     assert (record.content, record.timestamp) == ("Shall I try?", NOON + timedelta(seconds=1))
     assert record.addressees == {ANNA}

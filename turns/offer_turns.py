@@ -11,6 +11,7 @@ from offers.offer import Offer, Reply
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import ProactiveOffers
 from state.awaiting import Meaning, RouteTarget
+from state.message import Appended
 from turns.intake import Intake
 from turns.records import Transcripts
 from turns.turn import UNREAD, Discord, Question
@@ -49,7 +50,7 @@ def record_offer(
     )
     conversations.record_message(channel_id, record, by_model=False)
     for message in (*context, record):
-        transcripts.append(channel_id, offer.guild_id, message, parent_id=offer.parent_id)
+        transcripts.append(Appended(channel_id, offer.guild_id, message, parent_id=offer.parent_id))
     decision = Decision(True, Reason.OFFERED, evidence=offer.opportunity.evidence)
     decisions.add(posted.message_id, channel_id, offer.user_id, decision, offer.guild_id)
 

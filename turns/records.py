@@ -27,7 +27,7 @@ from state import Message, MessageCategory
 from state.agent_state import GENERAL
 from state.consent import Consent
 from state.limits import Limits
-from state.message import Source
+from state.message import Appended, Source
 from turns.turn import Question, Stopped, Turn
 
 log = structlog.get_logger()
@@ -39,15 +39,7 @@ NOT_KEPT = (Reason.DELETED, Reason.DIRECT_MESSAGES_OFF, *SET_SO)  # of these mes
 class Transcripts(Protocol):
     """Where channels' transcripts and unfinished questions are stored."""
 
-    def append(
-        self,
-        channel_id: int,
-        guild_id: int,
-        record: MessageRecord,
-        tokens: int = 0,
-        parent_id: int | None = None,
-        is_moved: bool = False,
-    ) -> None: ...
+    def append(self, appended: Appended) -> None: ...
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
         """Stores what is no dialogue, of one category, with the dialogue up to this message."""
@@ -155,7 +147,7 @@ class Records:
             return None
         is_moved = conversation is not None and conversation.came_from is not None
         place = question.place
-        self._transcripts.append(place.channel_id, place.guild_id, record, tokens, place.parent_id, is_moved)
+        self._transcripts.append(Appended(place.channel_id, place.guild_id, record, tokens, place.parent_id, is_moved))
         return record
 
     def answered(self, turn: Turn, records: Sequence[MessageRecord]) -> None:

@@ -20,6 +20,7 @@ from persistence.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, CatchUp
 from persistence.changes import Changes
 from persistence.snapshots import Snapshots
 from place import Place
+from state.message import Appended
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench
@@ -119,8 +120,8 @@ class FakeSnapshots:
     async def recent(self, _channel_id: int, since: int) -> list[MessageRecord]:
         return [record for record in self.transcript if record.message_id >= since]
 
-    def append(self, _channel_id: int, _guild_id: int, record: MessageRecord, **_: object) -> None:
-        self.transcript.append(record)
+    def append(self, appended: Appended) -> None:
+        self.transcript.append(appended.record)
 
     def revised(self, _channel_id: int, record: MessageRecord) -> None:
         self.revisions.append(record)

@@ -9,6 +9,7 @@ from bot import create_bot
 from config import Settings
 from conversation import MessageRecord
 from persistence.open_store import DATABASE
+from state.message import Appended
 from storage.state_key import KEY_FILE
 
 
@@ -21,7 +22,7 @@ async def test_it_measures_the_files_and_counts_the_channels(tmp_path: Path) -> 
     for channel_id in (5, 6):
         said = MessageRecord("Ann", 7, "hello", datetime.now(UTC), is_bot=False, message_id=channel_id)
         bot.conversations.start(channel_id, [said])
-        bot.snapshots.append(channel_id, 1, said)
+        bot.snapshots.append(Appended(channel_id, 1, said))
     assert await bot.snapshots.settled()
     after = await sizes.measured()
     about, size = after.files[DATABASE]

@@ -16,6 +16,7 @@ from decider import Decision, FollowupRules, Reason
 from discord_io.backlog import id_at
 from persistence.holders import Forget
 from state.consent import Forgotten
+from state.message import Appended
 from state.optout import UNREAD
 from tests.support.clock import NOON
 from tests.support.lives import on_disk
@@ -98,7 +99,7 @@ class Lifecycle:
                 self.bot.conversations.start(channel, [record])
             else:
                 self.bot.conversations.record_message(channel, record)
-            self.bot.snapshots.append(channel, GUILD, record)
+            self.bot.snapshots.append(Appended(channel, GUILD, record))
         await self.settled()
 
     async def settled(self) -> None:

@@ -17,6 +17,7 @@ from conversation import MessageRecord
 from persistence import search, transcript
 from persistence.search import KEPT_SECONDS, MAX_CHARACTERS, MOST_CHANNELS, Index, expressions
 from state.consent import Forgotten
+from state.message import Appended
 from state.optout import redacted
 from tests.persistence.conftest import open_snapshots
 from tests.support.clock import NOON
@@ -47,7 +48,7 @@ class Archive:
 
     def add(self, *records: MessageRecord, channel: int = CHANNEL) -> None:
         for record in records:
-            self.snapshots.append(channel, GUILD, record)
+            self.snapshots.append(Appended(channel, GUILD, record))
 
     async def find(self, words: str, channel: int = CHANNEL, **more: Any) -> list[str]:
         return [m.content for m in await self.search.find(channel, words, **more)]

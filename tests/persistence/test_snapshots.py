@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from discord_io.backlog import id_at
 from persistence.snapshots import Encode, as_json
 from persistence.transcript import Transcript
+from state.message import Appended
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key, StoreError
 from tests.persistence.conftest import open_snapshots
@@ -61,7 +62,7 @@ async def test_what_is_told_is_there_for_the_next_and_where_something_was_said_l
     bench.kept = {CHANNEL: ["a"], OTHER: {"b": 1}, 0: "now"}
     for channel_id, message in ((OTHER, said(BEN, "there")), (CHANNEL, said(ANNA, "hello"))):
         bench.snapshots.touch("things", channel_id)
-        bench.snapshots.append(channel_id, GUILD, message)
+        bench.snapshots.append(Appended(channel_id, GUILD, message))
     bench.snapshots.touch_process("alive")
     await bench.snapshots.close()
     later = Bench(bench.folder)
@@ -83,7 +84,7 @@ async def test_what_cannot_be_encoded_costs_nothing_that_is_stored_with_it(bench
     with capture_logs() as logs:
         for channel_id in bench.kept:
             bench.snapshots.touch("things", channel_id)
-        bench.snapshots.append(OTHER, GUILD, said(BEN, "there"))
+        bench.snapshots.append(Appended(OTHER, GUILD, said(BEN, "there")))
         await bench.snapshots.close()
     assert [entry["event"] for entry in logs] == ["store_broken"]
     assert (await Bench(bench.folder).snapshots.load()).channels == {OTHER: {"things": "there"}}
@@ -100,14 +101,14 @@ async def test_a_question_is_stored_before_the_transcript_says_that_it_was_seen(
     bench.snapshots._writer.put = noted  # type: ignore[method-assign]
     bench.kept = {CHANNEL: "a question"}
     bench.snapshots.touch("things", CHANNEL)
-    bench.snapshots.append(CHANNEL, GUILD, said(ANNA, "hello"))
+    bench.snapshots.append(Appended(CHANNEL, GUILD, said(ANNA, "hello")))
     assert await bench.snapshots.settled()
     assert done == ["_store", "add"]
 
 
 async def test_edits_and_deletions_cost_nothing_where_the_message_cannot_be(bench: Bench) -> None:
     old, new = said(ANNA, "hello"), said(ANNA, "later")
-    bench.snapshots.append(CHANNEL, GUILD, old)
+    bench.snapshots.append(Appended(CHANNEL, GUILD, old))
     assert bench.snapshots.may_hold(CHANNEL, old.message_id)
     put = bench.snapshots._writer.put
     work: list[object] = []
@@ -128,8 +129,8 @@ async def test_what_goes_is_in_no_file_of_any_channel(bench: Bench, monkeypatch:
     snapshots, later = bench.snapshots, LONG_AFTER + timedelta(days=1)
     edited, deleted, *forgotten = (said(ANNA, f"secret{n}") for n in range(8))
     for message in (edited, deleted, *(said(BEN, f"old{n}") for n in range(5)), *forgotten, said(BEN, "new", later)):
-        snapshots.append(CHANNEL, GUILD, message)
-    snapshots.append(OTHER, GUILD, replied(ANNA, "your secret2"))
+        snapshots.append(Appended(CHANNEL, GUILD, message))
+    snapshots.append(Appended(OTHER, GUILD, replied(ANNA, "your secret2")))
     snapshots.revised(CHANNEL, said(ANNA, "other words", message_id=edited.message_id))
     snapshots.removed(CHANNEL, {deleted.message_id})
     assert await snapshots.settled()
@@ -147,8 +148,8 @@ async def test_of_a_channel_whose_words_are_all_too_old_nothing_is_known_any_mor
     """Each thread is a channel of its own, and there is no end to them."""
     before = NOON + timedelta(days=1)
     for channel_id in range(OTHER + 1, OTHER + 50):
-        bench.snapshots.append(channel_id, GUILD, said(ANNA, "old", message_id=id_at(NOON)))
-    bench.snapshots.append(OTHER, GUILD, said(ANNA, "new", before, message_id=id_at(before)))
+        bench.snapshots.append(Appended(channel_id, GUILD, said(ANNA, "old", message_id=id_at(NOON))))
+    bench.snapshots.append(Appended(OTHER, GUILD, said(ANNA, "new", before, message_id=id_at(before))))
     await bench.snapshots.expire(before)
     assert [*bench.snapshots._newest] == [OTHER]
 
@@ -157,7 +158,7 @@ async def test_the_export_is_ones_own_words_with_their_places(bench: Bench, monk
     monkeypatch.setitem(Transcript.change.__kwdefaults__ or {}, "limit", 2)
     mine = [said(ANNA, f"mine {n}") for n in range(5)]
     for message in (*mine[:3], said(BEN, f"of {ANNA}"), *mine[3:]):
-        bench.snapshots.append(CHANNEL, GUILD, message)
+        bench.snapshots.append(Appended(CHANNEL, GUILD, message))
     exported = orjson.loads(await bench.snapshots.export(ANNA))
     assert exported["user"] == str(ANNA)
     assert exported["messages"] == [
@@ -236,7 +237,7 @@ async def test_settled_does_not_tell_of_what_failed_after_it(
 
 @pytest.mark.parametrize("goes", ["forget_person", "expire", "forget_where"])
 async def test_what_could_not_be_removed_raises(bench: Bench, goes: str, request: pytest.FixtureRequest) -> None:
-    bench.snapshots.append(CHANNEL, GUILD, said(ANNA, "hello"))
+    bench.snapshots.append(Appended(CHANNEL, GUILD, said(ANNA, "hello")))
     assert await bench.snapshots.settled()
     request.getfixturevalue("full_disk")
     argument = {"forget_person": ANNA, "expire": LONG_AFTER}.get(goes)

@@ -13,7 +13,7 @@ from conversation import MessageRecord
 from persistence.transcript import MESSAGE, Change, Transcript, forget_person, to_message, to_record
 from persistence.writer import Writer
 from state import Message, MessageCategory
-from state.message import AttachedFile
+from state.message import Appended, AttachedFile
 from state.optout import redacted
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key
@@ -35,7 +35,7 @@ class Shelf:
 
     def add(self, *records: MessageRecord, channel: int = CHANNEL, guild: int = GUILD) -> None:
         for record in records:
-            self.transcript.add(channel, guild, record)
+            self.transcript.add(Appended(channel, guild, record))
 
     def change(self, change: Change, **how: Any) -> None:
         """Changes all channels' messages, few at a time."""
