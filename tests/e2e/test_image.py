@@ -119,6 +119,7 @@ async def test_it_answers_is_healthy_and_stops_where_only_the_volume_can_be_writ
             "MODEL": "openai-chat:stub",
             "OPENAI_BASE_URL": stub.url,
             "OPENAI_API_KEY": "sk-a-key",
+            "CONSOLE_PASSWORD": "correct horse",
         }
         async with run_from(image, json.loads(last("CMD")), environment) as running:
             await scene.until(lambda: pg.connected)
@@ -128,8 +129,12 @@ async def test_it_answers_is_healthy_and_stops_where_only_the_volume_can_be_writ
             check = json.loads(last("HEALTHCHECK").partition("CMD ")[2])
             async with run_from(image, check, environment) as checking:
                 assert await checking.ended() == 0, checking.other
-            async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{named['PORT']}/privacy") as page:
-                assert "for 30 days, and then it is deleted" in await page.text()
+            async with aiohttp.ClientSession(f"http://127.0.0.1:{named['PORT']}") as http:
+                assert "for 30 days, and then it is deleted" in await (await http.get("/privacy")).text()
+                page = await (await http.get("/console/login")).text()
+                parts = re.findall(r'(?:href|src)="(/console/static/[^"]+)"', page)
+                assert parts
+                assert {(await http.get(part)).status for part in parts} == {200}
             running.terminate()
             assert await running.ended() == 0
         async with run_from(image, check, environment) as checking:
