@@ -125,7 +125,7 @@ def _variables(provider: Provider) -> str:
 def _example() -> str:
     parts = [
         "# Copy to .env and fill in what you need, or have `make setup` ask for it. Everything is optional: without\n"
-        "# DISCORD_TOKEN the playground starts, without MODEL the demo model answers. `make settings` writes this file.\n"
+        "# DISCORD_TOKEN the playground starts, without MODEL the demo model answers. `make settings` writes this.\n"
     ]
     for names in _sections():
         parts.append(f"\n# {SECTIONS[names[0]][0]}\n")
