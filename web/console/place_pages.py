@@ -19,7 +19,7 @@ log = structlog.get_logger()
 
 PAGE_ROWS = 100
 STORING_SECONDS = 3.0  # for which a pause waits until it would outlast a kill
-QUIET_SECONDS = 0.0  # messages that come, grow, are edited and deleted are no event of the bot's
+QUIET_SECONDS = 0.1  # messages that come, grow, are edited and deleted are no event of the bot's
 
 
 async def guilds_page(request: web.Request) -> web.StreamResponse:
