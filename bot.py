@@ -115,6 +115,7 @@ class Parley(discord.Client):
             self.parts.other_process.keep_looking(),
             sync(self.tree),
             self._look_around(),
+            *([self.parts.notices.keep()] if self.parts.notices else []),
         ):
             self._spawn(work)
 

@@ -303,6 +303,12 @@ class Settings(BaseSettings):
         "on, off, or content (on, and the text of messages is kept too)",
     )
 
+    notice_channel: PositiveInt | None = setting(
+        None,
+        "The id of a channel in which its owner is told of budgets that run out, a model that fails and missing "
+        "permissions; unset: none.",
+        "a channel id, or leave it out for no notices",
+    )
     port: int | None = setting(
         None,
         "The bot's own HTTP, on all interfaces: /healthz, /privacy, with CONSOLE_PASSWORD /metrics and the console; in "

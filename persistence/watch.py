@@ -1,11 +1,17 @@
-"""Outages that are noticed by looking now and then: of the store, and of the connection to Discord."""
+"""Outages that nobody tells of: of the store and the connection to Discord, and permissions that are lost."""
 
 from __future__ import annotations
 
-from activity import Activity, FaultKind
+from collections import OrderedDict
+
+from activity import Activity, Ending, FaultKind, Observer, TurnEnded
+from decision import LoggedDecision, Reason
+from discord_io.channel_wire import Problem
 from health import Health
 from persistence.snapshots import Snapshots
+from turns.reports import POST_FAULTS
 
+MOST_CHANNELS = 1_000
 USUAL_SECONDS = 30.0  # in which discord.py has connected again
 
 UNSTORED = (
@@ -15,15 +21,29 @@ UNSTORED = (
 UNCONNECTED = f"Discord was not connected for more than {USUAL_SECONDS:.0f} s; the bot connects again by itself."
 
 
-class Watch:
-    """Tells of each outage once."""
+class Watch(Observer):
+    """Tells of each outage once, and of a channel where the bot answered and may write no longer."""
 
     def __init__(self, activity: Activity, health: Health, snapshots: Snapshots) -> None:
+        self._answering: OrderedDict[int, None] = OrderedDict()
         self._activity = activity
         self._health = health
         self._snapshots = snapshots
         self._outages = 0
         self._was_down = False
+
+    def turn_ended(self, turn: TurnEnded) -> None:
+        if turn.ending is Ending.ANSWERED:
+            self._answering[turn.channel_id] = None
+            self._answering.move_to_end(turn.channel_id)
+            if len(self._answering) > MOST_CHANNELS:
+                self._answering.popitem(last=False)
+
+    def decided(self, entry: LoggedDecision) -> None:
+        if entry.decision.reason is Reason.MISSING_PERMISSION and entry.channel_id in self._answering:
+            del self._answering[entry.channel_id]
+            says = POST_FAULTS[Problem.FORBIDDEN]
+            self._activity.fault(FaultKind.PERMISSION, Problem.FORBIDDEN, says, entry.guild_id, entry.channel_id)
 
     def look(self) -> None:
         if self._snapshots.outages > self._outages:

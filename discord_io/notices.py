@@ -1,0 +1,117 @@
+"""Notices to the owner in a channel of theirs: a budget near its end, a model that fails, a permission that is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+import structlog
+
+from activity import Activity, Ending, Fault, FaultKind, Observer, TurnEnded
+from discord_io.channel_wire import PostError, Wire
+from setting_values import Scope
+from state.limits import Limits, Reached
+from state.spending import Payer, Purpose, Spent
+
+log = structlog.get_logger()
+
+EVERY = timedelta(hours=1)
+FAILING = timedelta(minutes=5)
+MOST_TOLD = 1_000  # budgets of servers
+NOBODY = frozenset({0})
+
+
+class Notice(StrEnum):
+    """What a notice is about; of each there is at most one an hour."""
+
+    NEAR = "A budget is nearly spent"
+    SPENT = "A budget is spent"
+    MODEL = "The model fails"
+    PERMISSION = "A permission is missing"
+
+
+class Wires(Protocol):
+    """Ways into channels."""
+
+    def open(self, guild_id: int, channel_id: int) -> Wire: ...
+
+
+class Notices(Observer):
+    """channel_id: where they are posted. limits: the budgets. activity: by whose time it goes."""
+
+    def __init__(self, channel_id: int, wires: Wires, limits: Limits, activity: Activity) -> None:
+        self._channel_id = channel_id
+        self._wires = wires
+        self._limits = limits
+        self._now = activity.now
+        self._posted: dict[Notice, datetime] = {}
+        self._told: OrderedDict[tuple[Notice, str, int], datetime] = OrderedDict()  # of which budgets, until when
+        self._failing_since: datetime | None = None
+        self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+
+    async def keep(self) -> None:
+        """Posts them, until cancelled."""
+        while True:
+            nonce, text = await self._waiting.get()
+            try:
+                await self._wires.open(0, self._channel_id).send(text, nonce=nonce, reply_to=None)
+            except PostError as error:
+                log.warning("notice_not_posted", channel=self._channel_id, problem=error.problem, detail=str(error))
+
+    def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:  # noqa: ARG002 - what is left is looked at
+        for whose, reached in self._owners_budgets(payer):
+            notice = Notice.SPENT if reached.is_spent else Notice.NEAR
+            key = (notice, reached.limit.in_words(), whose)
+            if reached.used * 5 < reached.limit.amount * 4 or self._told.get(key, self._now()) > self._now():
+                continue
+            if self._post(notice, _of_budget(reached, payer)):
+                self._told[key] = reached.resets_at
+                if len(self._told) > MOST_TOLD:
+                    self._told.popitem(last=False)
+
+    def _owners_budgets(self, payer: Payer) -> Iterator[tuple[int, Reached]]:
+        """Those of all servers together, and of the payer's; not those that the servers have set themselves."""
+        exempt = Payer(payer.guild_id, NOBODY, exempt=NOBODY)
+        for reached in self._limits.standing(self._now(), exempt):
+            yield (payer.guild_id if reached.limit.scope is Scope.GUILD else 0), reached
+
+    def turn_ended(self, turn: TurnEnded) -> None:
+        if turn.model and turn.ending in (Ending.ANSWERED, Ending.DECLINED):
+            self._failing_since = None
+
+    def failed(self, fault: Fault) -> None:
+        if fault.kind is FaultKind.PERMISSION:
+            self._post(Notice.PERMISSION, f"{fault.says} It is about <#{fault.channel_id}>.")
+        elif fault.kind is FaultKind.MODEL and fault.code not in NOT_THE_MODELS:
+            self._failing_since = self._failing_since or fault.at
+            minutes = (fault.at - self._failing_since) // timedelta(minutes=1)
+            if fault.at - self._failing_since >= FAILING:
+                says = f"No question was answered for {minutes} minutes. {fault.says}"
+                self._post(Notice.MODEL, f"{says} `python bot.py doctor` asks it, and says more.")
+
+    def _post(self, notice: Notice, text: str) -> bool:
+        """Has it posted, unless there was one of its kind less than an hour ago."""
+        now = self._now()
+        if notice in self._posted and now - self._posted[notice] < EVERY:
+            return False
+        self._posted[notice] = now
+        self._waiting.put_nowait((f"{notice.name}-{now.timestamp():.0f}", f"**{notice}.** {text}"))
+        return True
+
+
+NOT_THE_MODELS = {"over_budget", "turn_cap", "too_long", "rejected", "withheld"}
+"""Failures that tell nothing of whether the model answers others."""
+
+
+def _of_budget(reached: Reached, payer: Payer) -> str:
+    limit, again = reached.limit, f"<t:{int(reached.resets_at.timestamp())}:R>"
+    whose = f"the server of <#{payer.channel_id}>" if limit.scope is Scope.GUILD else "everybody together"
+    if reached.is_spent:
+        meaning = f"All of {limit.in_words()} for {whose} is used, and I answer nobody there."
+    else:
+        meaning = f"Four fifths of {limit.in_words()} for {whose} are used, and I answer mentions only."
+    return f"{meaning} It is renewed {again}. If that is too little, raise BUDGETS; /usage of:server says what used it."
