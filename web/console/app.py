@@ -101,11 +101,10 @@ async def explained(request: web.Request, handler: Handler) -> web.StreamRespons
     except web.HTTPRedirection:
         raise
     except web.HTTPException as error:
-        words = error.text if error.text and not error.text.startswith(f"{error.status}:") else _WORDS.get(error.status)
-        response = render(request, "problem.html", status=error.status, says=words or error.reason)
-        response.headers.extend(
-            {name: error.headers[name] for name in ("Allow", "Retry-After") if name in error.headers}
-        )
+        own = error.text if error.text and not error.text.startswith(f"{error.status}:") else None
+        says = own or _WORDS.get(error.status, error.reason)
+        response = render(request, "problem.html", status=error.status, says=says)
+        response.headers.update({name: error.headers[name] for name in BEARS if name in error.headers})
     if not response.prepared:
         response.headers.setdefault("Cache-Control", "no-store")
     return response
