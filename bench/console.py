@@ -65,6 +65,8 @@ async def cpu_share() -> float:
 
 async def measure(folder: Path) -> None:
     bot = busy_bot(folder)
+    while not await bot.snapshots.settled():  # that so much is stored at once is the measurement's doing
+        pass
     health = Health()
     health.gateway_up()
     site = Site(health, is_local=True)
