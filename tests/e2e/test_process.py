@@ -90,7 +90,7 @@ async def test_without_a_token_it_opens_the_playground(tmp_path: Path) -> None:
         running.terminate()
         assert await running.ended() == 0
     assert not running.other
-    assert len(running.out) == 1
+    assert [line.split()[0] for line in running.out] == ["Open", "Console:"]
 
 
 async def test_a_misspelt_token_is_named_and_is_no_service(tmp_path: Path) -> None:
