@@ -14,9 +14,9 @@ from dotenv.parser import Binding, parse_stream
 
 PLAIN = re.compile(r"[\w./:@%+,=~-]+", re.ASCII)  # Docker's --env-file takes quotes as part of a value
 LINE = re.compile(
-    r"""(?P<name>\s*(?:export\s+)?[^=\#\s]+[^\S\r\n]*=(?:[^\S\r\n]+(?!\s|\#))?)
-    (?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^\r\n]*?)
-    (?P<rest>(?:[^\S\r\n]+\#[^\r\n]*)?\s*)""",
+    r"""(?P<name>\s*(?:export\s+)?[^=\#\s]+[^\S\r\n]*=(?:[^\S\r\n]++(?!\s|\#))?)
+    (?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?:\S++|[^\S\r\n]++(?![\#\s]|\Z))*+)
+    (?P<rest>(?:[^\S\r\n]++\#[^\r\n]*+)?\s*+)""",
     re.VERBOSE | re.DOTALL,
 )
 

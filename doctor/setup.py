@@ -9,6 +9,7 @@ import asyncio
 import os
 import re
 import signal
+import string
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +35,8 @@ BY_HAND = (
 )
 EXAMPLE = "openai:gpt-5-mini"
 ASKED_FIRST = ("openai", "anthropic", "google", "groq", "openrouter", "ollama")
-AROUND = re.compile(r"^(?:\s|[\"'`“”‘’]|(?:export\s+)?DISCORD_(?:BOT_)?TOKEN\s*=|Bot\s)+|[\s\"'`“”‘’]+$", re.IGNORECASE)
+QUOTES = "\"'`“”‘’"
+BEFORE = re.compile(rf"\A(?:\s|[{QUOTES}]|(?:export\s++)?DISCORD_(?:BOT_)?TOKEN\s*+=|Bot\s)*+", re.IGNORECASE)
 # What else the developer portal has to copy, and how it looks.
 MISTAKEN = {"an id": r"\d{17,20}", "the public key": r"[0-9a-f]{64}", "the client secret": r"[\w-]{32}"}
 OPEN = re.compile(r"_(URL|ENDPOINT|VERSION|REGION|PROFILE)$")  # variables that hold no secret
@@ -46,7 +48,7 @@ class SetUpError(Exception):
 
 def bare(given: str) -> str:
     """A token without what is easily copied with it: quotes, "Bot", the variable's name."""
-    return AROUND.sub("", given)
+    return BEFORE.sub("", given, count=1).rstrip(QUOTES + string.whitespace)
 
 
 def set_up(settings: Settings) -> int:

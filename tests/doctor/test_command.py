@@ -41,7 +41,7 @@ async def test_a_bot_that_runs_well_is_told_to(stub: StubModel, tmp_path: Path) 
         program(tmp_path, **settings_for(pg, stub, PORT="0")) as bot,
     ):
         entry = await bot.logged("checked", level="info")
-        assert {"intents", "permissions", "storage", "files", "disk", "budgets"} <= set(entry["well"])
+        assert {"intents", "permissions", "files", "disk", "budgets"} <= set(entry["well"])
         port = (await bot.logged("listening"))["address"].rpartition(":")[2]
         code, doctor = await finished(tmp_path, "doctor", "--json", **settings_for(pg, stub, PORT=port))
     findings = found(doctor)
