@@ -84,6 +84,10 @@ async def try_model(model: Model, seconds: float) -> Trial:
         is_key = isinstance(error, ModelAuthenticationError) or status in KEY_STATUSES
         trouble = Trouble.KEY if is_key else TROUBLES.get(explained(error)[0], Trouble.REJECTED)
         raise ModelTrialError(trouble, status) from None
+    except UnicodeEncodeError:  # as in a key that was copied with typographic quotes
+        raise ModelTrialError(Trouble.KEY) from None
+    except Exception:  # noqa: BLE001 - what a client breaks over is an address or an answer that is none
+        raise ModelTrialError(Trouble.UNREACHABLE) from None
     if not (response.text or response.thinking):
         raise ModelTrialError(Trouble.EMPTY)
     return Trial(time.monotonic() - began, spent)

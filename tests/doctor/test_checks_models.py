@@ -44,6 +44,24 @@ async def test_why_a_model_does_not_answer(
     assert "key-of-the-stub" not in repr(finding)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("OPENAI_API_KEY", "sk-“a-key-in-typographic-quotes”", "refuses the key"),
+        ("OPENAI_BASE_URL", "http://127.0.0.1:99999/v1", "cannot be reached, or fails"),
+    ],
+)
+@pytest.mark.usefixtures("stub")
+async def test_what_a_client_breaks_over_is_told_and_the_others_are_too(
+    variable: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    broken, demo = await check_models("MODEL", f"{MODEL}, demo", PRICES)
+    assert (broken.state, demo.state) == (State.FAULT, State.WARNING)
+    assert says in broken.says
+    assert "quotes" not in repr(broken)
+
+
 async def test_each_of_several_is_called_and_told_with_what_it_took_and_cost(stub: StubModel) -> None:
     stub.default = lambda _: Reply("ready", tokens=15)
     first, second, demo = await check_models("MODEL", f"{MODEL}, openai-chat:unheard-of, demo", PRICES)
