@@ -54,7 +54,9 @@ async def check_application(rest: DiscordRest) -> tuple[list[Finding], Applicati
         async with asyncio.timeout(SECONDS):
             user = await rest.get("/users/@me")
             application = await rest.get("/applications/@me")
-        flags = discord.ApplicationFlags._from_value(application["flags"])  # noqa: SLF001 - as it is made
+        # Discord may leave them out where there are none.
+        value = application["flags"] if "flags" in application else 0  # noqa: SIM401 - what is no object has no get()
+        flags = discord.ApplicationFlags._from_value(value)  # noqa: SLF001 - as it is made
         known = Application(
             int(application["id"]),
             str(application["name"]),

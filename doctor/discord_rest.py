@@ -17,6 +17,7 @@ DISCORD = "https://discord.com/api/v10"
 USER_AGENT = "DiscordBot (parley doctor, 1)"
 MOST_AT_ONCE = 8
 OK, TOO_MANY = 200, 429
+SHORTEST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds, where Discord asks to wait
 
 
 class RefusedError(NotCheckedError):
@@ -59,27 +60,46 @@ class DiscordRest:
         await self._http.close()
 
     async def get(self, path: str) -> Any:
-        """Raises RefusedError and UnreachableError. Where Discord asks to wait, it does."""
+        """Raises RefusedError and UnreachableError. Where Discord asks to wait, it does, if that is not for long."""
         async with self._slots:
             while True:
                 try:
                     async with self._http.get(self._base + path, allow_redirects=False) as response:
                         self._compare(response.headers.get("Date", ""))
-                        body = await response.json(content_type=None)
+                        body = await _body(response)
                 except (aiohttp.ClientError, OSError, ValueError) as error:
                     if isinstance(error, TimeoutError):
                         raise
                     raise UnreachableError(type(error).__name__) from None
                 if response.status != TOO_MANY:
                     break
-                await asyncio.sleep(float(_field(body, "retry_after", 1)))
+                if (wait := _wait(_field(body, "retry_after", response.headers.get("Retry-After")))) > LONGEST_WAIT:
+                    raise RefusedError(TOO_MANY, f"it asks to wait {wait:.0f} s")
+                await asyncio.sleep(wait)
         if response.status != OK:
             raise RefusedError(response.status, str(_field(body, "message", response.reason))[:100])
+        if body is None:
+            raise UnreachableError("what answers is not Discord")
         return body
 
     def _compare(self, date: str) -> None:
         with suppress(ValueError):
             self.skew = self._clock() - parsedate_to_datetime(date).timestamp()
+
+
+async def _body(response: aiohttp.ClientResponse) -> Any:
+    """None for what is no JSON, as what stands before Discord answers where that fails."""
+    try:
+        return await response.json(content_type=None)
+    except (ValueError, LookupError):
+        return None
+
+
+def _wait(seconds: Any) -> float:
+    try:
+        return max(SHORTEST_WAIT, float(seconds))
+    except (TypeError, ValueError):
+        return 1.0
 
 
 def _field(body: Any, name: str, otherwise: Any) -> Any:
