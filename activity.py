@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
+import structlog
+
 from decision import LoggedDecision
 from state.spending import Payer, Purpose, Spent
+
+log = structlog.get_logger()
 
 
 class Ending(StrEnum):
@@ -89,7 +93,7 @@ class Observer:
 
 
 class Activity(Observer):
-    """Tells all observers. now: the time by which it is told."""
+    """Tells all observers; one that raises costs nobody else anything. now: the time by which it is told."""
 
     def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.now = clock
@@ -102,24 +106,26 @@ class Activity(Observer):
         self._observers.remove(observer)
 
     def decided(self, entry: LoggedDecision) -> None:
-        for observer in self._observers:
-            observer.decided(entry)
+        self._tell(lambda observer: observer.decided(entry))
 
     def turn_ended(self, turn: TurnEnded) -> None:
-        for observer in self._observers:
-            observer.turn_ended(turn)
+        self._tell(lambda observer: observer.turn_ended(turn))
 
     def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:
-        for observer in self._observers:
-            observer.called(payer, purpose, spent)
+        self._tell(lambda observer: observer.called(payer, purpose, spent))
 
     def failed(self, fault: Fault) -> None:
-        for observer in self._observers:
-            observer.failed(fault)
+        self._tell(lambda observer: observer.failed(fault))
 
     def stored(self, operation: str, seconds: float) -> None:
+        self._tell(lambda observer: observer.stored(operation, seconds))
+
+    def _tell(self, tell: Callable[[Observer], None]) -> None:
         for observer in self._observers:
-            observer.stored(operation, seconds)
+            try:
+                tell(observer)
+            except Exception:  # what is told goes on, whatever becomes of who looks on
+                log.exception("observer_broken", observer=type(observer).__name__)
 
     def fault(self, kind: FaultKind, code: str, says: str, guild_id: int = 0, channel_id: int = 0) -> None:
         """Tells of something that went wrong just now."""

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from activity import Ending, FaultKind
+from activity import Ending, Fault, FaultKind, Observer, TurnEnded
 from agents.gateway import FailureKind
 from discord_io.channel_wire import Problem
 from tests.support.fake_agent import Script
@@ -86,3 +86,23 @@ async def test_a_bug_is_told_as_an_error_of_ours(bench: Bench, observed: Observe
     (fault,) = observed.faults
     assert fault.kind is FaultKind.INTERNAL
     assert "words" not in fault.says
+
+
+class Raising(Observer):
+    """Breaks the promise that observers make."""
+
+    def turn_ended(self, _turn: TurnEnded) -> None:
+        raise ZeroDivisionError
+
+    def failed(self, _fault: Fault) -> None:
+        raise ZeroDivisionError
+
+
+async def test_an_observer_that_raises_costs_no_question_and_no_other_observer(bench: Bench) -> None:
+    bench.activity.watch(Raising())
+    bench.activity.watch(observed := Observed())
+    bench.script(Script(failure=FailureKind.LATE), Script("So it is."))
+    await bench.answered()
+    await bench.answered(text="and now?")
+    assert [turn.ending for turn in observed.turns] == [Ending.FAILED, Ending.ANSWERED]
+    assert [fault.kind for fault in observed.faults] == [FaultKind.MODEL]
