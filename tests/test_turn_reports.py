@@ -106,3 +106,13 @@ async def test_an_observer_that_raises_costs_no_question_and_no_other_observer(b
     await bench.answered(text="and now?")
     assert [turn.ending for turn in observed.turns] == [Ending.FAILED, Ending.ANSWERED]
     assert [fault.kind for fault in observed.faults] == [FaultKind.MODEL]
+
+
+async def test_a_turn_that_a_bug_breaks_off_is_told_as_one_that_failed(
+    bench: Bench, observed: Observed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench.around, "ended", lambda *_: 1 / 0)
+    bench.script(Script("So it is."))
+    await bench.answered()
+    (turn,), (fault,) = observed.turns, observed.faults
+    assert (turn.ending, turn.outcome, fault.code) == (Ending.FAILED, "internal", "turn_broken")

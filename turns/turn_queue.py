@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from activity import Activity, FaultKind
+from agents.gateway import FailureKind
 from conversation import ConversationManager, MessageRecord
 from decider import addresses_others, is_called, names_others
 from discord_io.channel_wire import PostError
@@ -20,6 +21,7 @@ from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, StreamedReply
 from turns.ending_texts import STOPPED
 from turns.pending_turns import PendingTurns
 from turns.records import Records
+from turns.reports import report_of
 from turns.turn import Cancel, Discord, Question, Stopped, Turn
 from turns.turn_making import TurnMaker
 from understanding.stopping import Stop, read_stop
@@ -43,7 +45,7 @@ class TurnQueue:
     """The turns of all channels; channels never wait for each other.
 
     maker: makes each. discord: ways into channels. pending: the questions that are unfinished. records: told what is
-    announced. activity: told of errors of ours.
+    announced. activity: told of errors of ours, and of the turns that they break off.
     """
 
     def __init__(
@@ -218,7 +220,7 @@ class TurnQueue:
             with self._conversations.hold(channel_id):
                 while queue.resumed or queue.waiting:
                     turn = queue.turn = queue.resumed or self._begin(channel_id, queue)
-                    queue.resumed = None
+                    queue.resumed, started = None, asyncio.get_running_loop().time()
                     if self._cut_off and not turn.ready:
                         turn.end(Cancel.SHUTDOWN)
                     try:
@@ -229,6 +231,8 @@ class TurnQueue:
                         says = "An error of the bot's own broke off an answer: its log has the details."
                         guild_id = turn.newest.guild_id
                         self._activity.fault(FaultKind.INTERNAL, "turn_broken", says, guild_id, channel_id)
+                        elapsed = asyncio.get_running_loop().time() - started
+                        self._activity.turn_ended(report_of(turn, FailureKind.INTERNAL, self._activity.now(), elapsed))
                     queue.turn = None
         finally:
             del self._queues[channel_id]
