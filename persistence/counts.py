@@ -46,7 +46,8 @@ class CountsHolder(Holder):
 
     def sweep(self) -> None:
         """Has it stored where something has changed, and a minute has passed."""
-        if self._counts.has_changed and abs(self._clock() - self._stored_at) >= EVERY:
+        is_due = self._counts.has_changed or self._counts.has_turned
+        if is_due and abs(self._clock() - self._stored_at) >= EVERY:
             self.store()
 
     def store(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from activity import Ending
-from persistence.counts import THIS_HOUR
+from persistence.counts import COUNTS, THIS_HOUR
 from state.spending import Purpose
 from tests.support.clock import FakeClock
 from tests.support.lives import life, open_stage
@@ -72,7 +72,8 @@ async def test_messages_that_are_ignored_are_counted_without_a_write(stub: StubM
     clock = FakeClock()
     async with open_stage(stub, tmp_path / "state", clock=clock) as stage, life(stage):
         written: list[str] = []
-        stage.bot.snapshots.touch_process = written.append  # type: ignore[method-assign, assignment]
+        touch = stage.bot.snapshots.touch_process
+        stage.bot.snapshots.touch_process = lambda kind: (written.append(kind), touch(kind))  # type: ignore
         await stage.decision(stage.say("Ben", "what a day"))
         clock.advance(120)
         stage.bot.parts.sweep()
@@ -82,3 +83,12 @@ async def test_messages_that_are_ignored_are_counted_without_a_write(stub: StubM
         for _ in range(2):
             stage.bot.parts.sweep()
         assert written.count(THIS_HOUR) == 1
+        written.clear()
+        clock.advance(3_600)
+        await stage.decision(stage.say("Ben", "another day"))
+        for _ in range(2):
+            stage.bot.parts.sweep()
+        assert [kind for kind in written if kind in (THIS_HOUR, COUNTS)] == [
+            THIS_HOUR,
+            COUNTS,
+        ]  # once an hour: a kill costs no more
