@@ -1,6 +1,7 @@
 """How much the bot decided, answered, declined and failed, by hour and day (UTC), and how soon: figures, no words.
 
-Of each server, and of all together, which are what is kept under ALL. Days are kept for 62 days, as the ledger's are.
+Of each server, and of all together, which are what is kept under ALL. Days are kept for 62 days, as the ledger's are;
+of a server, for a week.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate
+from sys import intern
 from typing import TypeVar
 
 import orjson
@@ -19,7 +21,7 @@ from pydantic import JsonValue, NonNegativeInt, TypeAdapter
 from activity import Ending, Fault, FaultKind, Observer, TurnEnded
 from decision import LoggedDecision, Reason
 
-DAYS_KEPT = 62
+DAYS_KEPT, SERVERS_DAYS_KEPT = 62, 7
 HOURS_KEPT = 24
 FAULTS_KEPT = 50
 ALL = -1
@@ -171,7 +173,10 @@ class Counts(Observer):
         for key in (guild_id, ALL):
             if (numbers := self._now.get(key)) is None:
                 numbers = self._now[key] = {}
-            numbers[name] = numbers.get(name, 0) + 1
+            if name in numbers:
+                numbers[name] += 1
+            else:
+                numbers[intern(name)] = 1  # one string for all servers and hours
 
     @property
     def _hour(self) -> datetime:
@@ -189,7 +194,11 @@ class Counts(Observer):
             of_day = [kept for each, kept in self._hours.items() if each.date() == day]
             keys = {key for kept in of_day for key in kept}
             self._days[day] = {key: _sum(kept.get(key, {}) for kept in of_day) for key in keys}
-        self._days = {day: kept for day, kept in self._days.items() if today - DAYS_KEPT * DAY < day < today}
+        self._days = {
+            day: kept if today - SERVERS_DAYS_KEPT * DAY < day else {ALL: kept.get(ALL, {})}
+            for day, kept in self._days.items()
+            if today - DAYS_KEPT * DAY < day < today
+        }
         self._hours = {each: kept for each, kept in self._hours.items() if hour - HOURS_KEPT * HOUR < each <= hour}
         self._now = self._hours.setdefault(hour, {})
 

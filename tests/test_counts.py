@@ -97,6 +97,17 @@ def test_hours_and_days_turn_and_go(counts: Counts, clock: FakeClock) -> None:
     assert len(counts._hours) == 1
 
 
+def test_of_servers_a_week_is_kept(counts: Counts, clock: FakeClock) -> None:
+    for guild_id in range(1, 1_001):
+        end(counts, clock, guild_id=guild_id)
+    clock.advance(6 * DAY)
+    assert counts.days(7, HOME)[0][1].answered == 1
+    clock.advance(DAY)
+    end(counts, clock)
+    assert [day.answered for _, day in counts.days(8)] == [1_000, *[0] * 6, 1]
+    assert counts.guild_ids == {HOME}
+
+
 def test_a_clock_that_is_set_back_goes_on_with_the_hour_that_was(counts: Counts, clock: FakeClock) -> None:
     end(counts, clock)
     clock.advance(-3 * HOUR)
