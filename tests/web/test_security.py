@@ -91,6 +91,23 @@ async def test_a_host_that_cannot_be_is_no_fault_of_ours_and_no_reason_for_an_op
     assert "Set-Cookie" not in answer or "SameSite=Strict; Secure" in answer
 
 
+async def test_tries_that_are_begun_at_once_count_as_those_one_after_another(server: Server) -> None:
+    begun = []
+    for n in range(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        head = ["POST /console/login HTTP/1.1", "Host: bot.example", "Connection: close", f"X-Forwarded-For: {n // 10}"]
+        head += ["Content-Type: application/x-www-form-urlencoded", "Content-Length: 14", "Expect: 100-continue"]
+        writer.write("\r\n".join([*head, "", ""]).encode())
+        assert b"100 Continue" in await reader.readuntil(b"\r\n\r\n"), "it waits for the form"
+        begun.append((reader, writer))
+    for _, writer in begun:
+        writer.write(b"password=wrong")
+    answers = [(await reader.read()).decode() for reader, _ in begun]
+    for _, writer in begun:
+        writer.close()
+    assert sorted(map(status, answers)) == [403] * 10 + [429] * 10
+
+
 @pytest.mark.parametrize("header", ["X-HTTP-Method-Override: POST", "X-HTTP-Method: POST", "X-Method-Override: DELETE"])
 async def test_no_header_and_no_field_changes_the_method(server: Server, header: str) -> None:
     asked = await server.sends("GET", "/console/login?password=correct+horse&_method=POST", header)

@@ -146,8 +146,8 @@ async def _check_form(request: web.Request) -> None:
         raise web.HTTPUnsupportedMediaType(text="The console takes forms, and nothing else.")
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin", "")
     is_own = site == "same-origin" if site else not origin or origin.partition("://")[2] == request.host
-    session = request.get(SESSION)
-    is_bound = request.path == LOGIN or (session is not None and session.sent((await request.post()).get("csrf")))
+    session, form = request.get(SESSION), await request.post()  # here, so that nothing waits once tries are counted
+    is_bound = request.path == LOGIN or (session is not None and session.sent(form.get("csrf")))
     if not (is_own and is_bound):
         raise web.HTTPForbidden(text="That form did not come from this console, or is out of date: open the page anew.")
 
