@@ -91,6 +91,25 @@ async def test_a_host_that_cannot_be_is_no_fault_of_ours_and_no_reason_for_an_op
     assert "Set-Cookie" not in answer or "SameSite=Strict; Secure" in answer
 
 
+@pytest.mark.parametrize(
+    ("charset", "encoding", "body"),
+    [
+        ("utf-8", "identity", b"password=\xff"),
+        ("undefined", "identity", LOGIN),
+        ("zlib", "identity", LOGIN),
+        ("\xff", "identity", LOGIN),
+        ("utf-8", "gzip", b"not packed"),
+    ],
+)
+async def test_a_form_that_cannot_be_read_is_no_fault_of_ours(
+    server: Server, charset: str, encoding: str, body: bytes
+) -> None:
+    form = f"Content-Type: application/x-www-form-urlencoded; charset={charset}"
+    more = [form, f"Content-Length: {len(body)}", f"Content-Encoding: {encoding}", "", ""]
+    answer = await server.sends("POST", "/console/login", "\r\n".join(more) + body.decode("latin-1"))
+    assert (status(answer), "set-cookie" in answer.lower()) == (400, False)
+
+
 async def test_tries_that_are_begun_at_once_count_as_those_one_after_another(server: Server) -> None:
     begun = []
     for n in range(20):

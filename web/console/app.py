@@ -146,7 +146,11 @@ async def _check_form(request: web.Request) -> None:
         raise web.HTTPUnsupportedMediaType(text="The console takes forms, and nothing else.")
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin", "")
     is_own = site == "same-origin" if site else not origin or origin.partition("://")[2] == request.host
-    session, form = request.get(SESSION), await request.post()  # here, so that nothing waits once tries are counted
+    try:
+        form = await request.post()  # here, so that nothing waits between the limit of tries and the try
+    except (LookupError, ValueError, web.RequestPayloadError):  # an encoding that there is not, or that it is not in
+        raise web.HTTPBadRequest(text="That form cannot be read.") from None
+    session = request.get(SESSION)
     is_bound = request.path == LOGIN or (session is not None and session.sent(form.get("csrf")))
     if not (is_own and is_bound):
         raise web.HTTPForbidden(text="That form did not come from this console, or is out of date: open the page anew.")
