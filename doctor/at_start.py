@@ -11,7 +11,7 @@ import structlog
 
 from config import Settings
 from doctor.checks_around import check_password
-from doctor.checks_discord import Lack, Room, content_intent, lacking, lacks_of
+from doctor.checks_discord import Lack, Room, content_intent, lacking, lacks_of, timed_out
 from doctor.checks_models import check_budgets
 from doctor.checks_storage import check_disk, check_modes, check_volume
 from doctor.findings import Finding, State, bounded
@@ -29,6 +29,7 @@ async def look_around(settings: Settings, client: discord.Client) -> list[Findin
     kept = await bounded("storage", asyncio.to_thread(_storage, settings))
     return [
         content_intent(is_on=_reads_content(client), application_id=client.application_id),
+        *timed_out([guild.name for guild in client.guilds if _is_timed_out(guild)]),
         *lacking(await _lacks(client, settings)),
         *kept,
         *check_volume(state_dir, redis_url, os.environ),
@@ -57,9 +58,15 @@ def _storage(settings: Settings) -> list[Finding]:
     return [check_modes(state_dir), check_disk(state_dir)]  # that it can be written the store has shown by then
 
 
+def _is_timed_out(guild: discord.Guild) -> bool:
+    return bool(guild.me and guild.me.is_timed_out())
+
+
 async def _lacks(client: discord.Client, settings: Settings) -> list[Lack]:
     found: list[Lack] = []
     for guild in client.guilds:
+        if _is_timed_out(guild):
+            continue
         rooms = []
         for number, channel in enumerate(guild.channels, 1):
             listed = {channel.id, channel.category_id} & settings.channels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ PAGE = 200  # servers that are told of at once
 FORUMS = (15, 16)
 SPOKEN_IN = (0, 2, 5, 13, *FORUMS)
 REFUSED = 401
+LOOK_SECONDS = SECONDS - 3.0  # for the channels of all servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +167,14 @@ async def check_guilds(
     if not guilds:
         return [warning("servers", "The bot is in no server.", f"Add it to yours: open {application.invite}")]
     looked = guilds[:MOST_GUILDS]
-    per_guild = await asyncio.gather(*(_lacks(rest, guild, application.bot_id, channels, threads) for guild in looked))
+    per_guild = await _done([_lacks(rest, guild, application.bot_id, channels, threads) for guild in looked])
+    found = [one for one in per_guild if one]
     names = _listed([str(guild["name"]) for guild in guilds])
-    beyond = len(guilds) - sum(found is not None for found in per_guild)
+    beyond = len(guilds) - len(found)
     unlooked = f"; the channels of {beyond} of them were not looked at" if beyond else ""
-    lacks = [lack for found in per_guild for lack in found or ()]
-    findings = [ok("servers", f"It is in {names}{unlooked}."), *lacking(lacks)]
+    lacks = [lack for one in found for lack in one.lacks]
+    silenced = [one.guild for one in found if one.is_timed_out]
+    findings = [ok("servers", f"It is in {names}{unlooked}."), *timed_out(silenced), *lacking(lacks)]
     unseen = sorted(set(channels) - {lack.channel_id for lack in lacks})[:MOST_GUILDS]
     hidden = await asyncio.gather(*(_is_hidden(rest, one) for one in unseen))
     if any(hidden):
@@ -179,6 +182,37 @@ async def check_guilds(
         says = f"CHANNELS names what is no channel of the bot's servers, or none that it sees: {named}."
         findings.append(fault("channels", says, "Correct the ids in CHANNELS, or add the bot to their server."))
     return findings
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was seen of a server. lacks: in its channels; where the bot is timed out that is not looked at."""
+
+    guild: str
+    lacks: list[Lack]
+    is_timed_out: bool = False
+
+
+async def _done(work: Sequence[Coroutine[Any, Any, Looked | None]]) -> list[Looked | None]:
+    """What comes of it within its time; None where that takes longer."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        await asyncio.wait(tasks, timeout=LOOK_SECONDS)
+        return [task.result() if task.done() else None for task in tasks]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def timed_out(guilds: Sequence[str]) -> list[Finding]:
+    """guilds: the names of those in which a moderator has the bot keep silent for a time."""
+    if not guilds:
+        return []
+    says = f"The bot is timed out in {_listed(guilds)}: it cannot write there."
+    return [
+        fault("timeout", says, "Have a moderator remove the timeout from the bot, in the server's list of members.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +276,8 @@ def lacking(lacks: Sequence[Lack]) -> list[Finding]:
 
 async def _lacks(
     rest: DiscordRest, guild: Mapping[str, Any], me: int, listed: Collection[int], threads: str
-) -> list[Lack] | None:
-    """What it lacks in a server's channels; None where Discord does not tell."""
+) -> Looked | None:
+    """What was seen of a server; None where Discord does not tell."""
     path = f"/guilds/{guild['id']}"
     try:
         roles, channels, member = await asyncio.gather(
@@ -251,6 +285,9 @@ async def _lacks(
         )
     except RefusedError:
         return None
+    until = discord.utils.parse_time(member.get("communication_disabled_until"))
+    if until and until > discord.utils.utcnow():
+        return Looked(str(guild["name"]), [], is_timed_out=True)
     granted = {int(role["id"]): int(role["permissions"]) for role in roles}
     everyone, own = int(guild["id"]), {int(one) for one in member["roles"]}
     rooms = []
@@ -261,7 +298,7 @@ async def _lacks(
             others = allowed_in(channel, everyone, granted, set(), 0)
             name, is_forum = f"#{channel['name']} ({guild['name']})", channel["type"] in FORUMS
             rooms.append(Room(int(channel["id"]), name, ours, others, is_forum, is_listed))
-    return lacks_of(rooms, threads)
+    return Looked(str(guild["name"]), lacks_of(rooms, threads))
 
 
 def allowed_in(

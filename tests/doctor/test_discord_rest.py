@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from doctor.checks_discord import check_application
+from doctor.checks_discord import Application, check_application, check_guilds
 from doctor.discord_rest import DiscordRest
 from doctor.findings import Finding, State
 
@@ -81,3 +81,41 @@ async def test_an_application_without_flags_has_its_intent_off() -> None:
     bare = {name: value for name, value in APPLICATION.items() if name != "flags"}
     findings = await told(lambda path: json(USER if path == "/users/@me" else bare))
     assert [finding.check for finding in findings if finding.state is State.FAULT] == ["intents"]
+
+
+def of_guilds(path: str, **member: object) -> web.Response:
+    """Two servers with a channel each, in which the bot is such a member."""
+    if path.endswith("/guilds"):
+        return json([{"id": "100", "name": "Here"}, {"id": "200", "name": "There"}])
+    if path.endswith("/roles"):
+        return json([{"id": path.split("/")[2], "permissions": "0"}])
+    if path.endswith("/channels"):
+        return json([{"id": "7", "name": "general", "type": 0, "permission_overwrites": []}])
+    return json({"roles": [], **member})
+
+
+async def looked(answers: Answer) -> list[Finding]:
+    async with discord_that(answers) as rest:
+        return await check_guilds(rest, Application(6, "Parley", 5, "Parley", reads_content=True))
+
+
+async def test_a_timeout_is_told_as_one_and_not_as_permissions_that_are_missing() -> None:
+    _, timeout, permissions = await looked(
+        lambda path: of_guilds(path, communication_disabled_until="2999-01-01T00:00:00+00:00")
+    )
+    assert (timeout.check, timeout.state) == ("timeout", State.FAULT)
+    assert timeout.says == "The bot is timed out in Here, There: it cannot write there."
+    assert permissions.state is State.OK
+    over = await looked(lambda path: of_guilds(path, communication_disabled_until="2020-01-01T00:00:00+00:00"))
+    assert [finding.check for finding in over if finding.state is State.FAULT] == ["permissions"]
+
+
+async def test_of_servers_that_take_too_long_the_others_are_still_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doctor.checks_discord.LOOK_SECONDS", 0.3)
+
+    def answers(path: str) -> web.Response:
+        return json({"retry_after": 4}, 429) if path == "/guilds/200/roles" else of_guilds(path)
+
+    servers, permissions = await looked(answers)
+    assert servers.says == "It is in Here, There; the channels of 1 of them were not looked at."
+    assert permissions.says == "The bot lacks View Channels in #general (Here)."
