@@ -27,7 +27,6 @@ from discord_io.channel_history import HISTORY_AGE, ChannelHistory
 from discord_io.discord_wire import Wires
 from discord_io.inbox import Inbox
 from discord_io.incoming_messages import MessageReader, why_mute
-from discord_io.notices import Notices
 from discord_io.other_process import OtherProcess
 from discord_io.places import Places, categories_of
 from discord_io.prompt_cards import PromptCards
@@ -62,6 +61,7 @@ from persistence.holders import (
 )
 from persistence.kept_sizes import KeptSizes
 from persistence.lifecycle import ALIVE, PLACES, Lifecycle
+from persistence.notices import register_notices
 from persistence.open_store import find_seal, open_stores
 from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
 from persistence.snapshots import Snapshots
@@ -361,10 +361,9 @@ class Parts:
         holders.register(conversations, of_channels=CONVERSATION)
         register_spending(holders, self.limits, snapshots)
         self.watch = Watch(self.activity, self._health, snapshots)
+        self.activity.watch(self.watch)
         channel_id = settings.notice_channel
-        self.notices = Notices(channel_id, self.wires, self.limits, self.activity) if channel_id else None
-        for observer in filter(None, (self.watch, self.notices)):
-            self.activity.watch(observer)
+        self.notices = register_notices(channel_id, self.wires, self.limits, self.activity, holders, snapshots)
         self.stored_counts = register_counts(holders, self.counts, self.faults, snapshots, self._clock)
         holders.register(ProcessHolder(self.direct), of_process=DIRECT)
         holders.register(ProcessHolder(self.opted_out), of_process=OPTED_OUT)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
 import structlog
+from pydantic import JsonValue, TypeAdapter
 
 from activity import Activity, Ending, Fault, FaultKind, Observer, TurnEnded
 from discord_io.channel_wire import PostError, Wire
@@ -34,6 +36,17 @@ class Notice(StrEnum):
     PERMISSION = "A permission is missing"
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """posted: when there last was one of each; told: of which budgets, and until when that holds."""
+
+    posted: dict[Notice, datetime]
+    told: list[tuple[Notice, str, int, datetime]]
+
+
+STORED = TypeAdapter(Stored)
+
+
 class Wires(Protocol):
     """Ways into channels."""
 
@@ -41,13 +54,18 @@ class Wires(Protocol):
 
 
 class Notices(Observer):
-    """channel_id: where they are posted. limits: the budgets. activity: by whose time it goes."""
+    """channel_id: where they are posted. limits: the budgets. activity: by whose time it goes. on_change: told of each
+    that is posted.
+    """
 
-    def __init__(self, channel_id: int, wires: Wires, limits: Limits, activity: Activity) -> None:
+    def __init__(
+        self, channel_id: int, wires: Wires, limits: Limits, activity: Activity, on_change: Callable[[], None]
+    ) -> None:
         self._channel_id = channel_id
         self._wires = wires
         self._limits = limits
         self._now = activity.now
+        self._on_change = on_change
         self._posted: dict[Notice, datetime] = {}
         self._told: OrderedDict[tuple[Notice, str, int], datetime] = OrderedDict()  # of which budgets, until when
         self._failing_since: datetime | None = None
@@ -96,11 +114,25 @@ class Notices(Observer):
     def _post(self, notice: Notice, text: str) -> bool:
         """Has it posted, unless there was one of its kind less than an hour ago."""
         now = self._now()
-        if notice in self._posted and now - self._posted[notice] < EVERY:
+        if notice in self._posted and abs(now - self._posted[notice]) < EVERY:
             return False
         self._posted[notice] = now
         self._waiting.put_nowait((f"{notice.name}-{now.timestamp():.0f}", f"**{notice}.** {text}"))
+        self._on_change()
         return True
+
+    def to_store(self) -> JsonValue:
+        """Which were posted, as far as that still matters."""
+        now = self._now()
+        told = [(*budget, until) for budget, until in self._told.items() if until > now]
+        stored: JsonValue = STORED.dump_python(Stored(self._posted, told), mode="json")
+        return stored
+
+    def restore(self, stored: JsonValue) -> None:
+        """Takes back what to_store() gave. Raises ValueError."""
+        read = STORED.validate_python(stored)
+        self._posted |= read.posted
+        self._told.update(((notice, limit, whose), until) for notice, limit, whose, until in read.told)
 
 
 NOT_THE_MODELS = {"over_budget", "turn_cap", "too_long", "rejected", "withheld"}

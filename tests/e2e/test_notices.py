@@ -118,6 +118,16 @@ async def test_of_servers_budgets_only_the_owners_are_told(stage: Scene) -> None
         assert f"All of 100 tokens a day for {where} is used, and I answer nobody there." in notice.content
 
 
+async def test_a_restart_repeats_none(stage: Scene, clock: FakeClock) -> None:
+    for hours in (0, 0, 2):  # also later than in an hour, as long as the budget is the same
+        clock.advance(hours * HOUR)
+        async with noticing(stage, budgets="10000 tokens a day", guild_tokens=0):
+            stage.stub.replies.append(Reply("Much.", tokens=8_100 if len(stage.said("help")) == 0 else 1))
+            await stage.ask("Ada", "tell me all")
+            await notices(stage, 1)
+    assert len(stage.said("help")) == 1
+
+
 async def test_a_channel_that_is_gone_costs_one_line(stage: Scene) -> None:
     async with noticing(stage, budgets="100 tokens a day", guild_tokens=0):
         stage.pg.delete_channel(stage.pg.channel("help"))
