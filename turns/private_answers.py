@@ -98,6 +98,11 @@ class PrivateAnswers:
         except asyncio.CancelledError:
             tokens = self._agent.interrupted(request, turn.text).tokens
             raise
+        except Exception:
+            log.exception("turn_failed", channel=question.channel_id, message=question.message.message_id)
+            tokens, ended = self._agent.interrupted(request, turn.text).tokens, FailureKind.INTERNAL
+            self._failed(question, FailureKind.INTERNAL)
+            return final_text(turn, Failure(FailureKind.INTERNAL, "An error of ours ended the answer.", turn.text))
         finally:
             turn.allowance.settle(tokens, is_answer=ended == "answered")
             where = {"guild": question.guild_id, "channel": question.channel_id, "message": question.message.message_id}

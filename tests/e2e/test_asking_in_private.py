@@ -6,16 +6,20 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from activity import Ending, FaultKind
+from agents.gateway import FailureKind
+from agents.general import GeneralAgent
 from commands import NOT_TO_READ, NOTHING_TO_READ
 from playground.body import EPHEMERAL, SUPPRESS_EMBEDS
 from playground.interactions import Interaction
 from playground.model import Message
 from tests.e2e.test_place_settings import set_channel, set_guild
 from tests.support.lives import life, on_disk
+from tests.support.observed import Observed
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel
 from turns.admission import NO_DIRECT_MESSAGES
-from turns.ending_texts import RESTARTING
+from turns.ending_texts import RESTARTING, SENTENCES
 
 
 @pytest.fixture
@@ -136,6 +140,15 @@ async def test_who_is_cut_off_by_a_shutdown_is_told(scene: Scene) -> None:
     await scene.until(lambda: scene.stub.requests)
     await scene.bot.parts.private_answers.drain(0)
     assert RESTARTING in (await answer(scene, made)).content
+
+
+async def test_a_bug_is_told_whoever_asked_and_whoever_runs_it(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GeneralAgent, "respond", lambda *_: 1 / 0)
+    scene.bot.parts.activity.watch(observed := Observed())
+    made = used(scene, "Ada", scene.pg.channel("general"), "ask", question="what is a monad?")
+    assert SENTENCES[FailureKind.INTERNAL] in (await answer(scene, made)).content
+    (turn,), (fault,) = observed.turns, observed.faults
+    assert (turn.ending, turn.outcome, fault.kind) == (Ending.FAILED, "internal", FaultKind.INTERNAL)
 
 
 async def test_it_is_paid_from_the_budgets_of_the_channel_also_in_a_thread_but_by_the_exempt(stub: StubModel) -> None:
