@@ -95,6 +95,13 @@ async def test_a_thousand_streams_are_fifty(
         assert again.status == 200
 
 
+async def test_who_asks_for_no_stream_holds_no_place_of_one(visitor: ClientSession, bot: Parley) -> None:
+    before = watching(bot)
+    for path in (LIVE, "/console/errors/live", "/console/places/1/2/live"):
+        async with visitor.head(path) as refused:
+            assert (refused.status, watching(bot)) == (405, before)
+
+
 async def test_a_stream_ends_with_its_time(visitor: ClientSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "STREAM_SECONDS", 0.05)
     async with visitor.get(LIVE) as live:

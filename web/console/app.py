@@ -71,9 +71,9 @@ async def static(request: web.Request) -> web.StreamResponse:
 
 ROUTES = (
     web.get("", overview),
-    web.get("/live", overview_stream),
+    web.get("/live", overview_stream, allow_head=False),
     web.get("/errors", errors),
-    web.get("/errors/live", errors_stream),
+    web.get("/errors/live", errors_stream, allow_head=False),
     web.get("/storage", storage),
     web.get("/login", login_page),
     web.post("/login", login),

@@ -158,6 +158,6 @@ PLACE_ROUTES = (
     web.get(r"/places/{guild:\d{1,20}}", guild_page),
     web.post(r"/places/{guild:\d{1,20}}/pause", pause),
     web.get(r"/places/{guild:\d{1,20}}/{place:\d{1,20}}", channel_page),
-    web.get(r"/places/{guild:\d{1,20}}/{place:\d{1,20}}/live", channel_stream),
+    web.get(r"/places/{guild:\d{1,20}}/{place:\d{1,20}}/live", channel_stream, allow_head=False),
     web.get("/people", people_page),
 )
