@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 import socket
 from base64 import b64decode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -20,6 +21,8 @@ from web.shown import Shown
 
 MOST_BYTES = 16_384  # of a form
 STOP_SECONDS = 2.0  # for what is being answered when the process ends
+IDLE_SECONDS = 75.0  # for which a connection is kept on which nothing is asked, or only the half of it
+MOST_CONNECTIONS = 256  # at once: each is an open file, of which the bot needs some for Discord, models and its store
 # Nothing inline, nothing from another host, and in nobody's frame. The referrer stays within the console, so that its
 # forms bear their origin, which "no-referrer" would have the browser leave out.
 HEADERS = {
@@ -73,8 +76,11 @@ class Site:
     @asynccontextmanager
     async def served(self, port: int, host: str = "") -> AsyncIterator[str]:
         """Listens; the address is given. host: empty for all interfaces. Raises OSError."""
-        runner = web.AppRunner(self.app(), access_log=None, shutdown_timeout=STOP_SECONDS)
+        runner = web.AppRunner(
+            self.app(), access_log=None, shutdown_timeout=STOP_SECONDS, keepalive_timeout=IDLE_SECONDS
+        )
         await runner.setup()
+        server = None
         try:
             # One socket for IPv4 and IPv6, so that any free port is one port.
             dual = not host and socket.has_dualstack_ipv6()
@@ -82,9 +88,11 @@ class Site:
             listening = socket.create_server(
                 (host, port), family=socket.AF_INET6 if is_six else socket.AF_INET, dualstack_ipv6=dual
             )
-            await web.SockSite(runner, listening).start()
-            yield f"http://{f'[{host}]' if ':' in host else host or 'localhost'}:{runner.addresses[0][1]}"
+            server = await asyncio.get_running_loop().create_server(_bounded(runner), sock=listening)
+            yield f"http://{f'[{host}]' if ':' in host else host or 'localhost'}:{listening.getsockname()[1]}"
         finally:
+            if server:
+                server.close()
             await runner.cleanup()
 
     async def _healthz(self, _request: web.Request) -> web.Response:
@@ -104,6 +112,28 @@ class Site:
             if not (given and self.password.accepts(given, address)):
                 raise web.HTTPUnauthorized(headers={"WWW-Authenticate": 'Basic realm="metrics"'})
         return self.metrics.response(request.headers.get("Accept", ""))
+
+
+class _Refused(asyncio.Protocol):
+    """A connection beyond as many as there may be."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - so it is for TCP
+        transport.abort()
+
+
+def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
+    """Makes what answers a connection; so many at once, and none that never asks, which nobody else would end."""
+
+    def answering() -> asyncio.Protocol:
+        server = runner.server
+        if server is None or len(server.connections) >= MOST_CONNECTIONS:
+            return _Refused()
+        protocol = server()
+        protocol.keep_alive(True)  # or the first request, unlike the next, could be waited for without end
+        return protocol
+
+    return answering
 
 
 def _sent_password(authorization: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
@@ -13,6 +14,7 @@ from yarl import URL
 from bot import create_bot
 from config import Settings
 from health import Health
+from web import site
 from web.console import access
 from web.console.access import Password
 from web.shown import Shown
@@ -21,6 +23,7 @@ from web.site import Site
 PASSWORD = "correct horse"
 EVIL = "evil.example"
 LOGIN = b"password=correct+horse"
+ASKED = b"GET /healthz HTTP/1.1\r\nHost: bot.example\r\n\r\n"
 
 
 @dataclass
@@ -30,15 +33,18 @@ class Server:
     port: int
 
     async def sends(self, method: str, path: str, *headers: str, body: bytes = b"", host: str = "bot.example") -> str:
-        """The whole answer, headers and all."""
+        """The whole answer, headers and all; empty where there is none."""
         lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", "Connection: close", *headers]
         if body:
             lines += ["Content-Type: application/x-www-form-urlencoded", f"Content-Length: {len(body)}"]
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        answer = b""
         writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
-        answer = await reader.read()
+        with suppress(ConnectionError):
+            answer = await reader.read()
         writer.close()
-        await writer.wait_closed()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
         return answer.decode()
 
 
@@ -49,9 +55,9 @@ def shown() -> Shown:
 
 @pytest.fixture
 async def server(shown: Shown) -> AsyncIterator[Server]:
-    site = Site(Health(), password=PASSWORD)
-    site.show(shown)
-    async with site.served(0, "127.0.0.1") as address:
+    served = Site(Health(), password=PASSWORD)
+    served.show(shown)
+    async with served.served(0, "127.0.0.1") as address:
         yield Server(URL(address).port or 0)
 
 
@@ -125,6 +131,35 @@ async def test_tries_that_are_begun_at_once_count_as_those_one_after_another(ser
     for _, writer in begun:
         writer.close()
     assert sorted(map(status, answers)) == [403] * 10 + [429] * 10
+
+
+@pytest.mark.parametrize("sent", [b"", ASKED[:-4], ASKED])
+async def test_a_connection_on_which_nothing_is_asked_ends(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "IDLE_SECONDS", 0.05)
+    async with Site(Health()).served(0, "127.0.0.1") as address:
+        reader, writer = await asyncio.open_connection("127.0.0.1", URL(address).port)
+        writer.write(sent)
+        async with asyncio.timeout(30):
+            answer = await reader.read()
+        assert answer[:12] == (b"HTTP/1.1 503" if sent == ASKED else b"")
+        writer.close()
+
+
+async def test_so_many_connections_and_no_more_are_open_at_once(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "MOST_CONNECTIONS", 3)
+    idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(3)]
+    for reader, writer in idle:
+        writer.write(ASKED)
+        await reader.readuntil(b"\r\n\r\n")
+    assert not await server.sends("GET", "/healthz")
+    for _, writer in idle:
+        writer.close()
+    async with asyncio.timeout(30):
+        while not (answer := await server.sends("GET", "/healthz")):
+            pass  # they are gone soon
+    assert status(answer) == 503
 
 
 @pytest.mark.parametrize("header", ["X-HTTP-Method-Override: POST", "X-HTTP-Method: POST", "X-Method-Override: DELETE"])
