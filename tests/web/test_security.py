@@ -15,7 +15,7 @@ from bot import create_bot
 from config import Settings
 from health import Health
 from web import site
-from web.console import access
+from web.console import access, app
 from web.console.access import Password
 from web.shown import Shown
 from web.site import Site
@@ -143,6 +143,16 @@ async def test_a_connection_on_which_nothing_is_asked_ends(sent: bytes, monkeypa
             answer = await reader.read()
         assert answer[:12] == (b"HTTP/1.1 503" if sent == ASKED else b"")
         writer.close()
+
+
+async def test_a_form_that_does_not_come_is_waited_for_so_long(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "FORM_SECONDS", 0.01)
+    form = ["Content-Type: application/x-www-form-urlencoded", "Content-Length: 9"]
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write("\r\n".join(["POST /console/login HTTP/1.1", "Host: bot.example", *form, "", "half"]).encode())
+    async with asyncio.timeout(30):
+        assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 408 Request Timeout\r\n"
+    writer.close()
 
 
 async def test_so_many_connections_and_no_more_are_open_at_once(

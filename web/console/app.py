@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
@@ -24,6 +26,7 @@ STATIC = {
     "icon.svg": (PLAYGROUND / "icon.svg", "image/svg+xml"),
 }
 STATIC_PREFIX = "/console/static/"
+FORM_SECONDS = 20.0  # for which the rest of a form is waited for
 
 
 async def login_page(request: web.Request) -> web.StreamResponse:
@@ -147,7 +150,10 @@ async def _check_form(request: web.Request) -> None:
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin", "")
     is_own = site == "same-origin" if site else not origin or origin.partition("://")[2] == request.host
     try:
-        form = await request.post()  # here, so that nothing waits between the limit of tries and the try
+        async with asyncio.timeout(FORM_SECONDS):
+            form = await request.post()  # here, so that nothing waits between the limit of tries and the try
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text="That form did not come in time: send it again.") from None
     except (LookupError, ValueError, web.RequestPayloadError):  # an encoding that there is not, or that it is not in
         raise web.HTTPBadRequest(text="That form cannot be read.") from None
     session = request.get(SESSION)
