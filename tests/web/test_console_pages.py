@@ -13,6 +13,7 @@ import pytest
 import structlog
 from aiohttp import ClientSession, CookieJar
 
+from activity import Fault, FaultKind
 from decision import EXPLICIT
 from health import Health
 from place import SeenPlace
@@ -102,6 +103,18 @@ async def test_the_button_pauses_a_server_and_has_it_go_on(shown: Shown) -> None
         nowhere = await visitor.post("/console/places/9/pause", data=form, headers=OWN)
         assert (forged.status, nowhere.status) == (403, 404)
     assert not shown.guild_settings.is_paused(GUILD)
+
+
+async def test_the_overview_does_not_call_a_bot_well_whose_answers_fail(shown: Shown) -> None:
+    health = Health()
+    health.gateway_up()
+    shown = replace(shown, health=health)
+    async with visiting(shown) as visitor:
+        assert "It is well" in await read(visitor, "/console")
+        shown.faults.failed(Fault(FaultKind.MODEL, "denied", "The model refused <its key>.", shown.clock()))
+        page = await read(visitor, "/console")
+    assert "It is well" not in page
+    assert '<a href="/console/errors">The model refused &lt;its key&gt;.</a>' in page
 
 
 async def test_what_is_not_there_is_said_so_on_a_page(shown: Shown) -> None:

@@ -46,8 +46,9 @@ async def overview_stream(request: web.Request) -> web.StreamResponse:
 def _parts(request: web.Request) -> dict[str, Any]:
     bot = shown(request)
     bot.limits.has_budget(bot.clock())  # begins the day
+    lately = bot.faults.last(1) if bot.faults.last_hour() else ()
     return {
-        "now": part(request, "overview_now.html", problem=bot.health.problem(), facts=_facts(bot)),
+        "now": part(request, "overview_now.html", problem=bot.health.problem(), faults=lately, facts=_facts(bot)),
         "today": part(request, "overview_today.html", day=f"{bot.clock():%d %B}", today=_today(bot)),
     }
 
