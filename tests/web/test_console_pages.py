@@ -117,6 +117,16 @@ async def test_the_overview_does_not_call_a_bot_well_whose_answers_fail(shown: S
     assert '<a href="/console/errors">The model refused &lt;its key&gt;.</a>' in page
 
 
+async def test_the_overview_names_no_cost_where_the_price_is_not_known(shown: Shown) -> None:
+    payer = Payer(GUILD, frozenset({ANNA}), CHANNEL)
+    async with visiting(shown) as visitor:
+        assert "<dt>Cost</dt><dd>$0.00</dd>" in await read(visitor, "/console")
+        shown.limits.spend(Spent("nobody:knows", 10, 5), shown.clock(), payer, Purpose.ANSWER)
+        assert "<dt>Cost</dt><dd>price not known</dd>" in await read(visitor, "/console")
+        shown.limits.spend(Spent("m", 10, 5, micros=500_000), shown.clock(), payer, Purpose.ANSWER)
+        assert "<dt>Cost</dt><dd>$0.50</dd>" in await read(visitor, "/console")
+
+
 async def test_what_is_not_there_is_said_so_on_a_page(shown: Shown) -> None:
     async with visiting(shown) as visitor:
         for path in ("9", "x", f"{GUILD}/9", f"{GUILD}/{CATEGORY}", f"9/{CHANNEL}/live", f"{GUILD}/..%2f..%2fetc"):

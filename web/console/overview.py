@@ -86,8 +86,13 @@ def _today(bot: Shown) -> list[tuple[str, str]]:
         ("Whole answer, median", span(today.whole(MEDIAN))),
         ("Whole answer, 95th percentile", span(today.whole(MOST))),
         ("Tokens", number(used.tokens)),
-        ("Cost", money(used.micros)),
+        ("Cost", money(used.micros) if used.micros or not _has_unpriced(bot) else "price not known"),
     ]
+
+
+def _has_unpriced(bot: Shown) -> bool:
+    """Whether today something was used whose price nobody knows."""
+    return any(figures.unpriced for rows in bot.limits.ledger.today.guilds.values() for figures in rows.values())
 
 
 def _hours(bot: Shown) -> Chart:
