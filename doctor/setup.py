@@ -107,7 +107,7 @@ class SetUp:
         elif application is None:
             say("Open the address that it prints, a Discord on this machine, and write: @Parley hello")
         elif is_in_server:
-            say(f"Then write in your server, in a channel that it sees: @{application.bot_name} hello")
+            say(f"Once it says `ready`, write in your server, in a channel that it sees: @{application.bot_name} hello")
         else:
             say(f"Add it to your server, and mention it there:\n\n    {self._invite(application)}")
 
