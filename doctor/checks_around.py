@@ -117,7 +117,7 @@ async def _who_listens(port: int, why: str) -> Finding:
 def check_password(secret: SecretStr | None, port: int | None) -> list[Finding]:
     """CONSOLE_PASSWORD: whether it is long enough for what it opens to whoever reaches PORT."""
     if secret is None:
-        return [skipped("console", "CONSOLE_PASSWORD is not set: the console is off but on loopback.")]
+        return [skipped("console", "CONSOLE_PASSWORD is not set: there is no console but the playground's.")]
     if (length := len(secret.get_secret_value())) < SHORT_PASSWORD:
         says = f"CONSOLE_PASSWORD has {length} characters, which can be guessed."
         return [warning("console", says, f"Set it to {SHORT_PASSWORD} random characters at least.")]

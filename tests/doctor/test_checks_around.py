@@ -105,4 +105,6 @@ def test_the_consoles_password() -> None:
         for password, port in (("guess me", 1), ("f0Qz-71kd-ppWe", None), ("f0Qz-71kd-ppWe", 1))
     ]
     assert states == [State.WARNING, State.WARNING, State.OK]
-    assert check_password(None, 1)[0].state is State.SKIPPED
+    [unset] = check_password(None, 1)
+    assert unset.state is State.SKIPPED
+    assert unset.says == "CONSOLE_PASSWORD is not set: there is no console but the playground's."
