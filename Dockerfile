@@ -7,9 +7,9 @@ WORKDIR /app
 COPY . .
 # What MCP_CONFIG needs; what some providers of models and OpenTelemetry need besides: docs/models.md, docs/deploy.md.
 ARG EXTRAS=mcp
-# The bot itself runs from /app. All is compiled here, since nothing can be written there later.
-RUN pip --python /venv/bin/python install --constraint constraints.txt ".[$EXTRAS]" \
-    && pip --python /venv/bin/python uninstall --yes parley \
+# The bot itself runs from /app, and is installed as what stands there, so that /metrics knows its version. All is compiled
+# here, since nothing can be written there later.
+RUN pip --python /venv/bin/python install --constraint constraints.txt --editable ".[$EXTRAS]" \
     && rm -rf build ./*.egg-info pyproject.toml constraints.txt \
     && find /venv -type d -name tests -prune -exec rm -rf {} + \
     && python -m compileall -q . \
