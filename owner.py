@@ -136,13 +136,21 @@ def practices(settings: Settings) -> dict[str, str]:
         said.append(f"{urlsplit(settings.nominatim_url).hostname} looks up the names of places for trips")
     return {
         "How long": f"for {'a day' if days == 1 else f'{days} days'}, and then it is deleted.",
-        "Where": "in its owner's Redis, encrypted." if settings.redis_url else "where the bot runs, encrypted.",
+        "Where": _where(settings),
         "Who receives it": f"{_listed([settings.model, *settings.models])}, to answer.",
         "Who else": f"{'; '.join(said)}." if said else "nobody.",
         "Direct messages": DIRECT[settings.direct_messages],
         "Log of decisions": LOGGED[settings.decision_log],
         "Whom to ask": settings.contact or "whoever runs the bot.",
     }
+
+
+def _where(settings: Settings) -> str:
+    if not settings.redis_url:
+        return "where the bot runs, encrypted."
+    if settings.decision_log == "off":
+        return "in its owner's Redis, encrypted."
+    return "in its owner's Redis, and the log of decisions where the bot runs; all encrypted."
 
 
 def _listed(models: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from config import Settings
 from owner import owners_limits, practices, public_address
@@ -39,6 +40,15 @@ def test_practices_name_everybody_who_receives_words_and_no_secret(monkeypatch: 
     assert "text of messages" in said["Log of decisions"]
     assert said["Whom to ask"] == "privacy@parley.example"
     assert "secret" not in str(said)
+
+
+def test_the_log_of_decisions_is_said_to_lie_where_it_does() -> None:
+    redis = SecretStr("redis://127.0.0.1")
+    assert practices(Settings(redis_url=redis))["Where"] == (
+        "in its owner's Redis, and the log of decisions where the bot runs; all encrypted."
+    )
+    assert practices(Settings(redis_url=redis, decision_log="off"))["Where"] == "in its owner's Redis, encrypted."
+    assert practices(Settings())["Where"] == "where the bot runs, encrypted."
 
 
 def test_a_model_at_an_address_of_the_owners_is_not_said_to_be_its_providers(monkeypatch: pytest.MonkeyPatch) -> None:
