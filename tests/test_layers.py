@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -91,3 +92,8 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_every_top_level_module_has_its_floor() -> None:
     modules = {path.stem for path in ROOT.glob("*.py")} | {path.parent.name for path in ROOT.glob("*/__init__.py")}
     assert modules - {"tests"} <= {*FLOOR, "config"}
+
+
+def test_the_package_has_every_room_but_those_that_measure() -> None:
+    packed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    assert {*packed["py-modules"], *map(top, packed["packages"])} == {*FLOOR, "config"} - {"bench", "evals"}
