@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from dotenv import load_dotenv
-from pydantic import AliasChoices, Field, PositiveInt, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import AliasChoices, Field, PositiveInt, SecretStr, ValidationError, model_validator
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 import setting_values as values
+from setting_checks import SettingChecks
 
 
 class SettingError(ValueError):
@@ -30,7 +30,7 @@ def setting(default: Any, meaning: str, use: str = "", *, example: object = None
     )
 
 
-class Settings(BaseSettings):
+class Settings(SettingChecks):
     """What the owner of the bot can choose. Each field is the environment variable of the same name.
 
     `make settings` writes docs/settings.md, .env.example and the table in README from it.
@@ -348,67 +348,10 @@ class Settings(BaseSettings):
         "info", "How much is logged; debug: also each message that starts no conversation."
     )
 
-    @field_validator("channels", "users", "forum_tags", "models", mode="before")
-    @classmethod
-    def _split(cls, value: Any, info: Any) -> Any:
-        at = "," if info.field_name in ("forum_tags", "models") else r"[,\s]"  # a tag's name can have spaces in it
-        return [part.strip() for part in re.split(at, value) if part.strip()] if isinstance(value, str) else value
-
-    @field_validator("agents", "mcp_config", "prices", mode="before")
-    @classmethod
-    def _path_or_text(cls, value: Any) -> Any:
-        return values.path_or_text(value) if isinstance(value, str) else value
-
-    @field_validator("offer_quiet_hours", "budgets", mode="before")
-    @classmethod
-    def _parsed(cls, value: Any, info: Any) -> Any:
-        read = values.budget_limits if info.field_name == "budgets" else values.quiet_hours
-        return read(value) if isinstance(value, str) else value
-
-    @field_validator("turn_tokens")
-    @classmethod
-    def _a_request_at_least(cls, value: int) -> int:
-        """Raises ValueError for what no answer could be made of."""
-        if 0 < value < 30_000:
-            raise ValueError("too few for a single request")
-        return value
-
-    @field_validator(
-        "decision_log", "direct_messages", "followup_eagerness", "log_level", "openai_state", "threads", mode="before"
-    )
-    @classmethod
-    def _lower(cls, value: Any) -> Any:
-        return value.lower() if isinstance(value, str) else value
-
-    @field_validator("discord_token")
-    @classmethod
-    def _one_word(cls, value: SecretStr | None) -> SecretStr | None:
-        token = value.get_secret_value().strip() if value else ""
-        if any(character.isspace() for character in token):
-            raise ValueError("white space in it")
-        return SecretStr(token) if token else None
-
-    @field_validator("console_password")
-    @classmethod
-    def _hard_to_guess(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and not 8 <= len(value.get_secret_value()) <= 200:
-            raise ValueError("too short or too long")
-        return value
-
-    @field_validator("discord_api_base")
-    @classmethod
-    def _api_base(cls, value: str | None) -> str | None:
-        return value and values.api_base(value)
-
     @property
     def site(self) -> str:
         """Where the server's own client is, to which links to messages lead."""
         return self.discord_api_base.split("/api/")[0] if self.discord_api_base else "https://discord.com"
-
-    @field_validator("discord_gateway_url")
-    @classmethod
-    def _gateway_url(cls, value: str | None) -> str | None:
-        return value and values.checked_address(value, secure="wss", loopback="ws")
 
     @model_validator(mode="after")
     def _one_server(self) -> Settings:
@@ -417,27 +360,6 @@ class Settings(BaseSettings):
                 "DISCORD_API_BASE and DISCORD_GATEWAY_URL name one server together: set both, or leave out both."
             )
         return self
-
-    @field_validator("redis_url")
-    @classmethod
-    def _redis_scheme(cls, value: SecretStr | None) -> SecretStr | None:
-        if value:
-            values.check_redis_address(value.get_secret_value())
-        return value
-
-    @field_validator("nominatim_url", "public_url")
-    @classmethod
-    def _address(cls, value: str | None) -> str | None:
-        if value and re.search(r"[\s?#]", value):
-            raise ValueError("more than an address")
-        return value and values.checked_address(value.rstrip("/"), secure="https", loopback="http")
-
-    @field_validator("model", "judge_model", "rewrite_model", "coordinator_model")
-    @classmethod
-    def _some_model(cls, value: str | None) -> str | None:
-        if value is not None and not all(part.strip() for part in value.split(",")):
-            raise ValueError("an empty name")
-        return value
 
 
 def load_settings() -> Settings:
