@@ -19,6 +19,7 @@ from environment import check_token, misspelt
 START_SECONDS = SECONDS - 1.0
 SHORT_PASSWORD = 12
 SERVER_ERROR = 500
+HEALTH_SECONDS = 3.0  # in which a bot on this machine answers
 LISTENS = "A bot listens on PORT"
 
 
@@ -99,6 +100,7 @@ async def check_http(port: int | None) -> list[Finding]:
 async def _who_listens(port: int, why: str) -> Finding:
     try:
         async with (
+            asyncio.timeout(HEALTH_SECONDS),
             aiohttp.ClientSession() as http,
             http.get(f"http://localhost:{port}/healthz", allow_redirects=False) as response,
         ):

@@ -36,11 +36,14 @@ def check_folder(state_dir: Path) -> Finding:
 
 def check_modes(state_dir: Path) -> Finding:
     """Whether others on the machine can read what is kept."""
-    if os.name != "posix" or not state_dir.is_dir():
+    if os.name != "posix" or not os.path.isdir(state_dir):  # noqa: PTH112 - which raises nothing
         return skipped("files", "There are no files yet, or no modes of files.")
-    # What a folder lets nobody into needs no modes of its own.
-    closed = not state_dir.stat().st_mode & OTHERS
-    open_ = [path.name for path in state_dir.iterdir() if path.is_file() and path.stat().st_mode & OTHERS]
+    try:
+        # What a folder lets nobody into needs no modes of its own.
+        closed = not state_dir.stat().st_mode & OTHERS
+        open_ = [path.name for path in state_dir.iterdir() if path.is_file() and path.stat().st_mode & OTHERS]
+    except OSError as error:
+        return skipped("files", f"What is in {state_dir} cannot be seen ({error.strerror}).")
     if not open_ or (closed and "state.key" not in open_):
         return ok("files", "What is kept can be read by the bot's user alone.")
     says = f"Others on this machine can read {', '.join(sorted(open_)[:10])} in {state_dir}."
@@ -48,7 +51,8 @@ def check_modes(state_dir: Path) -> Finding:
 
 
 def check_disk(state_dir: Path) -> Finding:
-    there = next(folder for folder in (state_dir.absolute(), *state_dir.absolute().parents) if folder.is_dir())
+    folders = (state_dir.absolute(), *state_dir.absolute().parents)
+    there = next(folder for folder in folders if os.path.isdir(folder))  # noqa: PTH112 - which raises nothing
     free = shutil.disk_usage(there).free
     says = f"{free / 1e9:.1f} GB are free on the disk of STATE_DIR."
     fix = "Make room there, or set STATE_DIR to a larger disk."
@@ -75,6 +79,8 @@ def check_key(state_dir: Path, redis_url: str | None, keys: str | None) -> list[
             return [of_sentence("database", error)]
         why = type(error.__cause__).__name__
         return [fault("redis", f"Redis does not answer ({why}).", "Start that Redis, or correct REDIS_URL.")]
+    except OSError as error:
+        return [skipped("key", f"What is kept cannot be looked at ({error.strerror}).")]
     by = "STATE_KEY" if keys else "a key that lies beside it (set STATE_KEY to have it lie apart)"
     says = f"What is kept is sealed by {by}." if is_kept else f"Nothing is kept yet; it will be sealed by {by}."
     return [*redis, ok("key", says)]

@@ -168,12 +168,14 @@ async def _kept_and_served(settings: Settings) -> list[Finding]:
 
 
 def _storage(state_dir: Path, redis_url: str | None, keys: str | None, *, runs_here: bool) -> list[Finding]:
-    folder = check_folder(state_dir)
+    folder, key = check_folder(state_dir), check_key(state_dir, redis_url, keys)
+    # A Redis that does not answer is waited for once.
+    is_asked = folder.state == "ok" and not any(one.check == "redis" and one.state == "fault" for one in key)
     return [
         folder,
         check_modes(state_dir),
         check_disk(state_dir),
-        *check_key(state_dir, redis_url, keys),
-        *([check_instance(state_dir, redis_url, runs_here=runs_here)] if folder.state == "ok" else []),
+        *key,
+        *([check_instance(state_dir, redis_url, runs_here=runs_here)] if is_asked else []),
         *check_volume(state_dir, redis_url, os.environ),
     ]

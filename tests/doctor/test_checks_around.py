@@ -99,6 +99,13 @@ async def test_a_port_that_another_has() -> None:
     assert finding.fix == "Set PORT to a free one, or to 0 for any."
 
 
+async def test_a_port_whose_program_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doctor.checks_around.HEALTH_SECONDS", 0.1)
+    with socket.create_server(("", 0)) as silent:
+        (finding,) = await check_http(silent.getsockname()[1])
+    assert "no bot answers there" in finding.says
+
+
 def test_the_consoles_password() -> None:
     states = [
         check_password(SecretStr(password), port)[0].state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from doctor.checks_storage import check_disk, check_folder, check_instance, check_key, check_modes, check_volume
+from doctor.command import _storage
 from doctor.findings import Finding, State
 from persistence.lock import in_use
 from persistence.open_store import check_stores
@@ -91,6 +93,31 @@ def test_what_is_wrong_with_what_is_kept(
     assert says in finding.says
     assert fix in finding.fix
     assert "password@" not in repr(finding)
+
+
+@pytest.mark.parametrize("state_dir", ["x" * 300, "closed/state", "closed"])
+def test_a_folder_that_cannot_be_looked_into_is_named_and_the_rest_goes_on(
+    state_dir: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path, *_: object, **__: object) -> object:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    (tmp_path / "closed").mkdir()
+    for name in ("stat", "iterdir", "mkdir", "is_dir", "is_file"):  # as it is for one who is not root
+        monkeypatch.setattr(Path, name, refused)
+    findings = _storage(tmp_path / state_dir, None, None, runs_here=False)
+    assert [(one.check, one.state) for one in findings[:2]] == [("storage", State.FAULT), ("files", State.SKIPPED)]
+    assert {one.check for one in findings} >= {"disk", "key"}
+
+
+def test_a_redis_that_does_not_answer_is_named_and_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("doctor.command.check_instance", lambda *_, **__: asked.append(1))
+    findings = _storage(tmp_path, "redis://127.0.0.1:1/0", None, runs_here=False)
+    assert [one.check for one in findings if one.state is State.FAULT] == ["redis"]
+    assert not asked
 
 
 @pytest.mark.parametrize(("free", "state"), [(10**10, State.OK), (10**8, State.WARNING), (10**6, State.FAULT)])
