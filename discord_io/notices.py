@@ -36,6 +36,10 @@ class Notice(StrEnum):
     PERMISSION = "A permission is missing"
 
 
+Budget = tuple[Notice, str, int]
+"""What of a budget is told: the notice, the limit in words, and of which server, 0 of all together."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """posted: when there last was one of each; told: of which budgets, and until when that holds."""
@@ -67,26 +71,29 @@ class Notices(Observer):
         self._now = activity.now
         self._on_change = on_change
         self._posted: dict[Notice, datetime] = {}
-        self._told: OrderedDict[tuple[Notice, str, int], datetime] = OrderedDict()  # of which budgets, until when
+        self._told: OrderedDict[Budget, datetime] = OrderedDict()  # of which budgets, until when
         self._failing_since: datetime | None = None
-        self._waiting: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        self._waiting: asyncio.Queue[tuple[str, str, Budget | None]] = asyncio.Queue()
 
     async def keep(self) -> None:
         """Posts them, until cancelled."""
         while True:
-            nonce, text = await self._waiting.get()
+            nonce, text, budget = await self._waiting.get()
             try:
                 await self._wires.open(0, self._channel_id).send(text, nonce=nonce, reply_to=None)
             except PostError as error:
                 log.warning("notice_not_posted", channel=self._channel_id, problem=error.problem, detail=str(error))
+                if budget:  # of which there is another try in an hour
+                    self._told.pop(budget, None)
+                    self._on_change()
 
     def called(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:  # noqa: ARG002 - what is left is looked at
         for whose, reached in self._owners_budgets(payer):
             notice = Notice.SPENT if reached.is_spent else Notice.NEAR
-            key = (notice, reached.limit.in_words(), whose)
+            key: Budget = (notice, reached.limit.in_words(), whose)
             if reached.used * 5 < reached.limit.amount * 4 or self._told.get(key, self._now()) > self._now():
                 continue
-            if self._post(notice, _of_budget(reached, payer)):
+            if self._post(notice, _of_budget(reached, payer), key):
                 self._told[key] = reached.resets_at
                 if len(self._told) > MOST_TOLD:
                     self._told.popitem(last=False)
@@ -111,13 +118,13 @@ class Notices(Observer):
                 says = f"No question was answered for {minutes} minutes. {fault.says}"
                 self._post(Notice.MODEL, f"{says} `python bot.py doctor` asks it, and says more.")
 
-    def _post(self, notice: Notice, text: str) -> bool:
+    def _post(self, notice: Notice, text: str, budget: Budget | None = None) -> bool:
         """Has it posted, unless there was one of its kind less than an hour ago."""
         now = self._now()
         if notice in self._posted and abs(now - self._posted[notice]) < EVERY:
             return False
         self._posted[notice] = now
-        self._waiting.put_nowait((f"{notice.name}-{now.timestamp():.0f}", f"**{notice}.** {text}"))
+        self._waiting.put_nowait((f"{notice.name}-{now.timestamp():.0f}", f"**{notice}.** {text}", budget))
         self._on_change()
         return True
 

@@ -128,6 +128,20 @@ async def test_a_restart_repeats_none(stage: Scene, clock: FakeClock) -> None:
     assert len(stage.said("help")) == 1
 
 
+async def test_a_notice_that_discord_did_not_take_is_posted_an_hour_later(stage: Scene, clock: FakeClock) -> None:
+    async with noticing(stage, budgets="10000 tokens a day", guild_tokens=0):
+        stage.pg.deny(stage.pg.channel("help"), "send_messages")
+        stage.stub.replies.append(Reply("Much.", tokens=8_100))
+        await stage.ask("Ada", "tell me all")
+        await stage.until(lambda: stage.journal.find("notice_not_posted"))
+        stage.pg.allow(stage.pg.channel("help"), "send_messages")
+        await stage.ask("Ada", "and now?")
+        clock.advance(HOUR)
+        assert not stage.said("help")
+        await stage.ask("Ada", "and later?")
+        await notices(stage, 1)
+
+
 async def test_a_channel_that_is_gone_costs_one_line(stage: Scene) -> None:
     async with noticing(stage, budgets="100 tokens a day", guild_tokens=0):
         stage.pg.delete_channel(stage.pg.channel("help"))
