@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import binascii
 import socket
+import sys
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from web.shown import Shown
 MOST_BYTES = 16_384  # of a form
 STOP_SECONDS = 2.0  # for what is being answered when the process ends
 IDLE_SECONDS = 75.0  # for which a connection is kept on which nothing is asked, or only the half of it
-MOST_CONNECTIONS = 256  # at once: each is an open file, of which the bot needs some for Discord, models and its store
+MOST_CONNECTIONS = 4_096  # at once, where the process may have as many files twice over: the bot needs some itself
 # Nothing inline, nothing from another host, and in nobody's frame. The referrer stays within the console, so that its
 # forms bear their origin, which "no-referrer" would have the browser leave out.
 HEADERS = {
@@ -125,9 +126,16 @@ class _Refused(asyncio.Protocol):
 def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
     """Makes what answers a connection; so many at once, and none that never asks, which nobody else would end."""
 
+    most = MOST_CONNECTIONS
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 - not on Windows
+
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = most if files == resource.RLIM_INFINITY else min(most, files // 2)
+
     def answering() -> asyncio.Protocol:
         server = runner.server
-        if server is None or len(server.connections) >= MOST_CONNECTIONS:
+        if server is None or len(server.connections) >= most:
             return _Refused()
         protocol = server()
         protocol.keep_alive(True)  # or the first request, unlike the next, could be waited for without end

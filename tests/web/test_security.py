@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import resource
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -155,10 +156,17 @@ async def test_a_form_that_does_not_come_is_waited_for_so_long(server: Server, m
     writer.close()
 
 
+@pytest.mark.parametrize(("most", "files"), [(3, 1_024), (4_096, 7), (3, resource.RLIM_INFINITY)])
 async def test_so_many_connections_and_no_more_are_open_at_once(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    most: int, files: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(site, "MOST_CONNECTIONS", most)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    async with Site(Health()).served(0, "127.0.0.1") as address:
+        await _fill(Server(URL(address).port or 0))
+
+
+async def _fill(server: Server) -> None:
     idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(3)]
     for reader, writer in idle:
         writer.write(ASKED)
