@@ -87,7 +87,7 @@ async def check_agent(agent: AgentEntry) -> list[Finding]:
 async def check_http(port: int | None) -> list[Finding]:
     """Whether the bot can listen, or listens already, on PORT."""
     if port is None:
-        return [skipped("http", "PORT is not set: there are no /healthz and no console.")]
+        return [skipped("http", "PORT is not set: in service there are no /healthz and no console.")]
     try:
         dual = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if dual else socket.AF_INET

@@ -68,7 +68,7 @@ async def check_application(rest: DiscordRest) -> tuple[list[Finding], Applicati
     except NotCheckedError as error:
         found = fault("token", error.says, error.fix)
         if isinstance(error, RefusedError) and error.status == REFUSED:
-            fix = f"Reset the token under Bot at {PORTAL}, copy it whole, and set DISCORD_TOKEN to it."
+            fix = f"Reset the token under Bot at {PORTAL}, and give the new one whole as DISCORD_TOKEN."
             found = fault("token", "Discord refuses DISCORD_TOKEN.", fix)
         return [found, *check_clock(rest.skew)], None
     except TimeoutError:
