@@ -38,8 +38,8 @@ from persistence.lock import InUseError, in_use
 from persistence.open_store import check_stores
 from persistence.sessions_command import sessions_command
 from service import INTENTS, RefusedError, playground, serve, shown_in
+from setting_values import is_loopback
 from storage.store import StoreError, WrongKeyError
-from web.console.access import is_loopback
 from web.logs import configure_logging
 from web.shown import Shown
 from wiring import Parts

@@ -41,7 +41,7 @@ def checked_address(value: str, *, secure: str, loopback: str) -> str:
     """
     url = urlsplit(value)
     _ = url.port  # a ValueError for one that cannot be
-    if not url.hostname or not (url.scheme == secure or (url.scheme == loopback and _is_loopback(url.hostname))):
+    if not url.hostname or not (url.scheme == secure or (url.scheme == loopback and is_loopback(url.hostname))):
         raise ValueError("not encrypted, and not loopback")
     return value
 
@@ -71,11 +71,12 @@ def check_redis_address(value: str) -> None:
     parse_url(value)  # type: ignore[no-untyped-call]  # a ValueError for one that cannot be
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str | None) -> bool:
+    """Whether a host, as addresses name it, is this machine and reached by nobody else."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
     except ValueError:
-        return host == "localhost"
+        return False
 
 
 class Scope(StrEnum):

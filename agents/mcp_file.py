@@ -24,7 +24,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 from yarl import URL
 
-from agents.owners_files import VARIABLE, EntryError, header_value, is_loopback, named, parsed, sentence, shown
+from agents.owners_files import VARIABLE, EntryError, header_value, named, parsed, sentence, shown
+from setting_values import is_loopback
 
 MAX_SERVERS = 50
 MAX_NAME = 40

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -57,11 +56,3 @@ def header_value(name: str, value: str) -> str:
 def shown(text: str) -> str:
     """A text of the file's as a sentence shows it: in quotes, and clipped."""
     return repr(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether what is sent there stays on this machine, and so may go unencrypted."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -29,13 +29,13 @@ from agents.owners_files import (
     EntryError,
     check_header,
     header_value,
-    is_loopback,
     named,
     parsed,
     sentence,
     shown,
 )
 from agents.picking import YOURSELF, spoken
+from setting_values import is_loopback
 from state.agent_state import GENERAL
 
 MAX_AGENTS = 50

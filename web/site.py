@@ -14,7 +14,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from health import Health
-from web.console.access import Password, address_of, host_of, is_loopback
+from setting_values import is_loopback
+from web.console.access import Password, address_of, host_of
 from web.console.app import console_app
 from web.metrics import Metrics
 from web.privacy_page import privacy_page

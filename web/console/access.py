@@ -9,7 +9,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from ipaddress import ip_address
 
 from aiohttp import web
 from yarl import URL
@@ -110,14 +109,6 @@ def host_of(request: web.BaseRequest) -> str | None:
         return URL.build(scheme="http", authority=request.host).host
     except ValueError:
         return None
-
-
-def is_loopback(host: str | None) -> bool:
-    """Whether a host, as addresses name it, is this machine and reached by nobody else."""
-    try:
-        return host == "localhost" or ip_address(host or "").is_loopback
-    except ValueError:
-        return False
 
 
 def _digest(secret: str) -> bytes:

@@ -7,7 +7,8 @@ import asyncio
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from web.console.access import SESSION_SECONDS, Password, address_of, host_of, is_loopback
+from setting_values import is_loopback
+from web.console.access import SESSION_SECONDS, Password, address_of, host_of
 from web.console.errors import errors, errors_stream
 from web.console.overview import overview, overview_stream
 from web.console.page import CONSOLE, HERE, SESSION, Console, Source, render
