@@ -368,8 +368,7 @@ async def run(settings: Settings) -> int:
         there = settings.model_copy(update=here)
         make_bot = partial(make_bot, there, listener=shown_in(loopback), is_playground=True)
         is_local = is_loopback(settings.playground_host)
-        port = settings.port or 0 if is_local else settings.port
-        return await serve_it(make_bot, loopback.token, port, is_local=is_local)
+        return await serve_it(make_bot, loopback.token, settings.port, is_local=is_local)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from miniapps.trip_planner import TripPlanner
 from miniapps.venues import NominatimVenues, SampleVenues
 from offers.offer_limits import OfferLimits
 from place_settings.fields import PlaceSettings
+from setting_values import is_loopback
 from state.limits import Limits, OwnBudgets
 from state.optout import OptOut
 from state.prices import PricesError, load_prices
@@ -53,10 +54,11 @@ def where(settings: Settings) -> tuple[Path, str | None, str | None]:
 
 def apart_in_playground(settings: Settings) -> Settings:
     """The settings as they hold: what is kept without a token is of a server that lasts as long as the process, and
-    apart from a real bot's."""
+    apart from a real bot's; and where nobody else reaches it, it has its HTTP also without a port."""
     if settings.discord_token is not None:
         return settings
-    apart = {"state_dir": settings.state_dir / "playground", "redis_url": None, "state_key": None}
+    port = settings.port or 0 if is_loopback(settings.playground_host) else settings.port
+    apart = {"port": port, "state_dir": settings.state_dir / "playground", "redis_url": None, "state_key": None}
     return settings.model_copy(update=apart)
 
 

@@ -94,7 +94,7 @@ async def check_http(port: int | None) -> list[Finding]:
         socket.create_server(("", port), family=family, dualstack_ipv6=dual).close()
     except OSError as error:
         return [await _who_listens(port, str(error.strerror))]
-    return [ok("http", f"PORT {port} is free." if port else "PORT 0 is any free port.")]
+    return [ok("http", f"PORT {port} is free." if port else "Any free port is taken.")]
 
 
 async def _who_listens(port: int, why: str) -> Finding:

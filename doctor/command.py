@@ -64,7 +64,7 @@ def doctor_command(arguments: Sequence[str], commands: Commands) -> int:
             if wrong := [finding for finding in findings if finding.fix]:
                 sys.stdout.write(f"{as_lines(wrong, coloured=False)}\n\n")
             return set_up(settings)
-        findings += asyncio.run(examine(settings, commands))
+        findings += asyncio.run(examine(apart_in_playground(settings), commands))
         findings = without(secrets_of(settings), findings)
     out = sys.stdout
     if given.json:
@@ -163,7 +163,7 @@ def _unasked_models(settings: Settings, prices: Prices) -> list[Finding]:
 async def _kept_and_served(settings: Settings) -> list[Finding]:
     served = await bounded("http", check_http(settings.port))
     runs_here = any(finding.state == "ok" and finding.says.startswith(LISTENS) for finding in served)
-    kept = asyncio.to_thread(_storage, *where(apart_in_playground(settings)), runs_here=runs_here)
+    kept = asyncio.to_thread(_storage, *where(settings), runs_here=runs_here)
     return [*await bounded("storage", kept), *served]
 
 

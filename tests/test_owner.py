@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from config import Settings
-from owner import owners_limits, practices, public_address
+from owner import apart_in_playground, owners_limits, practices, public_address
 from setting_values import Scope
 from state.limits import NoOwnBudgets
 from state.optout import OptOut
@@ -82,3 +82,10 @@ def test_people_and_servers_are_capped_where_anything_beside_the_demo_model_is_a
     standing = limits.standing(NOON, Payer(1, people=frozenset({2})))
     scopes = {Scope.TOTAL, Scope.GUILD, Scope.PERSON} if capped else {Scope.TOTAL}
     assert {reached.limit.scope for reached in standing} == scopes
+
+
+def test_the_playground_takes_any_port_where_nobody_else_reaches_it() -> None:
+    assert apart_in_playground(Settings()).port == 0
+    assert apart_in_playground(Settings(port=8080)).port == 8080
+    assert apart_in_playground(Settings(playground_host="0.0.0.0")).port is None  # noqa: S104 - nothing listens
+    assert apart_in_playground(Settings(discord_token=SecretStr("a-token"))).port is None
