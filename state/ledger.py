@@ -52,6 +52,14 @@ class Figures(NamedTuple):
         return Figures(*map(sub, self, other))
 
 
+class Used(NamedTuple):
+    """What a day came to. unpriced: the tokens of calls whose price nobody knows."""
+
+    tokens: int = 0
+    micros: int = 0
+    unpriced: int = 0
+
+
 NONE, ONE_ANSWER = Figures(), Figures(answers=1)
 
 
@@ -84,16 +92,18 @@ class StoredDay:
 class Day:
     """guilds: by guild, then by model and purpose, with 0 for direct messages; channels: by guild, then by channel.
 
-    charged: to the accounts that budgets limit.
+    charged: to the accounts that budgets limit. unpriced: as in figures, of all guilds together.
     """
 
     guilds: dict[int, dict[Row, Figures]] = field(default_factory=dict)
     channels: dict[int, dict[int, Figures]] = field(default_factory=dict)
     people: dict[int, Figures] = field(default_factory=dict)
     charged: dict[Account, Amount] = field(default_factory=dict)
+    unpriced: int = 0
 
     def count(self, payer: Payer, model: str, purpose: str, figures: Figures) -> None:
         """Adds to the figures of a guild, and of its channel."""
+        self.unpriced += figures.unpriced
         count(self.guilds.setdefault(payer.guild_id, {}), (model, purpose), figures)
         if payer.guild_id and payer.channel_id:
             count(self.channels.setdefault(payer.guild_id, {}), payer.channel_id, figures)
@@ -101,7 +111,7 @@ class Day:
     def copy(self) -> Day:
         """As it is now; what is in it never changes."""
         guilds, channels = ({one: {**rows} for one, rows in by.items()} for by in (self.guilds, self.channels))
-        return Day(guilds, channels, {**self.people}, {**self.charged})
+        return Day(guilds, channels, {**self.people}, {**self.charged}, self.unpriced)
 
     def charge(self, payer: Payer, spent: Spent) -> None:
         for account, among in payer.accounts():
@@ -122,7 +132,8 @@ class Day:
     def restored(cls, stored: StoredDay) -> Day:
         day = cls()
         for guild, model, purpose, numbers in stored.rows:
-            day.guilds.setdefault(guild, {})[model, purpose] = Figures(*numbers)
+            day.guilds.setdefault(guild, {})[model, purpose] = figures = Figures(*numbers)
+            day.unpriced += figures.unpriced
         for guild, channel, numbers in stored.channels:
             day.channels.setdefault(guild, {})[channel] = Figures(*numbers)
         day.people = {person: Figures(*numbers) for person, numbers in stored.people}
@@ -142,7 +153,7 @@ class Ledger:
         self.today = Day()
         self._days: dict[date, Day] = {}  # before today
         self._month: dict[Account, Amount] = {}  # charged in this month before today
-        self._amounts: dict[date, Amount] = {}  # of days before today
+        self._amounts: dict[date, Used] = {}  # of days before today
         self.has_turned = False  # a day has ended since the days before today were stored
 
     def used(self, account: Account, period: Period) -> Amount:
@@ -219,15 +230,15 @@ class Ledger:
             each = today - timedelta(days=back)
             yield each, (self.today if not back else self._days.get(each, Day()))
 
-    def amounts(self, count: int) -> Iterator[tuple[date, Amount]]:
+    def amounts(self, count: int) -> Iterator[tuple[date, Used]]:
         """What all together used on each of the last days, today last; what a day before used is summed up once."""
         for day, kept in self.days(count):
             if day == self.day:
-                yield day, self.used((Scope.TOTAL, 0), Period.DAY)
+                yield day, Used(*self.used((Scope.TOTAL, 0), Period.DAY), kept.unpriced)
                 continue
             if day not in self._amounts:
                 sums = total(figures for rows in kept.guilds.values() for figures in rows.values())
-                self._amounts[day] = Amount(sums.tokens, sums.micros)
+                self._amounts[day] = Used(sums.tokens, sums.micros, sums.unpriced)
             yield day, self._amounts[day]
 
     # Kept

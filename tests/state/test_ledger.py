@@ -9,7 +9,7 @@ import pytest
 from pydantic import JsonValue
 
 from setting_values import Period, Scope
-from state.ledger import DAYS_KEPT, Figures, Ledger, by, total
+from state.ledger import DAYS_KEPT, Figures, Ledger, Used, by, total
 from state.optout import OptOut
 from state.spending import Amount, Payer, Purpose, Spent
 from tests.support.people import ANNA, BEN
@@ -62,6 +62,17 @@ def test_what_was_used_to_decline_is_no_answer() -> None:
     assert ledger.used((Scope.TOTAL, 0), Period.DAY) == Amount(111, 9)
 
 
+def test_what_has_no_known_price_is_told_of_every_day_also_after_a_restart() -> None:
+    ledger = ledger_of(MAY)
+    for day in (MAY, MAY + timedelta(1)):
+        ledger.begin(day)
+        ledger.add(BOTH, Purpose.ANSWER, Spent("openai:b", 50, 10))
+        ledger.answered(BOTH, "openai:b")
+        ledger.declined(BOTH, [Spent("openai:b", 50, 10)])
+    for each in (ledger, restarted(ledger)):
+        assert [*dict(each.amounts(2)).values()] == [Used(60, 0, 60)] * 2
+
+
 def test_days_and_charges_outlive_a_restart_until_their_time_is_over() -> None:
     ledger = ledger_of(MAY)
     for day in (MAY, MAY + timedelta(1), MAY + timedelta(2)):  # the last is in June
@@ -73,7 +84,7 @@ def test_days_and_charges_outlive_a_restart_until_their_time_is_over() -> None:
         month = 2 if day.day == 31 else 1
         assert ledger.used(guild, Period.MONTH) == Amount(111 * month, 9 * month)
     assert [total(day.guilds.get(7, {}).values()).calls for _, day in ledger.days(4)] == [0, 1, 1, 1]
-    assert [*dict(ledger.amounts(4)).values()] == [Amount(), *[Amount(111, 9)] * 3]
+    assert [*dict(ledger.amounts(4)).values()] == [Used(), *[Used(111, 9)] * 3]
     ledger.begin(MAY + timedelta(DAYS_KEPT))  # the 31st of July
     assert next(each for each, _ in ledger.days(DAYS_KEPT)) == MAY + timedelta(1)
     assert sum(len(day.guilds) for _, day in ledger.days(99)) == 2

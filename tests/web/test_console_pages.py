@@ -173,3 +173,11 @@ async def test_a_channel_is_followed_as_it_goes_on(shown: Shown, monkeypatch: py
         shown.conversations.forget_messages(CHANNEL, [question.message_id])
         shown.decisions.discard(question.message_id)
         await comes("Nothing was said here")
+
+
+async def test_where_a_price_is_not_known_no_page_says_that_it_cost_nothing(shown: Shown) -> None:
+    async with visiting(shown) as visitor:
+        assert "price not known" not in await read(visitor, "/console")
+        shown.limits.spend(Spent("m", 1, 1), NOON, Payer(GUILD, frozenset({ANNA}), CHANNEL), Purpose.ANSWER)
+        pages = [await read(visitor, f"/console{path}") for path in ("", "/places", f"/places/{GUILD}", "/people")]
+    assert [page.count("price not known") for page in pages] == [4, 1, 1, 1]  # the chart has it thrice

@@ -11,7 +11,8 @@ from aiohttp import web
 
 from counts import Tally
 from decision import Reason
-from web.console.page import money, number, part, render, shown, span
+from state.ledger import Used
+from web.console.page import cost, number, part, render, shown, span
 from web.console.stream import stream
 from web.shown import Shown
 
@@ -86,13 +87,8 @@ def _today(bot: Shown) -> list[tuple[str, str]]:
         ("Whole answer, median", span(today.whole(MEDIAN))),
         ("Whole answer, 95th percentile", span(today.whole(MOST))),
         ("Tokens", number(used.tokens)),
-        ("Cost", money(used.micros) if used.micros or not _has_unpriced(bot) else "price not known"),
+        ("Cost", cost(used)),
     ]
-
-
-def _has_unpriced(bot: Shown) -> bool:
-    """Whether today something was used whose price nobody knows."""
-    return any(figures.unpriced for rows in bot.limits.ledger.today.guilds.values() for figures in rows.values())
 
 
 def _hours(bot: Shown) -> Chart:
@@ -103,15 +99,15 @@ def _hours(bot: Shown) -> Chart:
 def _days(bot: Shown) -> list[Chart]:
     days = [(f"{day:%a}", tally) for day, tally in bot.counts.days(WEEK)]
     used = dict(bot.limits.ledger.amounts(WEEK))
-    amounts = [(f"{day:%a}", used.get(day)) for day, _ in bot.counts.days(WEEK)]
+    amounts = [(f"{day:%a}", used.get(day, Used())) for day, _ in bot.counts.days(WEEK)]
     return [
         Chart("answers", "Answers", _numbers([(day, tally.answered) for day, tally in days])),
         Chart("declines", "Declined by the model", _numbers([(day, tally.declined) for day, tally in days])),
         Chart("failures", "Failures", _numbers([(day, tally.failed) for day, tally in days])),
         Chart("median", "First text", _spans(days, MEDIAN), "Half of the answers began within this."),
         Chart("most", "First text, at worst", _spans(days, MOST), "95 of 100 answers began within this."),
-        Chart("tokens", "Tokens", _numbers([(day, amount.tokens if amount else 0) for day, amount in amounts])),
-        Chart("cost", "Cost", [(day, a.micros if a else 0, money(a.micros if a else 0)) for day, a in amounts]),
+        Chart("tokens", "Tokens", _numbers([(day, one.tokens) for day, one in amounts])),
+        Chart("cost", "Cost", [(day, one.micros, cost(one)) for day, one in amounts]),
     ]
 
 

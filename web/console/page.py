@@ -50,7 +50,14 @@ class Console:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.templates.filters |= {"number": number, "money": money, "size": size, "span": span, "clock": clock}
+        self.templates.filters |= {
+            "number": number,
+            "money": money,
+            "cost": cost,
+            "size": size,
+            "span": span,
+            "clock": clock,
+        }
 
 
 CONSOLE = web.AppKey("console", Console)
@@ -102,6 +109,21 @@ def money(micros: int) -> str:
     dollars = micros / 1e6
     digits = 0 if dollars >= 100 else 2 if dollars >= 0.1 or not micros else 4
     return f"${dollars:,.{digits}f}"
+
+
+class Costing(Protocol):
+    """Figures of the ledger. unpriced: the tokens of calls whose price nobody knows."""
+
+    @property
+    def micros(self) -> int: ...
+
+    @property
+    def unpriced(self) -> int: ...
+
+
+def cost(used: Costing) -> str:
+    """What is known of it; that something costs nothing is not said of what has no known price."""
+    return money(used.micros) if used.micros or not used.unpriced else "price not known"
 
 
 def size(count: int) -> str:
