@@ -157,15 +157,19 @@ def people(shown: Shown, first: int, count: int, *, shows_content: bool) -> tupl
     """Some of those who used models this month, the most first, and how many there are. Opted-out people are not."""
     now = shown.clock()
     shown.limits.has_budget(now)  # begins the day
-    sums: dict[int, Figures] = {}
-    for day, kept in shown.limits.ledger.days(now.day):
-        if (day.year, day.month) == (now.year, now.month):
-            for person, used in kept.people.items():
-                sums[person] = sums.get(person, Figures()).plus(used)
-    found = sorted(
-        ((person, used) for person, used in sums.items() if person not in shown.opted_out),
-        key=lambda item: (-item[1].micros, -item[1].tokens, item[0]),
-    )
+    month = now.year, now.month
+    days = [kept.people for day, kept in shown.limits.ledger.days(now.day) if (day.year, day.month) == month]
+    # By plain numbers: an object for each of many people has Python walk through all of the bot's memory for garbage.
+    micros: dict[int, int] = {}
+    tokens: dict[int, int] = {}
+    for day in days:
+        for person, used in day.items():
+            micros[person] = micros.get(person, 0) + used.micros
+            tokens[person] = tokens.get(person, 0) + used.tokens
+    found = sorted(person for person in micros if person not in shown.opted_out)
+    found.sort(key=tokens.__getitem__, reverse=True)
+    found.sort(key=micros.__getitem__, reverse=True)
     some = found[first : first + count]
-    names = shown.conversations.names_of({person for person, _ in some}) if shows_content else {}
-    return [PersonRow(person, names.get(person, ""), used) for person, used in some], len(found)
+    names = shown.conversations.names_of(some) if shows_content else {}
+    rows = [PersonRow(one, names.get(one, ""), total(day[one] for day in days if one in day)) for one in some]
+    return rows, len(found)
