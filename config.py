@@ -368,7 +368,10 @@ def load_settings() -> Settings:
     `.env` is loaded into the environment, so that the model providers' own variables in it count too.
     Raises SettingError for the first value that cannot work.
     """
-    load_dotenv(Path.cwd() / ".env")
+    try:
+        load_dotenv(Path.cwd() / ".env")
+    except UnicodeDecodeError:
+        raise SettingError(".env cannot be read: save it as text in UTF-8.") from None
     for name in [name for name, value in os.environ.items() if not value and name.endswith(("_KEY", "_BASE_URL"))]:
         del os.environ[name]  # the providers' clients take an empty key for a key
     try:

@@ -37,6 +37,14 @@ def test_every_setting_that_cannot_be_used_is_named_and_the_rest_goes_on(
     assert "a secret" not in repr(findings)
 
 
+def test_an_env_file_in_another_encoding_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_bytes(b"# caf\xe9\nDISCORD_TOKEN=a-token\n")
+    (finding,), settings = check_settings()
+    assert (finding.says, finding.fix) == (".env cannot be read.", "Save it as text in UTF-8.")
+    assert settings is None
+
+
 def test_of_another_discord_that_cannot_be_told_nothing_more_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISCORD_API_BASE", "http://discord.example/api/v10")
     findings, settings = check_settings()
