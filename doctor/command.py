@@ -53,8 +53,9 @@ def doctor_command(arguments: Sequence[str], commands: Commands) -> int:
         epilog="Where neither token nor model is set it asks for them, at a terminal. "
         "Exit codes: 0 all is well, 1 there are warnings, 2 there are faults.",
     )
-    parser.add_argument("--json", action="store_true", help="a list of findings, and nothing else, on stdout")
-    parser.add_argument("--setup", action="store_true", help="ask for what is missing, and write .env")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="a list of findings, and nothing else, on stdout")
+    form.add_argument("--setup", action="store_true", help="ask for what is missing, and write .env")
     given = parser.parse_args(arguments)
     findings, settings = check_settings()
     if settings is not None:

@@ -86,8 +86,9 @@ async def test_at_the_start_each_fault_is_one_warning(stub: StubModel, tmp_path:
 
 @pytest.mark.slow
 async def test_what_it_does_not_know_ends_with_2(tmp_path: Path) -> None:
-    code, doctor = await finished(tmp_path, "doctor", "--jsn")
-    assert (code, doctor.out) == (2, [])
+    for arguments in (["--jsn"], ["--json", "--setup"]):
+        code, doctor = await finished(tmp_path, "doctor", *arguments)
+        assert (code, doctor.out) == (2, [])
 
 
 def test_the_exit_code_and_the_forms() -> None:
