@@ -92,7 +92,7 @@ def without(secrets: Collection[str], findings: Sequence[Finding]) -> list[Findi
     """The findings with these values taken out, wherever they came from."""
 
     def hide(text: str) -> str:
-        for secret in secrets:
+        for secret in sorted(secrets, key=len, reverse=True):  # of which one may begin another
             text = text.replace(secret, HIDDEN)
         return text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import sys
+from collections.abc import Callable
 from getpass import getpass
 from textwrap import fill
 
@@ -25,7 +26,7 @@ class Terminal:
 
     def say(self, text: str = "") -> None:
         """Prints paragraphs. What is indented stays a line, so that an address can be copied whole."""
-        for secret in self._secrets:
+        for secret in sorted(self._secrets, key=len, reverse=True):  # of which one may begin another
             text = text.replace(secret, HIDDEN)
         shown = "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
         for line in shown.split("\n"):
@@ -41,13 +42,21 @@ class Terminal:
 
     def ask(self, question: str) -> str:
         """What is answered, in one line. Raises EOFError where nothing will be."""
-        return input(f"{question} ").strip()
+        return self._read(input, f"{question} ")
 
     def ask_secret(self, question: str) -> str:
         """As ask; what is typed or pasted is not shown."""
-        answer = getpass(f"{question} ").strip()
+        answer = self._read(getpass, f"{question} ")
         self.hide(answer)
         return answer
+
+    def _read(self, read: Callable[[str], str], question: str) -> str:
+        """A line of text: what is none, as bytes in another encoding, is asked for again."""
+        while True:
+            try:
+                return read(question).strip().encode().decode()
+            except UnicodeError:
+                self.say("That cannot be read: it is no text in UTF-8.")
 
     def hide(self, secret: str) -> None:
         """Keeps this from being printed, where it is long enough to be a secret."""

@@ -103,6 +103,8 @@ def test_the_exit_code_and_the_forms() -> None:
     ]
     assert "\x1b[31mfault" in as_lines([bad], coloured=True)
     assert without({"secret-word"}, [named])[0].fix == "Allow it, with [hidden]."
+    several = without([f"secret-{'word'[:length]}" for length in range(5)], [named])
+    assert several[0].fix == "Allow it, with [hidden]."
 
 
 @pytest.mark.virtual_time
