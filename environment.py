@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from urllib.parse import unquote, urlsplit
 
 from config import SettingError, Settings
 
@@ -45,5 +46,7 @@ def secrets_of(settings: Settings) -> frozenset[str]:
     keys |= {(header.partition("=")[2] or header).strip() for value in headers for header in value.split(",")}
     secrets = (settings.discord_token, settings.redis_url, settings.state_key, settings.console_password)
     fields = {field.get_secret_value() for field in secrets if field}
+    if settings.redis_url and (password := urlsplit(settings.redis_url.get_secret_value()).password):
+        fields |= {password, unquote(password)}
     state_keys = settings.state_key.get_secret_value().split(",") if settings.state_key else []
     return frozenset(value for value in keys | fields | {key.strip() for key in state_keys} if len(value) >= 8)

@@ -214,9 +214,9 @@ def test_secrets_are_the_token_and_every_key_in_the_environment(monkeypatch: pyt
     monkeypatch.setenv("SHORT_KEY", "1234567")
     monkeypatch.setenv("DB_PASSWORD", "correct horse")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-one=first-header,x-two= second-header ,written: wrong")
-    secrets = secrets_of(Settings(discord_token=SecretStr(TOKEN), redis_url=SecretStr("redis://:pw@host")))
+    secrets = secrets_of(Settings(discord_token=SecretStr(TOKEN), redis_url=SecretStr("redis://:long%20password@host")))
     assert {"first-header", "second-header", "written: wrong"} <= secrets
-    assert {TOKEN, "redis://:pw@host", "sk-12345678", "correct horse"} <= secrets
+    assert {TOKEN, "redis://:long%20password@host", "long password", "sk-12345678", "correct horse"} <= secrets
     assert "1234567" not in secrets
 
 

@@ -50,7 +50,8 @@ def _json(value: Any, **_: Any) -> str:
 
 
 def _hide(secrets: Collection[str]) -> Processor:
-    forms = {form for secret in secrets for form in (secret, _json(secret)[1:-1])}
+    # Of one that begins with another no end may be left.
+    forms = sorted({form for secret in secrets for form in (secret, _json(secret)[1:-1])}, key=len, reverse=True)
 
     def hide(_logger: Any, _method: str, line: Any) -> str:
         for secret in forms:

@@ -165,3 +165,11 @@ def test_counts_by_an_enumeration_or_by_a_number_are_written() -> None:
     structlog.get_logger().info("metrics", not_started={Reason.NO_TRIGGER: 3}, by_number={7: 1})
     [line] = lines(stream)
     assert (line["not_started"], line["by_number"]) == ({"no_trigger": 3}, {"7": 1})
+
+
+def test_of_a_secret_that_begins_with_another_no_end_is_left() -> None:
+    stream = io.StringIO()
+    for _ in range(5):  # in whatever order they are
+        configure_logging("info", [SECRET, f"{SECRET}-and-more"], stream)
+        structlog.get_logger().warning("sent", header=f"{SECRET}-and-more")
+    assert "and-more" not in stream.getvalue()
