@@ -76,13 +76,13 @@ train: .venv/dev.stamp
 	@echo "Making a Python environment in .venv ..."
 	@$(PYTHON) -m venv .venv
 	@echo "Installing what Parley needs into it: about a minute, once ..."
-	@$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
 	@echo "Installed."
 	@touch $@
 
 .venv/dev.stamp: .venv/run.stamp
 	@echo "Installing what tests and measurements need as well: about a minute, once ..."
-	@$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,evals]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,evals]'
 	@touch $@
 
 clean:
