@@ -17,7 +17,7 @@ from web.console.storage import storage
 from web.console.stream import OPEN, end_streams
 
 COOKIE = "parley_console"
-LOGIN, LOGOUT = "/console/login", "/console/logout"
+LOGIN = "/console/login"
 PLAYGROUND = HERE.parents[1] / "playground" / "page"
 STATIC = {
     "console.css": (HERE / "static" / "console.css", "text/css"),
