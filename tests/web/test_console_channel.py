@@ -14,12 +14,14 @@ from persistence.holders import Forget
 from place import Place
 from state.spending import Spent
 from tests.support.clock import NOON, FakeClock
-from tests.support.people import ANNA, BEN, BOT, CHANNEL, CLEO, GUILD, said
+from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, said
 from tests.web.console_support import made_up
 from turns.turn import Question
 from web.console.channel import Row, State, rows
 from web.console.feed import MOST_CHANNELS, MOST_IN_CHANNEL, Feed
 from web.shown import Shown
+
+HIDDEN = 987_654_321_000_000_000  # an id that is part of no other number
 
 
 @pytest.fixture
@@ -77,18 +79,19 @@ async def test_without_content_neither_words_nor_names_nor_what_a_model_said_of_
 
 
 async def test_of_whoever_opted_out_nothing_is_shown_nor_what_may_quote_them(shown: Shown) -> None:
-    asked, other = said(CLEO, f"<@{BOT}> my address?"), said(ANNA, f"<@{CLEO}> hello")
+    asked, other = said(HIDDEN, f"<@{BOT}> my address?", author="Cleo"), said(ANNA, f"<@{HIDDEN}> hello")
     shown.conversations.start(CHANNEL, [asked])
-    answer = said(BOT, "Elm Street.", reply_to_id=asked.message_id, addressees=frozenset({CLEO}))
+    answer = said(BOT, "Elm Street.", reply_to_id=asked.message_id, addressees=frozenset({HIDDEN}))
     for record in (answer, other, said(BOT, "It was Elm Street.", addressees=frozenset({ANNA}))):
         shown.conversations.record_message(CHANNEL, record)
-    shown.decisions.add(asked.message_id, CHANNEL, CLEO, EXPLICIT, GUILD)
-    guess = replace(NOTHING, tier=2, evidence="you were talking with somebody else", partner=CLEO)
+    shown.decisions.add(asked.message_id, CHANNEL, HIDDEN, EXPLICIT, GUILD)
+    guess = replace(NOTHING, tier=2, evidence="you were talking with somebody else", partner=HIDDEN)
     shown.decisions.add(other.message_id, CHANNEL, ANNA, guess, GUILD)
-    shown.opted_out.add(CLEO)
+    shown.opted_out.add(HIDDEN)
     found = rows(shown, CHANNEL, shows_content=True)
     assert [(row.who, row.text) for row in found] == [("Anna", "@somebody hello"), ("Parley", None), ("Parley", None)]
-    assert not [word for word in ("Cleo", "Elm", str(CLEO)) if word in str([replace(row, turn=None) for row in found])]
+    told = str([replace(row, turn=None) for row in found])
+    assert not [word for word in ("Cleo", "Elm", str(HIDDEN)) if word in told]
 
 
 async def test_what_is_deleted_or_forgotten_vanishes_and_an_edit_is_followed(shown: Shown) -> None:
