@@ -15,6 +15,7 @@ import structlog
 from bot import Parley, create_bot
 from config import Settings
 from decider import Decision, LoggedDecision
+from health import Health
 from playground.interactions import Interaction
 from playground.limits import Limits
 from playground.model import Message
@@ -265,6 +266,7 @@ def make_bot(scene: Scene, settings: Mapping[str, Any] | None = None, **client_o
     here = Settings(discord_api_base=scene.pg.api_base, discord_gateway_url=scene.pg.gateway_url, **given)
     if scene.clock:
         client_options["clock"] = scene.clock
+    client_options.setdefault("health", Health(lambda: 0.0))  # nobody ticks it here, as the service does
     bot = create_bot(here, guild_ready_timeout=0.01, listener=scene.note, **client_options)
     bot.turns._edit_interval = EDIT_INTERVAL_SECONDS
     return bot
