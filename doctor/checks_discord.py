@@ -81,6 +81,7 @@ async def check_application(rest: DiscordRest) -> tuple[list[Finding], Applicati
         ok("token", f"Discord takes the token: it is {known.bot_name}'s."),
         ok("application", f"Its id is {known.id}; whoever manages a server adds it by {known.invite}"),
         content_intent(is_on=known.reads_content, application_id=known.id),
+        *check_endpoint(known.id, is_set=bool(application.get("interactions_endpoint_url"))),
         *check_clock(rest.skew),
     ], known
 
@@ -94,6 +95,20 @@ def content_intent(*, is_on: bool, application_id: int | None) -> Finding:
         f"Switch on Message Content Intent at {PORTAL}{f'/{application_id}' if application_id else ''}/bot, save, and "
         "restart the bot.",
     )
+
+
+def check_endpoint(application_id: int, *, is_set: bool) -> list[Finding]:
+    """is_set: whether Discord tells another address of commands and clicks."""
+    if not is_set:
+        return []
+    return [
+        warning(
+            "interactions",
+            "An Interactions Endpoint URL is set: commands and clicks go there, and not to the bot, "
+            'and people read "This interaction failed".',
+            f"Empty Interactions Endpoint URL at {PORTAL}/{application_id}/information, and save.",
+        )
+    ]
 
 
 def check_clock(skew: float | None) -> list[Finding]:

@@ -38,6 +38,7 @@ class Places:
         self.bot_role_id = self.next_id()
         self.bot = User(self.next_id(), bot_name, bot=True, color=_BOT_COLOR)
         self.bot_is_member = True
+        self.interactions_endpoint_url: str | None = None  # of the bot's application
         self.created = now()
         self.owner_id = self.bot.id  # until there is a person; the first one owns the guild
         self.users: dict[int, User] = {self.bot.id: self.bot}

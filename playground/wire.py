@@ -370,7 +370,7 @@ def application_object(world: World, *, message_content: bool) -> Wire:
         "owner": user_object(world.user(world.owner_id)),
         "team": None,
         "redirect_uris": [],
-        "interactions_endpoint_url": None,
+        "interactions_endpoint_url": world.interactions_endpoint_url,
         "role_connections_verification_url": None,
     }
 

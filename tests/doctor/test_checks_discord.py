@@ -78,10 +78,15 @@ def no_starts(pg: Playground) -> None:
     pg._gateway.identified = 1_000
 
 
+def another_ear(pg: Playground) -> None:
+    pg.world.interactions_endpoint_url = "https://bot.example/interactions"
+
+
 Plant = Callable[[Playground], object]
 FAULTS: list[tuple[Mapping[str, Any], Plant, Mapping[str, Any], int, str, str, str]] = [
     ({}, nothing, {"token": "wrong"}, 2, "token", "Discord refuses DISCORD_TOKEN", "Reset the token"),
     ({"message_content": False}, nothing, {}, 2, "intents", "Message Content Intent is off", "Switch on Message"),
+    ({}, another_ear, {}, 1, "interactions", "and not to the bot", "Empty Interactions Endpoint URL"),
     ({"wall": lambda: time.time() - 3600}, nothing, {}, 2, "clock", "60 min ahead of Discord's", "NTP"),
     ({"wall": lambda: time.time() + 60}, nothing, {}, 1, "clock", " s behind Discord's", "NTP"),
     ({}, leave, {}, 1, "servers", "in no server", "permissions=2815059004869696"),
