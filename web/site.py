@@ -40,8 +40,8 @@ HEADERS = {
 class Site:
     """What is served. shown: what there is to see of the bot that is connected; none before the first one is made.
 
-    password: of whoever runs the bot; without it there are /healthz and /privacy only, unless is_local: it listens on loopback.
-    shows_content: whether the console shows what people wrote.
+    password: of whoever runs the bot; without it there are /healthz and /privacy only, unless is_local: it listens on
+    loopback. shows_content: whether the console shows what people wrote.
     """
 
     def __init__(
