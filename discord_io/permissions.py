@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import discord
 
+from understanding.links import DISCORD
+
 # Without these it is silent in a channel.
 ESSENTIAL = ("view_channel", "send_messages", "send_messages_in_threads")
 WANTED = (*ESSENTIAL, "read_message_history", "embed_links", "attach_files", "add_reactions")
@@ -14,11 +16,10 @@ INVITED = discord.Permissions(**dict.fromkeys((*WANTED, *ON_DEMAND), True))
 SHOWN = {"view_channel": "View Channels", "send_messages_in_threads": "Send Messages in Threads"}
 
 
-def invite_link(application_id: int) -> str:
-    """The address at which a server's manager adds the bot, with what it uses and no more."""
-    return discord.utils.oauth_url(
-        application_id, permissions=INVITED, scopes=("bot", "applications.commands")
-    ).replace("%20", "+")
+def invite_link(application_id: int, site: str = DISCORD) -> str:
+    """The address at which a server's manager adds the bot, with what it uses and no more. site: where that is."""
+    link = discord.utils.oauth_url(application_id, permissions=INVITED, scopes=("bot", "applications.commands"))
+    return link.replace("%20", "+").replace(DISCORD, site, 1)
 
 
 def missing(allowed: discord.Permissions, *, is_forum: bool = False, threads: str = "join") -> list[str]:

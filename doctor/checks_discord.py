@@ -28,17 +28,19 @@ LOOK_SECONDS = SECONDS - 3.0  # for the channels of all servers
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """The bot's application. reads_content: whether the message content intent is switched on."""
+    """The bot's application. reads_content: whether the message content intent is switched on; site: where people are
+    that are to add it."""
 
     id: int
     name: str
     bot_id: int
     bot_name: str
     reads_content: bool
+    site: str
 
     @property
     def invite(self) -> str:
-        return invite_link(self.id)
+        return invite_link(self.id, self.site)
 
 
 def no_token() -> Finding:
@@ -64,6 +66,7 @@ async def check_application(rest: DiscordRest) -> tuple[list[Finding], Applicati
             int(user["id"]),
             str(user["username"]),
             flags.gateway_message_content or flags.gateway_message_content_limited,
+            rest.site,
         )
     except NotCheckedError as error:
         found = fault("token", error.says, error.fix)

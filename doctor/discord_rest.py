@@ -42,11 +42,12 @@ class UnreachableError(NotCheckedError):
 
 
 class DiscordRest:
-    """GET requests of the bot. base: with the API's version. skew: seconds that our clock is ahead of Discord's, known
-    from its first answer on, whatever that is."""
+    """GET requests of the bot. base: with the API's version; site: where people are. skew: seconds that our clock is
+    ahead of Discord's, known from its first answer on, whatever that is."""
 
     def __init__(self, token: str, base: str | None = None, clock: Callable[[], float] = time.time) -> None:
         self._base = base or DISCORD
+        self.site = self._base.partition("/api/")[0]
         self._headers = {"Authorization": f"Bot {token}", "User-Agent": USER_AGENT}
         self._clock = clock
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)

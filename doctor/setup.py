@@ -109,7 +109,7 @@ class SetUp:
         elif is_in_server:
             say(f"Once it says `ready`, write in your server, in a channel that it sees: @{application.bot_name} hello")
         else:
-            say(f"Add it to your server, and mention it there:\n\n    {self._invite(application)}")
+            say(f"Add it to your server, and mention it there:\n\n    {application.invite}")
 
     def _keep(self, values: Mapping[str, str]) -> None:
         """Writes what is new of these to .env."""
@@ -213,16 +213,13 @@ class SetUp:
                     self._terminal.show(finding)
                 return True
             if shown is None:
-                self._terminal.say(f"Open this address, and choose your server:\n\n    {self._invite(application)}\n")
+                self._terminal.say(f"Open this address, and choose your server:\n\n    {application.invite}\n")
                 self._terminal.say("Waiting until the bot is there (Enter: look at once; skip: later) ...")
             if first != shown and first.state is State.FAULT:
                 self._terminal.show(first)
             shown = first
             if (self._terminal.wait(POLL_SECONDS) or "").lower() == "skip":
                 return False
-
-    def _invite(self, application: Application) -> str:
-        return application.invite.replace("https://discord.com", self._settings.site, 1)
 
     async def _servers(self, application: Application) -> list[Finding]:
         settings = self._settings

@@ -123,6 +123,16 @@ async def test_where_all_is_well_nothing_is_found(plant: Plant) -> None:
     assert exit_code(findings) == 0
 
 
+async def test_links_lead_to_the_server_that_was_asked() -> None:
+    async with Playground(limits=Limits.off()) as pg:
+        leave(pg)
+        findings = await diagnosis(pg)
+    (invited,) = [finding for finding in findings if finding.check == "application"]
+    (alone,) = [finding for finding in findings if finding.check == "servers"]
+    assert f"adds it by {pg.url}/oauth2/authorize?" in invited.says
+    assert f"open {pg.url}/oauth2/authorize?" in alone.fix
+
+
 async def test_a_private_channel_that_the_owner_names_is_one_it_must_see() -> None:
     async with Playground(limits=Limits.off()) as pg:
         private(pg)
