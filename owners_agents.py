@@ -89,7 +89,12 @@ class OwnersAgents:
         searching = search_tool(search.find, actions.can_read, settings.site)
         own = [*own_tools(actions, activity.now, settings.site), searching]
         taken = {tool.name for tool in (*OWN_TOOLS, *own)}
-        self.mcp = McpTools(loaded(load_mcp, settings.mcp_config), taken=taken, failed=self._mcp_failed)
+        self.mcp = McpTools(
+            loaded(load_mcp, settings.mcp_config),
+            taken=taken,
+            failed=self._mcp_failed,
+            call_failed=self._mcp_call_failed,
+        )
         general = GeneralAgent(
             self.models,
             instructions=settings.instructions,
@@ -109,6 +114,10 @@ class OwnersAgents:
     def _mcp_failed(self, server: str) -> None:
         says = f"The MCP server {server} could not be started, or has ended, and is started anew: see the log."
         self._activity.fault(FaultKind.TOOL, "mcp_failed", says)
+
+    def _mcp_call_failed(self, server: str) -> None:
+        says = f"The MCP server {server} failed in a call of one of its tools: see the log."
+        self._activity.fault(FaultKind.TOOL, "mcp_call_failed", says)
 
     def warn_unpriced(self, prices: Prices) -> None:
         """Says once which of the models have no known price."""

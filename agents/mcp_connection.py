@@ -79,7 +79,8 @@ class _Trouble:
 class Connection:
     """Keeps a server running, as long as run() runs. tools: the last that it listed, under its own names; is_away: it
     failed, and is left alone for a while; changed: called when either is another; failed: when it fails, though not
-    each time in a row. why_away: why it last did not start, without secrets."""
+    each time in a row; call_failed: when a call does, unless the tool itself says no. why_away: why it last did not
+    start, without secrets."""
 
     def __init__(
         self,
@@ -87,8 +88,10 @@ class Connection:
         limits: Limits,
         changed: Callable[[], None],
         failed: Callable[[str], None] = lambda _name: None,
+        call_failed: Callable[[str], None] = lambda _name: None,
     ) -> None:
         self._failed = failed
+        self._call_failed = call_failed
         self.server = server
         self.tools: Sequence[ToolDefinition] = ()
         self.is_away = False
@@ -128,6 +131,7 @@ class Connection:
             return outcome
         if not outcome.is_answer:
             self._doubted.set()
+            self._call_failed(self.server.name)
         log.info("mcp_call_failed", server=self.server.name, tool=tool, error=outcome.detail)
         return f"The tool {tool} of server {self.server.name} failed: {outcome.why}"
 

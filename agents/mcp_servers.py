@@ -45,7 +45,8 @@ class McpTools:
     and a server that fails is tried again. Enter it before the loop is busy: what it imports takes a second or two.
 
     taken: the names of other tools, which a server's tool does not get. failed: told of a server, by its name, once it
-    cannot be started or has ended, and again once it has run meanwhile.
+    cannot be started or has ended, and again once it has run meanwhile. call_failed: told of each call in which one
+    fails, unless its tool itself says no.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class McpTools:
         taken: Collection[str] = (),
         limits: Limits | None = None,
         failed: Callable[[str], None] = lambda _name: None,
+        call_failed: Callable[[str], None] = lambda _name: None,
     ) -> None:
-        self._connections = [Connection(server, limits or Limits(), self._offer, failed) for server in servers]
+        limits = limits or Limits()
+        self._connections = [Connection(server, limits, self._offer, failed, call_failed) for server in servers]
         self._taken = frozenset(taken)
         self._offered: dict[str, _Offered] = {}
         self._running: list[asyncio.Task[None]] = []

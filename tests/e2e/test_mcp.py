@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from activity import FaultKind
 from bot import create_bot
 from config import SettingError, Settings
 from tests.e2e.test_asking import tool_results
 from tests.support.lives import life, open_stage
+from tests.support.observed import Observed
 from tests.support.scene import Scene
 from tests.support.stub_model import Call, Reply, StubModel
 
@@ -54,6 +56,17 @@ async def ask(scene: Scene, tool: str, arguments: str) -> str:
 @pytest.mark.slow
 async def test_a_tool_of_a_servers_is_called(scene: Scene) -> None:
     assert await ask(scene, "echo", '{"text": "hello"}') == "hello"
+
+
+@pytest.mark.slow
+async def test_a_call_in_which_a_server_fails_is_a_fault_and_a_tools_own_no_is_none(scene: Scene) -> None:
+    scene.bot.parts.activity.watch(observed := Observed())
+    await ask(scene, "fail", '{"text": "no page of Ada"}')
+    assert observed.faults == []
+    await ask(scene, "crash", "{}")
+    (failed,) = [fault for fault in observed.faults if fault.code == "mcp_call_failed"]
+    assert failed.kind is FaultKind.TOOL
+    assert failed.says == "The MCP server books failed in a call of one of its tools: see the log."
 
 
 @pytest.mark.slow
