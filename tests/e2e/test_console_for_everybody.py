@@ -14,13 +14,15 @@ from selenium.webdriver.common.keys import Keys
 
 from health import Health
 from tests.support.accessibility import accessibility_faults
-from tests.support.browser import console_errors, look_as, needs_browser, open_browser, when
+from tests.support.browser import arrive, console_errors, look_as, needs_browser, open_browser
 from tests.support.scene import Scene
 from tests.support.stub_model import Reply
 from web.console.page import PAGES
 from web.site import Site
 
 PASSWORD = "correct horse"
+# At once: one by one they would be asked of elements that a live page has meanwhile drawn anew.
+LINKS = """return [...document.querySelectorAll("a[href*='/console']")].map((link) => link.href)"""
 ID = re.compile(r"\d{15,}")
 BELOW = {"/console/places/ID", "/console/places/ID/ID"}  # pages that only others lead to
 
@@ -53,12 +55,10 @@ def _look(browser: webdriver.Chrome, address: str) -> set[str]:
     """Logs in, and goes wherever links lead, to one page of each kind: these kinds."""
     browser.get(f"{address}/console")
     assert accessibility_faults(browser) == []
-    browser.find_element(By.NAME, "password").send_keys("wrong", Keys.ENTER)
-    when(browser, "document.querySelector('[role=alert]')")
+    _log_in(browser, "wrong", "document.querySelector('[role=alert]')")
     assert accessibility_faults(browser) == []
     browser.get_log("browser")  # type: ignore[no-untyped-call]  # the refusal is logged there
-    browser.find_element(By.NAME, "password").send_keys(PASSWORD, Keys.ENTER)
-    when(browser, "document.querySelector('nav')")
+    _log_in(browser, PASSWORD, "document.querySelector('nav')")
     waiting, seen = deque([f"{address}/console"]), set[str]()
     while waiting:
         page = waiting.popleft()
@@ -69,6 +69,9 @@ def _look(browser: webdriver.Chrome, address: str) -> set[str]:
         browser.get(page)
         browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
         assert (kind, accessibility_faults(browser), console_errors(browser)) == (kind, [], [])
-        links = browser.find_elements(By.CSS_SELECTOR, "a[href*='/console']")
-        waiting.extend(str(link.get_property("href")).partition("#")[0] for link in links)
+        waiting.extend(link.partition("#")[0] for link in browser.execute_script(LINKS))
     return seen
+
+
+def _log_in(browser: webdriver.Chrome, password: str, shown: str) -> None:
+    arrive(browser, lambda: browser.find_element(By.NAME, "password").send_keys(password, Keys.ENTER), shown)

@@ -14,8 +14,6 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.expected_conditions import staleness_of
-from selenium.webdriver.support.wait import WebDriverWait
 
 from activity import Ending, Fault, FaultKind, TurnEnded
 from bot import Parley, create_bot
@@ -26,13 +24,12 @@ from place import SeenPlace
 from place_settings.fields import Level
 from state.spending import Payer, Spent
 from tests.support.accessibility import accessibility_faults
-from tests.support.browser import PATIENCE_SECONDS, console_errors, look_as, needs_browser, open_browser, when
+from tests.support.browser import arrive, console_errors, look_as, needs_browser, open_browser, when
 from tests.support.clock import NOON, FakeClock
 from tests.support.scene import Scene, running
 from web.site import Site
 
 PASSWORD = "correct horse"
-POLL_SECONDS = 0.05
 FOLLOWED = Decision(True, Reason.FOLLOWUP, tier=2, score=0.9)
 SILENCES = (NOTHING, NOT_OURS, ACKNOWLEDGED, TOLD_OFF)
 PAGES = ("", "/people", "/errors", "/storage")
@@ -69,9 +66,7 @@ class OneServer:
 
 def log_in(browser: webdriver.Chrome, password: str) -> None:
     """Sends the form, and waits for the page behind it."""
-    field = browser.find_element(By.ID, "password")
-    field.send_keys(password, Keys.ENTER)
-    WebDriverWait(browser, PATIENCE_SECONDS, POLL_SECONDS).until(staleness_of(field))
+    arrive(browser, lambda: browser.find_element(By.ID, "password").send_keys(password, Keys.ENTER))
 
 
 @needs_browser
@@ -147,9 +142,7 @@ def _look_at_all(browser: webdriver.Chrome, console: str) -> None:
 
 
 def _fail_to_log_in(browser: webdriver.Chrome) -> None:
-    button = browser.find_element(By.XPATH, "//button[text()='Log out']")
-    button.click()
-    WebDriverWait(browser, PATIENCE_SECONDS, POLL_SECONDS).until(staleness_of(button))
+    arrive(browser, browser.find_element(By.XPATH, "//button[text()='Log out']").click)
     for _ in range(5):
         log_in(browser, "wrong")
         assert browser.find_element(By.ID, "problem").text.startswith("That is not the password")

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
 from decider import Reason
 from health import Health
 from tests.support.accessibility import accessibility_faults
-from tests.support.browser import PATIENCE_SECONDS, console_errors, needs_browser, open_browser, when
+from tests.support.browser import arrive, console_errors, needs_browser, open_browser, when
 from tests.support.scene import Scene
 from web.site import Site
 
 PASSWORD = "correct horse"
+BUTTON = "document.querySelector('.titled button span')"
 TOLD = "document.querySelector('#feed').textContent.includes('{}')"
 
 
@@ -54,14 +55,13 @@ async def test_a_mention_becomes_an_answer_while_one_looks_and_a_pause_ends_that
 
 def _log_in(browser: webdriver.Chrome, address: str) -> None:
     browser.get(f"{address}/console")
-    browser.find_element(By.NAME, "password").send_keys(PASSWORD, Keys.ENTER)
-    _arrive(browser, "//nav//a")
+    form = browser.find_element(By.NAME, "password")
+    arrive(browser, lambda: form.send_keys(PASSWORD, Keys.ENTER), "document.querySelector('nav a')")
 
 
 def _open(browser: webdriver.Chrome, channel: str) -> None:
     for name in ("People", "Places", "Playground", channel):
-        browser.find_element(By.LINK_TEXT, name).click()
-        _arrive(browser, f"//h1[starts-with(., '{name}')]")
+        _follow(browser, name)
         assert accessibility_faults(browser) == []
     when(browser, TOLD.format("Nothing was said here"))
 
@@ -69,22 +69,21 @@ def _open(browser: webdriver.Chrome, channel: str) -> None:
 def _answered(browser: webdriver.Chrome) -> None:
     when(browser, TOLD.format("Tabbies <b>of all</b> kinds."))
     when(browser, "document.querySelector('#feed .badge.answered') && document.querySelector('#feed .figures')")
-    browser.find_element(By.CSS_SELECTOR, "#feed summary").send_keys(Keys.ENTER)
-    when(browser, "document.querySelector('#feed details[open]').textContent.includes('explicit_trigger')")
+    browser.execute_script("document.querySelector('#feed summary').focus()")
+    ActionChains(browser).send_keys(Keys.ENTER).perform()  # to what has the focus, although it be drawn anew
+    when(browser, "document.querySelector('#feed details[open]')?.textContent.includes('explicit_trigger')")
     assert accessibility_faults(browser) == []
     assert not browser.find_elements(By.CSS_SELECTOR, "#feed :is(script, .text b)")
 
 
 def _press(browser: webdriver.Chrome, label: str) -> None:
-    browser.find_element(By.LINK_TEXT, "Places").click()
-    _arrive(browser, "//h1[.='Places']")
-    browser.find_element(By.XPATH, f"//button[span='{label}']").click()
-    _arrive(browser, f"//*[@class='titled']//button[span!='{label}']")
+    _follow(browser, "Places")
+    pressed = browser.find_element(By.XPATH, f"//button[span='{label}']")
+    arrive(browser, pressed.click, f"!['{label}', undefined].includes({BUTTON}?.textContent)")
     assert accessibility_faults(browser) == []
 
 
-def _arrive(browser: webdriver.Chrome, element: str) -> None:
-    """Waits for the page that has this element: what the page before is asked is lost with it."""
-    WebDriverWait(browser, PATIENCE_SECONDS, poll_frequency=0.05).until(
-        lambda _: browser.find_elements(By.XPATH, element)
-    )
+def _follow(browser: webdriver.Chrome, link: str) -> None:
+    """To the page with a heading that begins with the link's text."""
+    heading = f"document.querySelector('h1')?.textContent.startsWith('{link}')"
+    arrive(browser, browser.find_element(By.LINK_TEXT, link).click, heading)

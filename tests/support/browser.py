@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
 
 Test = TypeVar("Test", bound=Callable[..., object])
 
@@ -23,6 +25,7 @@ FLAGS = (
     "--window-size=1280,900"
 )
 PATIENCE_SECONDS = 10.0
+POLL_SECONDS = 0.05
 # Tells once the condition holds: asked now and each time the page has changed.
 WHEN = """
 const done = arguments[arguments.length - 1];
@@ -31,6 +34,8 @@ if (holds()) { done(true); return; }
 const watch = new MutationObserver(() => { if (holds()) { watch.disconnect(); done(true); } });
 watch.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
 """
+# Whether another page than the marked one is there, whole, and the condition holds on it.
+ARRIVED = "return !window.isLeft && document.readyState === 'complete' && Boolean(%s)"
 # The newest message on the page.
 LAST = "[...document.querySelectorAll('#messages .message')].at(-1)"
 
@@ -60,6 +65,18 @@ def open_browser(profile: Path) -> Iterator[webdriver.Chrome]:
 def when(browser: webdriver.Chrome, condition: str) -> None:
     """Waits until a JavaScript expression holds."""
     assert browser.execute_async_script(WHEN % condition)
+
+
+def arrive(browser: webdriver.Chrome, leave: Callable[[], object], condition: str = "true") -> None:
+    """Does what leads to another page, and waits until that one is there and a JavaScript expression holds.
+
+    What is asked while one page takes the place of the other has no answer (a script is lost with its page, and an
+    element may belong to neither), so it is asked again.
+    """
+    browser.execute_script("window.isLeft = true")
+    leave()
+    wait = WebDriverWait(browser, PATIENCE_SECONDS, POLL_SECONDS, ignored_exceptions=[WebDriverException])
+    wait.until(lambda _: browser.execute_script(ARRIVED % condition))
 
 
 def write(browser: webdriver.Chrome, text: str) -> None:
