@@ -96,7 +96,9 @@ def of_guilds(path: str, **member: object) -> web.Response:
 
 async def looked(answers: Answer) -> list[Finding]:
     async with discord_that(answers) as rest:
-        return await check_guilds(rest, Application(6, "Parley", 5, "Parley", reads_content=True))
+        return await check_guilds(
+            rest, Application(6, "Parley", 5, "Parley", reads_content=True, site="https://discord.com")
+        )
 
 
 async def test_a_timeout_is_told_as_one_and_not_as_permissions_that_are_missing() -> None:
