@@ -17,7 +17,7 @@ from web.console.page import CONSOLE, SESSION, shown
 MOST_STREAMS = 50
 STREAM_SECONDS = 900.0  # after which the browser connects again
 INTERVAL_SECONDS = 1.0
-QUIET_SECONDS = 10.0  # after which it is drawn anew, where nothing happened: times go on
+QUIET_SECONDS = 5.0  # after which it is drawn anew, where nothing happened: times go on
 RETRY_SECONDS = 10
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 

@@ -1,6 +1,6 @@
 // A live page: what its event stream sends goes into the elements with these ids. It rests while nobody sees it.
 const live = document.querySelector("[data-live]");
-const RETRY_MS = 10_000;
+const RETRY_MS = 5_000;
 let source = null;
 let retry = 0;
 
