@@ -26,7 +26,7 @@ from state.spending import Payer, Spent
 from tests.support.accessibility import accessibility_faults
 from tests.support.browser import arrive, console_errors, look_as, needs_browser, open_browser, when
 from tests.support.clock import NOON, FakeClock
-from tests.support.scene import Scene, running
+from tests.support.scene import Scene
 from web.site import Site
 
 PASSWORD = "correct horse"
@@ -74,7 +74,7 @@ async def test_whoever_runs_the_bot_logs_in_and_sees_an_answer_arrive(scene: Sce
     health = Health()
     health.gateway_up()
     site = Site(health, password=PASSWORD)
-    async with running(scene), site.served(0, "127.0.0.1") as address:
+    async with site.served(0, "127.0.0.1") as address:
         site.show(scene.bot.shown)
         console = f"{address}/console"
 
