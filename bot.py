@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import discord
 import structlog
@@ -39,10 +39,14 @@ from persistence.open_store import check_stores
 from persistence.sessions_command import sessions_command
 from service import INTENTS, RefusedError, playground, serve, shown_in
 from setting_values import is_loopback
+from shards import Shards
 from storage.store import StoreError, WrongKeyError
 from web.logs import configure_logging
 from web.shown import Shown
 from wiring import Parts
+
+if TYPE_CHECKING:
+    from cluster.connection import Cluster
 
 gc.enable()
 
@@ -66,6 +70,8 @@ class Parley(discord.Client):
         followup: FollowupTier | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         is_playground: bool = False,
+        shards: Shards | None = None,
+        cluster: Cluster | None = None,
         **client_options: Any,
     ) -> None:
         ours = {
@@ -85,7 +91,14 @@ class Parley(discord.Client):
         self._models = AsyncExitStack()
         self.health = health or Health()
         self.parts = parts = Parts(
-            settings, self, health=self.health, listener=listener, followup=followup, clock=clock
+            settings,
+            self,
+            health=self.health,
+            listener=listener,
+            followup=followup,
+            clock=clock,
+            shards=shards or Shards(),
+            cluster=cluster,
         )
         self.tree = parts.tree
         self.snapshots, self.privacy = parts.snapshots, parts.privacy

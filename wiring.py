@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import discord
 from discord import app_commands
@@ -68,6 +68,7 @@ from persistence.snapshots import Snapshots
 from persistence.spending import SpendingStore, register_spending
 from persistence.watch import Watch
 from place_settings.guild_settings import GuildSettings
+from shards import Shards
 from state.awaiting import ConversationStateManager
 from state.budget import Budget
 from state.consent import Consent, Forgotten
@@ -91,6 +92,9 @@ from turns.turn_slots import TurnSlots
 from web.console.feed import Feed
 from web.shown import Shown
 
+if TYPE_CHECKING:
+    from cluster.connection import Cluster
+
 T = TypeVar("T")
 
 CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
@@ -100,7 +104,8 @@ OFFERS, DIRECT = "initiative", "direct_messages"
 class Parts:
     """All that a bot is made of. client: not connected yet. health: told whether it is.
 
-    listener: told of each decision. followup: the second tier; None: as the settings say.
+    listener: told of each decision. followup: the second tier; None: as the settings say. shards: those that this
+    process has. cluster: where others have the rest, and share what is stored; None: there are none.
     """
 
     def __init__(
@@ -112,7 +117,10 @@ class Parts:
         listener: Callable[[LoggedDecision], None] | None,
         followup: FollowupTier | None,
         clock: Callable[[], datetime],
+        shards: Shards,
+        cluster: Cluster | None = None,
     ) -> None:
+        self.shards, self.cluster = shards, cluster
         self._settings = settings
         self._client = client
         self._health = health

@@ -36,10 +36,11 @@ FLOORS = (
     ("stored_conversation",),
     ("llm_history",),
     ("files",),
+    ("cluster",),
     ("state", "place"),
     ("place_settings",),
     ("setting_checks",),
-    ("understanding", "storage", "health", "playground", "setting_values"),
+    ("understanding", "storage", "health", "playground", "setting_values", "shards"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.

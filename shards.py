@@ -1,0 +1,43 @@
+"""Which of Discord's shards this process has, and which guild is on which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+DIRECT = 0  # the shard on which direct messages come
+
+
+class Shards:
+    """count: of all shards of the bot; None until Discord has said how many it wants. ids: this process' own, in the
+    order in which it got them; None: all there are.
+    """
+
+    def __init__(self, count: int | None = None, ids: Iterable[int] | None = None) -> None:
+        self.count = count
+        self._ids = None if ids is None else dict.fromkeys(ids)
+
+    @property
+    def ids(self) -> list[int]:
+        return list(range(self.count or 1)) if self._ids is None else list(self._ids)
+
+    @property
+    def are_all(self) -> bool:
+        """Whether no other process has any."""
+        return self._ids is None
+
+    @property
+    def home(self) -> int:
+        """The shard with which is stored what is kept of the process itself: the first that it got; 0 of all."""
+        return next(iter(self._ids or ()), 0)
+
+    def of(self, guild_id: int) -> int:
+        """The shard that a guild is on; 0: direct messages. By Discord's formula (Gateway, "Sharding")."""
+        return (guild_id >> 22) % (self.count or 1)
+
+    def has(self, guild_id: int) -> bool:
+        return self._ids is None or self.of(guild_id) in self._ids
+
+    def add(self, shard_id: int) -> None:
+        """It is this process' from now on. Not where it has all."""
+        if self._ids is not None:
+            self._ids[shard_id] = None
