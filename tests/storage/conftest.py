@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -15,30 +12,12 @@ from storage.redis_store import RedisStore
 from storage.sealing import read_keys
 from storage.sqlite_store import SQLiteStore
 from storage.store import Store
+from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
 
 KEY = "iVwDOTJ1hAeYIPWNgdIxNXSoaxdWvnrmYLjVbtVTQ9s="
 
 OpenStore = Callable[[], Store]
 """Opens the store of one test, each time as another process would."""
-
-
-@pytest.fixture(scope="session")
-def redis_url() -> Iterator[str]:
-    """A server without persistence, behind a socket of its own."""
-    binary = shutil.which("redis-server")
-    if binary is None:
-        pytest.skip("there is no redis-server here: install Debian's package of that name")
-    folder = tempfile.mkdtemp(prefix="redis")  # a socket's path must be short
-    options = ["--port", "0", "--unixsocket", f"{folder}/socket", "--save", "", "--appendonly", "no", "--dir", folder]
-    with subprocess.Popen([binary, *options], stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout
-            assert any("eady to accept connections" in line for line in server.stdout)
-            yield f"unix://{folder}/socket"
-        finally:
-            server.terminate()
-            server.wait()
-            shutil.rmtree(folder)
 
 
 numbers = count()
