@@ -1,16 +1,15 @@
-"""Who is given what, built bottom up: storage, what is stored, agents, turns, offers, the way in, what is kept."""
+"""Who is given what, built bottom up: on storage and state, agents, turns, offers, the way in, what is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import discord
 from discord import app_commands
 
-from activity import Activity, DecisionListener
 from agents.general import GeneralAgent
 from agents.models import DEMO
 from commands import Asking, ClickEdge, Clicks, OfferClicks, Status, ThreadClicks, Usage, add_commands, answer_clicks
@@ -18,31 +17,21 @@ from commands.place_edge import PlaceEdge
 from commands.settings_card import PREFIX as SETTINGS
 from commands.settings_clicks import SettingsClicks
 from config import Settings
-from conversation import ConversationManager
-from counts import Counts, Faults
-from decider import FollowupTier, LoggedDecision, RecentDecisions, ResponseDecider, load_followup
+from decider import FollowupTier, LoggedDecision, ResponseDecider, load_followup
 from discord_io.actions import DiscordActions
 from discord_io.backlog import Backlog
 from discord_io.channel_history import HISTORY_AGE, ChannelHistory
-from discord_io.discord_wire import Wires
 from discord_io.inbox import Inbox
-from discord_io.incoming_messages import MessageReader, why_mute
-from discord_io.other_process import OtherProcess
-from discord_io.places import Places, categories_of
-from discord_io.prompt_cards import PromptCards
+from discord_io.incoming_messages import why_mute
 from discord_io.seen_places import SeenPlaces
 from discord_io.view import OFFER_PREFIX as OFFER
 from discord_io.view import PREFIX as PROMPT
 from discord_io.view import THREAD_PREFIX as THREAD
-from followup.decision_log import DecisionLog
-from followup.learning import Learning
 from health import Health
-from miniapps.router import MiniAppRouter
-from offers.offer_channels import OfferChannels
 from offers.open_offers import OpenOffers
 from offers.proactive_offers import NOT_READY, OVER_BUDGET, ProactiveOffers
 from offers.triggers import TRIGGERS
-from owner import installed, offer_limits, owners_layer, owners_limits, practices, public_address, where
+from owner import practices, public_address
 from owners_agents import OwnersAgents
 from persistence.catchup import CatchUp
 from persistence.changes import Changes
@@ -62,28 +51,18 @@ from persistence.holders import (
 from persistence.kept_sizes import KeptSizes
 from persistence.lifecycle import ALIVE, PLACES, Lifecycle
 from persistence.notices import register_notices
-from persistence.open_store import find_seal, open_stores
 from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
-from persistence.snapshots import Snapshots
-from persistence.spending import SpendingStore, register_spending
+from persistence.spending import register_spending
 from persistence.watch import Watch
-from place_settings.guild_settings import GuildSettings
 from shards import Shards
-from state.awaiting import ConversationStateManager
-from state.budget import Budget
-from state.consent import Consent, Forgotten
-from state.direct_messages import DirectMessages
-from state.optout import OptOut
 from state.spending import Payer
 from turns.admission import Admission
 from turns.answering import Answering, Preparing
 from turns.bursts import Bursts
 from turns.compaction import Compaction
-from turns.gate import Gate
 from turns.intake import Intake
 from turns.message_handler import MessageHandler
 from turns.offer_turns import OfferReplies, record_offer
-from turns.pending_turns import PendingTurns
 from turns.private_answers import PrivateAnswers
 from turns.records import Records
 from turns.turn_making import TurnMaker
@@ -91,17 +70,13 @@ from turns.turn_queue import TurnQueue
 from turns.turn_slots import TurnSlots
 from web.console.feed import Feed
 from web.shown import Shown
+from wiring_state import CONVERSATION, DIRECT, MINIAPPS, OFFERS, PROMPTS, UNFINISHED, StateParts
 
 if TYPE_CHECKING:
     from cluster.connection import Cluster
 
-T = TypeVar("T")
 
-CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
-OFFERS, DIRECT = "initiative", "direct_messages"
-
-
-class Parts:
+class Parts(StateParts):
     """All that a bot is made of. client: not connected yet. health: told whether it is.
 
     listener: told of each decision. followup: the second tier; None: as the settings say. shards: those that this
@@ -120,13 +95,8 @@ class Parts:
         shards: Shards,
         cluster: Cluster | None = None,
     ) -> None:
-        self.shards, self.cluster = shards, cluster
-        self._settings = settings
-        self._client = client
+        super().__init__(settings, client, listener, clock, shards, cluster)
         self._health = health
-        self._clock = clock
-        self._build_storage()
-        self._build_state(listener)
         self._build_agents()
         self._build_offers()
         self._build_turns()
@@ -161,65 +131,6 @@ class Parts:
             model=settings.model,
             practices=practices(settings),
         )
-
-    def _build_storage(self) -> None:
-        """Storage, and what says what may be stored."""
-        self.forgotten, self.opted_out = Forgotten(), OptOut()
-        self.consent = Consent(self.opted_out, self.forgotten)
-        session_size = self._settings.max_messages_per_session
-        self.activity = Activity(self._clock)
-        opened = open_stores(*where(self._settings))
-        self.snapshots = Snapshots(opened, self.consent, session_size, self.activity.stored)
-        self.decision_log = DecisionLog(
-            self._settings.state_dir, find_seal(*where(self._settings)), is_on=self._settings.decision_log != "off"
-        )
-
-    def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
-        """What channels and people are in, which is stored as it changes."""
-        settings, snapshots = self._settings, self.snapshots
-        self.gate = Gate()
-        self.counts, self.faults = Counts(self._clock), Faults(self._clock)
-        self.activity.watch(self.counts)
-        self.activity.watch(self.faults)
-        if listener:
-            self.activity.watch(DecisionListener(listener))
-        self.decisions = RecentDecisions(listener=self.activity.decided)
-        self.learning = Learning(self.decision_log.add, keeps_content=settings.decision_log == "content")
-        self.guild_settings = GuildSettings(
-            owners_layer(settings), partial(snapshots.touch, PLACES), partial(categories_of, self._client)
-        )
-        self.places = Places(self._client, self.guild_settings, forum_tags=settings.forum_tags, clock=self._clock)
-        self.limits = owners_limits(settings, self.guild_settings, self.opted_out)
-        self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots), self.activity)
-        self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch_process, DIRECT))
-        self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
-        # Stored together with the answer, so that a turn that is made anew does not do the same again.
-        self.miniapps = MiniAppRouter(installed(settings), on_change=lambda guid: snapshots.mark(MINIAPPS, int(guid)))
-        self.states = ConversationStateManager(
-            awaiting_ttl_seconds=settings.awaiting_ttl_seconds,
-            soft_context_ttl_seconds=settings.soft_context_ttl_seconds,
-            cache_ttl_seconds=settings.cache_ttl_seconds,
-            clock=self._clock,
-            wants=lambda text, soft_context: self.miniapps.pick(text, soft_context) is not None,
-            on_change=lambda guid: snapshots.touch(PROMPTS, int(guid)),
-        )
-        limits = offer_limits(settings)
-        self.offer_channels = OfferChannels(
-            limits, clock=self._clock, on_change=partial(snapshots.touch, OFFERS), settled=snapshots.settled
-        )
-        self.conversations = ConversationManager(
-            settings.conversation_timeout_seconds,
-            clock=self._clock,
-            agent_state_seconds=settings.agent_state_seconds,
-            keeps_open=self._keeps_open,
-            on_change=partial(snapshots.touch, CONVERSATION),
-        )
-        self.other_process = OtherProcess(self._client)
-        self.wires = Wires(self._client, self.learning.outcomes, self.other_process)
-        self.reader = MessageReader(
-            self._client, self.places, self.consent, name_calls=settings.name_calls, clock=self._clock
-        )
-        self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock)
 
     def _build_agents(self) -> None:
         """Who answers."""
@@ -421,11 +332,6 @@ class Parts:
         await self.settings_clicks.answer(interaction)
 
     # What some are asked by others
-
-    def _keeps_open(self, channel_id: int) -> bool:
-        """Whether a conversation outlasts its timeout, since a prompt or an offer is open there."""
-        channel = self.offer_channels.get(channel_id)
-        return self.states.is_awaiting(channel_id) or (channel is not None and channel.offer is not None)
 
     def sweep(self) -> None:
         """Drops what can no longer matter."""

@@ -16,6 +16,7 @@ FLOORS = (
     ("bot", "evals"),
     ("doctor",),
     ("wiring", "environment"),
+    ("wiring_state",),
     ("owners_agents",),
     ("owner",),
     ("service", "commands"),
@@ -45,8 +46,8 @@ FLOORS = (
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.
 ROOMS = {
-    "config": ("bot", "doctor", "environment", "wiring", "owner", "owners_agents", "evals", "bench"),
-    "discord": ("bot", "wiring", "bench", "doctor", "service", "commands", "discord_io"),
+    "config": ("bot", "doctor", "environment", "wiring", "wiring_state", "owner", "owners_agents", "evals", "bench"),
+    "discord": ("bot", "wiring", "wiring_state", "bench", "doctor", "service", "commands", "discord_io"),
     "pydantic_ai": ("agents", "conversation", "channel_conversation", "stored_conversation", "llm_history"),
 }
 FILES = sorted(

@@ -1,0 +1,129 @@
+"""The lower half of the wiring: storage, and what channels and people are in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+import discord
+
+from activity import Activity, DecisionListener
+from config import Settings
+from conversation import ConversationManager
+from counts import Counts, Faults
+from decider import LoggedDecision, RecentDecisions
+from discord_io.discord_wire import Wires
+from discord_io.incoming_messages import MessageReader
+from discord_io.other_process import OtherProcess
+from discord_io.places import Places, categories_of
+from discord_io.prompt_cards import PromptCards
+from followup.decision_log import DecisionLog
+from followup.learning import Learning
+from miniapps.router import MiniAppRouter
+from offers.offer_channels import OfferChannels
+from owner import installed, offer_limits, owners_layer, owners_limits, where
+from persistence.lifecycle import PLACES
+from persistence.open_store import find_seal, open_stores
+from persistence.snapshots import Snapshots
+from persistence.spending import SpendingStore
+from place_settings.guild_settings import GuildSettings
+from shards import Shards
+from state.awaiting import ConversationStateManager
+from state.budget import Budget
+from state.consent import Consent, Forgotten
+from state.direct_messages import DirectMessages
+from state.optout import OptOut
+from turns.gate import Gate
+from turns.pending_turns import PendingTurns
+
+if TYPE_CHECKING:
+    from cluster.connection import Cluster
+
+CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
+OFFERS, DIRECT = "initiative", "direct_messages"
+
+
+class StateParts:
+    """What the rest of the bot is built on. Arguments: as of Parts."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        client: discord.Client,
+        listener: Callable[[LoggedDecision], None] | None,
+        clock: Callable[[], datetime],
+        shards: Shards,
+        cluster: Cluster | None,
+    ) -> None:
+        self.shards, self.cluster = shards, cluster
+        self._settings = settings
+        self._client = client
+        self._clock = clock
+        self._build_storage()
+        self._build_state(listener)
+
+    def _build_storage(self) -> None:
+        """Storage, and what says what may be stored."""
+        self.forgotten, self.opted_out = Forgotten(), OptOut()
+        self.consent = Consent(self.opted_out, self.forgotten)
+        session_size = self._settings.max_messages_per_session
+        self.activity = Activity(self._clock)
+        opened = open_stores(*where(self._settings))
+        self.snapshots = Snapshots(opened, self.consent, session_size, self.activity.stored)
+        self.decision_log = DecisionLog(
+            self._settings.state_dir, find_seal(*where(self._settings)), is_on=self._settings.decision_log != "off"
+        )
+
+    def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
+        """What channels and people are in, which is stored as it changes."""
+        settings, snapshots = self._settings, self.snapshots
+        self.gate = Gate()
+        self.counts, self.faults = Counts(self._clock), Faults(self._clock)
+        self.activity.watch(self.counts)
+        self.activity.watch(self.faults)
+        if listener:
+            self.activity.watch(DecisionListener(listener))
+        self.decisions = RecentDecisions(listener=self.activity.decided)
+        self.learning = Learning(self.decision_log.add, keeps_content=settings.decision_log == "content")
+        self.guild_settings = GuildSettings(
+            owners_layer(settings), partial(snapshots.touch, PLACES), partial(categories_of, self._client)
+        )
+        self.places = Places(self._client, self.guild_settings, forum_tags=settings.forum_tags, clock=self._clock)
+        self.limits = owners_limits(settings, self.guild_settings, self.opted_out)
+        self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots), self.activity)
+        self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch_process, DIRECT))
+        self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
+        # Stored together with the answer, so that a turn that is made anew does not do the same again.
+        self.miniapps = MiniAppRouter(installed(settings), on_change=lambda guid: snapshots.mark(MINIAPPS, int(guid)))
+        self.states = ConversationStateManager(
+            awaiting_ttl_seconds=settings.awaiting_ttl_seconds,
+            soft_context_ttl_seconds=settings.soft_context_ttl_seconds,
+            cache_ttl_seconds=settings.cache_ttl_seconds,
+            clock=self._clock,
+            wants=lambda text, soft_context: self.miniapps.pick(text, soft_context) is not None,
+            on_change=lambda guid: snapshots.touch(PROMPTS, int(guid)),
+        )
+        limits = offer_limits(settings)
+        self.offer_channels = OfferChannels(
+            limits, clock=self._clock, on_change=partial(snapshots.touch, OFFERS), settled=snapshots.settled
+        )
+        self.conversations = ConversationManager(
+            settings.conversation_timeout_seconds,
+            clock=self._clock,
+            agent_state_seconds=settings.agent_state_seconds,
+            keeps_open=self._keeps_open,
+            on_change=partial(snapshots.touch, CONVERSATION),
+        )
+        self.other_process = OtherProcess(self._client)
+        self.wires = Wires(self._client, self.learning.outcomes, self.other_process)
+        self.reader = MessageReader(
+            self._client, self.places, self.consent, name_calls=settings.name_calls, clock=self._clock
+        )
+        self.prompts = PromptCards(self.states, self.wires.open, clock=self._clock)
+
+    def _keeps_open(self, channel_id: int) -> bool:
+        """Whether a conversation outlasts its timeout, since a prompt or an offer is open there."""
+        channel = self.offer_channels.get(channel_id)
+        return self.states.is_awaiting(channel_id) or (channel is not None and channel.offer is not None)
