@@ -70,13 +70,14 @@ class Password:
     """The console's password, and the wrong tries at it of the last minute. clock: monotonic seconds.
 
     A try that comes too soon is not looked at and counts for nothing, so that nobody is locked out for longer than a
-    minute after the last that was.
+    minute after the last that was. An address from which it was right before waits for its own wrong tries alone.
     """
 
     def __init__(self, password: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._digest = _digest(password)
         self._clock = clock
         self._wrong: deque[tuple[float, str]] = deque()
+        self._right: deque[str] = deque(maxlen=MOST_SESSIONS)
 
     def seconds_to_wait(self, address: str) -> int:
         """For how long no try of this address is looked at; 0: it is."""
@@ -85,7 +86,8 @@ class Password:
             self._wrong.popleft()
         own = [at for at, whose in self._wrong if whose == address]
         waits = [own[-WRONG_BY_ADDRESS]] if len(own) >= WRONG_BY_ADDRESS else []
-        waits += [self._wrong[-WRONG_IN_ALL][0]] if len(self._wrong) >= WRONG_IN_ALL else []
+        if len(self._wrong) >= WRONG_IN_ALL and address not in self._right:
+            waits.append(self._wrong[-WRONG_IN_ALL][0])
         return max((int(at + MINUTE - now) + 1 for at in waits), default=0)
 
     def accepts(self, given: str, address: str) -> bool:
@@ -93,7 +95,9 @@ class Password:
         is_right = len(given.encode(errors="surrogatepass")) <= LONGEST_PASSWORD and hmac.compare_digest(
             _digest(given), self._digest
         )
-        if not is_right:
+        if is_right and address not in self._right:
+            self._right.append(address)
+        elif not is_right:
             self._wrong.append((self._clock(), address))
         return is_right
 
