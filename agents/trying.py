@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from enum import StrEnum
 
+import structlog
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import AgentRunError, ModelAuthenticationError, ModelHTTPError
 from pydantic_ai.messages import ModelRequest
@@ -17,6 +18,8 @@ from agents.gateway import FailureKind
 from agents.metering import names_of, spent_by
 from agents.models import SETTINGS
 from state.spending import Spent
+
+log = structlog.get_logger()
 
 QUESTION = "Answer with the one word: ready"
 KEY_STATUSES = (401, 403)
@@ -86,7 +89,8 @@ async def try_model(model: Model, seconds: float) -> Trial:
         raise ModelTrialError(trouble, status) from None
     except UnicodeEncodeError:  # as in a key that was copied with typographic quotes
         raise ModelTrialError(Trouble.KEY) from None
-    except Exception:  # noqa: BLE001 - what a client breaks over is an address or an answer that is none
+    except Exception as error:  # noqa: BLE001 - what a client breaks over is an address or an answer that is none
+        log.warning("model_trial_broken", error=type(error).__name__)  # its words may have parts of a key
         raise ModelTrialError(Trouble.UNREACHABLE) from None
     if not (response.text or response.thinking):
         raise ModelTrialError(Trouble.EMPTY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
@@ -32,8 +33,11 @@ class EnvFile:
         return {name: value for name, value in dotenv_values(self.path).items() if value}
 
     def set(self, values: Mapping[str, str]) -> None:
-        """Sets these where they stood, or at the end. Only its owner may read it from then on."""
-        target = self.path.resolve()  # which a link leads to
+        """Sets these where they stood, or at the end. Only its owner may read it from then on. Raises OSError."""
+        try:
+            target = self.path.resolve()  # which a link leads to
+        except RuntimeError:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(self.path)) from None
         text = _with(target.read_bytes().decode("utf-8-sig") if target.exists() else "", values)
         handle, name = tempfile.mkstemp(prefix=".env.", dir=target.parent)  # with mode 600
         try:

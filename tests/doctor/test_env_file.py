@@ -54,6 +54,10 @@ def test_only_the_owner_may_read_it_and_nothing_else_is_left(tmp_path: Path) -> 
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [one.name for one in path.parent.iterdir()] == ["env"]
+    path.unlink()
+    path.symlink_to(link)
+    with pytest.raises(OSError, match="symbolic links"):  # in a circle
+        EnvFile(link).set({"B": "2"})
 
 
 @given(value=st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1), before=st.sampled_from(["", BEFORE]))
