@@ -97,13 +97,13 @@ class Activity(Observer):
 
     def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.now = clock
-        self._observers: list[Observer] = []
+        self._observers: tuple[Observer, ...] = ()  # a new one each time: the store tells in its own thread
 
     def watch(self, observer: Observer) -> None:
-        self._observers.append(observer)
+        self._observers = (*self._observers, observer)
 
     def unwatch(self, observer: Observer) -> None:
-        self._observers.remove(observer)
+        self._observers = tuple(each for each in self._observers if each is not observer)
 
     def decided(self, entry: LoggedDecision) -> None:
         self._tell(lambda observer: observer.decided(entry))
