@@ -52,14 +52,14 @@ async def test_every_page_can_be_read_and_used(site: Site, tmp_path: Path, theme
 
 
 def _look(browser: webdriver.Chrome, address: str) -> set[str]:
-    """Logs in, and goes wherever links lead, to one page of each kind: these kinds."""
+    """Logs in, and goes wherever links lead, and to what everybody sees, to one page of each kind: these kinds."""
     browser.get(f"{address}/console")
     assert accessibility_faults(browser) == []
     _log_in(browser, "wrong", "document.querySelector('[role=alert]')")
     assert accessibility_faults(browser) == []
     browser.get_log("browser")  # type: ignore[no-untyped-call]  # the refusal is logged there
     _log_in(browser, PASSWORD, "document.querySelector('nav')")
-    waiting, seen = deque([f"{address}/console"]), set[str]()
+    waiting, seen = deque([f"{address}/console", f"{address}/privacy"]), set[str]()
     while waiting:
         page = waiting.popleft()
         kind = ID.sub("ID", page.removeprefix(address))

@@ -6,14 +6,11 @@ either. What the tests have installed stands for what the image has.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -23,7 +20,7 @@ from aiohttp.test_utils import unused_port
 
 from playground.limits import Limits
 from playground.server import Playground
-from tests.support.process import Program
+from tests.support.process import command
 from tests.support.scene import Scene, recorded
 from tests.support.stub_model import StubModel
 
@@ -79,29 +76,9 @@ def image(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@asynccontextmanager
-async def run_from(image: Path, command: list[str], environment: dict[str, str]) -> AsyncIterator[Program]:
-    assert command[0] == "python"
-    process = await asyncio.create_subprocess_exec(
-        *READ_ONLY,
-        READ_ONLY_ROOT,
-        "sh",
-        sys.executable,
-        *command[1:],
-        cwd=image,
-        env=environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    running = Program(process)
-    reading = asyncio.create_task(running.read())
-    try:
-        yield running
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-        await reading
+def read_only(arguments: list[str]) -> list[str]:
+    assert arguments[0] == "python"
+    return [*READ_ONLY, READ_ONLY_ROOT, "sh", sys.executable, *arguments[1:]]
 
 
 async def test_it_answers_is_healthy_and_stops_where_only_the_volume_can_be_written(
@@ -121,13 +98,13 @@ async def test_it_answers_is_healthy_and_stops_where_only_the_volume_can_be_writ
             "OPENAI_API_KEY": "sk-a-key",
             "CONSOLE_PASSWORD": "correct horse",
         }
-        async with run_from(image, json.loads(last("CMD")), environment) as running:
+        async with command(image, read_only(json.loads(last("CMD"))), environment) as running:
             await scene.until(lambda: pg.connected)
             question = scene.mention("Ada", "hello")
             await running.logged("turn_ended", message=question.id, outcome="answered")
             assert len(scene.said()) == 1
             check = json.loads(last("HEALTHCHECK").partition("CMD ")[2])
-            async with run_from(image, check, environment) as checking:
+            async with command(image, read_only(check), environment) as checking:
                 assert await checking.ended() == 0, checking.other
             async with aiohttp.ClientSession(f"http://127.0.0.1:{named['PORT']}") as http:
                 assert "for 30 days, and then it is deleted" in await (await http.get("/privacy")).text()
@@ -137,7 +114,7 @@ async def test_it_answers_is_healthy_and_stops_where_only_the_volume_can_be_writ
                 assert {(await http.get(part)).status for part in parts} == {200}
             running.terminate()
             assert await running.ended() == 0
-        async with run_from(image, check, environment) as checking:
+        async with command(image, read_only(check), environment) as checking:
             assert await checking.ended() != 0  # nobody listens any more
     assert not running.other
     assert {line["level"] for line in running.log} <= {"info"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -23,6 +24,7 @@ class AtTerminal:
         self._process = process
         self._master = master
         self._read_to = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a letter may come in two reads
         self._is_over = False
         self._changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -30,7 +32,7 @@ class AtTerminal:
 
     def _read(self) -> None:
         try:
-            self.shown += os.read(self._master, 65536).decode().replace("\r\n", "\n")
+            self.shown += self._decoder.decode(os.read(self._master, 65536)).replace("\r\n", "\n")
         except OSError:  # its other end is closed
             self._loop.remove_reader(self._master)
             self._is_over = True

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,12 +77,18 @@ class Program:
 @asynccontextmanager
 async def program(folder: Path, *arguments: str, **environment: str) -> AsyncIterator[Program]:
     """Runs it in the folder with this environment only; it is killed at the end if it has not ended."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "BURST_SECONDS": "0", **environment}
+    async with command(folder, [sys.executable, str(PROGRAM), *arguments], environment) as running:
+        yield running
+
+
+@asynccontextmanager
+async def command(folder: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[Program]:
+    """The same of any program."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(PROGRAM),
         *arguments,
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), "BURST_SECONDS": "0", **environment},
+        env=environment,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
