@@ -1,19 +1,39 @@
-"""This process among those that share a Redis: its name there, and its connection."""
+"""This process among those that share a Redis: its name there, its connection, its leases, and its turn to identify."""
 
 from __future__ import annotations
 
+import asyncio
+import math
 from secrets import token_hex
+from typing import Any
 
 import redis.asyncio as redis
+import structlog
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from cluster.leases import PREFIX, Leases
+
+__all__ = ["PREFIX", "Cluster"]
+
+log = structlog.get_logger()
+
 TIMEOUT_SECONDS = 5.0
-PREFIX = "parley:cluster:"  # of the keys of all that is said here
+IDENTIFY_SECONDS = 5.0  # Discord: one IDENTIFY in so long for each bucket of shards
+RETRY_SECONDS = 1.0
+
+# How many milliseconds to wait for the bucket's turn; 0: it is ours.
+_IDENTIFY = """
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
+return math.max(redis.call('PTTL', KEYS[1]), 1)
+"""
 
 
 class Cluster:
-    """name: tells this process from all others, earlier ones too. redis: gives str; raises redis.RedisError."""
+    """name: tells this process from all others, earlier ones too. redis: gives str; raises redis.RedisError.
+
+    max_concurrency: buckets of shards, of which each may IDENTIFY on its own; as Discord says.
+    """
 
     def __init__(self, url: str) -> None:
         """Raises ValueError for what is no address of a Redis. It connects when it is first used."""
@@ -25,6 +45,21 @@ class Cluster:
             retry=Retry(NoBackoff(), 0),
             decode_responses=True,
         )
+        self.leases = Leases(self.redis, self.name)
+        self.max_concurrency = 1
+
+    async def may_identify(self, shard_id: int) -> None:
+        """Waits until it is this shard's turn, among those of all processes."""
+        key, wait = f"{PREFIX}identify:{shard_id % self.max_concurrency}", math.ceil(IDENTIFY_SECONDS * 1_000)
+        while True:
+            try:
+                left: Any = await self.redis.eval(_IDENTIFY, 1, key, self.name, wait)
+            except redis.RedisError as error:
+                log.warning("identify_waits", shard=shard_id, error=str(error))
+                left = RETRY_SECONDS * 1_000
+            if not left:
+                return
+            await asyncio.sleep(left / 1_000)
 
     async def close(self) -> None:
         await self.redis.aclose()

@@ -1,0 +1,177 @@
+"""The leases of shards in Redis: which process has which shard, by the clock of Redis alone.
+
+A lease is a key with the name of its process, which is gone LEASE_SECONDS after it was renewed last. Nobody takes one
+for so long after Redis has started anew or lost what it had, so that those who have shards set theirs again first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import redis.asyncio as redis
+
+LEASE_SECONDS = 15.0
+RENEW_SECONDS = 3.0
+SURE_SECONDS = LEASE_SECONDS - 2.0  # what is sent to Discord within that arrives before anybody else has the lease
+PREFIX = "parley:cluster:"
+SHARD, MEMBERS, COUNT, SINCE = f"{PREFIX}shard:", f"{PREFIX}members", f"{PREFIX}count", f"{PREFIX}since"
+ALONE = "parley:lock"  # the lease of a process that shares this Redis with nobody
+
+# is_settled: whether this Redis has run, and has had what it has, for as long as a lease lasts.
+_NOW = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '-'
+local of, since = string.match(redis.call('GET', KEYS[1]) or '', '^(%S+) (%d+)$')
+if of ~= run or tonumber(since) > now then
+    since = now
+    redis.call('SET', KEYS[1], run .. ' ' .. string.format('%.0f', now))
+end
+local is_settled = now - since >= tonumber(ARGV[2])
+"""
+_RENEW = (
+    _NOW
+    + """
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[2])
+if ARGV[3] == '1' then redis.call('ZADD', KEYS[2], now, ARGV[1]) else redis.call('ZREM', KEYS[2], ARGV[1]) end
+local lost = {}
+for at = 5, #KEYS do
+    local holder = redis.call('GET', KEYS[at])
+    if not holder or holder == ARGV[1] then
+        redis.call('SET', KEYS[at], ARGV[1], 'PX', ARGV[2])
+    else
+        lost[#lost + 1] = KEYS[at]
+    end
+end
+if #KEYS > 4 then redis.call('SET', KEYS[3], ARGV[4], 'PX', ARGV[2]) end
+return {is_settled and 1 or 0, redis.call('ZCARD', KEYS[2]), redis.call('GET', KEYS[3]) or '',
+        redis.call('EXISTS', KEYS[4]), lost}
+"""
+)
+_TAKE = (
+    _NOW
+    + """
+local count = redis.call('GET', KEYS[3])
+if not is_settled or (count and count ~= ARGV[3]) or redis.call('EXISTS', KEYS[4]) == 1 then return 0 end
+if redis.call('GET', KEYS[2]) ~= ARGV[1] and not redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then
+    return 0
+end
+redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[2])
+return 1
+"""
+)
+_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What Redis said. members: how many processes there are, those that end not counted. free: shards that nobody
+    has. count: of shards, as those who have any go by; None: nobody has. lost: ours that others have. is_alone_taken:
+    a process uses this Redis alone, without a lease of any shard.
+    """
+
+    is_settled: bool
+    members: int
+    free: frozenset[int]
+    count: int | None
+    lost: tuple[int, ...]
+    is_alone_taken: bool
+
+
+class Leases:
+    """Those that this process has. What asks Redis raises redis.RedisError.
+
+    names: key and process of each that is held now; replaced, never changed, so that any thread may read it.
+    clock: monotonic seconds.
+    """
+
+    def __init__(self, client: redis.Redis, process: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.names: dict[str, str] = {}
+        self._redis = client
+        self._process = process
+        self._clock = clock
+        self._lock = asyncio.Lock()  # or a lease that was released could be set again by a renewal sent before
+        self._sure_until = 0.0
+        self._renewed = asyncio.Event()
+
+    @property
+    def ids(self) -> list[int]:
+        """The shards that are held, in the order in which they were taken."""
+        return [shard_of(key) for key in self.names]
+
+    @property
+    def are_sure(self) -> bool:
+        """Whether nobody else can have any of them by now."""
+        return not self.names or self._clock() < self._sure_until
+
+    async def sure(self) -> None:
+        """Waits until they are."""
+        while not self.are_sure:
+            self._renewed.clear()
+            await self._renewed.wait()
+
+    async def renew(self, count: int, *, is_member: bool = True) -> Seen:
+        """Renews what is held, and sets again what Redis lost; looks at the rest of `count` shards.
+
+        is_member: whether this process goes on, and is to have its share.
+        """
+        async with self._lock:
+            now, held = self._clock(), list(self.names)
+            keys = [SINCE, MEMBERS, COUNT, ALONE, *held]
+            said: Any = await self._redis.eval(
+                _RENEW, len(keys), *keys, self._process, _milliseconds(), int(is_member), count
+            )
+            is_settled, members, counted, is_alone_taken, lost = said
+            if not lost:
+                self._sure_until = now + SURE_SECONDS
+                self._renewed.set()
+            holders: Any = await self._redis.mget([f"{SHARD}{number}" for number in range(count)])
+            own = set(self.ids)
+            return Seen(
+                bool(is_settled),
+                members,
+                frozenset(
+                    number for number, name in enumerate(holders) if name in (None, self._process) and number not in own
+                ),
+                int(counted) if counted else None,
+                tuple(map(shard_of, lost)),
+                bool(is_alone_taken),
+            )
+
+    async def take(self, shard_id: int, count: int) -> bool:
+        """Whether it is this process' now; not where it is another's, or nobody may take any."""
+        async with self._lock:
+            now, key = self._clock(), f"{SHARD}{shard_id}"
+            keys = [SINCE, key, COUNT, ALONE]
+            if not await self._redis.eval(_TAKE, len(keys), *keys, self._process, _milliseconds(), count):
+                return False
+            if not self.names:
+                self._sure_until = now + SURE_SECONDS
+            self.names = {**self.names, key: self._process}
+            return True
+
+    async def release(self, shard_ids: Collection[int]) -> None:
+        """Lets others take these at once. Where Redis cannot be told they can once the leases are over."""
+        async with self._lock:
+            keys = [f"{SHARD}{shard_id}" for shard_id in shard_ids]
+            self.names = {key: name for key, name in self.names.items() if key not in keys}
+            self._renewed.set()
+            for key in keys:
+                await self._redis.eval(_RELEASE, 1, key, self._process)
+
+    async def leave(self) -> None:
+        """This process is to have no share any more."""
+        async with self._lock:
+            await self._redis.zrem(MEMBERS, self._process)
+
+
+def shard_of(key: str) -> int:
+    return int(key.removeprefix(SHARD))
+
+
+def _milliseconds() -> int:
+    return int(LEASE_SECONDS * 1_000)

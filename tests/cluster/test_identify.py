@@ -1,0 +1,25 @@
+"""IDENTIFY: one of a bucket of shards in 5 s, over all processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.connection import PREFIX
+from tests.cluster.conftest import Join
+
+
+async def test_shards_of_a_bucket_identify_one_after_the_other(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other, waited = join(), join(), []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        await one.redis.delete(f"{PREFIX}identify:1")
+
+    monkeypatch.setattr("cluster.connection.asyncio.sleep", sleep)
+    one.max_concurrency = other.max_concurrency = 2
+    await one.may_identify(1)
+    await other.may_identify(2)
+    assert not waited
+    await other.may_identify(3)
+    assert len(waited) == 1
+    assert 4 < waited[0] <= 5
