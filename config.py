@@ -348,6 +348,31 @@ class Settings(SettingChecks):
         "info", "How much is logged; debug: also each message that starts no conversation."
     )
 
+    shards: Literal["auto"] | None = setting(
+        None,
+        "auto: this is one of several processes, which divide the bot's shards by leases in Redis; needs REDIS_URL.",
+        "auto, or leave it out for one process with all shards",
+    )
+    shard_count: int | None = setting(
+        None,
+        "How many shards the bot has, in all processes; unset: as many as Discord recommends.",
+        "a whole number from 1 to 10000, or leave it out for as many as Discord recommends",
+        ge=1,
+        le=10_000,
+        example=16,
+    )
+    shard_ids: Annotated[tuple[int, ...], NoDecode] = setting(
+        (),
+        "The shards of this process, where others have the rest; needs SHARD_COUNT, of which all have the same.",
+        "numbers of shards such as 0-3,7, or leave it out for all",
+        example="0-3,7",
+    )
+
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether it shares its Redis with other processes of the bot."""
+        return self.redis_url is not None and (self.shards is not None or bool(self.shard_ids))
+
     @property
     def site(self) -> str:
         """Where the server's own client is, to which links to messages lead."""
@@ -359,6 +384,12 @@ class Settings(SettingChecks):
             raise ValueError(
                 "DISCORD_API_BASE and DISCORD_GATEWAY_URL name one server together: set both, or leave out both."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _its_shards(self) -> Settings:
+        has_redis = self.redis_url is not None
+        values.check_shards(self.shard_count, self.shard_ids, is_auto=self.shards is not None, has_redis=has_redis)
         return self
 
 

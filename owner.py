@@ -54,12 +54,13 @@ def where(settings: Settings) -> tuple[Path, str | None, str | None]:
 
 def apart_in_playground(settings: Settings) -> Settings:
     """The settings as they hold: what is kept without a token is of a server that lasts as long as the process, and
-    apart from a real bot's; and where nobody else reaches it, it has its HTTP also without a port."""
+    apart from a real bot's, with all shards; and where nobody else reaches it, it has its HTTP also without a port."""
     if settings.discord_token is not None:
         return settings
     port = settings.port or 0 if is_loopback(settings.playground_host) else settings.port
     apart = {"port": port, "state_dir": settings.state_dir / "playground", "redis_url": None, "state_key": None}
-    return settings.model_copy(update=apart)
+    one = {"shards": None, "shard_count": None, "shard_ids": ()}
+    return settings.model_copy(update=apart | one)
 
 
 def owners_limits(settings: Settings, own: OwnBudgets, opted_out: OptOut) -> Limits:

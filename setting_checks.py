@@ -31,6 +31,11 @@ class SettingChecks(BaseSettings):
         read = values.budget_limits if info.field_name == "budgets" else values.quiet_hours
         return read(value) if isinstance(value, str) else value
 
+    @field_validator("shard_ids", mode="before", check_fields=False)
+    @classmethod
+    def _numbers(cls, value: Any) -> Any:
+        return values.shard_ids(value) if isinstance(value, str) else value
+
     @field_validator("turn_tokens", check_fields=False)
     @classmethod
     def _a_request_at_least(cls, value: int) -> int:
@@ -45,6 +50,7 @@ class SettingChecks(BaseSettings):
         "followup_eagerness",
         "log_level",
         "openai_state",
+        "shards",
         "threads",
         mode="before",
         check_fields=False,

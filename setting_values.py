@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
@@ -32,6 +33,37 @@ def quiet_hours(text: str) -> QuietHours:
         return start, end, ZoneInfo(found[5] or "UTC")
     except (ZoneInfoNotFoundError, OSError):
         raise ValueError("no such zone") from None
+
+
+SHARDS = re.compile(r"(\d{1,5})(?:\s*-\s*(\d{1,5}))?")
+
+
+def shard_ids(text: str) -> tuple[int, ...]:
+    """Reads "0-3,7": each once, in this order. Raises ValueError for what are no numbers of shards."""
+    ids: dict[int, None] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        found = SHARDS.fullmatch(part)
+        if found is None or int(found[2] or found[1]) < int(found[1]):
+            raise ValueError("no shards")
+        ids |= dict.fromkeys(range(int(found[1]), int(found[2] or found[1]) + 1))
+    return tuple(ids)
+
+
+def check_shards(count: int | None, ids: Collection[int], *, is_auto: bool, has_redis: bool) -> None:
+    """Raises ValueError, with a sentence, for settings of shards that do not go together."""
+    if is_auto and ids:
+        raise ValueError(
+            "SHARDS=auto and SHARD_IDS cannot both be set: leave out SHARD_IDS to let the processes divide the shards, "
+            "or SHARDS to say which are this one's."
+        )
+    if is_auto and not has_redis:
+        raise ValueError("SHARDS=auto needs REDIS_URL: set it to the Redis that all processes of the bot share.")
+    if ids and not count:
+        raise ValueError("SHARD_IDS needs SHARD_COUNT: set it to how many shards the bot has, in all processes.")
+    if ids and count and (wrong := max(ids)) >= count:
+        raise ValueError(
+            f"SHARD_IDS cannot have {wrong} in it: with SHARD_COUNT={count} the shards are 0 to {count - 1}."
+        )
 
 
 def checked_address(value: str, *, secure: str, loopback: str) -> str:

@@ -53,6 +53,11 @@ SECTIONS = {
         '    .venv/bin/python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"',
     ),
     "port": ("The process", "More: [where it runs](deploy.md)."),
+    "shards": (
+        "Several processes",
+        "For a bot that one process cannot carry, which most never are. More: "
+        "[several processes](deploy.md#several-processes).",
+    ),
 }
 KEYS = "# The providers' own variables: docs/models.md.\n#OPENAI_API_KEY=\n#OPENAI_BASE_URL=\n#ANTHROPIC_API_KEY=\n"
 

@@ -158,6 +158,30 @@ def test_half_a_server_is_none(monkeypatch: pytest.MonkeyPatch, name: str) -> No
     assert TOKEN not in text
 
 
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"SHARDS": "auto"}, "needs REDIS_URL"),
+        ({"SHARD_IDS": "0-3"}, "needs SHARD_COUNT"),
+        ({"SHARD_IDS": "0-3,7", "SHARD_COUNT": "4"}, "cannot have 7 in it: with SHARD_COUNT=4 the shards are 0 to 3"),
+        ({"SHARD_IDS": "0", "SHARD_COUNT": "4", "SHARDS": "auto", "REDIS_URL": "redis://h"}, "cannot both be set"),
+    ],
+)
+def test_shards_that_no_process_can_have_cost_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], said: str
+) -> None:
+    assert said in sentence(monkeypatch, **environment)
+
+
+def test_it_is_one_of_several_where_these_share_a_redis() -> None:
+    redis = SecretStr("redis://host")
+    alone = Settings(shard_count=8, shard_ids=" 0-3, 7,1")
+    assert (alone.shard_ids, alone.is_one_of_several) == ((0, 1, 2, 3, 7), False)
+    assert Settings(shard_count=8, shard_ids="1", redis_url=redis).is_one_of_several
+    assert Settings(shards="auto", redis_url=redis).is_one_of_several
+    assert not Settings(shard_count=8, redis_url=redis).is_one_of_several
+
+
 def test_a_secret_never_stands_in_the_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     text = sentence(monkeypatch, DISCORD_TOKEN=TOKEN, REDIS_URL="http://:hunter2@host")
     assert text.startswith("REDIS_URL cannot be used: use a redis://")
