@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from storage.store import ANY, Key, Row, Store
+from storage.store import ANY, Key, LostLeaseError, Row, Store
 
 log = structlog.get_logger()
 
@@ -31,7 +31,8 @@ class Writer:
     """Does what it is given, one after the other. To be used in one event loop; the thread begins with the first work.
 
     What its work writes is stored in one transaction for all that came together. What cannot be stored stays in memory,
-    and is tried again with whatever comes next; one line is logged for each outage.
+    and is tried again with whatever comes next; one line is logged for each outage. But once another process has what
+    this one held, nothing is stored any more.
 
     timed: told, in the thread, of what the store has done and in how many seconds.
     """
@@ -54,6 +55,7 @@ class Writer:
         self._undone: deque[Callable[[], object]] = deque(maxlen=MOST_UNDONE)
         self._is_unsynced = False
         self._is_failing = False
+        self._has_lost = False  # what it held, to another process
         self.outages = 0  # how many times the store has begun to fail
         self._is_redoing = False
 
@@ -176,7 +178,7 @@ class Writer:
                 if not self._try(work):
                     self._undone.append(work)
             self._is_redoing = False
-        if self._pending and self._try(self._write):
+        if self._pending and not self._has_lost and self._try(self._write):
             self._pending = {}
             self._is_unsynced, self._is_failing = True, False
         for key in [key for key, value in self._pending.items() if key.id and value is not None][:-MOST_PENDING]:
@@ -208,6 +210,10 @@ class Writer:
         """Whether the store did it. What is no fault of the store's is not to be tried again, and counts as done."""
         try:
             work()
+        except LostLeaseError as error:
+            self._has_lost = True
+            log.critical("store_lost", error=str(error), meaning="what this process has not stored yet is lost")
+            return False
         except OSError as error:
             if not self._is_failing:
                 log.warning(

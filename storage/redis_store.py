@@ -1,14 +1,16 @@
 """Rows in Redis, for where there is no disk that stays. Imported only where there is a REDIS_URL.
 
-The rows of a kind in a channel are one hash, and the channels of a kind one sorted set. Each write is one transaction;
-how much a power cut takes is for the settings of Redis to say. Earlier versions kept documents there, with records.
+The rows of a kind in a channel are one hash, and the channels of a kind one sorted set. Each write is one script, which
+does all of it or nothing: the latter where a lease of this process is another's by then. How much a power cut takes is
+for the settings of Redis to say. Earlier versions kept documents there, with records.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain, groupby
 from typing import Any
 
 import redis
@@ -17,19 +19,46 @@ from redis.retry import Retry
 
 from storage.sealing import SEALED, TOKENS, Seal, pack, read_row
 from storage.state_key import tell
-from storage.store import ANY, Key, Opened, Row, Stored, StoreError
+from storage.store import ANY, Key, Leases, LostLeaseError, Opened, Row, Stored, StoreError
 
 TIMEOUT_SECONDS = 5.0
 STATE_KEY = "parley:state.key"
 MARKER = "parley:state.sealed"
 ASIDE = "aside"  # no kind has this name
 DOCUMENT = ("document", "records", "damaged")
+AT_ONCE = 500  # channels that are read in one round trip
+# ARGV: how many leases, the key and the name of each; then of each row kind, channel, id and value, empty to delete it.
+# Gives the first lease that is not held, with its holder.
+WRITE = """
+local at = 2
+for _ = 1, tonumber(ARGV[1]) do
+    local holder = redis.call('GET', ARGV[at])
+    if holder ~= ARGV[at + 1] then return {ARGV[at], holder or ''} end
+    at = at + 2
+end
+for row = at, #ARGV, 4 do
+    local kind, channel, id, value = KEYS[1] .. ':' .. ARGV[row], ARGV[row + 1], ARGV[row + 2], ARGV[row + 3]
+    local name = kind .. ':' .. channel
+    if value ~= '' then
+        redis.call('HSET', name, id, value)
+        redis.call('ZADD', kind, 'GT', id, channel)
+    elseif redis.call('HDEL', name, id) == 1 and redis.call('EXISTS', name) == 0 then
+        redis.call('ZREM', kind, channel)
+    end
+end
+return false
+"""
 
 
 class RedisStore:
-    """A `storage.store.Store`. prefix: of all keys; one process at a time writes those of one prefix."""
+    """A `storage.store.Store`. prefix: of all keys.
 
-    def __init__(self, url: str, prefix: str = "parley:rows", *, seal: Seal | None = None) -> None:
+    leases: those without which nothing is written; None: one process at a time writes rows of one prefix.
+    """
+
+    def __init__(
+        self, url: str, prefix: str = "parley:rows", *, seal: Seal | None = None, leases: Leases | None = None
+    ) -> None:
         """Raises ValueError for what is no address of a Redis. It connects when it is first used."""
         self.redis = redis.Redis.from_url(
             url,
@@ -37,28 +66,36 @@ class RedisStore:
             socket_timeout=TIMEOUT_SECONDS,
             retry=Retry(NoBackoff(), 0),
         )
+        self._write = self.redis.register_script(WRITE)
         self._prefix = prefix
         self._seal = seal
+        self.leases = leases
 
     def read(
         self,
         kind: str,
-        channel: int | None = None,
+        channel: int | Collection[int] | None = None,
         *,
         since: int = 0,
         before: int = ANY,
         limit: int = ANY,
         newest: bool = False,
     ) -> list[Row]:
+        channels = self.channels(kind) if channel is None else [channel] if isinstance(channel, int) else [*channel]
+        channels.sort(reverse=newest)
         found: list[Row] = []
-        for each in sorted(self.channels(kind), reverse=newest) if channel is None else [channel]:
-            with _working("read"):
-                name = self._name(kind, each)
-                ids = sorted((id_ for id_ in map(int, self.redis.hkeys(name)) if since <= id_ < before), reverse=newest)
-                ids = ids[: limit - len(found)]
-                values: Any = self.redis.hmget(name, ids) if ids else []
-            rows = zip(ids, values, strict=True)
-            found += [read_row(Key(kind, each, id_), value, self._seal) for id_, value in rows]
+        for start in range(0, len(channels), AT_ONCE):
+            keys: list[Key] = []
+            with _working("read"), self.redis.pipeline(transaction=False) as pipe:
+                for each in (some := channels[start : start + AT_ONCE]):
+                    pipe.hkeys(self._name(kind, each))
+                for each, ids in zip(some, pipe.execute(), strict=True):
+                    keys += [Key(kind, each, i) for i in sorted(map(int, ids), reverse=newest) if since <= i < before]
+                keys = keys[: limit - len(found)]
+                for each, of_channel in groupby(keys, lambda key: key.channel):
+                    pipe.hmget(self._name(kind, each), [str(key.id) for key in of_channel])
+                values = chain.from_iterable(pipe.execute())
+            found += [read_row(key, value, self._seal) for key, value in zip(keys, values, strict=True)]
         return found
 
     def kinds(self) -> list[str]:
@@ -78,19 +115,20 @@ class RedisStore:
             return list(map(int, found))
 
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
-        packed = pack(changes, self._seal)
-        with _working("written"), self.redis.pipeline(transaction=True) as pipe:
-            for key, value in packed.items():
-                name = self._name(key.kind, key.channel)
-                if value is None:
-                    pipe.hdel(name, str(key.id))
-                else:
-                    pipe.hset(name, str(key.id), value)
-                    pipe.zadd(f"{self._prefix}:{key.kind}", {str(key.channel): key.id}, gt=True)
-            pipe.execute()
-            for key in {key._replace(id=0) for key, value in packed.items() if value is None}:
-                if not self.redis.exists(self._name(key.kind, key.channel)):
-                    self.redis.zrem(f"{self._prefix}:{key.kind}", str(key.channel))
+        leases = self.leases.names if self.leases else {}
+        if self.leases and not leases:
+            raise StoreError("Nothing is stored without a shard, and this process has none.")
+        rows = [(*key, value or b"") for key, value in pack(changes, self._seal).items()]
+        told: list[Any] = [len(leases), *chain.from_iterable(leases.items()), *chain.from_iterable(rows)]
+        with _working("written"):
+            lacking: Any = self._write([self._prefix], told)
+        if lacking:
+            lease, holder = map(bytes.decode, lacking)
+            if holder:
+                raise LostLeaseError(
+                    f"{lease} in Redis is another process' by now ({holder}): this one stores nothing."
+                )
+            raise StoreError(f"{lease} in Redis has run out: nothing is stored until it is held again.")
 
     def sync(self) -> None:
         """Redis has it already."""

@@ -41,6 +41,7 @@ FIND = """
     SELECT number, length(value), kind, channel, id FROM wanted CROSS JOIN row USING (kind, channel, id) WHERE live
 """
 ADD = "INSERT INTO row (kind, channel, id, value, live) SELECT *, 1 FROM (VALUES {})"
+IN_CHANNELS = "AND channel IN (SELECT value FROM json_each(?))"
 IN_USE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 DAMAGES = {*IN_USE, sqlite3.SQLITE_ERROR}  # the last: of a schema that is not ours
 
@@ -58,14 +59,15 @@ class SQLiteStore:
     def read(
         self,
         kind: str,
-        channel: int | None = None,
+        channel: int | Collection[int] | None = None,
         *,
         since: int = 0,
         before: int = ANY,
         limit: int = ANY,
         newest: bool = False,
     ) -> list[Row]:
-        where, of = ("", ()) if channel is None else ("AND channel = ?", (channel,))
+        channels = [channel] if isinstance(channel, int) else [*(channel or ())]
+        where, of = ("", ()) if channel is None else (IN_CHANNELS, (f"{channels}",))
         order = "DESC" if newest else "ASC"
         sql = f"""
             SELECT channel, id, value FROM row WHERE live AND kind = ? {where} AND id >= ? AND id < ?

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -15,6 +15,10 @@ class StoreError(OSError):
 
 class WrongKeyError(StoreError):
     """What is stored is sealed, and no key at hand opens it."""
+
+
+class LostLeaseError(StoreError):
+    """Another process has what this one held, which stores nothing any more."""
 
 
 class Key(NamedTuple):
@@ -46,22 +50,30 @@ Opened = Callable[[bytes], bytes]
 """Gives what is stored in plain words."""
 
 
+class Leases(Protocol):
+    """What this process holds of what several share, each under a key of Redis in which its holder's name stands."""
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The keys, and this process' name in each. Read in another thread: replaced as a whole, never changed."""
+
+
 class Store(Protocol):
     """Rows of JSON by kind, channel and id. One thread at a time. Raises StoreError for what it cannot do."""
 
     def read(
         self,
         kind: str,
-        channel: int | None = None,
+        channel: int | Collection[int] | None = None,
         *,
         since: int = 0,
         before: int = ANY,
         limit: int = ANY,
         newest: bool = False,
     ) -> list[Row]:
-        """The rows of a kind, in all channels or in one, by their ids, the highest first if newest. Damage is logged.
+        """The rows of a kind, in all channels, some or one, by their ids, the highest first if newest.
 
-        since, before: only ids from the one up to, and without, the other. Raises WrongKeyError.
+        since, before: only ids from the one up to, and without, the other. Damage is logged. Raises WrongKeyError.
         """
 
     def channels(self, kind: str) -> list[int]:

@@ -12,17 +12,19 @@ from structlog.testing import capture_logs
 
 from persistence.writer import Writer
 from storage.sqlite_store import SQLiteStore
-from storage.store import Key, StoreError
+from storage.store import Key, LostLeaseError, StoreError
 
 
 class Disk(SQLiteStore):
     """A database that can be made to fail."""
 
-    fails = False
+    fails = is_lost = False
     writes = 0
 
     def write(self, changes: Mapping[Key, bytes | None]) -> None:
         self.writes += 1
+        if self.is_lost:
+            raise LostLeaseError("another has it")
         if self.fails:
             raise StoreError("no room")
         super().write(changes)
@@ -171,3 +173,15 @@ async def test_closed_twice_or_never_used_it_is_closed(bench: Bench) -> None:
     assert await bench.writer.run(lambda: 1) == 1
     await bench.writer.close()
     await bench.writer.close()
+
+
+async def test_what_another_process_has_by_now_is_written_to_no_more_and_that_is_said_once(bench: Bench) -> None:
+    bench.disk.is_lost = True
+    with capture_logs() as logs:
+        for number in range(3):
+            bench.put(number)
+            assert not await bench.writer.settled()
+        bench.disk.is_lost = False
+        await bench.writer.close()
+    assert [entry["event"] for entry in logs] == ["store_lost"]
+    assert (bench.done, bench.stored(), bench.disk.writes) == ([0, 1, 2], [], 1)

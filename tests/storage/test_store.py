@@ -9,6 +9,7 @@ import sqlite3
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from structlog.testing import capture_logs
 from storage.redis_store import RedisStore
 from storage.sealing import Seal
 from storage.sqlite_store import SQLiteStore
-from storage.store import Key, Row, StoreError
+from storage.store import Key, LostLeaseError, Row, StoreError
 from tests.storage.conftest import OpenStore
 from tests.storage.test_sealing import fitting
 
@@ -64,6 +65,19 @@ def test_rows_come_in_the_order_of_their_ids_and_in_pages(open_store: OpenStore)
     assert read(since=ids[-1] + 1) == read(limit=0) == []
     assert read(before=ids[40], limit=3, newest=True) == ids[39:36:-1]
     assert [row.channel for row in store.read("said")] == [5] * 50 + [6]
+
+
+def test_of_many_channels_those_are_read_that_are_asked_for(open_store: OpenStore) -> None:
+    store, channels = open_store(), range(1, 1_300)  # more than are read at once
+    store.write({Key("said", c, id_): b"%d" % c for c in channels for id_ in (1, 2)})
+    assert [(row.channel, row.id) for row in store.read("said")] == [(c, id_) for c in channels for id_ in (1, 2)]
+    assert store.read("said", {900, 3, 5_000}, since=2) == [Row(3, 2, b"3"), Row(900, 2, b"900")]
+    assert store.read("said", limit=3, newest=True) == [
+        Row(1299, 2, b"1299"),
+        Row(1299, 1, b"1299"),
+        Row(1298, 2, b"1298"),
+    ]
+    assert store.read("said", ()) == []
 
 
 def test_the_channel_with_the_newest_row_is_the_last_and_one_without_rows_is_none(open_store: OpenStore) -> None:
@@ -304,6 +318,32 @@ def test_a_redis_that_is_not_there_is_said_in_one_sentence(url: str) -> None:
 def test_an_address_that_is_none_of_a_redis_is_refused() -> None:
     with pytest.raises(ValueError, match="redis://"):
         RedisStore("http://nowhere", "test")
+
+
+@dataclass
+class Held:
+    names: dict[str, str]
+
+
+def test_what_a_process_writes_without_its_leases_is_not_written_none_of_it(redis_url: str) -> None:
+    held = Held({"lease:0": "a", "lease:1": "a"})
+    store = RedisStore(redis_url, "fenced", leases=held)
+    store.redis.mset({"lease:0": "a", "lease:1": "a"})
+    store.write({Key("said", 5, 1): b"1"})
+    store.redis.delete("lease:1")
+    with pytest.raises(StoreError, match="lease:1 in Redis has run out") as refused:
+        store.write({Key("said", 5, 1): None, Key("said", 5, 2): b"2"})
+    assert not isinstance(refused.value, LostLeaseError)
+    store.redis.set("lease:1", "b")
+    with pytest.raises(LostLeaseError, match=r"lease:1 in Redis is another process' by now \(b\)"):
+        store.write({Key("said", 5, 2): b"2"})
+    held.names = {}
+    with pytest.raises(StoreError, match="has none"):
+        store.write({Key("said", 5, 2): b"2"})
+    held.names = {"lease:0": "a"}
+    store.write({Key("said", 5, 3): b"3"})
+    assert [row.id for row in store.read("said", 5)] == [1, 3]
+    store.close()
 
 
 def _mention(folder: Path, word: bytes) -> list[Path]:
