@@ -51,7 +51,7 @@ from persistence.holders import (
 from persistence.kept_sizes import KeptSizes
 from persistence.lifecycle import ALIVE, PLACES, Lifecycle
 from persistence.notices import register_notices
-from persistence.privacy import FORGOTTEN, OPTED_OUT, Privacy
+from persistence.privacy import Privacy
 from persistence.spending import register_spending
 from persistence.watch import Watch
 from shards import Shards
@@ -237,8 +237,7 @@ class Parts(StateParts):
             snapshots=snapshots,
             conversations=self.conversations,
             decision_log=self.decision_log,
-            opted_out=self.opted_out,
-            forgotten=self.forgotten,
+            people=self.people,
             reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
             clock=self._clock,
         )
@@ -285,12 +284,11 @@ class Parts(StateParts):
         self.notices = register_notices(channel_id, self.wires, self.limits, self.activity, holders, snapshots)
         self.stored_counts = register_counts(holders, self.counts, self.faults, snapshots, self._clock)
         holders.register(ProcessHolder(self.direct), of_process=DIRECT)
-        holders.register(ProcessHolder(self.opted_out), of_process=OPTED_OUT)
-        holders.register(ProcessHolder(self.forgotten), of_process=FORGOTTEN)
         self.lifecycle = Lifecycle(
             snapshots=snapshots,
             conversations=conversations,
             catch_up=self.catch_up,
+            people=self.people,
             privacy=self.privacy,
             health=self._health,
             gate=self.gate,

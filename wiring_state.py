@@ -26,6 +26,7 @@ from offers.offer_channels import OfferChannels
 from owner import installed, offer_limits, owners_layer, owners_limits, where
 from persistence.lifecycle import PLACES
 from persistence.open_store import find_seal, open_stores
+from persistence.people import People
 from persistence.snapshots import Snapshots
 from persistence.spending import SpendingStore
 from place_settings.guild_settings import GuildSettings
@@ -72,6 +73,8 @@ class StateParts:
         self.activity = Activity(self._clock)
         opened = open_stores(*where(self._settings))
         self.snapshots = Snapshots(opened, self.consent, session_size, self.activity.stored)
+        stores = self.shards.has if self.cluster else lambda _user_id: True
+        self.people = People(self.opted_out, self.forgotten, self.snapshots, stores)
         self.decision_log = DecisionLog(
             self._settings.state_dir, find_seal(*where(self._settings)), is_on=self._settings.decision_log != "off"
         )

@@ -12,6 +12,7 @@ from discord_io.backlog import id_at
 from health import Health
 from persistence.catchup import CatchUp
 from persistence.holders import ConversationHolder
+from persistence.people import People
 from persistence.privacy import Privacy
 from persistence.snapshots import Snapshots
 from turns.gate import Gate
@@ -32,6 +33,7 @@ class Lifecycle:
         snapshots: Snapshots,
         conversations: ConversationHolder,
         catch_up: CatchUp,
+        people: People,
         privacy: Privacy,
         health: Health,
         gate: Gate,
@@ -41,6 +43,7 @@ class Lifecycle:
         self._snapshots = snapshots
         self._conversations = conversations
         self._catch_up = catch_up
+        self._people = people
         self._privacy = privacy
         self._health = health
         self._gate = gate
@@ -52,6 +55,7 @@ class Lifecycle:
         """Brings back what an earlier process left. Raises StoreError where it cannot be had."""
         self._catch_up.expect()
         kept = await self._snapshots.load()
+        await self._people.load()
         for channel_id, guild_id in kept.transcripts.items():
             self._guilds.setdefault(guild_id, []).append(channel_id)
         self._snapshots.restore(0, kept.process)

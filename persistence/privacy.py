@@ -11,11 +11,8 @@ from conversation import ConversationManager
 from discord_io.backlog import id_at
 from followup.decision_log import DecisionLog
 from persistence.holders import Forget, Holders
+from persistence.people import People
 from persistence.snapshots import Snapshots
-from state.consent import Forgotten
-from state.optout import OptOut
-
-FORGOTTEN, OPTED_OUT = "forgotten", "opted_out"
 
 
 class Privacy:
@@ -31,8 +28,7 @@ class Privacy:
         snapshots: Snapshots,
         conversations: ConversationManager,
         decision_log: DecisionLog,
-        opted_out: OptOut,
-        forgotten: Forgotten,
+        people: People,
         reread: timedelta,
         clock: Callable[[], datetime],
     ) -> None:
@@ -40,8 +36,7 @@ class Privacy:
         self._snapshots = snapshots
         self._conversations = conversations
         self._decision_log = decision_log
-        self._opted_out = opted_out
-        self._forgotten = forgotten
+        self._people = people
         self._reread = reread
         self._clock = clock
         self._at_a_time = asyncio.Lock()  # whoever asks again and again keeps the writer from nothing else
@@ -49,16 +44,14 @@ class Privacy:
     # Who is not read
 
     def is_opted_out(self, user_id: int) -> bool:
-        return user_id in self._opted_out
+        return user_id in self._people.opted_out
 
     async def opt_out(self, user_id: int, at: int) -> None:
-        self._opted_out.add(user_id)
-        self._snapshots.touch_process(OPTED_OUT)
+        self._people.opt(user_id, out=True)
         await self.forget_person(user_id, at)
 
     async def opt_in(self, user_id: int) -> None:
-        self._opted_out.discard(user_id)
-        self._snapshots.touch_process(OPTED_OUT)
+        self._people.opt(user_id, out=False)
         await self._stored()
 
     # What goes
@@ -86,8 +79,7 @@ class Privacy:
         await self._snapshots.expire(before)
 
     def sweep(self) -> None:
-        if self._forgotten.sweep(id_at(self._clock() - self._reread)):
-            self._snapshots.touch_process(FORGOTTEN)
+        self._people.sweep(id_at(self._clock() - self._reread))
 
     async def export(self, user_id: int) -> bytes:
         return await self._snapshots.export(user_id)
@@ -96,8 +88,7 @@ class Privacy:
         """What is kept in all three places goes, though one of them should fail. Raises OSError then."""
         for channel_id in [None] if what.author_id is not None else what.channel_ids:
             # By ids, as by Discord's own clock, older messages are told from newer ones.
-            self._forgotten.mark(channel_id, what.author_id, what.through)
-        self._snapshots.touch_process(FORGOTTEN)
+            self._people.forget(channel_id, what.author_id, what.through)
         self._holders.forget(what)
         async with self._at_a_time:
             flushed = self._decision_log.flush()

@@ -26,7 +26,7 @@ from persistence.writer import SETTLE_SECONDS, Writer
 from state import Message
 from state.consent import Consent
 from state.message import Appended
-from storage.store import ANY, Key, Store
+from storage.store import ANY, Key, Row, Store
 
 log = structlog.get_logger()
 
@@ -134,6 +134,10 @@ class Snapshots:
                 detail = " ".join(str(error).split())[:300]
                 log.error("snapshot_refused", kind=kind, channel=channel_id, detail=detail)
 
+    async def rows(self, kind: str) -> list[Row]:
+        """Those of this kind that are of no channel. Raises StoreError where they cannot be had."""
+        return await self._writer.run(partial(self._writer.read, kind, 0))
+
     async def recent(self, channel_id: int, since: int) -> list[MessageRecord]:
         """What the channel's transcript holds from this message on."""
         return await self._writer.run(partial(self._transcript.recent, channel_id, since))
@@ -168,6 +172,20 @@ class Snapshots:
 
     def touch_process(self, kind: str) -> None:
         self.touch(kind, 0)
+
+    def store_row(self, kind: str, id_: int, value: bytes | None) -> None:
+        """Stores a row that is of no channel, or deletes it, together with what changes in the same step."""
+        self._writer.put(partial(self._writer.write, Key(kind, 0, id_), value))
+
+    def drop_rows(self, kind: str, is_old: Callable[[Row], bool]) -> None:
+        """Deletes those of this kind that are of no channel and old by now, whoever stored them."""
+
+        def drop() -> None:
+            for row in self._writer.read(kind, 0):
+                if is_old(row):
+                    self._writer.write(Key(kind, 0, row.id), None)
+
+        self._writer.put(drop)
 
     def flush(self) -> None:
         """Hands what has changed to the writer, with what it was given in the same step."""

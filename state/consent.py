@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import TypeAdapter
 
 from state.message import MessageRecord, requoted
@@ -21,7 +19,12 @@ class Forgotten:
         self._marks: dict[Whose, int] = {}
 
     def mark(self, channel_id: int | None, author_id: int | None, at: int) -> None:
-        self._marks[channel_id, author_id] = at
+        """An older one changes nothing."""
+        self._marks[channel_id, author_id] = max(at, self.at(channel_id, author_id))
+
+    def at(self, channel_id: int | None, author_id: int | None) -> int:
+        """Up to which message; -1: nothing of theirs was."""
+        return self._marks.get((channel_id, author_id), -1)
 
     def covers(self, channel_id: int, record: MessageRecord) -> bool:
         """Whether its author, whom it answers or may quote, or the whole channel was forgotten since.
@@ -30,33 +33,23 @@ class Forgotten:
         """
         if not self._marks:
             return False
-        who = {None, record.author_id, *record.addressees, *record.drew_on}
-        answers_ourselves = record.is_bot and record.addressees <= {record.author_id}
-        marks = (
-            at
-            for (channel, whose), at in self._marks.items()
-            if channel in (None, channel_id) and (answers_ourselves or whose in who)
-        )
-        return any(record.message_id <= at for at in marks)
+        if record.is_bot and record.addressees <= {record.author_id}:
+            marks = [at for (channel, _), at in self._marks.items() if channel in (None, channel_id)]
+            return record.message_id <= max(marks, default=-1)
+        who = (None, record.author_id, *record.addressees, *record.drew_on)
+        return any(record.message_id <= self.at(channel, each) for channel in (None, channel_id) for each in who)
 
     def covers_quote(self, channel_id: int, record: MessageRecord) -> bool:
         """Whether it replies to a message that was forgotten since."""
         whose = (None, record.reply_to_author_id)
-        marks = (at for (channel, who), at in self._marks.items() if channel in (None, channel_id) and who in whose)
-        return record.reply_to_id is not None and any(record.reply_to_id <= at for at in marks)
+        marks = (self.at(channel, who) for channel in (None, channel_id) for who in whose)
+        return record.reply_to_id is not None and record.reply_to_id <= max(marks)
 
     def sweep(self, oldest: int) -> bool:
         """Drops the marks up to this id: what is older is not read any more. Returns whether there were any."""
         left = {whose: at for whose, at in self._marks.items() if at > oldest}
         changed, self._marks = len(left) < len(self._marks), left
         return changed
-
-    def stored(self) -> Any:
-        return MARKS.dump_python(list(self._marks.items()), mode="json") or None
-
-    def restore(self, stored: Any) -> None:
-        """Raises ValueError for what stored() did not give."""
-        self._marks = dict(MARKS.validate_python(stored))
 
 
 class Consent:

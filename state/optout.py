@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import Field, JsonValue, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from state.message import MessageRecord, requoted
 from understanding.names import SOMEBODY
@@ -32,14 +32,6 @@ class OptOut:
 
     def discard(self, user_id: int) -> None:
         self._user_ids.discard(user_id)
-
-    def stored(self) -> JsonValue:
-        """The ids, in order."""
-        return list[JsonValue](sorted(self._user_ids))
-
-    def restore(self, stored: JsonValue) -> None:
-        """Takes what `stored` gave in place of what is known. Raises ValueError, and keeps that, for anything else."""
-        self._user_ids = set(IDS.validate_python(stored))
 
 
 def redacted(record: MessageRecord) -> MessageRecord:

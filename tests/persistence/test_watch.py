@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from activity import Activity, FaultKind
 from health import Health
-from persistence.holders import ProcessHolder
 from persistence.snapshots import Snapshots
 from persistence.watch import USUAL_SECONDS, Watch
 from state.consent import Consent, Forgotten
@@ -26,9 +25,8 @@ async def test_an_outage_is_told_once() -> None:
     watch.look()
     assert not observed.faults
     health.gateway_down()
-    snapshots.register(ProcessHolder(OptOut()), of_process="people")
     for _ in range(2):
-        snapshots.touch_process("people")
+        snapshots.store_row("people", 1, b"true")
         assert not await snapshots.settled()
     now[0] += USUAL_SECONDS + 1
     for _ in range(2):

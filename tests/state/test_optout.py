@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-
-import pytest
-from pydantic import JsonValue
 
 from state.message import AttachedFile
 from state.optout import UNREAD, OptOut, redacted, without_quote
@@ -23,22 +19,6 @@ def test_it_knows_who_opted_out() -> None:
     opted_out.discard(ANNA)
     opted_out.discard(CLEO)
     assert (ANNA in opted_out, BEN in opted_out, len(opted_out)) == (False, True, 1)
-
-
-def test_it_survives_being_stored_as_json() -> None:
-    ids = {ANNA, BEN, 2**63}
-    restored = OptOut([CLEO])
-    restored.restore(json.loads(json.dumps(OptOut(ids).stored())))
-    assert {user_id for user_id in (*ids, CLEO) if user_id in restored} == ids
-
-
-def test_nonsense_is_refused_and_changes_nothing() -> None:
-    opted_out = OptOut([ANNA])
-    nonsense: list[JsonValue] = [None, "11", 11, {"11": True}, ["11"], [1.5], [True], [-1], [0], [[11]]]
-    for stored in nonsense:
-        with pytest.raises(ValueError, match="validation error"):
-            opted_out.restore(stored)
-    assert opted_out.stored() == [ANNA]
 
 
 FILE = AttachedFile("Tim.txt", "text/plain", 3, "https://host/Tim.txt")

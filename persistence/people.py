@@ -1,0 +1,117 @@
+"""Who opted out, and whose words and which channels were forgotten up to when: in a row each, by their ids.
+
+So processes that share a store never overwrite what another has stored of somebody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import orjson
+import structlog
+from pydantic import ValidationError
+
+from persistence.snapshots import Snapshots
+from state.consent import MARKS, Forgotten, Whose
+from state.optout import IDS, OptOut
+from storage.store import Row
+
+log = structlog.get_logger()
+
+OPTED_OUT = "opted_out"
+FORGOTTEN, FORGOTTEN_CHANNEL = "forgotten", "forgotten_channel"  # by a person's id, by a channel's
+LIST = 0  # the id under which an earlier version stored all of them
+YES = b"true"
+
+
+class People:
+    """Has them stored. stores: asked with a person's id, whether it is this process that stores what is of them; of
+    several it is the one with the shard on which a guild of that id would be.
+    """
+
+    def __init__(
+        self, opted_out: OptOut, forgotten: Forgotten, snapshots: Snapshots, stores: Callable[[int], bool]
+    ) -> None:
+        self.opted_out = opted_out
+        self.forgotten = forgotten
+        self._snapshots = snapshots
+        self._stores = stores
+
+    async def load(self) -> None:
+        """Takes back what is stored. Raises StoreError where it cannot be had."""
+        for row in await self._snapshots.rows(OPTED_OUT):
+            if row.id != LIST:  # of one that is damaged it still says who
+                self.opted_out.add(row.id)
+            elif row.value is not None:
+                self._split_opted_out(row.value)
+        await self.load_forgotten()
+
+    async def load_forgotten(self) -> None:
+        """As load(), but only what was forgotten, by whichever process."""
+        for kind in (FORGOTTEN, FORGOTTEN_CHANNEL):
+            for row in await self._snapshots.rows(kind):
+                if row.value is None:
+                    continue
+                if row.id == LIST:
+                    self._split_forgotten(row.value)
+                else:
+                    whose: Whose = (None, row.id) if kind == FORGOTTEN else (row.id, None)
+                    self.forgotten.mark(*whose, orjson.loads(row.value))
+
+    def _split_opted_out(self, stored: bytes) -> None:
+        """Stores in a row each what an earlier version stored in one."""
+        try:
+            user_ids = IDS.validate_json(stored)
+        except ValidationError as error:
+            _refused(OPTED_OUT, error)
+            return
+        for user_id in user_ids:
+            self.opted_out.add(user_id)
+            self._snapshots.store_row(OPTED_OUT, user_id, YES)
+        self._snapshots.store_row(OPTED_OUT, LIST, None)
+
+    def _split_forgotten(self, stored: bytes) -> None:
+        try:
+            marks = MARKS.validate_json(stored)
+        except ValidationError as error:
+            _refused(FORGOTTEN, error)
+            return
+        for whose, at in marks:
+            self.forgotten.mark(*whose, at)
+            self._store_mark(*whose)
+        self._snapshots.store_row(FORGOTTEN, LIST, None)
+
+    def opt(self, user_id: int, *, out: bool) -> None:
+        """They are not read any more, or are again."""
+        (self.opted_out.add if out else self.opted_out.discard)(user_id)
+        self.store_opted(user_id)
+
+    def store_opted(self, user_id: int) -> None:
+        """Has what holds stored, also where it was before."""
+        if self._stores(user_id):
+            self._snapshots.store_row(OPTED_OUT, user_id, YES if user_id in self.opted_out else None)
+
+    def forget(self, channel_id: int | None, user_id: int | None, at: int) -> None:
+        """What was said up to this message id, in a channel or by a person, must not come back from Discord."""
+        self.forgotten.mark(channel_id, user_id, at)
+        if user_id is None or self._stores(user_id):
+            self._store_mark(channel_id, user_id)
+
+    def _store_mark(self, channel_id: int | None, user_id: int | None) -> None:
+        kind, id_ = (FORGOTTEN, user_id) if channel_id is None else (FORGOTTEN_CHANNEL, channel_id)
+        self._snapshots.store_row(kind, id_ or 0, orjson.dumps(self.forgotten.at(channel_id, user_id)))
+
+    def sweep(self, oldest: int) -> None:
+        """Drops the marks up to this id: what is older is not read any more."""
+        if self.forgotten.sweep(oldest):
+            for kind in (FORGOTTEN, FORGOTTEN_CHANNEL):
+                self._snapshots.drop_rows(kind, partial(_is_old, oldest=oldest))
+
+
+def _is_old(row: Row, oldest: int) -> bool:
+    return row.id != LIST and (row.value is None or orjson.loads(row.value) <= oldest)
+
+
+def _refused(kind: str, error: ValidationError) -> None:
+    log.error("snapshot_refused", kind=kind, channel=0, detail=" ".join(str(error).split())[:300])
