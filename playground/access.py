@@ -1,4 +1,4 @@
-"""Who may do what in the playground's guild: roles, the overwrites of channels, and the permissions they make."""
+"""Who may do what in the playground's guilds: roles, the overwrites of channels, and the permissions they make."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from playground import errors, permissions
-from playground.model import PRIVATE_THREAD, Channel, Event, Role
+from playground.model import PRIVATE_THREAD, Channel, Event, Guild, Role
 from playground.permissions import Overwrite
 from playground.places import Places
 
@@ -19,50 +19,63 @@ class Access(Places):
 
     # Roles
 
-    def add_role(self, name: str, permissions: int = 0, *, color: int = 0, mentionable: bool = False) -> Role:
-        """Add a role above all others, which adds `permissions` to what everyone may do."""
-        role = Role(self.next_id(), name, permissions, len(self.roles), color, mentionable)
-        self.roles[role.id] = role
-        self.emit(Event(name="GUILD_ROLE_CREATE", role=role))
+    def add_role(
+        self,
+        name: str,
+        permissions: int = 0,
+        *,
+        color: int = 0,
+        mentionable: bool = False,
+        guild: Guild | None = None,
+    ) -> Role:
+        """Add a role above all others of the first guild or this, which adds `permissions` to what everyone may do."""
+        guild = guild or self.guild
+        role = Role(self.next_id(), name, permissions, len(guild.roles), color, mentionable)
+        guild.roles[role.id] = role
+        self.emit(Event(name="GUILD_ROLE_CREATE", guild=guild, role=role))
         return role
 
     def change_role(self, role_id: int, **changes: Any) -> Role:
         """Set fields of a role; that of everyone has the guild's id."""
-        with self._told_of_access():
-            role = self.roles[role_id] = replace(self.role(role_id), **changes)
-            self.emit(Event(name="GUILD_ROLE_UPDATE", role=role))
+        guild = self.guild_with(role_id)
+        with self._told_of_access(guild):
+            role = guild.roles[role_id] = replace(guild.roles[role_id], **changes)
+            self.emit(Event(name="GUILD_ROLE_UPDATE", guild=guild, role=role))
         return role
 
     def delete_role(self, role_id: int) -> None:
         """Take a role from all who have it and from all channels. ApiError 50028 for everyone's or the bot's own."""
-        role = self.role(role_id)
-        if role.managed or role.id == self.guild_id:
+        guild = self.guild_with(role_id)
+        role = guild.roles[role_id]
+        if role.managed or role.id == guild.id:
             raise errors.invalid_role()
-        with self._told_of_access():
-            self.member_roles = {user: own - {role.id} for user, own in self.member_roles.items()}
-            del self.roles[role.id]
-            self.emit(Event(name="GUILD_ROLE_DELETE", role=role))
-            for channel in self.channels.values():
+        with self._told_of_access(guild):
+            guild.member_roles = {user: own - {role.id} for user, own in guild.member_roles.items()}
+            del guild.roles[role.id]
+            self.emit(Event(name="GUILD_ROLE_DELETE", guild=guild, role=role))
+            for channel in guild.channels.values():
                 if channel.overwrites.pop(role.id, None) is not None:
                     self.emit(Event(name="CHANNEL_UPDATE", channel=channel))
 
     def give_role(self, user_id: int, role_id: int, *, given: bool = True) -> None:
         """Give a role to a member, or take it."""
-        own, role = self.member_roles.get(self.user(user_id).id, frozenset()), self.role(role_id)
-        with self._told_of_access():
-            self.member_roles[user_id] = own | {role.id} if given else own - {role.id}
-            self.emit(Event(name="GUILD_MEMBER_UPDATE", user_id=user_id))
+        guild = self.guild_with(role_id)
+        own = guild.member_roles.get(self.user(user_id).id, frozenset())
+        with self._told_of_access(guild):
+            guild.member_roles[user_id] = own | {role_id} if given else own - {role_id}
+            self.emit(Event(name="GUILD_MEMBER_UPDATE", guild=guild, user_id=user_id))
 
     @contextmanager
-    def _told_of_access(self) -> Iterator[None]:
+    def _told_of_access(self, guild: Guild | None) -> Iterator[None]:
         """Tells the bot afterwards of the threads in the channels that it could not see before."""
-        before = self._seen()
+        before = self._seen(guild)
         yield
-        for channel_id in self._seen() - before:
+        for channel_id in self._seen(guild) - before:
             self.emit(Event(name="THREAD_LIST_SYNC", channel=self.channels[channel_id]))
 
-    def _seen(self) -> set[int]:
-        return {one.id for one in self.channels.values() if self.may(one, self.bot.id, "view_channel")}
+    def _seen(self, guild: Guild | None) -> set[int]:
+        channels = guild.channels.values() if guild else ()
+        return {one.id for one in channels if self.may(one, self.bot.id, "view_channel")}
 
     # Permissions
 
@@ -78,20 +91,21 @@ class Access(Places):
         if channel.guild_id is None:
             inside = channel.group or (channel.recipient_id, self.bot.id)
             return permissions.DIRECT if user_id in inside else 0
-        if channel.id in self.elsewhere:
+        guild = self.guild_of(channel)
+        if guild is None:
             base = 0 if user_id == self.bot.id else permissions.EVERYONE
             return permissions.in_channel(base, [one for one in channel.overwrites.values() if one.id == user_id])
         if user_id == self.owner_id:
             return permissions.ALL
-        if user_id == self.bot.id and not self.bot_is_member:
+        if user_id == self.bot.id and not guild.bot_is_member:
             return 0
-        own_roles = self.roles_of(user_id)
-        base = self.roles[self.guild_id].permissions
+        own_roles = guild.roles_of(user_id)
+        base = guild.roles[guild.id].permissions
         for role in own_roles:
             base |= role.permissions
         of_roles = [channel.overwrites[one.id] for one in own_roles if one.id in channel.overwrites]
         layers = (
-            channel.overwrites.get(self.guild_id),
+            channel.overwrites.get(guild.id),
             permissions.together(of_roles),
             channel.overwrites.get(user_id),
         )
@@ -107,10 +121,13 @@ class Access(Places):
         The channels of a category that have its very overwrites change with it (Discord: they are synced).
         """
         channel = self.channel(channel_id)
+        guild = self.guild_of(channel)
         synced = [one for one in self.channels_of(channel) if one.overwrites == channel.overwrites]
-        old = channel.overwrites.get(target_id) or Overwrite(target_id, member=target_id not in self.roles)
+        old = channel.overwrites.get(target_id) or Overwrite(
+            target_id, member=guild is None or target_id not in guild.roles
+        )
         new = replace(old, allow=old.allow & ~deny | allow, deny=old.deny & ~allow | deny)
-        with self._told_of_access():
+        with self._told_of_access(guild):
             for one in (channel, *synced):
                 one.overwrites[target_id] = new
                 self.emit(Event(name="CHANNEL_UPDATE", channel=one))

@@ -13,31 +13,33 @@ _MOST = {SLASH: 100, USER: 5, MESSAGE: 5}  # Discord: commands of a kind
 
 
 class Commands:
-    """Global commands and those of the guild. In a clash of names the guild's shadows the global one."""
+    """Global commands and those of a guild. In a clash of names the guild's shadows the global one."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._global: list[Wire] = []
-        self._guild: list[Wire] = []
+        self._of_guilds: dict[int, list[Wire]] = {}
 
-    def listed(self, *, guild: bool) -> list[Wire]:
-        return self._guild if guild else self._global
+    def listed(self, guild_id: int | None) -> list[Wire]:
+        """A guild's own; None: the global ones."""
+        return self._global if guild_id is None else self._of_guilds.get(guild_id, [])
 
-    def all(self) -> list[Wire]:
-        """What people see in the guild."""
-        own = {(command["type"], command["name"]) for command in self._guild}
-        return self._guild + [one for one in self._global if (one["type"], one["name"]) not in own]
+    def all(self, guild_id: int | None = None) -> list[Wire]:
+        """What people see in a guild; None: in the first."""
+        here = self.listed(guild_id or self._world.guild.id)
+        own = {(command["type"], command["name"]) for command in here}
+        return here + [one for one in self._global if (one["type"], one["name"]) not in own]
 
-    def overwrite(self, commands: Any, *, guild: bool) -> list[Wire]:
-        """Put these in place of all others of that scope. ApiError 50035 for malformed ones."""
+    def overwrite(self, commands: Any, guild_id: int | None = None) -> list[Wire]:
+        """Put these in place of all others of that scope, as in `listed`. ApiError 50035 for malformed ones."""
         checked = _checked(commands)
-        before = {(one["type"], one["name"]): one["id"] for one in self.listed(guild=guild)}
-        place = {"guild_id": str(self._world.guild_id)} if guild else {}
+        before = {(one["type"], one["name"]): one["id"] for one in self.listed(guild_id)}
+        place = {"guild_id": str(guild_id)} if guild_id else {}
         made = [self._made(one, before) | place for one in checked]
-        if guild:
-            self._guild = made
-        else:
+        if guild_id is None:
             self._global = made
+        else:
+            self._of_guilds[guild_id] = made
         self._world.emit(Event(name="COMMANDS"))
         return made
 
@@ -61,9 +63,9 @@ class Commands:
             "options": given.get("options") or [],
         }
 
-    def find(self, name_or_id: str) -> Wire:
-        """ApiError 10063 for none."""
-        for command in self.all():
+    def find(self, name_or_id: str, guild_id: int | None = None) -> Wire:
+        """One of `all`; ApiError 10063 for none."""
+        for command in self.all(guild_id):
             if name_or_id in (command["id"], command["name"]):
                 return command
         raise errors.unknown_command()
@@ -85,7 +87,7 @@ def owners(world: World, channel: Channel, user_id: int, command: Wire | None = 
     if command is not None and context(channel) not in command["contexts"]:
         return {}
     found = {}
-    if 0 in types and world.bot_is_member and channel.id not in world.elsewhere:
+    if 0 in types and world.bot_shares(channel):
         found["0"] = str(channel.guild_id or 0)
     if 1 in types and user_id in world.installed:
         found["1"] = str(user_id)

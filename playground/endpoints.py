@@ -22,6 +22,7 @@ _MESSAGE = "/channels/{channel}/messages/{message}"
 _REACTIONS = _MESSAGE + "/reactions"
 _WEBHOOK = "/webhooks/{application}/{token}"
 _HISTORY, _REACTORS, _MAX_PAGE = 50, 25, 100  # what a page holds by default, and at most
+_MAX_GUILDS = 200  # in the list of those that the bot is in
 _SESSION_STARTS = 1_000  # Discord: IDENTIFYs a day
 _DAY_MS = 86_400_000
 
@@ -65,9 +66,9 @@ class Endpoints:
 
     @_answers("GET", "/users/@me/guilds")
     def guilds(self, call: Call) -> list[Wire]:
-        guild = wire.partial_guild_object(self.world)
-        is_behind = int(guild["id"]) > _number(call.query, "after", 0)
-        return [guild] if self.world.bot_is_member and is_behind else []
+        after, limit = _number(call.query, "after", 0), _limit(call.query, _MAX_GUILDS, _MAX_GUILDS)
+        own = sorted(one.id for one in self.world.guilds.values() if one.bot_is_member and one.id > after)
+        return [wire.partial_guild_object(self.world, self.world.guilds[one]) for one in own[:limit]]
 
     @_answers("GET", "/users/{user}")
     def user(self, call: Call) -> Wire:
@@ -88,8 +89,13 @@ class Endpoints:
     @_answers("GET", "/gateway/bot")
     def gateway_bot(self, _: Call) -> Wire:
         left = max(_SESSION_STARTS - self.gateway.identified, 0)
-        limit = {"total": _SESSION_STARTS, "remaining": left, "reset_after": _DAY_MS, "max_concurrency": 1}
-        return {"url": self.gateway.url, "shards": 1, "session_start_limit": limit}
+        limit: Wire = {
+            "total": _SESSION_STARTS,
+            "remaining": left,
+            "reset_after": _DAY_MS,
+            "max_concurrency": self.gateway.max_concurrency or 1,
+        }
+        return {"url": self.gateway.url, "shards": self.gateway.shards or 1, "session_start_limit": limit}
 
     @_answers("GET", "/channels/{channel}")
     def channel(self, call: Call) -> Wire:
@@ -100,26 +106,21 @@ class Endpoints:
         channel = self.posting.writable(call.id("channel"))
         self.world.typing(channel.id, self.world.bot.id)
 
-    def _check_guild(self, call: Call) -> None:
-        if call.id("guild") != self.world.guild_id or not self.world.bot_is_member:
-            raise errors.missing_access()
-
     @_answers("GET", "/guilds/{guild}/roles")
     def roles(self, call: Call) -> list[Wire]:
-        self._check_guild(call)
-        return [wire.role_object(self.world, role) for role in self.world.roles.values()]
+        return [wire.role_object(self.world, role) for role in self.posting.guild(call.id("guild")).roles.values()]
 
     @_answers("GET", "/guilds/{guild}/channels")
     def channels(self, call: Call) -> list[Wire]:
-        self._check_guild(call)
-        return [wire.channel_object(self.world, channel) for channel in self.world.channels.values()]
+        guild = self.posting.guild(call.id("guild"))
+        return [wire.channel_object(self.world, channel) for channel in guild.channels.values()]
 
     @_answers("GET", "/guilds/{guild}/members/{user}")
     def member(self, call: Call) -> Wire:
-        self._check_guild(call)
+        guild = self.posting.guild(call.id("guild"))
         if (user := self.world.users.get(call.id("user"))) is None:
             raise errors.unknown_member()
-        return wire.member_object(self.world, user)
+        return wire.member_object(self.world, guild, user)
 
     # Messages and reactions
 
@@ -180,23 +181,21 @@ class Endpoints:
 
     # Commands
 
-    def _scope(self, call: Call) -> bool:
-        """Whether the path names the guild."""
+    def _scope(self, call: Call) -> int | None:
+        """The guild that the path names, or None."""
         if call.id("application") != self.world.bot.id:
             raise errors.ApiError(404, 10002, "Unknown Application")
-        if "guild" in call.match and call.id("guild") != self.world.guild_id:
-            raise errors.missing_access()
-        return "guild" in call.match
+        return self.posting.guild(call.id("guild")).id if "guild" in call.match else None
 
     @_answers("GET", "/applications/{application}/commands")
     @_answers("GET", "/applications/{application}/guilds/{guild}/commands")
     def registered_commands(self, call: Call) -> list[Wire]:
-        return self.commands.listed(guild=self._scope(call))
+        return self.commands.listed(self._scope(call))
 
     @_answers("PUT", "/applications/{application}/commands")
     @_answers("PUT", "/applications/{application}/guilds/{guild}/commands")
     def overwrite_commands(self, call: Call) -> list[Wire]:
-        return self.commands.overwrite(call.json, guild=self._scope(call))
+        return self.commands.overwrite(call.json, self._scope(call))
 
     # Interactions
 
@@ -247,10 +246,10 @@ def _page(channel: Channel, query: dict[str, str]) -> list[int]:
     return ids[max(0, end - limit) : end]
 
 
-def _limit(query: dict[str, str], default: int) -> int:
+def _limit(query: dict[str, str], default: int, most: int = _MAX_PAGE) -> int:
     limit = _number(query, "limit", default)
-    if not 1 <= limit <= _MAX_PAGE:
-        raise invalid_form("limit", "NUMBER_TYPE_MAX", f"int value should be between 1 and {_MAX_PAGE}.")
+    if not 1 <= limit <= most:
+        raise invalid_form("limit", "NUMBER_TYPE_MAX", f"int value should be between 1 and {most}.")
     return limit
 
 

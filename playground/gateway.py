@@ -6,10 +6,11 @@ RESUME finds the events it missed; a connection without a session may only IDENT
 
 import asyncio
 import contextlib
+import math
 import secrets
 import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ import orjson
 from aiohttp import WSMsgType, web
 
 from playground import wire
-from playground.model import Clock, Event, Wire
+from playground.model import Clock, Event, Guild, Wire
 from playground.world import World
 
 _HEARTBEAT_INTERVAL_MS = 41_250
@@ -25,9 +26,10 @@ _HEARTBEAT_INTERVAL_MS = 41_250
 _ACK_SECONDS = 0.005
 _MAX_PAYLOAD = 4_096  # bytes that a client may send at once
 _SENDS, _SENDS_SECONDS = 120, 60.0
-_REPLAY = 10_000  # events kept for a RESUME
 _MAX_QUEUED = 100_000  # frames waiting for a client that does not read
-_MAX_DETACHED = 8  # sessions kept without a connection
+_MAX_DETACHED = 8  # sessions kept without a connection, or as many as there are shards
+_MAX_GUILDS = 2_500  # on one shard
+_IDENTIFY_SECONDS = 5.0
 
 _MESSAGE_CONTENT = 1 << 15
 _PRIVILEGED_OFF = 1 << 1 | 1 << 8  # members and presences: the playground has neither
@@ -133,7 +135,7 @@ class Session:
     shard: tuple[int, int]
     connection: Connection | None
     sequence: int = 0
-    events: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=_REPLAY))
+    events: deque[tuple[int, bytes]] = field(default_factory=deque)
 
     def push(self, name: str, body: bytes) -> None:
         """Number the event, keep it for a replay, and send it."""
@@ -154,17 +156,35 @@ class Session:
 
 
 class Gateway:
-    """All connections and sessions of the bot. `url` is where RESUME should go."""
+    """All connections and sessions of the bot. `url` is where RESUME should go.
+
+    `shards` and `max_concurrency` as for Playground; `replay`: events that each session keeps for a RESUME.
+    """
 
     def __init__(
-        self, world: World, token: str, *, message_content: bool, clock: Clock, changed: Callable[[], None]
+        self,
+        world: World,
+        token: str,
+        *,
+        message_content: bool,
+        shards: int | None,
+        max_concurrency: int | None,
+        replay: int,
+        clock: Clock,
+        changed: Callable[[], None],
     ) -> None:
         self.url = ""
+        self.shards = shards
+        self.max_concurrency = max_concurrency
+        self.unready: set[int] = set()  # shards whose IDENTIFY is taken, and which get no READY
+        self.refused = 0  # IDENTIFYs, for coming too early, since the start
         self.sessions: dict[str, Session] = {}
         self.connections: set[Connection] = set()
         self.identified = 0  # times, since the start
         self._world = world
         self._token = token
+        self._replay = replay
+        self._identified_at: dict[int, float] = {}  # by bucket
         self._message_content = message_content
         self._clock = clock
         self._changed = changed
@@ -193,15 +213,15 @@ class Gateway:
 
     def _concerns(self, session: Session, event: Event) -> bool:
         channel = event.channel
-        guild_id = self._world.guild_id if channel is None else channel.guild_id
-        needed = _INTENTS[event.name][guild_id is None]
-        if needed & ~session.intents or session.shard[0] != _shard_of(session.shard[1], guild_id):
+        guild = event.guild if channel is None else self._world.guild_of(channel)
+        guild_id = channel.guild_id if channel else guild.id if guild else None
+        if session.shard[0] != _shard_of(session.shard[1], guild_id):
+            return False
+        if _INTENTS[event.name][guild_id is None] & ~session.intents:
             return False
         if event.name == "INTERACTION_CREATE":
             return True
-        if channel is not None and channel.id in self._world.elsewhere:
-            return False
-        if not (guild_id is None or self._world.bot_is_member or event.name == "GUILD_DELETE"):
+        if guild_id is not None and not (guild and (guild.bot_is_member or event.name == "GUILD_DELETE")):
             return False
         if event.name == "GUILD_MEMBER_UPDATE":
             return event.user_id == self._world.bot.id
@@ -253,14 +273,39 @@ class Gateway:
             raise ClosingError(4005)
         self._check_token(body)
         intents, shard = self._checked_intents(body.get("intents")), _checked_shard(body.get("shard", [0, 1]))
+        guilds = self._guilds_on(shard)
+        if self._is_too_early(shard[0]):
+            connection.send(_frame(9, False))
+            return
         self.identified += 1
-        session = Session(secrets.token_hex(16), intents, shard, connection)
+        session = Session(secrets.token_hex(16), intents, shard, connection, events=deque(maxlen=self._replay))
         connection.session = self.sessions[session.id] = session
-        session.push("READY", orjson.dumps(self._ready(session)))
-        is_here = self._world.bot_is_member and shard[0] == _shard_of(shard[1], self._world.guild_id)
-        if intents & _GUILDS and is_here:
-            session.push("GUILD_CREATE", orjson.dumps(wire.guild_object(self._world)))
+        if shard[0] not in self.unready:
+            session.push("READY", orjson.dumps(self._ready(session, guilds)))
+            for guild in guilds if intents & _GUILDS else ():
+                session.push("GUILD_CREATE", orjson.dumps(wire.guild_object(self._world, guild)))
         self._connection_changed()
+
+    def _guilds_on(self, shard: tuple[int, int]) -> list[Guild]:
+        """ClosingError 4010 for a shard that there is not, 4011 where Discord would have the bot use more of them."""
+        number, count = shard
+        if self.shards not in (None, count):
+            raise ClosingError(4010)
+        here = [one for one in self._world.guilds.values() if one.bot_is_member and _shard_of(count, one.id) == number]
+        if len(here) > _MAX_GUILDS:
+            raise ClosingError(4011)
+        return here
+
+    def _is_too_early(self, shard_id: int) -> bool:
+        """Counts an IDENTIFY in its bucket, of which each takes one in 5 s."""
+        if self.max_concurrency is None:
+            return False
+        now, bucket = self._clock(), shard_id % self.max_concurrency
+        if now - self._identified_at.get(bucket, -math.inf) < _IDENTIFY_SECONDS:
+            self.refused += 1
+            return True
+        self._identified_at[bucket] = now
+        return False
 
     def _check_token(self, body: Wire) -> None:
         if body.get("token") not in (self._token, f"Bot {self._token}"):
@@ -273,12 +318,12 @@ class Gateway:
             raise ClosingError(4014)
         return intents
 
-    def _ready(self, session: Session) -> Wire:
+    def _ready(self, session: Session, guilds: Iterable[Guild]) -> Wire:
         application = wire.application_object(self._world, message_content=self._message_content)
         return {
             "v": 10,
             "user": wire.user_object(self._world.bot) | {"verified": True, "mfa_enabled": False, "flags": 0},
-            "guilds": [{"id": str(self._world.guild_id), "unavailable": True}] if self._world.bot_is_member else [],
+            "guilds": [{"id": str(one.id), "unavailable": True} for one in guilds],
             "session_id": session.id,
             "resume_gateway_url": self.url,
             "shard": session.shard,
@@ -311,7 +356,7 @@ class Gateway:
             if not connection.closing and connection.socket.close_code in (1000, 1001):  # the client gave it up
                 self.sessions.pop(session.id, None)
         detached = [one.id for one in self.sessions.values() if one.connection is None]
-        for session_id in detached[:-_MAX_DETACHED]:
+        for session_id in detached[: -max(_MAX_DETACHED, self.shards or 0)]:
             del self.sessions[session_id]
         self._connection_changed()
 
@@ -321,26 +366,32 @@ class Gateway:
 
     # On request
 
-    def ask_reconnect(self) -> None:
-        """op 7 to every connection."""
-        for connection in self.connections:
+    def _of(self, shard_id: int | None) -> list[Connection]:
+        """A shard's connections; None: all."""
+        if shard_id is None:
+            return list(self.connections)
+        return [one for one in self.connections if one.session and one.session.shard[0] == shard_id]
+
+    def ask_reconnect(self, shard_id: int | None = None) -> None:
+        """op 7 to every connection, or a shard's."""
+        for connection in self._of(shard_id):
             connection.send(_frame(7, None))
 
-    def invalidate(self, *, resumable: bool) -> None:
-        """op 9 to every connection; not resumable, the sessions are forgotten too."""
-        for connection in self.connections:
+    def invalidate(self, *, resumable: bool, shard_id: int | None = None) -> None:
+        """op 9 to every connection, or a shard's; not resumable, the sessions are forgotten too."""
+        for connection in self._of(shard_id):
             connection.send(_frame(9, resumable))
             if not resumable and connection.session is not None:
                 connection.session.connection = None
                 self.sessions.pop(connection.session.id, None)
                 connection.session = None
 
-    def disconnect(self, code: int) -> None:
-        for connection in self.connections:
+    def disconnect(self, code: int, shard_id: int | None = None) -> None:
+        for connection in self._of(shard_id):
             connection.close(code)
 
-    def cut(self) -> None:
-        for connection in tuple(self.connections):
+    def cut(self, shard_id: int | None = None) -> None:
+        for connection in self._of(shard_id):
             connection.cut()
 
 

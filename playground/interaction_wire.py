@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from playground import choices, commands, errors, options, permissions, wire
-from playground.model import Channel, Message, User, Wire
+from playground.model import Channel, Message, Role, User, Wire
 from playground.world import World
 
 _USER, _CHANNEL, _ROLE, _MENTIONABLE = 6, 7, 8, 9  # option types
@@ -18,8 +18,9 @@ def resolved(world: World, channel: Channel, user_id: int, data: Wire, target_id
     if data["type"] == commands.USER:
         return named(world, channel, user_id, users=[target_id or 0])
     given = {kind: options.ids(data["options"], kind) for kind in (_USER, _CHANNEL, _ROLE, _MENTIONABLE)}
-    roles = [one for one in given[_MENTIONABLE] if one in world.roles]
-    users = [one for one in given[_MENTIONABLE] if one not in world.roles]
+    known = _roles(world, channel)
+    roles = [one for one in given[_MENTIONABLE] if one in known]
+    users = [one for one in given[_MENTIONABLE] if one not in known]
     return named(world, channel, user_id, [*given[_USER], *users], [*given[_ROLE], *roles], given[_CHANNEL])
 
 
@@ -28,17 +29,23 @@ def chosen(world: World, channel: Channel, user_id: int, given: Iterable[tuple[W
     objects = choices.of_objects(given)
     for part, one in objects:
         if part["type"] == choices.CHANNEL:
-            _check_offered(world, world.channel(one), user_id, part)
+            _check_offered(world, channel, world.channel(one), user_id, part)
     channels = [one for part, one in objects if part["type"] == choices.CHANNEL]
     others = [(part["type"], one) for part, one in objects if part["type"] != choices.CHANNEL]
-    roles = [one for kind, one in others if kind == choices.ROLE or (kind != choices.USER and one in world.roles)]
-    users = [one for kind, one in others if kind == choices.USER or (kind != choices.ROLE and one not in world.roles)]
+    known = _roles(world, channel)
+    roles = [one for kind, one in others if kind == choices.ROLE or (kind != choices.USER and one in known)]
+    users = [one for kind, one in others if kind == choices.USER or (kind != choices.ROLE and one not in known)]
     return named(world, channel, user_id, users, roles, channels)
 
 
-def _check_offered(world: World, channel: Channel, user_id: int, menu: Wire) -> None:
+def _roles(world: World, channel: Channel) -> dict[int, Role]:
+    """Those of the channel's guild; in direct messages, those of the first."""
+    return (world.guild_of(channel) or world.guild).roles
+
+
+def _check_offered(world: World, place: Channel, channel: Channel, user_id: int, menu: Wire) -> None:
     types = menu.get("channel_types") or [channel.type]
-    if channel.guild_id != world.guild_id or channel.type not in types:
+    if channel.guild_id != (place.guild_id or world.guild.id) or channel.type not in types:
         raise errors.wrong_channel_type()
     if not world.may(channel, user_id, "view_channel"):
         raise errors.missing_access()
@@ -72,8 +79,8 @@ def _partial_channel(world: World, channel: Channel, user_id: int) -> Wire:
 
 def _member(world: World, channel: Channel, user: User) -> Wire:
     """A member as interactions carry it: with its permissions in the channel, overwrites included."""
-    member = wire.member_object(world, user) | {"permissions": str(world.permissions(channel, user.id))}
-    return member | {"roles": []} if channel.id in world.elsewhere else member  # the roles of this guild are none there
+    member = wire.member_object(world, world.guild_of(channel), user)
+    return member | {"permissions": str(world.permissions(channel, user.id))}
 
 
 def interaction_object(world: World, channel: Channel, user: User, own: Wire, source: Message | None) -> Wire:

@@ -41,7 +41,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role of the guild. `permissions` is Discord's integer; the bot's own role is `managed`."""
+    """A role of a guild. `permissions` is Discord's integer; the bot's own role is `managed`."""
 
     id: int
     name: str
@@ -186,11 +186,36 @@ class Channel:
         return [message for _, message in sorted(pinned, key=lambda pair: pair[0], reverse=True)]
 
 
+@dataclass(slots=True)
+class Guild:
+    """A server. Everybody in the world is in it, with the roles of its own that they were given there.
+
+    The role of everyone has the guild's id; `bot_role_id` is that of the bot's own.
+    """
+
+    id: int
+    name: str
+    bot_role_id: int
+    roles: dict[int, Role]
+    member_roles: dict[int, frozenset[int]]
+    channels: dict[int, Channel] = field(default_factory=dict)
+    bot_is_member: bool = True
+
+    def roles_of(self, user_id: int) -> list[Role]:
+        """What a member was given, lowest first; of "@everyone" nothing is said."""
+        own = [self.roles[one] for one in self.member_roles.get(user_id, ())]
+        return sorted(own, key=lambda role: role.position)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A change, named as Discord's gateway names it. Which fields are set depends on the name; see wire.payload."""
+    """A change, named as Discord's gateway names it. Which fields are set depends on the name; see wire.payload.
+
+    `guild` is set where the change is the guild's, not one channel's.
+    """
 
     name: str
+    guild: Guild | None = None
     channel: Channel | None = None
     message: Message | None = None
     user_id: int | None = None

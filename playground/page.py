@@ -171,22 +171,28 @@ class Page:
             feed.put_nowait(None)
 
     def _snapshot(self) -> Wire:
-        """The whole world as the page needs it."""
+        """The first guild and the direct messages, as the page needs them."""
         world, bot = self._world, self._world.bot
         for person in world.people:
             world.open_dm(person.id)
-        channels = [*world.channels.values(), *world.threads.values(), *world.dms.values()]
+        guild = world.guild
+        threads = world.threads_in(guild)
+        channels = [*guild.channels.values(), *threads, *world.dms.values()]
         return {
             "type": "world",
             "guild": {
-                "id": str(world.guild_id),
-                "name": world.guild_name,
+                "id": str(guild.id),
+                "name": guild.name,
                 "owner_id": str(world.owner_id),
-                "roles": [{"id": str(one.id), "name": one.name} for one in world.roles.values()],
+                "roles": [{"id": str(one.id), "name": one.name} for one in guild.roles.values()],
             },
-            "categories": [{"id": str(one.id), "name": one.name, "type": one.type} for one in world.categories],
-            "channels": [self._channel(one) for one in world.channels.values() if one.type != CATEGORY],
-            "threads": [self._channel(one) for one in world.threads.values()],
+            "categories": [
+                {"id": str(one.id), "name": one.name, "type": one.type}
+                for one in guild.channels.values()
+                if one.type == CATEGORY
+            ],
+            "channels": [self._channel(one) for one in guild.channels.values() if one.type != CATEGORY],
+            "threads": [self._channel(one) for one in threads],
             "dms": [self._channel(one) for one in world.dms.values()],
             "people": [self._person(one) for one in world.people],
             "bots": [self._person(one) for one in world.users.values() if one.bot and one.id != bot.id],
@@ -194,7 +200,7 @@ class Page:
                 "id": str(bot.id),
                 "name": bot.name,
                 "connected": self._gateway.connected,
-                "member": world.bot_is_member,
+                "member": guild.bot_is_member,
             },
             "commands": self._commands(),
             "scenes": [{"title": scene.title, "look": scene.look} for scene in self._stage.scenes],
@@ -206,7 +212,7 @@ class Page:
         }
 
     def _person(self, user: User) -> Wire:
-        roles = [str(role.id) for role in self._world.roles_of(user.id)]
+        roles = [str(role.id) for role in self._world.guild.roles_of(user.id)]
         return {"id": str(user.id), "name": user.name, "color": user.color, "roles": roles}
 
     def _channel(self, channel: Channel) -> Wire:
@@ -244,12 +250,13 @@ class Page:
 
     def _commands(self) -> list[Wire]:
         """With the permissions that each needs: the page hides those that a person may not use, as Discord does."""
-        shown = self._people.commands.all() if self._world.bot_is_member else []
+        shown = self._people.commands.all() if self._world.guild.bot_is_member else []
         return [command | {"needed": str(needed(command))} for command in shown]
 
     def publish(self, event: Event) -> None:
         """Tell the open pages."""
-        if self._feeds and (frame := self._frame(event)) is not None:
+        guild = self._world.guild_of(event.channel) if event.channel else event.guild
+        if self._feeds and guild in (None, self._world.guild) and (frame := self._frame(event)) is not None:
             self._send(frame)
 
     def _send(self, frame: Wire) -> None:

@@ -54,15 +54,17 @@ class People:
 
     @property
     def guild_id(self) -> int:
-        return self.world.guild_id
+        """Of the first guild."""
+        return self.world.guild.id
 
     @property
     def bot_role_id(self) -> int:
-        return self.world.bot_role_id
+        return self.world.guild.bot_role_id
 
-    def channel(self, name: str) -> int:
-        """A channel or thread; KeyError for none."""
-        return _named(name, (*self.world.channels.values(), *self.world.threads.values()))
+    def channel(self, name: str, guild_id: int | None = None) -> int:
+        """A channel or thread of the first guild, or of this; KeyError for none."""
+        guild = self.world.guilds[guild_id or self.guild_id]
+        return _named(name, (*guild.channels.values(), *self.world.threads_in(guild)))
 
     def person(self, name: str) -> int:
         """KeyError for none."""
@@ -70,7 +72,14 @@ class People:
 
     def role(self, name: str) -> int:
         """KeyError for none."""
-        return _named(name, self.world.roles.values())
+        return _named(name, self.world.guild.roles.values())
+
+    def add_guild(self, name: str, channels: Iterable[str] = ("general",)) -> int:
+        """Add a guild with channels, which the bot joins. All the people are in it."""
+        guild = self.world.add_guild(name)
+        for channel in channels:
+            self.world.add_channel(channel, guild=guild)
+        return guild.id
 
     def add_role(
         self, name: str, *permission_names: str, members: Iterable[int] = (), mentionable: bool = False
@@ -103,13 +112,20 @@ class People:
         tags: Iterable[str] = (),
         needs_tag: bool = False,
         category: int | None = None,
+        guild_id: int | None = None,
     ) -> int:
-        """Add a channel, in a category where that is given; `tags` are the names of those of a forum's posts."""
+        """Add a channel to the first guild or this, in a category where that is given.
+
+        `tags` are the names of those of a forum's posts.
+        """
         made: list[Wire] = [
             {"id": str(self.world.next_id()), "name": tag, "moderated": False, "emoji_id": None, "emoji_name": None}
             for tag in tags
         ]
-        return self.world.add_channel(name, topic, type=type, tags=made, needs_tag=needs_tag, category_id=category).id
+        where = self.world.guilds[guild_id or self.guild_id]
+        return self.world.add_channel(
+            name, topic, type=type, tags=made, needs_tag=needs_tag, category_id=category, guild=where
+        ).id
 
     def add_category(self, name: str) -> int:
         return self.world.add_channel(name, type=CATEGORY).id
@@ -129,20 +145,20 @@ class People:
         return self.world.add_person(name).id
 
     def add_bot(self, name: str) -> int:
-        """Let another bot into the guild; its id is an author for `post`."""
+        """Let another bot into the guilds; its id is an author for `post`."""
         return self.world.add_bot(name).id
 
     def add_webhook(self, name: str) -> int:
         """Make a webhook; its id is an author for `post`."""
         return self.world.add_webhook(name).id
 
-    def remove_bot(self) -> None:
-        """Remove the bot from the guild."""
-        self.world.let_bot_in(False)
+    def remove_bot(self, guild_id: int | None = None) -> None:
+        """Remove the bot from the first guild, or from this."""
+        self.world.let_bot_in(self.world.guilds[guild_id or self.guild_id], False)
 
-    def invite_bot(self) -> None:
+    def invite_bot(self, guild_id: int | None = None) -> None:
         """Let it in again."""
-        self.world.let_bot_in(True)
+        self.world.let_bot_in(self.world.guilds[guild_id or self.guild_id], True)
 
     def dm(self, person_id: int) -> int:
         """The direct-message channel between a person and the bot."""
@@ -333,7 +349,8 @@ class People:
         ApiError 50013 where the person lacks the command's default_member_permissions in that channel, 10063 where the
         command is not there for them.
         """
-        return self.interactions.use(channel_id, author_id, self.commands.find(name), options or {}, target_id)
+        found = self.commands.find(name, self.world.channel(channel_id).guild_id)
+        return self.interactions.use(channel_id, author_id, found, options or {}, target_id)
 
     def autocomplete(
         self, channel_id: int, author_id: int, name: str, options: Mapping[str, Any], focused: str
@@ -342,7 +359,8 @@ class People:
 
         `options` as for `command`, with what is typed so far in the place of the value.
         """
-        return self.interactions.autocomplete(channel_id, author_id, self.commands.find(name), options, focused)
+        found = self.commands.find(name, self.world.channel(channel_id).guild_id)
+        return self.interactions.autocomplete(channel_id, author_id, found, options, focused)
 
     def click(self, message: Message | int, author_id: int, custom_id: str, values: Sequence[str] = ()) -> Interaction:
         """Press a button, or choose values in a menu, also of a message that only this person sees.

@@ -1,4 +1,4 @@
-"""Where and who: the playground's guild with its channels, people, roles and uploads."""
+"""Where and who: the playground's guilds with their channels and roles, its people and uploads."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -14,6 +14,7 @@ from playground.model import (
     Clock,
     Event,
     File,
+    Guild,
     Message,
     Role,
     User,
@@ -27,27 +28,24 @@ _BOT_COLOR = "#5865f2"
 
 
 class Places:
-    """One guild, the bot and the people in it, and its channels."""
+    """The guilds, the first of which is `guild`, their channels, and the bot and the people in them."""
 
-    def __init__(self, channels: Iterable[str], people: Iterable[str], *, bot_name: str, now: Clock) -> None:
+    def __init__(
+        self, channels: Iterable[str], people: Iterable[str], *, bot_name: str, now: Clock, history: int = 5_000
+    ) -> None:
+        """history: how many messages a channel keeps."""
         self._now = now
+        self.history = history
         self._last_id = 0
         self._listeners: list[Callable[[Event], None]] = []
-        self.guild_id = self.next_id()
-        self.guild_name = "Playground"
-        self.bot_role_id = self.next_id()
         self.bot = User(self.next_id(), bot_name, bot=True, color=_BOT_COLOR)
-        self.bot_is_member = True
         self.interactions_endpoint_url: str | None = None  # of the bot's application
         self.created = now()
-        self.owner_id = self.bot.id  # until there is a person; the first one owns the guild
+        self.owner_id = self.bot.id  # until there is a person; the first one owns the guilds
         self.users: dict[int, User] = {self.bot.id: self.bot}
-        self.roles: dict[int, Role] = {
-            self.guild_id: Role(self.guild_id, "@everyone", permissions.EVERYONE, position=0),
-            self.bot_role_id: Role(self.bot_role_id, bot_name, permissions.INVITED, position=1, managed=True),
-        }
-        self.member_roles: dict[int, frozenset[int]] = {self.bot.id: frozenset({self.bot_role_id})}
-        self.channels: dict[int, Channel] = {}
+        self.guild = self._new_guild(self.next_id(), "Playground")
+        self.guilds: dict[int, Guild] = {self.guild.id: self.guild}
+        self.channels: dict[int, Channel] = {}  # of all guilds
         self.threads: dict[int, Channel] = {}
         self.dms: dict[int, Channel] = {}
         self.elsewhere: dict[int, Channel] = {}  # where the bot is not: groups, other servers
@@ -96,17 +94,32 @@ class Places:
             raise errors.invalid_form("parent_id", "CHANNEL_PARENT_INVALID_TYPE", "Not a category")
         return found
 
+    def guild_of(self, channel: Channel) -> Guild | None:
+        """None for direct messages and for where the bot is not."""
+        return self.guilds.get(channel.guild_id or 0)
+
+    def guild_with(self, role_id: int) -> Guild:
+        """The guild that has this role; ApiError 10011 for none."""
+        for guild in self.guilds.values():
+            if role_id in guild.roles:
+                return guild
+        raise errors.unknown_role()
+
     def role(self, role_id: int) -> Role:
         """ApiError 10011 for none."""
-        try:
-            return self.roles[role_id]
-        except KeyError:
-            raise errors.unknown_role() from None
+        return self.guild_with(role_id).roles[role_id]
 
-    def roles_of(self, user_id: int) -> list[Role]:
-        """What a member was given, lowest first; of "@everyone" nothing is said."""
-        own = [self.roles[one] for one in self.member_roles.get(user_id, ())]
-        return sorted(own, key=lambda role: role.position)
+    @property
+    def bot_is_member(self) -> bool:
+        """Whether the bot is in any guild."""
+        return any(guild.bot_is_member for guild in self.guilds.values())
+
+    def bot_shares(self, channel: Channel) -> bool:
+        """Whether the bot is in the channel's guild; for its direct messages, in any."""
+        if channel.guild_id is None:
+            return self.bot_is_member and channel.id not in self.elsewhere
+        guild = self.guild_of(channel)
+        return guild is not None and guild.bot_is_member
 
     def user(self, user_id: int) -> User:
         """ApiError 10013 for none."""
@@ -129,24 +142,37 @@ class Places:
                 return channel.messages[message_id]
         raise errors.unknown_message()
 
+    def threads_in(self, guild: Guild) -> list[Channel]:
+        """Oldest first."""
+        return [one for one in self.threads.values() if one.guild_id == guild.id]
+
     def threads_of(self, parent: Channel) -> list[Channel]:
         """Oldest first."""
         return [one for one in self.threads.values() if one.parent_id == parent.id]
 
-    @property
-    def categories(self) -> list[Channel]:
-        """Oldest first."""
-        return [one for one in self.channels.values() if one.type == CATEGORY]
-
     def channels_of(self, category: Channel) -> list[Channel]:
         """Oldest first."""
-        return [one for one in self.channels.values() if one.parent_id == category.id]
+        guild = self.guild_of(category)
+        return [one for one in guild.channels.values() if one.parent_id == category.id] if guild else []
 
     @property
     def people(self) -> list[User]:
         return [user for user in self.users.values() if not user.bot]
 
     # Growing
+
+    def _new_guild(self, guild_id: int, name: str) -> Guild:
+        everyone = Role(guild_id, "@everyone", permissions.EVERYONE, position=0)
+        own = Role(self.next_id(), self.bot.name, permissions.INVITED, position=1, managed=True)
+        roles = {one.id: one for one in (everyone, own)}
+        return Guild(guild_id, name, own.id, roles, {self.bot.id: frozenset({own.id})})
+
+    def add_guild(self, name: str) -> Guild:
+        """Add a guild, which the bot joins. Shards go by the milliseconds of its id: each is a millisecond older."""
+        guild = self._new_guild(self.guild.id - (len(self.guilds) << 22), name)
+        self.guilds[guild.id] = guild
+        self.emit(Event(name="GUILD_CREATE", guild=guild))
+        return guild
 
     def add_person(self, name: str) -> User:
         color = _COLORS[(len(self.users) - 1) % len(_COLORS)]
@@ -158,7 +184,7 @@ class Places:
         return user
 
     def add_bot(self, name: str) -> User:
-        """Let another bot into the guild."""
+        """Let another bot into the guilds."""
         bot = User(self.next_id(), name, bot=True, color=_BOT_COLOR)
         self.users[bot.id] = bot
         self.emit(Event(name="PEOPLE"))
@@ -179,22 +205,23 @@ class Places:
         tags: Iterable[Wire] = (),
         needs_tag: bool = False,
         category_id: int | None = None,
+        guild: Guild | None = None,
     ) -> Channel:
-        """Add a channel or category. In a category it begins with the category's overwrites."""
-        category = self.category(category_id)
+        """Add a channel or category, in the first guild or this. In a category it begins with that's overwrites."""
+        category, guild = self.category(category_id), guild or self.guild
         channel = Channel(
             self.next_id(),
             name,
             topic,
             type,
-            len(self.channels),
-            guild_id=self.guild_id,
+            len(guild.channels),
+            guild_id=guild.id,
             tags=tuple(tags),
             needs_tag=needs_tag,
             parent_id=category_id,
             overwrites=dict(category.overwrites) if category else {},
         )
-        self.channels[channel.id] = channel
+        self.channels[channel.id] = guild.channels[channel.id] = channel
         self.emit(Event(name="CHANNEL_CREATE", channel=channel))
         return channel
 
@@ -210,7 +237,8 @@ class Places:
 
         Of the threads of a deleted channel Discord says nothing.
         """
-        self.channels.pop(channel.id, None)
+        if self.channels.pop(channel.id, None) is not None and (guild := self.guild_of(channel)):
+            del guild.channels[channel.id]
         for thread in self.threads_of(channel):
             del self.threads[thread.id]
         for inside in self.channels_of(channel):
@@ -218,11 +246,11 @@ class Places:
         is_thread = self.threads.pop(channel.id, None) is not None
         self.emit(Event(name="THREAD_DELETE" if is_thread else "CHANNEL_DELETE", channel=channel))
 
-    def let_bot_in(self, is_member: bool) -> None:
-        """Has the bot join the guild or leave it. What it said stays."""
-        if is_member != self.bot_is_member:
-            self.bot_is_member = is_member
-            self.emit(Event(name="GUILD_CREATE" if is_member else "GUILD_DELETE"))
+    def let_bot_in(self, guild: Guild, is_member: bool) -> None:
+        """Has the bot join a guild or leave it. What it said stays."""
+        if is_member != guild.bot_is_member:
+            guild.bot_is_member = is_member
+            self.emit(Event(name="GUILD_CREATE" if is_member else "GUILD_DELETE", guild=guild))
 
     def open_dm(self, user_id: int) -> Channel:
         """The bot's direct-message channel with a person, made when there is none yet."""

@@ -9,7 +9,19 @@ from playground import errors
 from playground.body import EPHEMERAL, SUPPRESS_EMBEDS, Body
 from playground.errors import invalid_form
 from playground.limits import Nonces
-from playground.model import CATEGORY, REPLY, THREADS_ONLY, Channel, Draft, File, Message, Reference, Wire, snowflake
+from playground.model import (
+    CATEGORY,
+    REPLY,
+    THREADS_ONLY,
+    Channel,
+    Draft,
+    File,
+    Guild,
+    Message,
+    Reference,
+    Wire,
+    snowflake,
+)
 from playground.uploads import MOST_FILES, attachment_object
 from playground.world import World
 
@@ -23,6 +35,13 @@ class Posting:
         self.files_url = ""
         self._world = world
         self._nonces = nonces
+
+    def guild(self, guild_id: int) -> Guild:
+        """ApiError 50001 where the bot is not in it."""
+        guild = self._world.guilds.get(guild_id)
+        if guild is None or not guild.bot_is_member:
+            raise errors.missing_access()
+        return guild
 
     def visible(self, channel_id: int, *needed: str) -> Channel:
         """The channel; ApiError 50001 where the bot cannot see it, 50013 where it lacks a permission."""
@@ -58,7 +77,7 @@ class Posting:
         """ApiError where a direct message does not reach the other."""
         if channel.recipient_id in self._world.blocking:
             raise errors.blocked()
-        shared = self._world.bot_is_member or channel.recipient_id in self._world.installed
+        shared = self._world.bot_shares(channel) or channel.recipient_id in self._world.installed
         if channel.recipient_id is not None and user_id == self._world.bot.id and not shared:
             raise errors.no_mutual_guild()
 

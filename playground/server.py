@@ -34,9 +34,12 @@ _STOP_SECONDS = 0.2  # for handlers that an ordered fault still holds back
 
 
 class Playground(People):
-    """A guild with channels, people and the bot that logs in with `token`.
+    """A guild with channels, people and the bot that logs in with `token`; more guilds by `add_guild`.
 
     `port` 0 is any free one. `message_content` False is an application whose message content intent is switched off.
+    `shards` is how many the bot is told to use, and must; None: told one, it may use as many as it likes.
+    `max_concurrency` is how many of them may IDENTIFY in 5 s; None: told one, it is never too early.
+    `history` is how many messages a channel keeps, `replay` how many events a session keeps for a RESUME.
     `newest_first` False is a server that gives histories oldest first, as some that are not Discord's do.
     `clock` is monotonic (limits, nonces, interaction times), `wall` the time of messages; both in seconds.
     """
@@ -52,18 +55,31 @@ class Playground(People):
         bot_name: str = "Parley",
         message_content: bool = True,
         newest_first: bool = True,
+        shards: int | None = None,
+        max_concurrency: int | None = None,
+        history: int = 5_000,
+        replay: int = 10_000,
         limits: Limits | None = None,
         clock: Clock = time.monotonic,
         wall: Clock = time.time,
     ) -> None:
-        world = World(channels, people, bot_name=bot_name, now=wall)
+        world = World(channels, people, bot_name=bot_name, history=history, now=wall)
         posting = Posting(world, Nonces(clock))
         self._changes = Changes()
         changed = self._changes.notify
         super().__init__(world, posting, Commands(world), Interactions(world, posting, clock, changed))
         self.host, self.port, self.token = host, port, token
         self.faults = Faults()
-        self._gateway = Gateway(world, token, message_content=message_content, clock=clock, changed=changed)
+        self._gateway = Gateway(
+            world,
+            token,
+            message_content=message_content,
+            shards=shards,
+            max_concurrency=max_concurrency,
+            replay=replay,
+            clock=clock,
+            changed=changed,
+        )
         self._stage = Stage(self, self._changes)
         self._page = Page(self, self._gateway, self._stage)
         self._rest = Rest(token, Limiter(limits or Limits(), clock), self.faults, changed, wall)
@@ -143,6 +159,16 @@ class Playground(People):
     def connected(self) -> bool:
         return self._gateway.connected
 
+    @property
+    def connected_shards(self) -> list[int]:
+        """Those that have a session with a connection, lowest first; one that two processes have stands twice."""
+        return sorted(session.shard[0] for session in self.sessions if session.connection)
+
+    @property
+    def identifies(self) -> tuple[int, int]:
+        """How many IDENTIFYs were taken, and how many refused for coming too early."""
+        return self._gateway.identified, self._gateway.refused
+
     async def wait_for(self, predicate: Callable[[], T], timeout: float = 5.0) -> T:  # noqa: ASYNC109 - plain for callers
         """The predicate's first true value; it is asked now and after every change. TimeoutError after `timeout` s."""
         async with asyncio.timeout(timeout):
@@ -175,21 +201,27 @@ class Playground(People):
 
     # Trouble on the gateway
 
-    def reconnect(self) -> None:
-        """Ask every connection to reconnect (op 7)."""
-        self._gateway.ask_reconnect()
+    # Each strikes every connection, or those of one shard.
 
-    def invalidate(self, *, resumable: bool) -> None:
-        """Invalidate every connected session (op 9)."""
-        self._gateway.invalidate(resumable=resumable)
+    def reconnect(self, shard_id: int | None = None) -> None:
+        """Ask to reconnect (op 7)."""
+        self._gateway.ask_reconnect(shard_id)
 
-    def disconnect(self, code: int = 4000) -> None:
-        """Close every gateway connection with this code."""
-        self._gateway.disconnect(code)
+    def invalidate(self, *, resumable: bool, shard_id: int | None = None) -> None:
+        """Invalidate the connected sessions (op 9)."""
+        self._gateway.invalidate(resumable=resumable, shard_id=shard_id)
 
-    def cut(self) -> None:
-        """Drop every gateway connection's TCP line."""
-        self._gateway.cut()
+    def disconnect(self, code: int = 4000, shard_id: int | None = None) -> None:
+        """Close with this code."""
+        self._gateway.disconnect(code, shard_id)
+
+    def cut(self, shard_id: int | None = None) -> None:
+        """Drop the TCP line."""
+        self._gateway.cut(shard_id)
+
+    def withhold_ready(self, shard_id: int, withheld: bool = True) -> None:
+        """Take a shard's IDENTIFYs from now on, and send no READY; or send it again."""
+        (self._gateway.unready.add if withheld else self._gateway.unready.discard)(shard_id)
 
     def duplicate(self, message: Message) -> None:
         """Send a message's MESSAGE_CREATE once more, as may happen after a RESUME."""

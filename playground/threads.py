@@ -227,9 +227,7 @@ class ThreadEndpoints:
     # Lists
 
     def _active(self, call: Call) -> Wire:
-        if call.id("guild") != self.world.guild_id or not self.world.bot_is_member:
-            raise errors.missing_access()
-        return wire.active_threads(self.world)
+        return wire.active_threads(self.world, self.world.threads_in(self.posting.guild(call.id("guild"))))
 
     def _archived(self, call: Call, *kinds: int) -> Wire:
         needed = ("manage_threads",) if PRIVATE_THREAD in kinds else ()

@@ -4,7 +4,7 @@ Ids are ints in the world and strings here.
 """
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from playground.model import (
     PINS_ADD,
@@ -13,6 +13,7 @@ from playground.model import (
     VOICE,
     Channel,
     Event,
+    Guild,
     Message,
     Reaction,
     Reference,
@@ -52,38 +53,40 @@ def payload(world: World, event: Event) -> Wire:
             return _with_member(world, event, channel) | {"timestamp": int(event.at)}
     if channel is not None and event.name.startswith("THREAD_"):
         return _thread_payload(world, event, channel)
-    return _guild_payload(world, event) if event.name.startswith("GUILD_") else event.data or {}
+    return event.data or {} if event.guild is None else _guild_payload(world, event, event.guild)
 
 
 def _thread_payload(world: World, event: Event, channel: Channel) -> Wire:
-    place: Wire = {"id": str(channel.id), "guild_id": str(world.guild_id)}
+    place: Wire = {"id": str(channel.id), "guild_id": str(channel.guild_id)}
     match event.name:
         case "THREAD_DELETE":
             return place | {"parent_id": str(channel.parent_id), "type": channel.type}
         case "THREAD_LIST_SYNC":
-            return {"guild_id": str(world.guild_id), "channel_ids": [str(channel.id)]} | active_threads(world, channel)
+            synced = active_threads(world, world.threads_of(channel))
+            return {"guild_id": str(channel.guild_id), "channel_ids": [str(channel.id)]} | synced
         case "THREAD_MEMBER_UPDATE":
             return place | (thread_member(channel, event.user_id or 0) or {})
         case "THREAD_MEMBERS_UPDATE":
             joined = [(one, thread_member(channel, one)) for one in event.ids]
-            added = [one | {"member": member_object(world, world.user(who))} for who, one in joined if one]
+            guild = world.guild_of(channel)
+            added = [one | {"member": member_object(world, guild, world.user(who))} for who, one in joined if one]
             removed = [str(who) for who, one in joined if not one]
             count = channel_object(world, channel)["member_count"]
             return place | {"member_count": count, "added_members": added, "removed_member_ids": removed}
     return channel_object(world, channel) | (event.data or {})
 
 
-def _guild_payload(world: World, event: Event) -> Wire:
+def _guild_payload(world: World, event: Event, guild: Guild) -> Wire:
     """Without `unavailable`: by that, Discord tells a guild that is joined or left from one in an outage."""
-    guild = {"guild_id": str(world.guild_id)}
+    place = {"guild_id": str(guild.id)}
     if event.role is not None:
         deleted = event.name == "GUILD_ROLE_DELETE"
-        return guild | ({"role_id": str(event.role.id)} if deleted else {"role": role_object(world, event.role)})
+        return place | ({"role_id": str(event.role.id)} if deleted else {"role": role_object(world, event.role)})
     if event.name == "GUILD_MEMBER_UPDATE":
-        return guild | member_object(world, world.user(event.user_id or 0))
+        return place | member_object(world, guild, world.user(event.user_id or 0))
     if event.name == "GUILD_DELETE":
-        return {"id": str(world.guild_id)}
-    return {name: value for name, value in guild_object(world).items() if name != "unavailable"}
+        return {"id": str(guild.id)}
+    return {name: value for name, value in guild_object(world, guild).items() if name != "unavailable"}
 
 
 def pinned_at(message: Message) -> str | None:
@@ -102,10 +105,11 @@ def _posted(world: World, channel: Channel, message: Message) -> Wire:
     wire = _placed(channel, message_object(world, message))
     if channel.guild_id is None:
         return wire
+    guild = world.guild_of(channel)
     if message.webhook_id is None:
-        wire["member"] = _member_fields(world, message.author)
+        wire["member"] = _member_fields(world, guild, message.author)
     for mentioned, user_id in zip(wire["mentions"], message.mentions, strict=True):
-        mentioned["member"] = _member_fields(world, world.users[user_id])
+        mentioned["member"] = _member_fields(world, guild, world.users[user_id])
     return wire
 
 
@@ -125,7 +129,7 @@ def _reacted(world: World, event: Event, channel: Channel, message: Message) -> 
 def _with_member(world: World, event: Event, channel: Channel) -> Wire:
     wire = _placed(channel, {"user_id": str(event.user_id)})
     if channel.guild_id is not None and event.user_id is not None:
-        wire["member"] = member_object(world, world.user(event.user_id))
+        wire["member"] = member_object(world, world.guild_of(channel), world.user(event.user_id))
     return wire
 
 
@@ -141,14 +145,14 @@ def user_object(user: User) -> Wire:
     }
 
 
-def member_object(world: World, user: User) -> Wire:
-    """A guild member with its user inside."""
-    return {"user": user_object(user)} | _member_fields(world, user)
+def member_object(world: World, guild: Guild | None, user: User) -> Wire:
+    """A guild member with its user inside. guild: None where the bot is not; the roles there are not known."""
+    return {"user": user_object(user)} | _member_fields(world, guild, user)
 
 
-def _member_fields(world: World, user: User) -> Wire:
+def _member_fields(world: World, guild: Guild | None, user: User) -> Wire:
     return {
-        "roles": [str(role.id) for role in world.roles_of(user.id)],
+        "roles": [str(role.id) for role in guild.roles_of(user.id)] if guild else [],
         "joined_at": iso(world.created),
         "nick": None,
         "avatar": None,
@@ -238,18 +242,10 @@ def thread_member(channel: Channel, user_id: int) -> Wire | None:
     return {"id": str(channel.id), "user_id": str(user_id), "join_timestamp": iso(joined), "flags": 0}
 
 
-def active_threads(world: World, parent: Channel | None = None) -> Wire:
-    """The guild's active threads that the bot may see, or those of one channel, and its own memberships."""
-    return thread_list(
-        world,
-        [
-            one
-            for one in world.threads.values()
-            if (parent is None or one.parent_id == parent.id)
-            and not world.thread(one).archived
-            and world.may(one, world.bot.id, "view_channel")
-        ],
-    )
+def active_threads(world: World, threads: Iterable[Channel]) -> Wire:
+    """Those of the threads that are active and that the bot may see, and its own memberships."""
+    active = [one for one in threads if not world.thread(one).archived]
+    return thread_list(world, [one for one in active if world.may(one, world.bot.id, "view_channel")])
 
 
 def thread_list(world: World, threads: Sequence[Channel]) -> Wire:
@@ -378,14 +374,14 @@ def application_object(world: World, *, message_content: bool) -> Wire:
 _CONTENT_FLAG = 1 << 19  # Discord: GATEWAY_MESSAGE_CONTENT_LIMITED, for applications in fewer than 100 guilds
 
 
-def partial_guild_object(world: World) -> Wire:
-    """The guild as it stands in the list of those that the bot is in."""
+def partial_guild_object(world: World, guild: Guild) -> Wire:
+    """A guild as it stands in the list of those that the bot is in."""
     granted = 0
-    for role in (world.roles[world.guild_id], *world.roles_of(world.bot.id)):
+    for role in (guild.roles[guild.id], *guild.roles_of(world.bot.id)):
         granted |= role.permissions
     return {
-        "id": str(world.guild_id),
-        "name": world.guild_name,
+        "id": str(guild.id),
+        "name": guild.name,
         "icon": None,
         "banner": None,
         "owner": world.owner_id == world.bot.id,
@@ -394,8 +390,8 @@ def partial_guild_object(world: World) -> Wire:
     }
 
 
-def guild_object(world: World) -> Wire:
-    """GUILD_CREATE: the guild with its roles and channels; of the members only the bot (no members intent)."""
+def guild_object(world: World, guild: Guild) -> Wire:
+    """GUILD_CREATE: a guild with its roles and channels; of the members only the bot (no members intent)."""
     empty = "features emojis stickers voice_states presences stage_instances guild_scheduled_events"
     zero = "verification_level default_message_notifications explicit_content_filter mfa_level nsfw_level premium_tier"
     wire: Wire = {name: [] for name in empty.split()} | dict.fromkeys(zero.split(), 0)
@@ -404,15 +400,15 @@ def guild_object(world: World) -> Wire:
         "unavailable": False,
         "preferred_locale": "en-US",
         "system_channel_flags": 0,
-        "id": str(world.guild_id),
-        "name": world.guild_name,
+        "id": str(guild.id),
+        "name": guild.name,
         "owner_id": str(world.owner_id),
         "member_count": len(world.users),
         "joined_at": iso(world.created),
-        "roles": [role_object(world, role) for role in world.roles.values()],
-        "members": [member_object(world, world.bot)],
-        "channels": [channel_object(world, channel) for channel in world.channels.values()],
-        "threads": active_threads(world)["threads"],
+        "roles": [role_object(world, role) for role in guild.roles.values()],
+        "members": [member_object(world, guild, world.bot)],
+        "channels": [channel_object(world, channel) for channel in guild.channels.values()],
+        "threads": active_threads(world, world.threads_in(guild))["threads"],
     }
 
 

@@ -1,4 +1,4 @@
-"""The playground's world: one guild, its channels, people and messages, and every change to them.
+"""The playground's world: guilds, their channels, people and messages, and every change to them.
 
 All of it is synchronous and in memory. Whatever changes goes out once as an `Event` to those who listen (gateway,
 page). Every collection has a bound; the oldest goes first.
@@ -33,7 +33,6 @@ from playground.model import (
     User,
 )
 
-_MAX_MESSAGES = 5_000  # per channel
 _MAX_THREADS = 2_000  # those that are archived go first
 AUTO_ARCHIVE_MINUTES = 4_320  # of a thread whose maker says nothing else
 
@@ -163,7 +162,7 @@ class World(Access):
         added = self._enter_thread(channel, message) if channel.thread is not None else []
         channel.messages[message.id] = message
         channel.last_message_id = message.id
-        if len(channel.messages) > _MAX_MESSAGES:
+        if len(channel.messages) > self.history:
             del channel.messages[next(iter(channel.messages))]
         self.emit(Event(name="MESSAGE_CREATE", channel=channel, message=message))
         for user_id in added:
@@ -266,7 +265,9 @@ class World(Access):
         if replied is not None and allowed.replied_user and replied not in users:
             ordered.append(replied)
         may_all = self.may(channel, author.id, "mention_everyone")
-        known = [self.roles[one] for one in names.roles if one in self.roles and one != self.guild_id]
+        guild = self.guild_of(channel)
+        offered = guild.roles if guild else {}
+        known = [offered[one] for one in names.roles if one in offered and one != channel.guild_id]
         roles = tuple(one.id for one in known if allowed.lets_role(one.id) and (may_all or one.mentionable))
         everyone = names.everyone and allowed.everyone and may_all
         return {"mentions": tuple(ordered), "mention_roles": roles, "mention_everyone": everyone}
@@ -284,7 +285,8 @@ class World(Access):
         pinged = set(mentioned["mentions"])
         if mentioned["mention_everyone"]:
             pinged |= {one for one in self.users if self.may(channel, one, "view_channel")}
-        for user_id, own in self.member_roles.items():
+        guild = self.guild_of(channel)
+        for user_id, own in guild.member_roles.items() if guild else ():
             if not own.isdisjoint(mentioned["mention_roles"]):
                 pinged.add(user_id)
         return frozenset(pinged - {author.id})

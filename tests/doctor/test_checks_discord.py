@@ -162,9 +162,9 @@ async def test_commands_that_discord_does_not_know_are_named() -> None:
         application = (await check_application(rest))[1]
         assert application
         (none,) = await check_commands(rest, application, [COMMAND])
-        pg.commands.overwrite([COMMAND, {"name": "old", "description": "It was"}], guild=False)
+        pg.commands.overwrite([COMMAND, {"name": "old", "description": "It was"}])
         (others,) = await check_commands(rest, application, [COMMAND | {"description": "Another"}])
-        pg.commands.overwrite([COMMAND], guild=False)
+        pg.commands.overwrite([COMMAND])
         (same,) = await check_commands(rest, application, [COMMAND])
     assert "No command is registered" in none.says
     assert "not this version's: old, why." in others.says

@@ -68,7 +68,7 @@ async def test_it_leads_from_an_empty_folder_to_an_answered_mention(tmp_path: Pa
             await unread.stop()
             async with Playground(port=port, token=TOKEN) as pg:
                 pg.remove_bot()
-                pg.world.guild_name = "Friends"
+                pg.world.guild.name = "Friends"
                 owner.types("")
                 await owner.sees("The Message Content Intent is on.")
                 await owner.sees(f"{pg.url}/oauth2/authorize?client_id={pg.bot_id}")

@@ -86,7 +86,7 @@ async def test_the_first_frame_is_the_world(pg: Playground, http: aiohttp.Client
 async def test_the_page_is_told_who_may_use_which_command(pg: Playground, events: Events) -> None:
     managers = {"name": "manage", "description": "x", "default_member_permissions": "16"}
     admins = {"name": "rule", "description": "x", "default_member_permissions": "0"}
-    pg.commands.overwrite([*COMMANDS, managers, admins], guild=False)
+    pg.commands.overwrite([*COMMANDS, managers, admins])
     use = permissions.BITS["use_application_commands"]
     told = {one["name"]: int(one["needed"]) for one in (await events.next())["commands"]}
     assert told == {"ping": use, "manage": use | 16, "rule": use | 8}
@@ -135,7 +135,7 @@ async def test_a_scene_is_played_told_of_and_stopped(pg: Playground, browser: Br
 async def test_the_bot_is_removed_and_let_in_again_on_the_page(
     pg: Playground, browser: Browser, events: Events
 ) -> None:
-    pg.commands.overwrite(COMMANDS, guild=False)
+    pg.commands.overwrite(COMMANDS)
     assert (await events.next())["type"] == "commands"
     for method, is_member in (("DELETE", False), ("PUT", True)):
         for _ in range(2):  # the second one changes nothing

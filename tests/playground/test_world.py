@@ -57,7 +57,7 @@ def test_windows_and_nonces_are_bounded() -> None:
 
 
 async def test_interactions_are_bounded(pg: Playground) -> None:
-    pg.commands.overwrite([{"name": "x", "description": "x"}], guild=False)
+    pg.commands.overwrite([{"name": "x", "description": "x"}])
     for _ in range(1_005):
         pg.command(pg.channel("general"), pg.person("Ada"), "x")
     assert len(pg.interactions.recent()) == 1_000

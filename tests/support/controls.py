@@ -90,6 +90,6 @@ def _named(pg: Playground, kind: int, name: str) -> int:
     """The id of what a menu of this type offers by this name."""
     if kind == _CHANNEL:
         return pg.channel(name)
-    things: list[User | Role] = [] if kind == _USER else [*pg.world.roles.values()]
+    things: list[User | Role] = [] if kind == _USER else [*pg.world.guild.roles.values()]
     things += [] if kind == _ROLE else [*pg.world.users.values()]
     return next(one.id for one in things if one.name == name)
