@@ -44,11 +44,11 @@ FLOORS = (
     ("understanding", "storage", "health", "playground", "setting_values", "shards"),
 )
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
-# Who may import what is not for everybody; bench starts the bot as bot.py does, and a bare client beside it.
+# Who may import what is not for everybody; bench starts the bot as bot.py does, and other bots beside it.
 ROOMS = {
     "config": ("bot", "doctor", "environment", "wiring", "wiring_state", "owner", "owners_agents", "evals", "bench"),
     "discord": ("bot", "wiring", "wiring_state", "bench", "doctor", "service", "commands", "discord_io"),
-    "pydantic_ai": ("agents", "conversation", "channel_conversation", "stored_conversation", "llm_history"),
+    "pydantic_ai": ("agents", "conversation", "channel_conversation", "stored_conversation", "llm_history", "bench"),
 }
 FILES = sorted(
     path for name in (*FLOOR, "config") for path in (*ROOT.glob(f"{name}.py"), *ROOT.glob(f"{name}/**/*.py"))

@@ -1,0 +1,1 @@
+"""The bot beside its peers, in one run: `python -m bench.peers`."""
