@@ -18,10 +18,11 @@ from state import SessionManager
 from state.session_files import SessionFiles
 from storage.sqlite_store import SQLiteStore
 from storage.store import Key, Row, StoreError, WrongKeyError
-from tests.storage.conftest import KEY, redis_url
+from tests.storage.conftest import KEY
 from tests.storage.test_sealing import OTHER
 from tests.support.lives import on_disk
 from tests.support.people import ANNA, CHANNEL, said
+from tests.support.redis_server import redis_url
 
 __all__ = ["redis_url"]
 

@@ -24,7 +24,7 @@ from storage.redis_store import STATE_KEY, RedisStore
 from storage.sqlite_store import SQLiteStore
 from storage.state_key import KEY_FILE, MARKER_FILE
 from storage.store import Key, Row, StoreError, WrongKeyError
-from tests.storage.conftest import redis_url
+from tests.support.redis_server import redis_url
 
 __all__ = ["redis_url"]
 

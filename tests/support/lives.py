@@ -21,7 +21,7 @@ from storage.state_key import KEY_FILE
 from tests.support.clock import FakeClock
 from tests.support.scene import Scene, notify, recorded, running
 from tests.support.stub_model import StubModel
-from wiring import CONVERSATION, MINIAPPS, OFFERS, PROMPTS, UNFINISHED
+from wiring_state import CONVERSATION, MINIAPPS, OFFERS, PROMPTS, UNFINISHED
 
 WORDS = re.compile(rb"[ -~]{12,}")  # in what is sealed, or opened with the wrong nonce, there is nothing as long
 MOST = 20_000  # bytes of what was sealed
