@@ -29,6 +29,7 @@ from conversation import Unwelcome
 from decider import FollowupTier, LoggedDecision, load_followup
 from discord_io.discord_wire import request_timeouts
 from discord_io.incoming_messages import replied_to_id
+from discord_io.sharded_client import ShardedClient
 from doctor.at_start import look_around, report
 from doctor.command import doctor_command
 from environment import check_token, misspelt, secrets_of
@@ -39,7 +40,7 @@ from persistence.open_store import check_stores
 from persistence.sessions_command import sessions_command
 from service import INTENTS, RefusedError, playground, serve, shown_in
 from setting_values import is_loopback
-from shards import Shards
+from shards import DIRECT, Shards
 from storage.store import StoreError, WrongKeyError
 from web.logs import configure_logging
 from web.shown import Shown
@@ -58,7 +59,7 @@ REPORT_SECONDS = 3_600.0
 DRAIN_SECONDS = 25.0
 
 
-class Parley(discord.Client):
+class Parley(ShardedClient):
     """The bot. Its conversations, turns and limits are its own; several can live in one process."""
 
     def __init__(
@@ -83,13 +84,16 @@ class Parley(discord.Client):
             # What was missed is taken up once no server has been told of for so long; the library waits 2 s.
             "guild_ready_timeout": 1.0,
         }
-        super().__init__(**{**ours, **client_options})
+        options = {**ours, **client_options}
+        self._shards = shards = shards or Shards(options.get("shard_count"), options.get("shard_ids"))
+        of_shards = {"shard_count": shards.count, "shard_ids": None if shards.are_all else shards.ids}
+        super().__init__(health or Health(), **{**options, **of_shards})
         self._settings = settings
         self._now = clock
         self._is_playground = is_playground
         self._background: set[asyncio.Task[None]] = set()
+        self._unready: set[int] = set()  # the shards that are connected and have not all their servers yet
         self._models = AsyncExitStack()
-        self.health = health or Health()
         self.parts = parts = Parts(
             settings,
             self,
@@ -97,7 +101,7 @@ class Parley(discord.Client):
             listener=listener,
             followup=followup,
             clock=clock,
-            shards=shards or Shards(),
+            shards=shards,
             cluster=cluster,
         )
         self.tree = parts.tree
@@ -114,7 +118,9 @@ class Parley(discord.Client):
     # Its life
 
     async def setup_hook(self) -> None:
-        await self.parts.lifecycle.restore()
+        self._shards.count = await self.ask_count()
+        self.health.expects(self._shards.ids)
+        await self.parts.lifecycle.take(self._shards.ids)
         for connection in self.parts.connections:
             await self._models.enter_async_context(connection)
         self.decision_log.start()
@@ -126,7 +132,8 @@ class Parley(discord.Client):
             self.lifecycle.beat(),
             self.lifecycle.expire(),
             self.parts.other_process.keep_looking(),
-            sync(self.tree),
+            self.keep_ready(),
+            *([sync(self.tree)] if self._shards.has(DIRECT) else []),
             self._look_around(),
             *([self.parts.notices.keep()] if self.parts.notices else []),
         ):
@@ -155,6 +162,8 @@ class Parley(discord.Client):
         self.bursts.drop()
         try:
             await super().close()
+            for shard_id in self._shards.ids:
+                self.health.gateway_down(shard_id)
             await self._models.aclose()
         finally:
             await self.decision_log.close()
@@ -191,39 +200,46 @@ class Parley(discord.Client):
 
     # What Discord tells us
 
-    async def on_connect(self) -> None:
-        # Not on_ready, which comes a second later even where the line has dropped since.
-        self.health.gateway_up()
-        self.catch_up.expect()
-        self._spawn(self.parts.other_process.connected())
+    async def on_shard_connect(self, shard_id: int) -> None:
+        # Not on_shard_ready, which comes a second later even where the line has dropped since.
+        self.health.gateway_up(shard_id)
+        self.catch_up.of(shard_id).expect()
+        self._unready.add(shard_id)
+        self._spawn(self.parts.other_process.connected(shard_id))
+
+    async def on_shard_ready(self, shard_id: int) -> None:
+        self._catch_up(shard_id)
 
     async def on_ready(self) -> None:
         log.info("playground ready" if self._is_playground else "ready", bot=str(self.user), guilds=len(self.guilds))
-        self._catch_up()
+        for shard_id in [*self._unready]:  # the library drops that of one where another connects anew in that moment
+            self._catch_up(shard_id)
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
         self.parts.places.rearranged(guild.id)
-        if self.catch_up.available():
-            self._catch_up()
+        if self.catch_up.of(guild.shard_id).available():
+            self._catch_up(guild.shard_id)
 
-    def _catch_up(self) -> None:
-        for guild in self.guilds:
-            self.parts.places.rearranged(guild.id)
-        guild_ids = {guild.id for guild in self.guilds}
-        self.parts.stored_counts.connected(guild_ids)
-        self._spawn(self.lifecycle.catch_up(guild_ids))
+    def _catch_up(self, shard_id: int) -> None:
+        self._unready.discard(shard_id)
+        guild_ids = {guild.id for guild in self.guilds if guild.shard_id == shard_id}
+        for guild_id in guild_ids:
+            self.parts.places.rearranged(guild_id)
+        self.parts.stored_counts.connected(shard_id, guild_ids)
+        self._spawn(self.lifecycle.catch_up(shard_id, guild_ids))
 
-    async def on_resumed(self) -> None:
-        self.health.gateway_up()
-        self.parts.other_process.resumed()
-        log.info("resumed")
+    async def on_shard_resumed(self, shard_id: int) -> None:
+        self.health.gateway_up(shard_id)
+        self.parts.other_process.resumed(shard_id)
+        log.info("resumed", shard=shard_id)
 
-    async def on_disconnect(self) -> None:
-        self.health.gateway_down()
-        self.parts.other_process.disconnected()
+    async def on_shard_disconnect(self, shard_id: int) -> None:
+        self.health.gateway_down(shard_id)
+        self.parts.other_process.disconnected(shard_id)
 
     async def on_message(self, message: discord.Message) -> None:
         channel_id, answered_id = message.channel.id, replied_to_id(message)
+        guild_id = message.guild.id if message.guild else 0
         if self.user and message.author.id == self.user.id:
             self.parts.other_process.overheard(message)
             self.turns.overheard(channel_id, message.id, message.content, answered_id)
@@ -231,8 +247,8 @@ class Parley(discord.Client):
         self.parts.reader.count(message)
         if answered_id and not self.parts.reader.hears(message):
             self.proactive_offers.dealt_with(channel_id, answered_id)
-        if self.parts.gate.is_closed(channel_id):
-            await self.parts.gate.wait(channel_id)
+        if self.parts.gate.is_closed(channel_id, guild_id):
+            await self.parts.gate.wait(channel_id, guild_id)
         await self.parts.inbox.take(message, hears_out=True)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:

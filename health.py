@@ -1,7 +1,7 @@
 """Is the bot alive: what `/healthz` says to the host at deploy time, and a watchdog for all the time after.
 
 Railway, like most hosts, asks only while it deploys; later nobody restarts a bot that hangs. So the process ends itself
-when the gateway stays down, or the event loop stands still, for 5 minutes, and the host starts it anew: at most 288
+when a shard stays down, or the event loop stands still, for 5 minutes, and the host starts it anew: at most 288
 times a day, which is well within Discord's 1,000 IDENTIFY.
 """
 
@@ -10,55 +10,92 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 PATIENCE_SECONDS = 300.0
 TICK_SECONDS = 1.0
 LATE_TICK_SECONDS = 10.0
+MAX_NAMED = 10  # shards
 
 
 class Health:
-    """What is known of the process' health. clock: monotonic seconds."""
+    """What is known of the process' health. clock: monotonic seconds.
+
+    Each shard has a connection of its own, and the bot serves while all that it has are connected. A process that waits
+    for shards has none, and is well.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._down_since: float | None = clock()
+        self._began_at: float | None = clock()  # while it is not known which shards it has
+        self._down_since: dict[int, float] = {}
+        self._connected: set[int] = set()  # those that are or were
         self._ticked_at = clock()
-        self._connections = 0
+        self.reconnects = 0  # how many times a shard was connected again
 
-    @property
-    def reconnects(self) -> int:
-        """How many times the gateway was connected again."""
-        return max(0, self._connections - 1)
+    def expects(self, shard_ids: Iterable[int]) -> None:
+        """The process has these shards from now on."""
+        began_at, self._began_at = self._began_at, None
+        for shard_id in shard_ids:
+            if shard_id not in self._connected:
+                self._down_since.setdefault(shard_id, self._clock() if began_at is None else began_at)
 
-    def gateway_up(self) -> None:
-        self._connections += self._down_since is not None
-        self._down_since = None
+    def waits(self, shard_ids: Iterable[int]) -> None:
+        """These are connected only once others are, as Discord takes them one by one, and are not late yet."""
+        self._down_since |= {one: self._clock() for one in shard_ids if one in self._down_since}
 
-    def gateway_down(self) -> None:
-        if self._down_since is None:
-            self._down_since = self._clock()
+    def leaves(self, shard_id: int) -> None:
+        """The process does not have this shard any more."""
+        self._down_since.pop(shard_id, None)
+        self._connected.discard(shard_id)
+
+    def gateway_up(self, shard_id: int = 0) -> None:
+        self._began_at = None
+        was_down = self._down_since.pop(shard_id, None) is not None
+        self.reconnects += was_down and shard_id in self._connected
+        self._connected.add(shard_id)
+
+    def gateway_down(self, shard_id: int = 0) -> None:
+        self._down_since.setdefault(shard_id, self._clock())
 
     def tick(self) -> None:
         """The event loop turns."""
         self._ticked_at = self._clock()
 
+    def is_up(self, shard_id: int = 0) -> bool:
+        return self._began_at is None and shard_id in self._connected and shard_id not in self._down_since
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the event loop stands still at this moment."""
+        return self._clock() - self._ticked_at > LATE_TICK_SECONDS
+
     def problem(self) -> str | None:
         """Why the bot cannot serve at this moment, or None."""
-        if self._clock() - self._ticked_at > LATE_TICK_SECONDS:
+        if self.is_late:
             return "the event loop stands still"
-        if self._down_since is not None:
-            return f"the gateway has not been connected for {self._clock() - self._down_since:.0f} s"
-        return None
+        if self._began_at is None and not self._down_since:
+            return None
+        which = "the gateway has"
+        if len(self._connected | self._down_since.keys()) > 1:
+            down = sorted(self._down_since)
+            more = f" and {len(down) - MAX_NAMED} more" if len(down) > MAX_NAMED else ""
+            which = (
+                f"shard {down[0]} has"
+                if len(down) == 1
+                else f"shards {', '.join(map(str, down[:MAX_NAMED]))}{more} have"
+            )
+        return f"{which} not been connected for {self.down_seconds:.0f} s"
 
     @property
     def down_seconds(self) -> float:
-        """For how long the gateway has not been connected; 0 while it is."""
-        return 0.0 if self._down_since is None else self._clock() - self._down_since
+        """For how long a shard has not been connected; 0 while all are."""
+        since = [*self._down_since.values()] if self._began_at is None else [self._began_at]
+        return self._clock() - min(since) if since else 0.0
 
     def gateway_is_lost(self) -> bool:
-        """The gateway has been down for longer than reconnecting takes."""
-        return self._down_since is not None and self._clock() - self._down_since > PATIENCE_SECONDS
+        """A shard has been down for longer than reconnecting takes."""
+        return self.down_seconds > PATIENCE_SECONDS
 
     def loop_is_stuck(self) -> bool:
         return self._clock() - self._ticked_at > PATIENCE_SECONDS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -33,7 +34,8 @@ from offers.proactive_offers import NOT_READY, OVER_BUDGET, ProactiveOffers
 from offers.triggers import TRIGGERS
 from owner import practices, public_address
 from owners_agents import OwnersAgents
-from persistence.catchup import CatchUp
+from persistence.catchup import AT_ONCE, CatchUp
+from persistence.catchup_by_shard import CatchUpByShard
 from persistence.changes import Changes
 from persistence.counts import register_counts
 from persistence.holders import (
@@ -241,7 +243,7 @@ class Parts(StateParts):
             reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
             clock=self._clock,
         )
-        backlog = Backlog(self._client, self.places, self.reader, self.consent, self.direct)
+        backlog = Backlog(self._client, self.places, self.reader, self.consent, self.direct, self.shards)
         self.changes = Changes(
             backlog,
             self.conversations,
@@ -252,7 +254,9 @@ class Parts(StateParts):
             self.privacy,
             clock=self._clock,
         )
-        self.catch_up = CatchUp(
+        catch_up = partial(
+            CatchUp,
+            slots=asyncio.Semaphore(AT_ONCE),
             seconds=settings.catch_up_seconds,
             burst_seconds=settings.burst_seconds,
             backlog=backlog,
@@ -264,6 +268,7 @@ class Parts(StateParts):
             inbox=self.inbox,
             clock=self._clock,
         )
+        self.catch_up = CatchUpByShard(self.shards, catch_up)
         holders.register(DecisionHolder(self.decisions, self.learning, self.records, self._clock))
         self.feed = Feed()
         self.activity.watch(self.feed)
@@ -282,7 +287,7 @@ class Parts(StateParts):
         self.activity.watch(self.watch)
         channel_id = settings.notice_channel
         self.notices = register_notices(channel_id, self.wires, self.limits, self.activity, holders, snapshots)
-        self.stored_counts = register_counts(holders, self.counts, self.faults, snapshots, self._clock)
+        self.stored_counts = register_counts(holders, self.counts, self.faults, snapshots, self.shards, self._clock)
         holders.register(ProcessHolder(self.direct), of_process=DIRECT)
         self.lifecycle = Lifecycle(
             snapshots=snapshots,
@@ -292,6 +297,7 @@ class Parts(StateParts):
             privacy=self.privacy,
             health=self._health,
             gate=self.gate,
+            shards=self.shards,
             retention=timedelta(days=settings.retention_days),
             clock=self._clock,
         )
@@ -351,7 +357,7 @@ class Parts(StateParts):
 
     def _why_mute(self, guild_id: int, channel_id: int) -> str | None:
         """Why the bot may not speak of itself in a channel, in a word; None where it may."""
-        if self.gate.is_shutting_down or not self._client.is_ready() or self.gate.is_closed(channel_id):
+        if self.gate.is_shutting_down or self.gate.is_closed(channel_id, guild_id):
             return NOT_READY
         parent_id = getattr(self._client.get_channel(channel_id), "parent_id", None)  # of a thread
         payer = Payer(guild_id, channel_id=parent_id or channel_id, thread_id=channel_id if parent_id else 0)

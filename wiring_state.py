@@ -82,7 +82,7 @@ class StateParts:
     def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
         """What channels and people are in, which is stored as it changes."""
         settings, snapshots = self._settings, self.snapshots
-        self.gate = Gate()
+        self.gate = Gate(self.shards)
         self.counts, self.faults = Counts(self._clock), Faults(self._clock)
         self.activity.watch(self.counts)
         self.activity.watch(self.faults)
@@ -119,7 +119,7 @@ class StateParts:
             keeps_open=self._keeps_open,
             on_change=partial(snapshots.touch, CONVERSATION),
         )
-        self.other_process = OtherProcess(self._client)
+        self.other_process = OtherProcess(self._client, self.shards)
         self.wires = Wires(self._client, self.learning.outcomes, self.other_process)
         self.reader = MessageReader(
             self._client, self.places, self.consent, name_calls=settings.name_calls, clock=self._clock

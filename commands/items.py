@@ -43,5 +43,5 @@ async def answer_when_open(gate: Gate, interaction: discord.Interaction, answer:
     """Waits, shortly, until older messages of the channel are taken up."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CLICK_PATIENCE_SECONDS):
-            await gate.wait(interaction.channel_id or 0)
+            await gate.wait(interaction.channel_id or 0, interaction.guild_id or 0)
     await answer(interaction)

@@ -18,6 +18,7 @@ from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of
 from discord_io.places import Places
 from discord_io.who_may_read import has_rules
 from place import Place, PlaceKind
+from shards import Shards
 from state.consent import Consent
 from state.direct_messages import DirectMessages
 
@@ -44,7 +45,9 @@ class News:
 
 
 class Backlog:
-    """client: connected. places: what is set for them; direct: whose direct messages count."""
+    """client: connected. places: what is set for them; direct: whose direct messages count. shards: which server is on
+    which.
+    """
 
     def __init__(
         self,
@@ -53,7 +56,9 @@ class Backlog:
         reader: MessageReader,
         consent: Consent,
         direct: DirectMessages,
+        shards: Shards,
     ) -> None:
+        self._shards = shards
         self._direct = direct
         self._client = client
         self._places = places
@@ -67,19 +72,24 @@ class Backlog:
         """A message as it may be kept, if its author has edited it."""
         return self._consent.readable(message.channel.id, self._reader.record(message)) if message.edited_at else None
 
-    @property
-    def knows_all(self) -> bool:
-        """Whether Discord has told of all servers by now: until then nothing is known of their channels."""
-        return not any(guild.unavailable for guild in self._client.guilds)
+    def is_on(self, shard_id: int, guild_id: int) -> bool:
+        return self._shards.of(guild_id) == shard_id
 
-    def news(self, after: int) -> list[News]:
-        """The channels and active threads whose last message is newer than this id, as GUILD_CREATE told us.
+    def _guilds(self, shard_id: int) -> list[discord.Guild]:
+        return [guild for guild in self._client.guilds if self._shards.of(guild.id) == shard_id]
+
+    def knows_all(self, shard_id: int) -> bool:
+        """Whether Discord has told of all servers by now: until then nothing is known of their channels."""
+        return not any(guild.unavailable for guild in self._guilds(shard_id))
+
+    def news(self, shard_id: int, after: int) -> list[News]:
+        """The shard's channels and active threads whose last message is newer than this id, as GUILD_CREATE told us.
 
         Only those whose history may be read. Makes no request.
         """
         return [
             News(channel.guild.id, channel.id, newest)
-            for guild in self._client.guilds
+            for guild in self._guilds(shard_id)
             for channel in (*guild.channels, *guild.threads)
             if isinstance(channel, READABLE) and (newest := channel.last_message_id or 0) > after
             if not self._places.held(channel).silenced and _may_read(channel)
@@ -140,10 +150,12 @@ class Backlog:
             return None
         return messages if messages or is_known else None
 
-    def lacks(self, thread_id: int, channel_id: int) -> bool:
-        """Whether a channel that is known has no such active thread."""
+    def lacks(self, shard_id: int, thread_id: int, channel_id: int) -> bool:
+        """Whether a channel that is known on the shard has no such active thread."""
         channel = self._client.get_channel(channel_id)
-        return isinstance(channel, discord.TextChannel) and channel.get_thread(thread_id) is None
+        if not isinstance(channel, discord.TextChannel) or not self.is_on(shard_id, channel.guild.id):
+            return False
+        return channel.get_thread(thread_id) is None
 
     def threads_of(self, channel_id: int) -> list[int]:
         """The active threads of a channel."""

@@ -56,8 +56,8 @@ class OwnPosts(Protocol):
     def sends(self, nonce: str) -> None:
         """A message is about to be posted with this nonce."""
 
-    def hears_all_since(self, message_id: int) -> bool | None:
-        """Whether all that came after this message was heard of; None: not yet, as the connection is down."""
+    def hears_all_since(self, message_id: int, guild_id: int) -> bool | None:
+        """Whether all in a guild that came after this message was heard of; None: not yet, as it is not connected."""
 
 
 def find_channel(client: discord.Client, guild_id: int, channel_id: int) -> Channel:
@@ -178,7 +178,7 @@ class DiscordWire:
             if found := self._first((m for m in heard if m.id > after), texts, reply_to):
                 return found
             goes_back = bool(heard) and heard[0].id <= after
-            match self._own_posts.hears_all_since(after) if self._own_posts and goes_back else False:
+            match self._own_posts.hears_all_since(after, self._guild_id) if self._own_posts and goes_back else False:
                 case True:
                     return None
                 case False:

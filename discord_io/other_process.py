@@ -9,6 +9,7 @@ import discord
 import structlog
 
 from discord_io.channel_history import FAILURES
+from shards import Shards
 
 log = structlog.get_logger()
 
@@ -18,17 +19,21 @@ NEVER_SENT: tuple[int, frozenset[int]] = (0, frozenset())
 
 
 class OtherProcess:
-    """Says once that there is another process. Where a server has no nonces or no count of IDENTIFY, says nothing."""
+    """Says once that there is another process, which is none of those that have the other shards.
 
-    def __init__(self, client: discord.Client) -> None:
+    Where a server has no nonces or no count of IDENTIFY, says nothing.
+    """
+
+    def __init__(self, client: discord.Client, shards: Shards) -> None:
         self._client = client
+        self._shards = shards
         # What was on its way when an earlier process of ours died is older.
         self._since = discord.utils.time_snowflake(discord.utils.utcnow())
         # Those we sent: how often, as some minutes later Discord takes one for new, and the messages heard of with it.
         self._nonces: OrderedDict[str, tuple[int, frozenset[int]]] = OrderedDict()
-        self._hears_since: int | None = None
-        self._is_connected = False
-        self._identifies_left: int | None = None  # since our connection stands: whatever goes is not ours
+        self._hears_since: dict[int, int] = {}  # by shard
+        self._connected: set[int] = set()  # shards
+        self._identifies_left: int | None = None  # since our connections stand: whatever goes is not ours
         self._is_known = False
 
     def sends(self, nonce: str) -> None:
@@ -40,9 +45,11 @@ class OtherProcess:
 
     def overheard(self, message: discord.Message) -> None:
         """To be told of every new message of our own user."""
-        nonce = str(message.nonce or "")
-        if not nonce or message.poll or message.id < self._since:  # polls are posted apart
-            return
+        nonce, shard_id = str(message.nonce or ""), self._shards.of(message.guild.id if message.guild else 0)
+        if not nonce or message.poll or message.id < self._hears_since.get(shard_id, self._since):
+            return  # polls are posted apart
+        if not (self._shards.are_all or nonce[0].isdigit()):
+            return  # a notice: whichever process has something to tell posts it
         times, heard = self._nonces.get(nonce, NEVER_SENT)
         heard |= {message.id}
         if len(heard) > times:
@@ -50,14 +57,15 @@ class OtherProcess:
         else:
             self._nonces[nonce] = (times, heard)
 
-    def hears_all_since(self, message_id: int) -> bool | None:
-        """Whether all that came after this message was heard of; None: not yet, as the connection is down.
+    def hears_all_since(self, message_id: int, guild_id: int) -> bool | None:
+        """Whether all in a guild that came after this message was heard of; None: not yet, as it is not connected.
 
         What is missed while that is down comes once it is resumed; but nothing where another session begins.
         """
-        if self._hears_since is None or message_id < self._hears_since:
+        shard_id = self._shards.of(guild_id)
+        if shard_id not in self._hears_since or message_id < self._hears_since[shard_id]:
             return False
-        return True if self._is_connected else None
+        return True if shard_id in self._connected else None
 
     async def keep_looking(self) -> None:
         """Until cancelled."""
@@ -65,21 +73,25 @@ class OtherProcess:
             await asyncio.sleep(LOOK_SECONDS)
             await self.look()
 
-    async def connected(self) -> None:
+    async def connected(self, shard_id: int) -> None:
         """A session begins. Our own IDENTIFY is among those that are counted from now on."""
-        self.disconnected()
-        self._hears_since, self._is_connected = discord.utils.time_snowflake(discord.utils.utcnow()), True
+        self._identifies_left = None
+        self._hears_since[shard_id] = discord.utils.time_snowflake(discord.utils.utcnow())
+        self._connected.add(shard_id)
         await self.look()
 
-    def resumed(self) -> None:
+    def resumed(self, shard_id: int) -> None:
         """The session goes on."""
-        self._is_connected = True
+        self._connected.add(shard_id)
 
-    def disconnected(self) -> None:
-        self._identifies_left, self._is_connected = None, False
+    def disconnected(self, shard_id: int) -> None:
+        self._identifies_left = None
+        self._connected.discard(shard_id)
 
     async def look(self) -> None:
-        """Asks how many IDENTIFY are left today."""
+        """Asks how many IDENTIFY are left today, where none that is made is of a process or a shard of ours."""
+        if not self._shards.are_all or not self._connected.issuperset(self._shards.ids):
+            return
         try:
             told = await self._client.http.request(discord.http.Route("GET", "/gateway/bot"))
             left = int(told["session_start_limit"]["remaining"])

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from itertools import islice
 
 import structlog
-from pydantic import AwareDatetime, TypeAdapter
 
 from conversation import ConversationManager, MessageRecord, StoredConversation
 from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message, News, id_at
@@ -17,8 +16,8 @@ from discord_io.channel_wire import Posted
 from discord_io.inbox import Inbox
 from discord_io.streamed_reply import DELIVERY_SECONDS
 from persistence.changes import Changes
-from persistence.holders import Edit, Forget, Holder
-from persistence.snapshots import Encode, Snapshots, as_json
+from persistence.snapshots import Snapshots
+from shards import DIRECT
 from state.message import Appended
 from turns.gate import Gate
 from turns.pending_turns import NOTHING, TAKEN_BACK, Unfinished
@@ -27,10 +26,6 @@ from turns.turn_queue import TurnQueue
 
 log = structlog.get_logger()
 
-# When it was last alive; and, while it catches up, since when.
-MOMENTS: TypeAdapter[datetime | tuple[datetime, datetime] | None] = TypeAdapter(
-    AwareDatetime | tuple[AwareDatetime, AwareDatetime] | None
-)
 # Each reads at most 100 messages of one channel. Discord allows 50 a second in all, which answers need as well.
 MAX_REQUESTS = 500
 MAX_MESSAGES = 1_000  # of one channel
@@ -44,11 +39,12 @@ MARGIN = timedelta(seconds=10)
 MARGIN_CONNECTED = timedelta(seconds=75)
 
 
-class CatchUp(Holder):
-    """Recovery and catching up; keeps the conversations that rest until it is known whether somebody went on with them.
+class CatchUp:
+    """Recovery and catching up of a shard; keeps its conversations that rest until it is known whether somebody went on
+    with them.
 
-    seconds: how old what is still taken up may be. burst_seconds: for how long somebody may be heard out, whose
-    messages are in no store as long.
+    slots: of the channels of all shards that are read at once. seconds: how old what is still taken up may be.
+    burst_seconds: for how long somebody may be heard out, whose messages are in no store as long.
 
     What a process had to take up when it died, or was told to stop, is as old to the next one as it was to that one;
     but nothing is taken up that is more than twice as old.
@@ -56,6 +52,8 @@ class CatchUp(Holder):
 
     def __init__(
         self,
+        shard_id: int,
+        slots: asyncio.Semaphore,
         *,
         seconds: float,
         burst_seconds: float = 0,
@@ -68,6 +66,7 @@ class CatchUp(Holder):
         inbox: Inbox,
         clock: Callable[[], datetime],
     ) -> None:
+        self._shard_id = shard_id
         self._age = timedelta(seconds=seconds)
         self._burst = timedelta(seconds=burst_seconds)
         self._backlog = backlog
@@ -82,18 +81,18 @@ class CatchUp(Holder):
         self._dormant: dict[int, tuple[StoredConversation, list[MessageRecord]]] = {}
         self._began: dict[int, int] = {}  # the first message of each conversation from before
         self._left: set[int] = set()  # the channels with something unfinished from before
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = slots
         self._spare = 0  # requests that may still be made
         self._cut: set[int] = set()  # the channels of which not all was read
         self._reviewed: dict[int, int] = {}  # the channels that are still to be reviewed, with their guilds
-        self._has_run = False
+        self.has_run = False
         self._running = asyncio.Lock()
         self._sessions = 0
         self._is_due = True
         self._lacks_servers = False  # which were not known yet when this ran last
         self.alive_at: datetime | None = None
-        self._began_at: datetime | None = None  # since when this process, or those before it, have been catching up
-        self._first_at = clock()  # when this process began, for the next one, should this be the very first
+        self.began_at: datetime | None = None  # since when this process, or those before it, have been catching up
+        self.first_at = clock()  # when this process began, for the next one, should this be the very first
 
     # What an earlier process left
 
@@ -101,10 +100,10 @@ class CatchUp(Holder):
         """There may be something to take up: until run() knows, nothing that is new is taken."""
         self._is_due, self._lacks_servers = True, False
         self._sessions += 1
-        self._gate.close()
+        self._gate.close(self._shard_id)
 
     def available(self) -> bool:
-        """A server is known from now on. Returns whether there may be something to take up there, by run()."""
+        """A server of the shard is known from now on. Returns whether run() may find something there."""
         was_lacking, self._lacks_servers = self._lacks_servers, False
         return was_lacking
 
@@ -124,34 +123,20 @@ class CatchUp(Holder):
             # It has expired by now, but what was missed may belong to it.
             self._dormant[channel_id] = (stored, messages)
 
-    def revised(self, edit: Edit) -> bool:
-        self._changed(edit.channel_id)
-        return False
-
-    def forget(self, what: Forget) -> None:
-        for channel_id in what.channel_ids:
-            self._changed(channel_id)
-
-    def _changed(self, channel_id: int) -> None:
+    def changed(self, channel_id: int) -> None:
         """Something that was said there has gone or is edited: a conversation that rests does not come back with it."""
         if self._dormant.pop(channel_id, None):
             self._snapshots.purge(channel_id)
 
-    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
-        alive_at = self.alive_at or self._first_at
-        moments = (alive_at, self._began_at) if self._began_at else alive_at
-        return as_json(MOMENTS.dump_python(moments, mode="json"))
-
-    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
-        """When an earlier process was last known to see all. Raises ValueError for what is no moment."""
-        moments = MOMENTS.validate_python(stored)
-        self.alive_at, self._began_at = moments if isinstance(moments, tuple) else (moments, None)
-
     # Now
+
+    @property
+    def is_running(self) -> bool:
+        return self._running.locked()
 
     def beat(self) -> bool:
         """All that was said until now has been seen, unless something is still to be taken up. Returns whether."""
-        if self._is_due or self._running.locked():
+        if self._is_due or self.is_running:
             return False
         self.alive_at = self._clock()
         return True
@@ -160,10 +145,10 @@ class CatchUp(Holder):
         """Finishes what was begun, and takes up what was missed. At the very first start there is neither."""
         async with self._running:
             began_at = self._clock()
-            self._began_at = self._began_at or began_at
-            self._is_due = self._lacks_servers = not self._backlog.knows_all
+            self.began_at = self.began_at or began_at
+            self._is_due = self._lacks_servers = not self._backlog.knows_all(self._shard_id)
             try:
-                await self._run((MARGIN_CONNECTED if self._has_run else MARGIN) + self._burst)
+                await self._run((MARGIN_CONNECTED if self.has_run else MARGIN) + self._burst)
                 self._is_due |= self._gate.is_shutting_down
                 if not self._is_due:
                     for channel_id in self._dormant:
@@ -171,19 +156,19 @@ class CatchUp(Holder):
                     self._dormant.clear()
                     self._began.clear()
                     # What has been said since was heard, but it may be on its way.
-                    self.alive_at, self._began_at = began_at, None
+                    self.alive_at, self.began_at = began_at, None
             except BaseException:
                 self._is_due = True  # the next process takes up what this one did not
                 raise
             finally:
-                self._has_run = True
-                self._gate.open()
+                self.has_run = True
+                self._gate.open(self._shard_id)
 
     @property
     def _oldest(self) -> datetime:
         """What is older is not taken up."""
         now = self._clock()
-        return max(min(self._began_at or now, now) - self._age, now - 2 * self._age)
+        return max(min(self.began_at or now, now) - self._age, now - 2 * self._age)
 
     async def _run(self, margin: timedelta) -> None:
         oldest = self._oldest
@@ -191,15 +176,20 @@ class CatchUp(Holder):
         alive = self.alive_at if self.alive_at and oldest + margin < self.alive_at <= self._clock() else oldest + margin
         after = id_at(alive - margin) if self.alive_at else 0
         left, self._left = self._left, set()
-        if not self._has_run:  # a kill came before the thread
+        if not self.has_run:  # a kill came before the thread
             for thread_id, origin in self._conversations.unopened():
-                if self._backlog.lacks(thread_id, origin) and self._conversations.get(origin) is None:
+                if self._backlog.lacks(self._shard_id, thread_id, origin) and self._conversations.get(origin) is None:
                     self._conversations.move(thread_id, origin)
-        direct = self._backlog.direct(await self._snapshots.direct_channels(), after)
-        found = [*self._backlog.news(after), *direct] if after else []
+        direct = await self._snapshots.direct_channels() if self._shard_id == DIRECT else []
+        found = [*self._backlog.news(self._shard_id, after), *self._backlog.direct(direct, after)] if after else []
         ordered = sorted(found, key=lambda news: self._rank(news, left))
         kept = await self._snapshots.known_channels() if after else {}
-        self._reviewed = dict([*kept.items()][:MOST_REVIEWED])  # before any news: what was deleted is to be gone
+        ours = (
+            (channel_id, guild_id)
+            for channel_id, guild_id in kept.items()
+            if self._backlog.is_on(self._shard_id, guild_id)
+        )
+        self._reviewed = dict(islice(ours, MOST_REVIEWED))  # before any news: what was deleted is to be gone
         others = [n.channel_id for n in ordered if n.channel_id not in self._reviewed]
         most = MAX_REQUESTS - len(self._reviewed)
         self._spare = most - len(others[:most])
@@ -236,7 +226,7 @@ class CatchUp(Holder):
         """Those with something unfinished first, last those without news. Returns those that could not be read."""
         by_id = {n.channel_id: n for n in news}
         channels = list(dict.fromkeys([*left, *by_id, *self._reviewed]))
-        self._gate.open(but=channels)
+        self._gate.open(self._shard_id, but=channels)
         were_read = await asyncio.gather(*(self._work_off(c, c in left, by_id.get(c), after) for c in channels))
         return [by_id[c] for c, was_read in zip(channels, were_read, strict=True) if not was_read]
 

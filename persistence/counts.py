@@ -9,6 +9,7 @@ from typing import Any
 from counts import Counts, Faults
 from persistence.holders import Forget, Holder, Holders
 from persistence.snapshots import Encode, Snapshots
+from shards import Shards
 
 COUNTS, THIS_HOUR = "counts", "counts_of_this_hour"
 EVERY = timedelta(minutes=1)
@@ -17,7 +18,10 @@ EVERY = timedelta(minutes=1)
 class CountsHolder(Holder):
     """The hours and days that are over, which change once an hour; and, of a server that is left, all of it goes."""
 
-    def __init__(self, counts: Counts, faults: Faults, snapshots: Snapshots, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, counts: Counts, faults: Faults, snapshots: Snapshots, shards: Shards, clock: Callable[[], datetime]
+    ) -> None:
+        self._shards = shards
         self._counts = counts
         self._faults = faults
         self._snapshots = snapshots
@@ -28,10 +32,11 @@ class CountsHolder(Holder):
         if what.guild_id is not None:
             self._left(what.guild_id)
 
-    def connected(self, guild_ids: set[int]) -> None:
-        """The bot is in these servers; of others that it was in before nothing stays."""
+    def connected(self, shard_id: int, guild_ids: set[int]) -> None:
+        """The bot is in these servers of a shard; of others of it that it was in before nothing stays."""
         for guild_id in self._counts.guild_ids - guild_ids:
-            self._left(guild_id)
+            if self._shards.of(guild_id) == shard_id:
+                self._left(guild_id)
 
     def _left(self, guild_id: int) -> None:
         self._counts.left(guild_id)
@@ -72,10 +77,15 @@ class ThisHourHolder(Holder):
 
 
 def register_counts(
-    holders: Holders, counts: Counts, faults: Faults, snapshots: Snapshots, clock: Callable[[], datetime]
+    holders: Holders,
+    counts: Counts,
+    faults: Faults,
+    snapshots: Snapshots,
+    shards: Shards,
+    clock: Callable[[], datetime],
 ) -> CountsHolder:
     """Has both kept."""
-    holder = CountsHolder(counts, faults, snapshots, clock)
+    holder = CountsHolder(counts, faults, snapshots, shards, clock)
     holders.register(holder, of_process=COUNTS)
     holders.register(ThisHourHolder(counts), of_process=THIS_HOUR)
     return holder

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 
 import structlog
 
 from discord_io.backlog import id_at
 from health import Health
-from persistence.catchup import CatchUp
+from persistence.catchup_by_shard import CatchUpByShard
 from persistence.holders import ConversationHolder
 from persistence.people import People
 from persistence.privacy import Privacy
 from persistence.snapshots import Snapshots
+from shards import Shards
 from turns.gate import Gate
 
 log = structlog.get_logger()
@@ -32,11 +33,12 @@ class Lifecycle:
         *,
         snapshots: Snapshots,
         conversations: ConversationHolder,
-        catch_up: CatchUp,
+        catch_up: CatchUpByShard,
         people: People,
         privacy: Privacy,
         health: Health,
         gate: Gate,
+        shards: Shards,
         retention: timedelta,
         clock: Callable[[], datetime],
     ) -> None:
@@ -47,13 +49,15 @@ class Lifecycle:
         self._privacy = privacy
         self._health = health
         self._gate = gate
+        self._shards = shards
         self._retention = retention
         self._clock = clock
-        self._guilds: dict[int, list[int]] = {}  # those of the transcripts at the start, with their channels
+        self._guilds: dict[int, list[int]] = {}  # those of the transcripts with their channels, until caught up with
 
-    async def restore(self) -> None:
-        """Brings back what an earlier process left. Raises StoreError where it cannot be had."""
-        self._catch_up.expect()
+    async def take(self, shard_ids: Collection[int]) -> None:
+        """Brings back what an earlier process left of these shards. Raises StoreError where it cannot be had."""
+        for shard_id in shard_ids:
+            self._catch_up.of(shard_id).expect()
         kept = await self._snapshots.load()
         await self._people.load()
         for channel_id, guild_id in kept.transcripts.items():
@@ -67,14 +71,15 @@ class Lifecycle:
             if PLACES in snapshots_by_kind:
                 self._guilds.setdefault(channel_id, [])
             self._snapshots.restore(channel_id, snapshots_by_kind)
-            await self._catch_up.found(channel_id, self._conversations.restored.pop(channel_id, None))
+            conversation = self._conversations.restored.pop(channel_id, None)
+            await self._catch_up.found(channel_id, self._snapshots.guild_of(channel_id), conversation)
 
-    async def catch_up(self, guild_ids: set[int]) -> None:
-        """Takes up what was missed. guild_ids: the servers where we are; of others nothing stays."""
+    async def catch_up(self, shard_id: int, guild_ids: set[int]) -> None:
+        """Takes up what was missed on a shard. guild_ids: its servers where we are; of others of it nothing stays."""
         self._snapshots.touch_process(ALIVE)  # since when it catches up, should it not come to the end
-        await self._catch_up.run()
+        await self._catch_up.of(shard_id).run()
         self._snapshots.touch_process(ALIVE)
-        guilds, self._guilds = self._guilds, {}
+        guilds = {one: self._guilds.pop(one) for one in [*self._guilds] if self._shards.of(one) == shard_id}
         for guild_id in guilds.keys() - guild_ids - {0}:  # where it is not known we need not have left
             left = [c for c in guilds[guild_id] if self._snapshots.guild_of(c) == guild_id]
             if left or not guilds[guild_id]:
@@ -86,8 +91,7 @@ class Lifecycle:
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             self._snapshots.sync()
-            hears_all = self._health.problem() is None and not self._gate.is_shutting_down
-            if hears_all and self._catch_up.beat():
+            if not (self._health.is_late or self._gate.is_shutting_down) and self._catch_up.beat(self._health.is_up):
                 self._snapshots.touch_process(ALIVE)
 
     async def expire(self) -> None:

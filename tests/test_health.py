@@ -76,6 +76,49 @@ def test_a_gateway_that_never_came_up_is_lost_too(health: Health, seconds: Secon
     assert health.gateway_is_lost()
 
 
+def test_it_serves_while_all_its_shards_are_connected_and_says_which_are_not(health: Health, seconds: Seconds) -> None:
+    health.expects(range(13))
+    for shard_id in range(13):
+        health.gateway_up(shard_id)
+    assert health.problem() is None
+    health.gateway_down(3)
+    seconds.now += 5
+    assert health.problem() == "shard 3 has not been connected for 5 s"
+    assert [health.is_up(shard_id) for shard_id in (2, 3)] == [True, False]
+    for shard_id in range(12):
+        health.gateway_down(shard_id)
+    assert health.problem() == "shards 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more have not been connected for 5 s"
+    seconds.now += PATIENCE_SECONDS
+    health.tick()
+    assert health.gateway_is_lost()
+    assert health.reconnects == 0
+    for shard_id in range(12):
+        health.gateway_up(shard_id)
+    assert health.reconnects == 12
+    assert health.problem() is None
+
+
+def test_shards_that_wait_for_their_turn_are_not_lost(health: Health, seconds: Seconds) -> None:
+    health.expects([0, 1])
+    health.gateway_up(0)
+    seconds.now += PATIENCE_SECONDS
+    health.waits([1])
+    seconds.now += 2
+    health.tick()
+    assert not health.gateway_is_lost()
+    assert health.problem() == "shard 1 has not been connected for 2 s"
+    health.leaves(1)
+    assert health.problem() is None
+
+
+def test_a_process_that_waits_for_shards_is_well(health: Health, seconds: Seconds) -> None:
+    health.expects([])
+    seconds.now += PATIENCE_SECONDS + 1
+    health.tick()
+    assert health.problem() is None
+    assert not health.gateway_is_lost()
+
+
 @pytest.mark.virtual_time
 async def test_the_watch_over_the_gateway_ticks_until_it_is_lost(seconds: Seconds) -> None:
     ticks: list[float] = []

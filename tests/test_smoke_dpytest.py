@@ -21,7 +21,7 @@ pytestmark = pytest.mark.virtual_time
 
 
 @pytest.fixture
-async def bot(tmp_path: Path) -> AsyncIterator[Parley]:
+async def bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Parley]:
     intents = discord.Intents(**{**dict(INTENTS), "members": True})  # dpytest needs them
     bot = create_bot(Settings(decision_log="off", state_dir=tmp_path), intents=intents)
     assert isinstance(bot, Parley)
@@ -33,10 +33,11 @@ async def bot(tmp_path: Path) -> AsyncIterator[Parley]:
 
     bot.on_error = on_error  # type: ignore[method-assign]
     await bot._async_setup_hook()
-    dpytest.configure(bot, members=2)
+    with monkeypatch.context() as unsharded:  # dpytest takes none with shards, of which it would make nothing
+        unsharded.setattr(discord, "AutoShardedClient", type("Another", (), {}))
+        dpytest.configure(bot, members=2)
     bot._connection.loop = asyncio.get_running_loop()  # or typing() has none
     yield bot
-    bot.ws = None  # type: ignore[assignment]  # dpytest's has no socket to close
     await bot.close()
     await dpytest.empty_queue()
     assert errors == []

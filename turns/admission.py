@@ -133,7 +133,7 @@ class Admission:
 
     def refuses_click(self, clicked: Incoming, *, costs_tokens: bool) -> str | None:
         """Why a click cannot be taken now, in a sentence."""
-        if self._gate.is_closed(clicked.place.channel_id):
+        if self._gate.is_closed(clicked.place.channel_id, clicked.place.guild_id):
             return RESTARTING
         if clicked.place.kind is PlaceKind.DIRECT and not self._direct.takes(clicked.record.author_id):
             return self._no_direct_messages

@@ -35,7 +35,8 @@ class Settling:
                     await asyncio.sleep(0)  # what is on its way comes with the next round of the event loop
 
     def _has_heard(self) -> bool:
-        return all(session.sequence == self._scene.bot.ws.sequence for session in self._scene.pg.sessions)
+        socket = self._scene.bot._get_websocket  # noqa: SLF001 - nothing else knows
+        return all(one.sequence == socket(shard_id=one.shard[0]).sequence for one in self._scene.pg.sessions)
 
     def _busy(self) -> Sequence[asyncio.Task[object]]:
         new = asyncio.all_tasks() - self._always

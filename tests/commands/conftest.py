@@ -73,7 +73,7 @@ async def bot(
     places = Places(client, settings, clock=lambda: datetime.now(UTC))
     clicks = client.clicks = SettingsClicks(PlaceEdge(places, models, FakeStore()))
     gate = Gate()
-    gate.open()
+    gate.open(0)
     answer_clicks(client, gate, {PREFIX: clicks.answer})
     usage = Usage(Limits(turns_per_user_minute=1, daily_tokens=None), lambda: NOON)
     asking, status = cast(Asking, None), cast(Status, None)

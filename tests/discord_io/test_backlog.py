@@ -18,6 +18,7 @@ from place_settings.fields import PlaceSettings
 from place_settings.guild_settings import GuildSettings
 from playground.model import Message
 from playground.server import Playground
+from shards import Shards
 from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
 from state.optout import OptOut
@@ -52,11 +53,11 @@ class Room:
         places = Places(self.bot, GuildSettings(listed), clock=discord.utils.utcnow)
         consent = Consent(OptOut(), Forgotten())
         reader = MessageReader(self.bot, places, consent, name_calls=False, clock=discord.utils.utcnow)
-        return Backlog(self.bot, places, reader, consent, DirectMessages("off", (), lambda: None))
+        return Backlog(self.bot, places, reader, consent, DirectMessages("off", (), lambda: None), Shards())
 
     def news(self, after: int, *channels: str) -> list[str]:
         names = {channel.id: channel.name for channel in self.pg.world.channels.values()}
-        return [names[news.channel_id] for news in self.backlog(*channels).news(after)]
+        return [names[news.channel_id] for news in self.backlog(*channels).news(0, after)]
 
     async def since(self, after: int = 0) -> list[str] | None:
         messages = await self.backlog().since(self.pg.guild_id, self.channel, after)
@@ -85,7 +86,7 @@ async def test_channels_with_something_newer_are_told_the_newest_first_without_a
     assert room.news(0) == ["general", "help", "random"]
     assert room.news(first.id) == ["general", "help"]
     assert room.news(0, "help") == ["help"]
-    assert room.backlog().news(last.id - 1) == [News(room.pg.guild_id, last.channel_id, last.id)]
+    assert room.backlog().news(0, last.id - 1) == [News(room.pg.guild_id, last.channel_id, last.id)]
     assert room.readings == 0
 
 

@@ -19,6 +19,7 @@ from place_settings.fields import PlaceSettings
 from place_settings.guild_settings import GuildSettings
 from playground.model import Message
 from playground.server import Playground
+from shards import Shards
 from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
 from state.optout import OptOut
@@ -110,7 +111,7 @@ async def adopted_by(process: Process, pg: Playground, question: Message, *later
     places = Places(process, GuildSettings(PlaceSettings()), clock=discord.utils.utcnow)
     consent = Consent(OptOut(), Forgotten())
     reader = MessageReader(process, places, consent, name_calls=False, clock=discord.utils.utcnow)
-    backlog = Backlog(process, places, reader, consent, DirectMessages("off", (), lambda: None))
+    backlog = Backlog(process, places, reader, consent, DirectMessages("off", (), lambda: None), Shards())
     messages = await backlog.since(pg.guild_id, question.channel_id, question.id)
     assert messages is not None
     return backlog.answer(messages, question.id, later)

@@ -118,7 +118,7 @@ async def test_a_place_that_was_deleted_meanwhile_is_forgotten(scene: Scene, wha
     channel = scene.pg.channel("general")
     scene.pg.delete_channel(thread if what == "thread" else channel)
     async with life(scene):
-        await scene.bot.parts.gate.wait(channel if what == "channel" else thread)
+        await scene.bot.parts.gate.wait(channel if what == "channel" else thread, scene.pg.guild_id)
         assert not on_disk(scene.folder, "Xanadu")
 
 

@@ -252,6 +252,6 @@ async def test_a_channel_that_is_not_found_any_more_is_forgotten(stage: Scene) -
     channel = stage.pg.dm(stage.pg.person("Ada"))
     del stage.pg.world.dms[channel]
     async with life(stage, direct_messages="open"):
-        await stage.bot.parts.gate.wait(channel)
+        await stage.bot.parts.gate.wait(channel, 0)
         assert stage.journal.find("channel_gone", channel=channel)
     assert not on_disk(stage.folder, "hello")

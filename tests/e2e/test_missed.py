@@ -75,7 +75,7 @@ def turn_back(scene: Scene, wall: Wall, seconds: float) -> None:
 async def test_a_followup_to_a_conversation_that_has_expired_by_now_is_answered(scene: Scene, wall: Wall) -> None:
     async with life(scene):
         bot = scene.bot
-        bot.conversations._clock = bot.catch_up._clock = lambda: datetime.now(UTC) - timedelta(seconds=200)
+        bot.conversations._clock = bot.catch_up.of(0)._clock = lambda: datetime.now(UTC) - timedelta(seconds=200)
         turn_back(scene, wall, 200)
         await scene.ask("Ada", "my cat is called Tim")
         bot.catch_up.beat()

@@ -17,9 +17,11 @@ from discord_io.backlog import LIMIT, Backlog, News, id_at
 from discord_io.channel_wire import Posted
 from discord_io.inbox import Inbox
 from persistence.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, CatchUp
+from persistence.catchup_by_shard import CatchUpByShard
 from persistence.changes import Changes
 from persistence.snapshots import Snapshots
 from place import Place
+from shards import DIRECT, Shards
 from state.message import Appended
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
@@ -58,12 +60,18 @@ class FakeBacklog:
         self.broken: set[int] = set()
         self.unreachable: set[int] = set()
         self.gate: asyncio.Event | None = None
-        self.knows_all = True
+        self.is_complete = True
         self.asked: list[int] = []
         self.read: list[int] = []
         self.reading = self.most_reading = 0
 
-    def news(self, after: int) -> list[News]:
+    def knows_all(self, _shard_id: int) -> bool:
+        return self.is_complete
+
+    def is_on(self, _shard_id: int, _guild_id: int) -> bool:
+        return True
+
+    def news(self, _shard_id: int, after: int) -> list[News]:
         self.asked.append(after)
         newest = {
             channel: max([m.id for m in messages or ()], default=0) for channel, messages in self.channels.items()
@@ -143,6 +151,8 @@ class Stage:
         self.newest: dict[int, list[Message]] = {}
         self.gate = Gate()
         self.catch_up = CatchUp(
+            DIRECT,
+            asyncio.Semaphore(AT_ONCE),
             seconds=SECONDS,
             backlog=cast(Backlog, self.backlog),
             conversations=self.bench.conversations,
@@ -153,6 +163,8 @@ class Stage:
             inbox=cast(Inbox, self),
             clock=self.bench.clock,
         )
+        self.by_shard = CatchUpByShard(Shards(), lambda _shard_id: self.catch_up)
+        self.by_shard.of(DIRECT)
 
     def deleted(self, channel_id: int, message_ids: Collection[int]) -> None:
         self.gone[channel_id] = set(message_ids)
@@ -199,10 +211,10 @@ async def test_what_is_asked_for_begins_shortly_before_it_was_last_alive_or_so_l
 
 
 async def test_a_server_that_is_not_known_yet_leaves_all_due_until_it_is(stage: Stage) -> None:
-    stage.backlog.knows_all = False
+    stage.backlog.is_complete = False
     await stage.run()
     assert not stage.catch_up.beat()
-    stage.backlog.knows_all = True
+    stage.backlog.is_complete = True
     assert [stage.catch_up.available() for _ in range(2)] == [True, False]  # one run is enough
     await stage.catch_up.run()
     assert stage.catch_up.beat()
@@ -306,7 +318,7 @@ async def test_a_channel_that_cannot_be_read_or_breaks_costs_the_others_nothing(
         await stage.run()
     assert sorted(stage.taken) == [posted(2).id, posted(3).id]
     assert ("catch_up_broken", CHANNEL) in [(entry["event"], entry.get("channel")) for entry in logs]
-    assert not stage.gate.is_closed(CHANNEL)
+    assert not stage.gate.is_closed(CHANNEL, GUILD)
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
@@ -408,7 +420,7 @@ async def test_what_is_too_old_is_dropped_and_logged(stage: Stage) -> None:
 
 
 async def waits(stage: Stage, channel_id: int) -> bool:
-    turn = asyncio.ensure_future(stage.gate.wait(channel_id))
+    turn = asyncio.ensure_future(stage.gate.wait(channel_id, GUILD))
     for _ in range(5):
         await asyncio.sleep(0)
     is_waiting = not turn.done()
@@ -446,7 +458,7 @@ async def test_two_runs_at_once_or_one_that_is_cut_off_leave_nobody_waiting(stag
     stage.backlog.gate.set()
     await asyncio.gather(*runs, return_exceptions=True)
     assert not await waits(stage, CHANNEL)
-    assert not stage.gate.is_closed(CHANNEL)
+    assert not stage.gate.is_closed(CHANNEL, GUILD)
 
 
 # When it was last alive
@@ -454,21 +466,21 @@ async def test_two_runs_at_once_or_one_that_is_cut_off_leave_nobody_waiting(stag
 
 async def test_it_is_alive_from_what_it_has_seen_and_not_before(stage: Stage) -> None:
     assert not stage.catch_up.beat()
-    first = stage.catch_up.snapshot(0)  # of the very first process there is to be something before it sees anything
+    first = stage.by_shard.snapshot(0)  # of the very first process there is to be something before it sees anything
     assert first
-    after_a_kill = Stage().catch_up
-    after_a_kill.restore(0, orjson.loads(first()))
-    assert after_a_kill.alive_at == NOON
+    after_a_kill = Stage()
+    after_a_kill.by_shard.restore(0, orjson.loads(first()))
+    assert after_a_kill.catch_up.alive_at == NOON
     assert stage.catch_up.alive_at is None
     await stage.run(alive=None, now=20)
     assert stage.catch_up.alive_at == NOON + timedelta(seconds=20)
     stage.bench.clock.advance(5)
     assert stage.catch_up.beat()
-    later = Stage().catch_up
-    snapshot = stage.catch_up.snapshot(0)
+    later = Stage()
+    snapshot = stage.by_shard.snapshot(0)
     assert snapshot
-    later.restore(0, orjson.loads(snapshot()))
-    assert later.alive_at == NOON + timedelta(seconds=25)
+    later.by_shard.restore(0, orjson.loads(snapshot()))
+    assert later.catch_up.alive_at == NOON + timedelta(seconds=25)
 
 
 @pytest.mark.parametrize("ending", ["killed", "told to stop", "another connection"])
@@ -488,21 +500,21 @@ async def test_what_was_still_to_be_taken_up_is_so_for_the_next_in_time_as_well(
     await asyncio.gather(running, return_exceptions=True)
     assert not stage.catch_up.beat()
     assert stage.taken == ([posted(10).id] if ending == "another connection" else [])
-    later, snapshot = Stage(), stage.catch_up.snapshot(0)
+    later, snapshot = Stage(), stage.by_shard.snapshot(0)
     assert snapshot
-    later.catch_up.restore(0, orjson.loads(snapshot()))
+    later.by_shard.restore(0, orjson.loads(snapshot()))
     later.backlog.channels = {CHANNEL: [posted(10), posted(300)]}
     later.bench.clock.now = NOON + timedelta(seconds=400)
     await later.catch_up.run()
     assert later.taken == [posted(10).id, posted(300).id]
     assert later.catch_up.beat()
-    done = later.catch_up.snapshot(0)
+    done = later.by_shard.snapshot(0)
     assert done
     assert isinstance(orjson.loads(done()), str)
 
 
 async def test_however_often_it_dies_nothing_is_taken_up_that_is_more_than_twice_as_old(stage: Stage) -> None:
-    stage.catch_up.restore(0, [NOON.isoformat(), NOON.isoformat()])
+    stage.by_shard.restore(0, [NOON.isoformat(), NOON.isoformat()])
     stage.bench.clock.now = NOON + timedelta(seconds=2 * SECONDS + 50)
     stage.backlog.channels = {CHANNEL: [posted(40), posted(60)]}
     await stage.catch_up.run()
@@ -513,5 +525,5 @@ async def test_nonsense_is_refused(stage: Stage) -> None:
     values: list[Any] = ["x", [], {}, "2026-03-02T12:00:00"]
     for nonsense in values:
         with pytest.raises(ValueError):  # noqa: PT011 - pydantic's own text
-            stage.catch_up.restore(0, nonsense)
+            stage.by_shard.restore(0, nonsense)
     assert stage.catch_up.alive_at is None

@@ -98,7 +98,7 @@ async def test_what_was_stored_comes_back_and_one_that_cannot_read_it_costs_the_
     await bot.close()
     later = with_probe(tmp_path / "state", Probe(refuses=True))
     later.parts.holders.register(other := Probe(), of_channels="other", of_process="others")
-    await later.lifecycle.restore()
+    await later.lifecycle.take([0])
     assert other.restored == {0: {"of": 0}, CHANNEL: {"of": CHANNEL}}
     await later.close()
 

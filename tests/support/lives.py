@@ -64,7 +64,7 @@ async def waking(scene: Scene, **settings: Any) -> AsyncIterator[None]:
 async def caught_up(scene: Scene) -> None:
     """It has taken up what it missed, in all channels."""
     for channel_id in list(scene.pg.world.channels):
-        await scene.bot.parts.gate.wait(channel_id)
+        await scene.bot.parts.gate.wait(channel_id, scene.pg.guild_id)
 
 
 async def kill(scene: Scene) -> None:

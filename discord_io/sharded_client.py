@@ -1,0 +1,168 @@
+"""discord.py's client of several shards, each of which connects, is lost and comes back without the others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import aiohttp
+import discord
+import structlog
+from discord.backoff import ExponentialBackoff
+from discord.gateway import DiscordWebSocket, ReconnectWebSocket
+from discord.shard import EventItem
+from discord.shard import Shard as LibrarysShard
+
+from health import Health
+
+log = structlog.get_logger()
+
+IDENTIFY_SECONDS = 5.0  # Discord: one IDENTIFY in so long for each bucket of shards
+LOOK_SECONDS = 5.0
+READY_SECONDS = 60.0  # from IDENTIFY to READY, or RESUME to RESUMED; Discord takes seconds
+FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError)
+
+
+class Shard(LibrarysShard):
+    """One shard's connection."""
+
+    _returning: asyncio.Task[None] | None = None
+
+    @property
+    def is_returning(self) -> bool:
+        return self._returning is not None and not self._returning.done()
+
+    async def reidentify(self, exc: ReconnectWebSocket) -> None:
+        """Connects anew, while the other shards are served: the library has them wait."""
+        self._returning = asyncio.create_task(super().reidentify(exc))
+
+    async def reconnect(self) -> None:
+        """Tries again to go on with its session, as the library does it for a single shard only."""
+        await self.reidentify(ReconnectWebSocket(self.id, resume=self.ws.session_id is not None))
+
+    async def close(self) -> None:
+        if self._returning:
+            self._returning.cancel()
+        await super().close()
+
+
+class ShardedClient(discord.AutoShardedClient):
+    """A client to which shards are added, and from which they are taken, while it runs.
+
+    health: told which shards there are to be. max_concurrency: how many buckets of shards may IDENTIFY at once, as
+    Discord says.
+    """
+
+    max_concurrency = 1
+    # What the library calls __shards and __queue.
+    _AutoShardedClient__shards: dict[int, Shard]
+    _AutoShardedClient__queue: asyncio.PriorityQueue[EventItem]
+
+    def __init__(self, health: Health, *, intents: discord.Intents, **options: Any) -> None:
+        super().__init__(intents=intents, **options)
+        self.health = health
+        self._AutoShardedClient__queue = asyncio.PriorityQueue()  # or it cannot be closed before it is started
+        self._identified_at: dict[int, float] = {}  # by bucket
+        self._identifying: dict[int, asyncio.Lock] = {}
+        self._launching: asyncio.Task[None] | None = None
+        parsers = self._connection.parsers
+        parse_ready: Callable[[Any], None] = parsers["READY"]
+
+        def ready(data: Any) -> None:
+            # Servers that the bot has left since the last session; the library clears them of a single shard only.
+            for guild in [guild for guild in self.guilds if guild.shard_id == data["shard"][0]]:
+                self._connection._remove_guild(guild)  # noqa: SLF001 - there is no other way
+            parse_ready(data)
+
+        parsers["READY"] = ready
+
+    async def ask_count(self) -> int:
+        """Has as many shards as Discord recommends, unless it was told how many. Returns how many. Raises FAILURES."""
+        if self.shard_count is None:
+            self.shard_count, _, limits = await self.http.get_bot_gateway()
+            self.max_concurrency = limits["max_concurrency"]
+        return self.shard_count
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002
+        bucket, now = (shard_id or 0) % self.max_concurrency, asyncio.get_running_loop().time
+        async with self._identifying.setdefault(bucket, asyncio.Lock()):
+            if (identified_at := self._identified_at.get(bucket)) is not None:
+                await asyncio.sleep(identified_at + IDENTIFY_SECONDS - now())
+            self._identified_at[bucket] = now()
+
+    async def launch_shards(self) -> None:
+        """Launches the first, and leaves the others to a task: what comes on it is not to wait. Raises FAILURES."""
+        if self.is_closed():
+            return
+        first, *others = self.shard_ids or range(await self.ask_count())
+        self._connection.shard_count, self._connection.shard_ids = self.shard_count, [first, *others]
+        await self._launch(first)
+        self._launching = asyncio.create_task(self._launch_all(others))
+
+    async def _launch_all(self, shard_ids: Sequence[int]) -> None:
+        for number, shard_id in enumerate(shard_ids):
+            self.health.waits(shard_ids[number:])
+            await self._launch_in_the_end(shard_id)
+
+    async def _launch_in_the_end(self, shard_id: int) -> None:
+        backoff = ExponentialBackoff()
+        while not self.is_closed():
+            try:
+                await self._launch(shard_id)
+            except FAILURES as error:
+                seconds = backoff.delay()
+                log.warning("shard_unreachable", shard=shard_id, detail=str(error), retry_in_s=round(seconds, 1))
+                await asyncio.sleep(seconds)
+            else:
+                return
+
+    async def _launch(self, shard_id: int) -> None:
+        """Returns once it has sent its IDENTIFY."""
+        try:
+            connecting = DiscordWebSocket.from_client(self, shard_id=shard_id)
+            socket = await asyncio.wait_for(connecting, self.shard_connect_timeout)
+        except ReconnectWebSocket:
+            raise ConnectionError("the gateway closed the connection at once") from None
+        shard = Shard(socket, self, self._AutoShardedClient__queue.put_nowait)
+        self._AutoShardedClient__shards[shard_id] = shard
+        shard.launch()
+
+    async def connect_shard(self, shard_id: int) -> None:
+        """Connects one more, however often it has to try; returns once it has sent its IDENTIFY."""
+        self.health.expects([shard_id])
+        self._connection.shard_ids = [*self._connection.shard_ids, shard_id]
+        await self._launch_in_the_end(shard_id)
+
+    async def disconnect_shard(self, shard_id: int) -> None:
+        """Nothing comes on it any more, and its session ends."""
+        self.health.leaves(shard_id)
+        self._connection.shard_ids = [one for one in self._connection.shard_ids if one != shard_id]
+        if shard := self._AutoShardedClient__shards.pop(shard_id, None):
+            await shard.close()
+
+    async def reconnect_shard(self, shard_id: int) -> None:
+        """Connects it anew, unless it is about to."""
+        shard = self._AutoShardedClient__shards[shard_id]
+        if not shard.is_returning:
+            await shard.disconnect()
+            await shard.reconnect()
+
+    async def keep_ready(self) -> None:
+        """Connects those anew that are connected and do not become ready. Until cancelled."""
+        since: dict[int, float] = {}
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = asyncio.get_running_loop().time()
+            shards = self._AutoShardedClient__shards.items()
+            unready = [i for i, s in shards if s.ws.open and not s.is_returning and not self.health.is_up(i)]
+            since = {shard_id: since.get(shard_id, now) for shard_id in unready}
+            for shard_id in [i for i, began_at in since.items() if now - began_at >= READY_SECONDS]:
+                del since[shard_id]
+                log.warning("shard_not_ready", shard=shard_id, seconds=READY_SECONDS, meaning="it is connected anew")
+                await self.reconnect_shard(shard_id)
+
+    async def close(self) -> None:
+        if self._launching:
+            self._launching.cancel()
+        await super().close()
