@@ -136,6 +136,7 @@ class Parley(ShardedClient):
             *([sync(self.tree)] if self._shards.has(DIRECT) else []),
             self._look_around(),
             *([self.parts.notices.keep()] if self.parts.notices else []),
+            *([self.parts.accounts.keep()] if self.parts.accounts else []),
         ):
             self._spawn(work)
 
@@ -166,6 +167,8 @@ class Parley(ShardedClient):
                 self.health.gateway_down(shard_id)
             await self._models.aclose()
         finally:
+            if self.parts.accounts:
+                await self.parts.accounts.close()
             await self.decision_log.close()
             self.parts.stored_counts.store()
             await self.snapshots.close()

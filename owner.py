@@ -22,8 +22,8 @@ from miniapps.venues import NominatimVenues, SampleVenues
 from offers.offer_limits import OfferLimits
 from place_settings.fields import PlaceSettings
 from setting_values import is_loopback
-from state.limits import Limits, OwnBudgets
-from state.optout import OptOut
+from state.ledger import Ledger
+from state.limits import Limits, OwnBudgets, Totals
 from state.prices import PricesError, load_prices
 
 T = TypeVar("T")
@@ -63,8 +63,10 @@ def apart_in_playground(settings: Settings) -> Settings:
     return settings.model_copy(update=apart | one)
 
 
-def owners_limits(settings: Settings, own: OwnBudgets, opted_out: OptOut) -> Limits:
-    """The caps; the demo model alone costs nothing. own: what places have set. Raises SettingError."""
+def owners_limits(settings: Settings, own: OwnBudgets, ledger: Ledger, totals: Totals | None) -> Limits:
+    """The caps; the demo model alone costs nothing. own: what places have set. totals: over processes. Raises
+    SettingError.
+    """
     helpers = {settings.judge_model, settings.coordinator_model, settings.rewrite_model, settings.transcribe_model}
     costs = settings.agents is not None or bool({settings.model, *settings.models, *helpers} - {DEMO, None})
     return Limits(
@@ -76,7 +78,8 @@ def owners_limits(settings: Settings, own: OwnBudgets, opted_out: OptOut) -> Lim
         budgets=settings.budgets,
         own=own,
         prices=dict(loaded(load_prices, settings.prices)),
-        opted_out=opted_out,
+        ledger=ledger,
+        totals=totals,
     )
 
 

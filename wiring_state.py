@@ -35,11 +35,13 @@ from state.awaiting import ConversationStateManager
 from state.budget import Budget
 from state.consent import Consent, Forgotten
 from state.direct_messages import DirectMessages
+from state.ledger import Ledger
 from state.optout import OptOut
 from turns.gate import Gate
 from turns.pending_turns import PendingTurns
 
 if TYPE_CHECKING:
+    from cluster.accounts import Accounts
     from cluster.connection import Cluster
 
 CONVERSATION, PROMPTS, MINIAPPS, UNFINISHED = "conversation", "prompts", "miniapps", "unfinished"
@@ -94,8 +96,10 @@ class StateParts:
             owners_layer(settings), partial(snapshots.touch, PLACES), partial(categories_of, self._client)
         )
         self.places = Places(self._client, self.guild_settings, forum_tags=settings.forum_tags, clock=self._clock)
-        self.limits = owners_limits(settings, self.guild_settings, self.opted_out)
-        self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots), self.activity)
+        ledger = Ledger(self.opted_out)
+        self.accounts = None if self.cluster is None else _accounts(self.cluster, ledger)
+        self.limits = owners_limits(settings, self.guild_settings, ledger, self.accounts)
+        self.budget = Budget(self.limits, self._clock, SpendingStore(snapshots), self.activity, self.accounts)
         self.direct = DirectMessages(settings.direct_messages, settings.users, partial(snapshots.touch_process, DIRECT))
         self.pending = PendingTurns(on_change=partial(snapshots.touch, UNFINISHED))
         # Stored together with the answer, so that a turn that is made anew does not do the same again.
@@ -130,3 +134,9 @@ class StateParts:
         """Whether a conversation outlasts its timeout, since a prompt or an offer is open there."""
         channel = self.offer_channels.get(channel_id)
         return self.states.is_awaiting(channel_id) or (channel is not None and channel.offer is not None)
+
+
+def _accounts(cluster: Cluster, ledger: Ledger) -> Accounts:
+    from cluster.accounts import Accounts  # noqa: PLC0415 - a process alone needs no Redis
+
+    return Accounts(cluster, ledger)

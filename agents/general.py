@@ -253,6 +253,9 @@ class GeneralAgent:
                 detail = (
                     f"The next request can take {tokens} tokens, {run.tokens} are used: more than TURN_TOKENS allows."
                 )
+            case Cap.UNKNOWN:
+                kind = FailureKind.INTERNAL
+                detail = "What other processes have used of the budgets cannot be found out."
             case _:
                 kind = FailureKind.OVER_BUDGET
                 detail = f"The budget was spent after {run.tokens} tokens of this answer's."

@@ -31,6 +31,8 @@ CONNECT_SECONDS = 5.0
 ANSWER_TOKENS = 10_000
 FREE = frozenset(FailureKind) - {FailureKind.LATE, FailureKind.EMPTY}  # of which, without a text, nothing was made
 
+CAPPED = {Cap.TURN: FailureKind.TURN_CAP, Cap.UNKNOWN: FailureKind.INTERNAL}
+
 
 class UMSAgent:
     """Asks a remote agent over HTTP, in a conversation that is made when the first question comes.
@@ -96,7 +98,7 @@ class UMSAgent:
         if request.allowance:
             name = f"agent:{self.name}"
             if cap := await request.allowance.reserve(ANSWER_TOKENS, output=ANSWER_TOKENS, models=(name,)):
-                kind = FailureKind.TURN_CAP if cap is Cap.TURN else FailureKind.OVER_BUDGET
+                kind = CAPPED.get(cap, FailureKind.OVER_BUDGET)
                 raise RemoteError(kind, f"was not asked: the cap of a {cap.value} is reached")
             self._reserved[request] = ANSWER_TOKENS
 

@@ -1,17 +1,22 @@
 """What calls of models draw on, by the clock: a turn's allowance, and the purses of the calls beside it.
 
-What a call may use is reserved before it is made, and stored before it is made: see state/limits.py.
+What a call may use is reserved before it is made, and stored before it is made: see state/limits.py. Where several
+processes share the budgets, it is reserved among all of them: see cluster/accounts.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Protocol
 
+from setting_values import BudgetLimit
 from state.limits import Cap, Limits, Reached
-from state.spending import PAYER, Amount, Payer, Purpose, Reserved, Spent
+from state.spending import PAYER, Account, Amount, Payer, Purpose, Reserved, Spent
+
+LOOK_AGAIN_SECONDS = 2.0
 
 
 class Store(Protocol):
@@ -30,6 +35,22 @@ class Unstored:
     async def stored(self) -> None: ...
 
 
+class UnreachableError(Exception):
+    """What other processes have used and reserved cannot be found out."""
+
+
+class Shared(Protocol):
+    """The accounts of budgets that several processes share."""
+
+    async def reserve(
+        self, call: Reserved, limits: Iterable[tuple[Account, int, BudgetLimit]], interrupted: Spent
+    ) -> bool:
+        """Sets aside what a call may use, unless others have what is left. Raises UnreachableError."""
+
+    def settle(self, call: Reserved | None, payer: Payer, spent: Spent | None) -> None:
+        """Gives back what was set aside for a call, and charges what was used."""
+
+
 class Calls(Protocol):
     """Is told of what models were called for."""
 
@@ -38,12 +59,20 @@ class Calls(Protocol):
 
 
 class Budget:
-    """What may be used now, by the clock. store: where that is kept. calls: told of each that is counted."""
+    """What may be used now, by the clock. store: where that is kept. calls: told of each that is counted. shared: with
+    other processes; None: there are none.
+    """
 
     def __init__(
-        self, limits: Limits, clock: Callable[[], datetime], store: Store | None = None, calls: Calls | None = None
+        self,
+        limits: Limits,
+        clock: Callable[[], datetime],
+        store: Store | None = None,
+        calls: Calls | None = None,
+        shared: Shared | None = None,
     ) -> None:
         self._calls = calls
+        self._shared = shared
         self._limits = limits
         self._clock = clock
         self._store = store or Unstored()
@@ -77,9 +106,16 @@ class Budget:
             micros = self._limits.prices.dearest(models, tokens - output, output, is_sound=is_sound)
         return Reserved(payer, Amount(tokens, micros), output, models[0] if models else "", purpose)
 
-    def reserve(self, call: Reserved) -> bool:
-        """Whether there is room for a call, which is reserved then; stored() before it is made."""
-        if not self._limits.reserve(call, self._clock()):
+    async def reserve(self, call: Reserved) -> bool:
+        """Whether there is room for a call, which is reserved then; stored() before it is made. Raises
+        UnreachableError."""
+        if self._shared:
+            self._limits.begin_day(self._clock())
+            interrupted = self._limits.prices.priced(call.interrupted)
+            if not await self._shared.reserve(call, self._limits.holding(call.payer), interrupted):
+                return False
+            self._limits.set_aside(call)
+        elif not self._limits.reserve(call, self._clock()):
             return False
         self._changed()
         return True
@@ -92,6 +128,8 @@ class Budget:
         if call:
             self._limits.release(call)
         counted = self._limits.spend(spent, self._clock(), payer, purpose) if spent else None
+        if self._shared:
+            self._shared.settle(call, payer, counted)
         if counted and self._calls:
             self._calls.called(payer, purpose, counted)
         if call or spent:
@@ -112,8 +150,10 @@ class Budget:
         self._store.changed(days=self._limits.ledger.has_turned)
 
     async def given_back(self) -> None:
-        """Waits until somebody gives back what they had reserved."""
-        await self._given_back.wait()
+        """Waits until somebody gives back what they had reserved, or may have done so in another process."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_AGAIN_SECONDS if self._shared else None):
+                await self._given_back.wait()
 
     @property
     def turn_tokens(self) -> int | None:
@@ -134,7 +174,10 @@ class Purse:
         """
         payer = PAYER.get()
         call = self._budget.call(payer, tokens, output, models, self._purpose)
-        if self._budget.reached(payer) or not self._budget.reserve(call):
+        try:
+            if self._budget.reached(payer) or not await self._budget.reserve(call):
+                return None
+        except UnreachableError:
             return None
         try:
             await self._budget.stored()
@@ -174,7 +217,11 @@ class Allowance:
         self.count(self._counted)
         call = self._budget.call(self._payer, tokens + unseen, output + unseen, models, Purpose.ANSWER)
         while not (reached := self._budget.reached(self._payer)):
-            if self._budget.reserve(call):
+            try:
+                is_reserved = await self._budget.reserve(call)
+            except UnreachableError:
+                return Cap.UNKNOWN
+            if is_reserved:
                 self._call = call
                 await self._budget.stored()
                 return None

@@ -167,6 +167,12 @@ class Ledger:
             used += before[in_money]
         return used
 
+    def all_charged(self) -> tuple[dict[Account, Amount], dict[Account, Amount]]:
+        """What is charged to each account today, and in this month."""
+        return {**self.today.charged}, {
+            account: self.used(account, Period.MONTH) for account in self._month.keys() | self.today.charged.keys()
+        }
+
     def add(self, payer: Payer, purpose: Purpose, spent: Spent) -> None:
         """Counts a call, and charges it."""
         self.today.count(payer, spent.model, purpose, Figures.of(spent))

@@ -23,7 +23,6 @@ from pydantic import JsonValue
 
 from setting_values import BudgetLimit, Period, Scope
 from state.ledger import Day, Ledger
-from state.optout import OptOut
 from state.prices import Prices, Rates
 from state.spending import NOBODY, Account, Payer, Purpose, Reserved, Spent, share
 from state.stored_limits import STORED, StoredCall, StoredLimits
@@ -41,6 +40,7 @@ class Cap(Enum):
     THREAD = "thread"
     PERSON = "person"
     TURN = "turn"
+    UNKNOWN = "unknown"  # what others have used, where several processes share the budgets, cannot be found out
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,13 @@ class OwnBudgets(Protocol):
         """Of a guild, a channel of it and a thread of that, by their scope; 0 where there is none."""
 
 
+class Totals(Protocol):
+    """What is charged to accounts: by this process' ledger, or by all processes."""
+
+    def charged(self, account: Account, period: Period, *, in_money: bool) -> int:
+        """In the period that today is in."""
+
+
 class NoOwnBudgets:
     def budgets(self, guild_id: int, channel_id: int, thread_id: int) -> tuple[BudgetLimit, ...]:  # noqa: ARG002
         return ()
@@ -92,7 +99,7 @@ class Limits:
     """Counts answers, tokens and money. Times are aware datetimes; a day is one of UTC. A cap of None is none.
 
     budgets: the owner's, beside those in tokens a day; own: those of places. prices: the owner's, of models.
-    opted_out: of whom no figures are kept.
+    ledger: what this process has used; totals: what all processes have, where there are several.
     """
 
     def __init__(
@@ -106,11 +113,13 @@ class Limits:
         budgets: Sequence[BudgetLimit] = (),
         own: OwnBudgets | None = None,
         prices: Mapping[str, Rates] | None = None,
-        opted_out: OptOut | None = None,
+        ledger: Ledger | None = None,
+        totals: Totals | None = None,
     ) -> None:
         self.turn_tokens = turn_tokens
         self.prices = Prices(prices)
-        self.ledger = Ledger(opted_out)
+        self.ledger = Ledger() if ledger is None else ledger
+        self._totals = self.ledger if totals is None else totals
         self._turns = turns_per_user_minute
         tokens = {Scope.TOTAL: daily_tokens, Scope.GUILD: guild_tokens, Scope.PERSON: person_tokens}
         daily = [BudgetLimit(amount, Period.DAY, scope) for scope, amount in tokens.items() if amount is not None]
@@ -173,29 +182,33 @@ class Limits:
 
     def spend(self, spent: Spent, now: datetime, payer: Payer = NOBODY, purpose: Purpose = Purpose.ANSWER) -> Spent:
         """Counts a model's call, and returns what it used with its price, as far as that is known."""
-        self._begin_day(now)
+        self.begin_day(now)
         spent = self.prices.priced(spent)
         self.ledger.add(payer, purpose, spent)
         return spent
 
     def reserve(self, call: Reserved, now: datetime) -> bool:
         """Sets aside what a call may use, until release(), unless others have what is left."""
-        self._begin_day(now)
-        for account, among, limit in self._holding(call.payer):
+        self.begin_day(now)
+        for account, among, limit in self.holding(call.payer):
             others = self._reserved[account, limit.in_money]
             more = share(call.amount[limit.in_money], among)
             if others and self._used(account, limit) + others + more > limit.amount:
                 return False
-        self._set_aside(call, 1)
-        self._calls[call] = None
+        self.set_aside(call)
         return True
+
+    def set_aside(self, call: Reserved) -> None:
+        """The same for what was reserved among all processes."""
+        self._count_reserved(call, 1)
+        self._calls[call] = None
 
     def release(self, call: Reserved) -> None:
         """Gives back what was set aside."""
         del self._calls[call]
-        self._set_aside(call, -1)
+        self._count_reserved(call, -1)
 
-    def _set_aside(self, call: Reserved, sign: int) -> None:
+    def _count_reserved(self, call: Reserved, sign: int) -> None:
         for account, among in call.payer.accounts():
             for in_money in (False, True):
                 key = account, in_money
@@ -205,7 +218,7 @@ class Limits:
 
     def in_money(self, payer: Payer) -> bool:
         """Whether any budget in money holds for these."""
-        return any(limit.in_money for _, _, limit in self._holding(payer))
+        return any(limit.in_money for _, _, limit in self.holding(payer))
 
     def has_budget(self, now: datetime) -> bool:
         """Whether anything is left of what there is in all."""
@@ -217,9 +230,9 @@ class Limits:
 
     def reached(self, now: datetime, payer: Payer, *, explicit: bool = True) -> Reached | None:
         """The budget that these have spent, or, not explicit, four fifths of it; one that is spent comes first."""
-        self._begin_day(now)
+        self.begin_day(now)
         near: Reached | None = None
-        for account, _, limit in self._holding(payer):
+        for account, _, limit in self.holding(payer):
             used = self._used(account, limit)
             if used >= limit.amount:
                 return Reached(limit, used, limit.period.end(now))
@@ -229,13 +242,13 @@ class Limits:
 
     def standing(self, now: datetime, payer: Payer) -> list[Reached]:
         """All budgets that these pay from, and what is used of them."""
-        self._begin_day(now)
+        self.begin_day(now)
         return [
             Reached(limit, self._used(account, limit), limit.period.end(now))
-            for account, _, limit in self._holding(payer)
+            for account, _, limit in self.holding(payer)
         ]
 
-    def _holding(self, payer: Payer) -> Iterator[tuple[Account, int, BudgetLimit]]:
+    def holding(self, payer: Payer) -> Iterator[tuple[Account, int, BudgetLimit]]:
         """The budgets that limit these: whose account, among how many what it pays is divided, and the limit."""
         has_own = payer.guild_id and not payer.is_exempt
         own = self._own.budgets(payer.guild_id, payer.channel_id, payer.thread_id) if has_own else ()
@@ -247,7 +260,7 @@ class Limits:
                     yield account, among, limit
 
     def _used(self, account: Account, limit: BudgetLimit) -> int:
-        return self.ledger.charged(account, limit.period, in_money=limit.in_money)
+        return self._totals.charged(account, limit.period, in_money=limit.in_money)
 
     def sweep(self, now: datetime) -> None:
         """Drops what can no longer matter."""
@@ -299,7 +312,7 @@ class Limits:
             self._taken.pop(author_id, None)
         return taken
 
-    def _begin_day(self, now: datetime) -> None:
+    def begin_day(self, now: datetime) -> None:
         day, today = self.ledger.day, now.date()
         # A clock that is set back renews no budget; but what was stored in the future would be spent for too long.
         if day is None or today > day or (self._is_restored and today < day):

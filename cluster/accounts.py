@@ -1,0 +1,263 @@
+"""The accounts of budgets over processes, in Redis: what all together are charged in a day and a month, and what their
+calls have reserved.
+
+A process sends its changes in numbered batches, one behind the other; what comes up meanwhile goes with the next. A
+script applies a batch whole, and once however often it is sent, so that a connection that breaks loses no charge and
+doubles none. The calls of a process that has not been heard of for GONE_SECONDS are charged as interrupted, by the
+script, whoever sends it. Where Redis has lost its data, each process charges what its own ledger has anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import orjson
+import redis
+import structlog
+
+from cluster.accounts_script import ACCOUNTS
+from cluster.connection import PREFIX, Cluster
+from setting_values import BudgetLimit, Period
+from state.budget import UnreachableError
+from state.ledger import Ledger
+from state.spending import Account, Payer, Reserved, Spent, share
+
+log = structlog.get_logger()
+
+BEAT_SECONDS = 2.0
+GONE_SECONDS = 15
+ASKED_SECONDS = 60.0  # so long it is looked at what an account is charged that nobody has asked for again
+RESERVE_SECONDS = 10.0
+PAUSE_SECONDS = 0.5
+KEPT_SECONDS = {Period.DAY: 2 * 86_400, Period.MONTH: 35 * 86_400}  # behind the last charge
+MOST_ASKED = 1_000  # at once: what Lua takes as arguments
+KEYS = [f"{PREFIX}reserved", f"{PREFIX}spenders", f"{PREFIX}calls:"]
+
+Amounts = dict[str, int]
+"""By account, in tokens or in money, as Redis names it."""
+Key = tuple[str, str]
+"""A period and one of its accounts, as Redis names them."""
+
+
+@dataclass(slots=True, eq=False)
+class Change:
+    """What the script is to do: to reserve (`call`), or to give back and charge. answer: whether that was reserved."""
+
+    does: dict[str, Any]
+    answer: asyncio.Future[bool] | None = None
+    charges: Counter[Key] = field(default_factory=Counter)
+
+
+class Accounts:
+    """A `state.budget.Shared`, and what `state.limits.Limits` looks at. ledger: what this process itself has used.
+
+    clock: monotonic seconds.
+    """
+
+    def __init__(self, cluster: Cluster, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name = cluster.name
+        self._script = cluster.redis.register_script(ACCOUNTS)
+        self._ledger = ledger
+        self._clock = clock
+        self._ids = map(str, count(1))
+        self._calls: dict[Reserved, Change] = {}  # that have not ended
+        self._waiting: list[Change] = []
+        self._sent: list[Change] = []  # whose answer has not come
+        self._number = 0  # of the batch that is sent
+        self._is_first = True
+        self._pending: Counter[Key] = Counter()  # charges that Redis may not have yet
+        self._known: dict[Key, int] = {}  # what all are charged
+        self._asked: dict[Key, float] = {}  # when somebody last did
+        self._news = asyncio.Event()
+        self._looked_at = -BEAT_SECONDS
+        self._heard_since: float | None = None  # since when Redis has answered
+
+    def charged(self, account: Account, period: Period, *, in_money: bool) -> int:
+        """What all are charged as far as it is known here: within BEAT_SECONDS, and at least what this one is."""
+        own = self._ledger.charged(account, period, in_money=in_money)
+        if self._ledger.day is None:
+            return own
+        key = self._in_redis(period), _named(account, in_money=in_money)
+        self._asked[key] = self._clock()
+        if (known := self._known.get(key)) is None:
+            self._news.set()
+            return own
+        return max(own, known + self._pending[key])
+
+    async def reserve(
+        self, call: Reserved, limits: Iterable[tuple[Account, int, BudgetLimit]], interrupted: Spent
+    ) -> bool:
+        """Sets aside what a call may use, where all that others have reserved leaves room for it.
+
+        limits: whose account, among how many what it pays is divided, and the limit. interrupted: what is charged
+        where this process ends before the call. Raises UnreachableError.
+        """
+        accounts = [
+            (self._in_redis(limit.period), _named(account, in_money=limit.in_money),
+             share(call.amount[limit.in_money], among), limit.amount)
+            for account, among, limit in limits
+        ]  # fmt: skip
+        aside, charge = _shares(call.payer, *call.amount), _charges(call.payer, interrupted)
+        stored = {"aside": aside, "charge": charge, "periods": self._into(Period)}
+        does = {"id": next(self._ids), "call": orjson.dumps(stored).decode(), "limits": accounts}
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._asked |= dict.fromkeys(((period, account) for period, account, *_ in accounts), self._clock())
+        self._calls[call] = Change(does, answer)
+        self._put(self._calls[call])
+        try:
+            async with asyncio.timeout(RESERVE_SECONDS):
+                is_reserved = await answer
+        except (TimeoutError, asyncio.CancelledError) as error:  # Redis may have reserved it, or may yet do so
+            self.settle(call, call.payer, None)
+            if isinstance(error, TimeoutError):
+                raise UnreachableError from None
+            raise
+        if not is_reserved:
+            del self._calls[call]
+        return is_reserved
+
+    def settle(self, call: Reserved | None, payer: Payer, spent: Spent | None) -> None:
+        """Gives back what was set aside for a call, and charges what was used."""
+        reserved = self._calls.pop(call, None) if call else None
+        amounts = _charges(payer, spent) if spent else {}
+        if reserved in self._waiting and not amounts:
+            self._waiting.remove(reserved)
+        elif reserved or amounts:
+            self._put(self._charge(reserved.does["id"] if reserved else None, amounts, Period))
+
+    def _charge(self, call_id: str | None, amounts: Amounts, periods: Iterable[Period]) -> Change:
+        into = self._into(periods) if amounts else []
+        charges = Counter({(period, account): amounts[account] for period, _ in into for account in amounts})
+        self._pending.update(charges)
+        which = {"id": call_id} if call_id else {}
+        return Change({"charge": amounts, "periods": into, **which}, charges=charges)
+
+    def _put(self, change: Change) -> None:
+        self._waiting.append(change)
+        self._news.set()
+
+    def _into(self, periods: Iterable[Period]) -> list[tuple[str, int]]:
+        return [(self._in_redis(period), KEPT_SECONDS[period]) for period in periods]
+
+    def _in_redis(self, period: Period) -> str:
+        return f"{PREFIX}charged:{f'{self._ledger.day}'[: 10 if period is Period.DAY else 7]}"
+
+    # To Redis and back
+
+    async def keep(self) -> None:
+        """Sends what changes, and looks every BEAT_SECONDS at what all are charged. Until cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BEAT_SECONDS):
+                    await self._news.wait()
+            self._news.clear()
+            if not await self.send():
+                await asyncio.sleep(PAUSE_SECONDS)
+                self._news.set()
+
+    async def close(self) -> None:
+        """Sends what is left; calls that have not ended are charged as interrupted. keep() must have ended."""
+        if await self.send():
+            await self.send(leaves=True)
+
+    async def send(self, *, leaves: bool = False) -> bool:
+        """Sends the next batch, or the last one again. Returns whether Redis has it."""
+        if not self._sent:
+            self._sent, self._waiting = self._waiting, []
+            self._number += 1
+        try:
+            while not (answer := await self._script(KEYS, [orjson.dumps(batch := self._batch(leaves=leaves))])):
+                log.warning("accounts_lost", meaning="Redis has lost its data; what this process has used counts anew")
+                self._sent, self._is_first = [*self._anew(), *self._sent], True
+        except (redis.RedisError, OSError) as error:
+            if self._heard_since is not None or self._number == 1:
+                log.warning("accounts_unreachable", error=str(error), meaning="what others use of budgets is not known")
+            self._heard_since = None
+            return False
+        if self._heard_since is None:
+            self._heard_since = self._clock()
+        self._is_first = False
+        self._take(batch, answer)
+        return True
+
+    def _batch(self, *, leaves: bool) -> dict[str, Any]:
+        now = self._clock()
+        if is_beat := now - self._looked_at >= BEAT_SECONDS:
+            self._asked = {key: at for key, at in self._asked.items() if now - at < ASKED_SECONDS}
+            self._known = {key: amount for key, amount in self._known.items() if key in self._asked}
+        touched = {key for change in self._sent for key in change.charges}
+        touched |= {(limit[0], limit[1]) for change in self._sent for limit in change.does.get("limits", ())}
+        asked: dict[str, list[str]] = {}
+        for period, account in self._asked:
+            if is_beat or (period, account) not in self._known or (period, account) in touched:
+                asked.setdefault(period, []).append(account)
+        batch: dict[str, Any] = {
+            "name": self._name,
+            "number": self._number,
+            "is_first": self._is_first,
+            "leaves": leaves,
+            "changes": [change.does for change in self._sent],
+            "asked": [(period, part) for period, accounts in asked.items() for part in _parts(accounts)],
+        }
+        if self._heard_since is not None and now - self._heard_since >= GONE_SECONDS:
+            batch["gone"] = GONE_SECONDS  # after Redis was away, all others have had the time to be heard of
+        if is_beat:
+            self._looked_at = now
+        return batch
+
+    def _take(self, batch: dict[str, Any], answer: list[list[Any]]) -> None:
+        granted, totals = answer
+        for (period, accounts), amounts in zip(batch["asked"], totals, strict=True):
+            self._known.update(((period, a), int(n or 0)) for a, n in zip(accounts, amounts, strict=True))
+        sent, self._sent = self._sent, []
+        for change, is_reserved in zip(sent, granted, strict=True):
+            self._pending.subtract(change.charges)
+            if change.answer and not change.answer.done():
+                change.answer.set_result(bool(is_reserved))
+        for key in {key for change in sent for key in change.charges if not self._pending[key]}:
+            del self._pending[key]
+
+    def _anew(self) -> Iterator[Change]:
+        """What Redis is told where it knows nothing: what was charged here, and the calls that have not ended."""
+        before = self._pending.copy()
+        for period, charged in zip(Period, self._ledger.all_charged(), strict=True):
+            amounts = {
+                name: amount - before[self._in_redis(period), name]
+                for account, both in charged.items()
+                for name, amount in _both(account, *both)
+            }
+            yield self._charge(None, {name: amount for name, amount in amounts.items() if amount > 0}, [period])
+        for change in self._calls.values():
+            if change not in self._sent and change not in self._waiting:
+                yield Change(change.does | {"limits": []})
+
+
+def _named(account: Account, *, in_money: bool) -> str:
+    return f"{account[0]}:{account[1]}:{'money' if in_money else 'tokens'}"
+
+
+def _both(account: Account, tokens: int, micros: int) -> Iterator[tuple[str, int]]:
+    yield _named(account, in_money=False), tokens
+    yield _named(account, in_money=True), micros
+
+
+def _shares(payer: Payer, tokens: int, micros: int) -> Amounts:
+    """What each account pays of an amount, as far as it pays any."""
+    shares = (_both(account, share(tokens, n), share(micros, n)) for account, n in payer.accounts())
+    return {name: amount for both in shares for name, amount in both if amount}
+
+
+def _charges(payer: Payer, spent: Spent) -> Amounts:
+    return _shares(payer, spent.tokens, spent.micros or 0)
+
+
+def _parts(accounts: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(accounts), MOST_ASKED):
+        yield accounts[start : start + MOST_ASKED]

@@ -1,0 +1,92 @@
+"""What Redis does with the accounts of budgets, as one script that each process sends what it has to change."""
+
+from __future__ import annotations
+
+ACCOUNTS = """
+-- KEYS: what is reserved, by account; when each process was last heard of; what begins the name of its hash.
+-- That has its calls, as call:ID; those that were charged as interrupted, as counted:ID; and the last batch, as done.
+local reserved, heard, prefix = KEYS[1], KEYS[2], KEYS[3]
+local batch = cjson.decode(ARGV[1])
+local own, now = prefix .. batch.name, tonumber(redis.call('TIME')[1])
+
+local function charge(amounts, periods)
+  for _, period in ipairs(periods) do
+    for account, amount in pairs(amounts) do redis.call('HINCRBY', period[1], account, amount) end
+    redis.call('EXPIRE', period[1], period[2])
+  end
+end
+
+local function give_back(hash, id)
+  local stored = redis.call('HGET', hash, 'call:' .. id)
+  if not stored then return nil end
+  redis.call('HDEL', hash, 'call:' .. id)
+  local call = cjson.decode(stored)
+  for account, amount in pairs(call.aside) do
+    if redis.call('HINCRBY', reserved, account, -amount) <= 0 then redis.call('HDEL', reserved, account) end
+  end
+  return call
+end
+
+local function has_room(limits)
+  for _, limit in ipairs(limits) do
+    local period, account, more, amount = limit[1], limit[2], limit[3], limit[4]
+    local used = tonumber(redis.call('HGET', period, account) or 0)
+    local others = tonumber(redis.call('HGET', reserved, account) or 0)
+    if used >= amount or (others > 0 and used + others + more > amount) then return false end
+  end
+  return true
+end
+
+local function apply(change)
+  if change.call then
+    if has_room(change.limits) then
+      redis.call('HSET', own, 'call:' .. change.id, change.call)
+      for account, amount in pairs(cjson.decode(change.call).aside) do
+        redis.call('HINCRBY', reserved, account, amount)
+      end
+    end
+    return
+  end
+  if change.id then
+    give_back(own, change.id)
+    if redis.call('HDEL', own, 'counted:' .. change.id) == 1 then return end
+  end
+  charge(change.charge, change.periods)
+end
+
+local function leave(name)
+  local hash = prefix .. name
+  for _, field in ipairs(redis.call('HKEYS', hash)) do
+    if string.sub(field, 1, 5) == 'call:' then
+      local id = string.sub(field, 6)
+      local call = give_back(hash, id)
+      charge(call.charge, call.periods)
+      redis.call('HSET', hash, 'counted:' .. id, 1)
+    end
+  end
+  redis.call('ZREM', heard, name)
+  redis.call('EXPIRE', hash, 172800)
+end
+
+local done = tonumber(redis.call('HGET', own, 'done') or '')
+if not done and not batch.is_first then return {} end -- Redis has lost its data
+if not done or done < batch.number then
+  redis.call('HSET', own, 'done', batch.number)
+  redis.call('PERSIST', own)
+  redis.call('ZADD', heard, now, batch.name)
+  for _, change in ipairs(batch.changes) do apply(change) end
+  if batch.gone then
+    for _, name in ipairs(redis.call('ZRANGEBYSCORE', heard, '-inf', now - batch.gone)) do leave(name) end
+  end
+  if batch.leaves then leave(batch.name) end
+end
+
+local granted, totals = {}, {}
+for _, change in ipairs(batch.changes) do
+  granted[#granted + 1] = change.id and redis.call('HEXISTS', own, 'call:' .. change.id) or 0
+end
+for _, asked in ipairs(batch.asked) do
+  totals[#totals + 1] = redis.call('HMGET', asked[1], unpack(asked[2]))
+end
+return {granted, totals}
+"""
