@@ -41,7 +41,7 @@ MAX_REMOTE = 2_000  # messages of which it is known that they are another agent'
 MAX_JOINED = 100  # what was said before hardly matters to a decision, and takes 7 us a message to read again
 MAX_REVISIONS = 1_000  # edits and deletions remembered while a turn runs
 MAX_TAKEN_BACK = 20_000  # the same of all channels, by their ids alone
-WORDED = 13  # newest messages that keep how they are worded, 6 kB each; a decision looks at 12 and a few of before
+WORDED = 13  # newest messages that keep how they are worded, 1 kB each; a decision looks at 12 and a few of before
 
 
 @dataclass(slots=True)
@@ -110,7 +110,9 @@ class ChannelConversation:
             # A remote agent knows still what it was told in earlier conversations.
             agent = self.remote.get(message.message_id)
             before = {who for whose, who in self.told_before.values() if whose == agent and who != UNKNOWN}
-            message = replace(message, drew_on=frozenset(self.people_told_of() | before | self.tainted))
+            people = frozenset(self.people_told_of() | before | self.tainted)
+            same = (m.drew_on for m in reversed(self.messages) if m.drew_on == people)
+            message = replace(message, drew_on=next(same, people))
         if message.is_bot and message.message_id and self.find(message.message_id):
             self.revise(message)
             return
@@ -148,14 +150,11 @@ class ChannelConversation:
 
     def _forget_wordings(self) -> None:
         """A message keeps how it is worded while it is one of the newest, and twice as long while its author, what they
-        said before being part of a decision, has not spoken again."""
+        said before being part of a decision, has not spoken again; its runs of letters in the first case only."""
         leaving, newest = self.messages[-WORDED - 1], self.messages[-WORDED:]
-        if any(m.author_id == leaving.author_id for m in newest):
-            leaving.forget_wording()
-        for message in self.messages[-2 * WORDED - 1 : -2 * WORDED]:
-            message.forget_wording()
+        leaving.forget_wording(whole=any(m.author_id == leaving.author_id for m in newest))
         older = (m for m in reversed(self.messages[-MAX_JOINED:-WORDED]) if m.author_id == newest[-1].author_id)
-        for message in islice(older, 1, 2):
+        for message in (*self.messages[-2 * WORDED - 1 : -2 * WORDED], *islice(older, 1, 2)):
             message.forget_wording()
 
     def precede(self, earlier: Sequence[MessageRecord]) -> None:

@@ -204,7 +204,7 @@ def _of_names(scene: Scene) -> Features:
     content, wording = message.content.lstrip(), message.wording
     name = scene.engagement.bot_name.casefold()
     is_addressed = is_called = bool(name) and name in message.calls
-    if not is_called and frozenset() < _words_of_name(name) <= wording.words:  # a name can be all emoji
+    if not is_called and frozenset() < _words_of_name(name) <= scene.words:  # a name can be all emoji
         # "Parley is nice" talks about it, "Parley is it far" and "can you, parley" talk to it.
         is_called = wording.asks or not wording.cues.isdisjoint(("you", "request"))
     is_mentioned = bot in message.named
@@ -246,12 +246,12 @@ def _of_words(wording: Wording) -> Features:
 
 def _of_overlap(scene: Scene) -> Features:
     """Words that the message shares with the bot's, and how many of its rare ones are new."""
-    words, rare = scene.message.wording.words, scene.message.wording.rare
+    words = scene.words
     return {
-        "shared_to_author": max((len(words & m.wording.words) for m in scene.to_author), default=-1),
-        "shared_bot": len(words & scene.latest.wording.words) if scene.latest else -1,
-        "rare_words": len(rare),
-        "new_words": len(rare.difference(*scene.shared_rare)),
+        "shared_to_author": max((len(words.intersection(m.wording.tokens)) for m in scene.to_author), default=-1),
+        "shared_bot": len(words.intersection(scene.latest.wording.tokens)) if scene.latest else -1,
+        "rare_words": len(scene.rare),
+        "new_words": len(scene.rare.difference(*scene.shared_rare)),
     }
 
 
@@ -305,7 +305,7 @@ def _of_phrases(scene: Scene) -> Features:
         **_flags(STARTS_TALK, lead),
         "names_person": len(scene.people),
         "names_person_last": any(place == len(tokens) - 1 for place, _ in scene.people),
-        "names_bot_anywhere": scene.engagement.bot_name.casefold() in wording.words,
+        "names_bot_anywhere": scene.engagement.bot_name.casefold() in scene.words,
         "has_number": any(map(str.isdigit, content)),
         "has_quote": content.startswith(">") or '"' in content or "“" in content,
         "repeats_marks": "??" in content or "!!" in content,
@@ -333,7 +333,7 @@ def _of_last_words(scene: Scene) -> Features:
         "last_asks_author": wording.asks and scene.author in latest.addressed,
         "last_unsure": "not sure" in latest.content or "don't know" in latest.content or "can't" in latest.content,
         "last_fits": bool(question) and (mine.count <= 4 or "yes" in lead or "no" in lead),
-        "last_shares_question": len(asked & mine.words),
+        "last_shares_question": len(asked & scene.words),
         "last_lines": latest.content.count("\n"),
     }
 
@@ -373,7 +373,7 @@ def _of_threads(scene: Scene) -> Features:
         (with_bot if own else without).update(scene.shared[id(past)])
     for shared, own in zip(scene.shared_rare, is_bots, strict=False):
         (rare_with if own else rare_without).update(shared)
-    count = max(len(scene.message.grams), 1)
+    count = max(len(scene.grams), 1)
     bot, people = len(with_bot) / count, len(without) / count
     return {
         "thread_bot": bot,

@@ -47,8 +47,9 @@ class Scene(NamedTuple):
     """A message and what came before it. Window, speakers and targets go backwards: the newest comes first.
 
     run: how many messages the author said right before; rival: the place in the window of the newest message of
-    another person, -1: there is none. shared: the runs of letters that the message has in common with each message of
-    the window, by that one's identity; shared_rare: the rare words, in the window's order.
+    another person, -1: there is none. words, rare and grams: the message's own, as sets. shared: the runs of letters
+    that the message has in common with each message of the window, by that one's identity; shared_rare: the rare words,
+    in the window's order.
     """
 
     message: MessageRecord
@@ -68,6 +69,9 @@ class Scene(NamedTuple):
     to_author: Sequence[MessageRecord]
     own_messages: Sequence[MessageRecord]
     people: Sequence[tuple[int, int]]
+    words: frozenset[str]
+    rare: frozenset[str]
+    grams: frozenset[str]
     shared: Mapping[int, frozenset[str]]
     shared_rare: Sequence[frozenset[str]]
 
@@ -79,15 +83,17 @@ class Scene(NamedTuple):
 
     def alike(self, past: MessageRecord | None) -> float:
         """The share of the message's runs of letters that another has too."""
-        grams = self.message.grams
+        grams = self.grams
         if past is None or not grams:
             return -1
         shared = self.shared.get(id(past))
-        return len(grams & past.grams if shared is None else shared) / len(grams)
+        # Behind the window nobody keeps them.
+        return len(grams.intersection(past.find_grams()) if shared is None else shared) / len(grams)
 
 
 def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Scene:
-    author, wording, grams = message.author_id, message.wording, message.grams
+    author, wording = message.author_id, message.wording
+    rare, grams = wording.rare, frozenset(message.grams)
     earlier, engagement = conversation.before(message, REACH), conversation.engagement_at(message)
     window = earlier[: -WINDOW - 1 : -1]
     speakers = [past.author_id for past in window]
@@ -115,8 +121,11 @@ def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id:
         to_author=[m for m in bot_messages if author in m.addressed],
         own_messages=_newest_by(author, OWN_MESSAGES, earlier),
         people=[(place, who) for place, who in named_in(wording.tokens, called) if who != author],
-        shared={id(past): grams & past.grams for past in window},
-        shared_rare=[wording.rare & past.wording.rare for past in window] if wording.rare else [],
+        words=wording.words,
+        rare=rare,
+        grams=grams,
+        shared={id(past): grams.intersection(past.grams) for past in window},
+        shared_rare=[rare.intersection(past.wording.tokens) for past in window] if rare else [],
     )
 
 

@@ -213,6 +213,7 @@ def test_what_somebody_said_last_keeps_how_it_is_worded_twice_as_long(
     kept = [_keeps(message, "wording") for message in conversation.messages]
     assert not any(kept[: -2 * WORDED])
     assert all(kept[-len(people) :])
+    assert [_keeps(message, "grams") for message in conversation.messages[-WORDED - 1 :]] == [False, *[True] * WORDED]
 
 
 def test_participants_are_the_people_who_spoke_and_the_bots_words_are_replaced_as_they_grow(

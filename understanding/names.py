@@ -77,7 +77,7 @@ def called_by_name(
     index = index_of(names) if index is None else index
     wording, tokens = message.wording, message.wording.tokens
     # "Ben are you coming" and "are you coming ben" call Ben, "ben is late" does not, nor does "i like ben".
-    tells_of = len(tokens) > 1 and tokens[1] in ABOUT and tokens[2:3] != ["you"]
+    tells_of = len(tokens) > 1 and tokens[1] in ABOUT and tokens[2:3] != ("you",)
     if tokens and not tells_of:
         found.add(index.get(tokens[0], 0))
     if len(tokens) < 2:

@@ -83,17 +83,15 @@ FILLERS = frozenset(w for w, names in TALK_OF.items() if names & _FILLING and no
 class Wording:
     """What a text is made of.
 
-    words: the first 60, casefolded, without mentions, links and code; count: of all words; rare: those words that
-    carry meaning; cues: the classes of common words that occur; first: the classes of the first word.
+    tokens: the first 60 words, casefolded, without mentions, links and code; count: of all words; cues: the classes of
+    common words that occur; first: the classes of the first word.
     """
 
-    words: frozenset[str]
+    tokens: Sequence[str]
     count: int
     length: int
-    rare: frozenset[str]
     cues: frozenset[str]
     first: frozenset[str]
-    tokens: Sequence[str]
     talk: frozenset[str]
     lead: frozenset[str]
     asks: bool
@@ -105,25 +103,32 @@ class Wording:
     capitals: int
     is_command: bool
 
+    @property
+    def words(self) -> frozenset[str]:
+        """Its tokens, each once. Made each time, as a set takes a kilobyte, and most messages are kept unread."""
+        return frozenset(self.tokens)
+
+    @property
+    def rare(self) -> frozenset[str]:
+        """Those words that carry meaning."""
+        return frozenset([word for word in self.words - TOO_COMMON if len(word) >= RARE_LENGTH])
+
 
 def read(text: str) -> Wording:
     """The wording of a text as it was posted."""
     plain = _plain(text)
     stripped = plain.strip()
     words = WORD.findall(_folded(plain))
-    known = [*map(intern, words[:MAX_WORDS])]
-    distinct = frozenset(set(known))  # copied, a set takes half the room of one that grew
+    known = tuple(map(intern, words[:MAX_WORDS]))
     talk = IN_TALK.intersection([*known, *map(" ".join, pairwise(known))])
     start = next((place for place, word in enumerate(known) if word not in FILLERS), 0)
     beginnings = (*known[start : start + 1], " ".join(known[start : start + 2]))
     return Wording(
-        words=distinct,
+        tokens=known,
         count=len(words),
         length=len(stripped),
-        rare=frozenset({word for word in distinct - TOO_COMMON if len(word) >= RARE_LENGTH}),
-        cues=_one(NO_CUES.union(*[CUES_OF[word] for word in HAVE_CUES & distinct])),
+        cues=_one(NO_CUES.union(*[CUES_OF[word] for word in HAVE_CUES.intersection(known)])),
         first=CUES_OF.get(known[0], NO_CUES) if known else NO_CUES,
-        tokens=known,
         talk=_one(NO_CUES.union(*[TALK_OF[piece] for piece in talk])),
         lead=_one(NO_CUES.union(*[TALK_OF[piece] for piece in beginnings if piece in TALK_OF])),
         asks="?" in plain,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from itertools import islice
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conversation import MessageRecord
+from evals.examples import read_lines
+from evals.rooms import Room, play
 from followup.features import BOT as WITH_BOT
-from followup.features import NOBODY, OTHER, before_it, feature_names
+from followup.features import NOBODY, OTHER, before_it, feature_names, features
 from followup.scene import NEVER, NEVER_SECONDS, talking_with
 from tests.support.clock import NOON
 from tests.support.followups import after, look_at, talk
@@ -371,6 +375,17 @@ def test_what_somebody_else_asked_stays_open_until_the_bot_answers_it() -> None:
     assert (
         look_at(said(ANNA, "hm", after(20)), *ANSWERED, question, replied(BEN, "There.", after(13)))["open_asks"] == -1
     )
+
+
+def test_what_messages_keep_of_their_words_changes_no_feature() -> None:
+    rooms = islice(read_lines(Path("evals/data/rooms.jsonl"), Room), 40)
+    played = [(m.message, m.conversation) for room in rooms for m in play(room) if m.conversation]
+    for message, conversation in played:
+        kept = features(message, conversation, BOT)
+        for said_before in conversation.messages:
+            said_before.forget_wording()
+        assert features(message, conversation, BOT) == kept
+    assert len(played) > 500
 
 
 # Who spoke right before
