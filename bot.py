@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +23,7 @@ import yarl
 from activity import FaultKind
 from agents.models import DEMO, UnusableModelError
 from agents.tracing import traced_calls
+from background import Background, every
 from commands import answer_when_open, sync
 from config import SettingError, Settings, load_settings
 from conversation import Unwelcome
@@ -57,6 +58,7 @@ THUMBS_DOWN = "👎"
 SWEEP_SECONDS = 15.0
 REPORT_SECONDS = 3_600.0
 DRAIN_SECONDS = 25.0
+LEAVE_SECONDS = 0.2
 
 
 class Parley(ShardedClient):
@@ -91,7 +93,8 @@ class Parley(ShardedClient):
         self._settings = settings
         self._now = clock
         self._is_playground = is_playground
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Background(self._failed)
+        self._changes: list[asyncio.Task[None]] = []  # those of what is kept, which nobody asked for
         self._unready: set[int] = set()  # the shards that are connected and have not all their servers yet
         self._models = AsyncExitStack()
         self.parts = parts = Parts(
@@ -124,21 +127,35 @@ class Parley(ShardedClient):
         for connection in self.parts.connections:
             await self._models.enter_async_context(connection)
         self.decision_log.start()
-        for work in (
+        for change in (
             self.prompts.keep(),
-            self._every(SWEEP_SECONDS, self.parts.sweep),
-            self._every(REPORT_SECONDS, self._report),
+            every(SWEEP_SECONDS, self.parts.sweep),
             self.proactive_offers.keep(),
-            self.lifecycle.beat(),
             self.lifecycle.expire(),
+        ):
+            self._changes.append(self._background.start(change))
+        for work in (
+            every(REPORT_SECONDS, self._report),
+            self.lifecycle.beat(),
             self.parts.other_process.keep_looking(),
             self.keep_ready(),
-            *([sync(self.tree)] if self._shards.has(DIRECT) else []),
             self._look_around(),
             *([self.parts.notices.keep()] if self.parts.notices else []),
             *([self.parts.accounts.keep()] if self.parts.accounts else []),
         ):
-            self._spawn(work)
+            self._background.start(work)
+        self._sync(self._shards.ids)
+
+    def _sync(self, shard_ids: Collection[int]) -> None:
+        if DIRECT in shard_ids:  # of all processes one tells Discord of the commands
+            self._background.start(sync(self.tree))
+
+    async def add_shard(self, shard_id: int) -> None:
+        """Goes on with what is kept of a shard that nobody has. Returns once it has IDENTIFYed."""
+        self._shards.add(shard_id)
+        await self.lifecycle.take([shard_id])
+        self._sync([shard_id])
+        await self.connect_shard(shard_id)
 
     async def _look_around(self) -> None:
         """Says what is wrong, once it is ready: to read all the prices that there are takes 0.1 s."""
@@ -146,20 +163,26 @@ class Parley(ShardedClient):
         await asyncio.to_thread(self.parts.warn_unpriced)
         report(await look_around(self._settings, self))
 
-    async def shut_down(self) -> None:
-        """Finishes what is being answered, tells those cut off, and closes."""
+    async def shut_down(self, released: Callable[[int], Awaitable[None]] | None = None) -> None:
+        """Finishes what is being answered, tells those cut off, and closes.
+
+        released: told of each shard as soon as nothing is answered there any more, and all that is kept of it is
+        stored: another process may go on with it.
+        """
         await self.bursts.end()
         self.parts.gate.is_shutting_down = True
+        if released:
+            self._background.start(self._leave(released))
         await asyncio.gather(self.turns.drain(DRAIN_SECONDS), self.parts.private_answers.drain(DRAIN_SECONDS))
         await self.close()
+        if released:
+            for shard_id in self._shards.ids:
+                await released(shard_id)
         self._report()
         log.info("stopped", ignored_messages=self.decisions.ignored_count)
 
     async def close(self) -> None:
-        background = [*self._background]
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)  # no request of theirs outlives the session
+        await self._background.end()  # no request of theirs outlives the session
         self.bursts.drop()
         try:
             await super().close()
@@ -173,16 +196,22 @@ class Parley(ShardedClient):
             self.parts.stored_counts.store()
             await self.snapshots.close()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._ended)
+    async def _leave(self, released: Callable[[int], Awaitable[None]]) -> None:
+        """Gives up all shards but the last, with which is stored what is kept of the process."""
+        for change in self._changes:  # of channels that soon are another process'
+            change.cancel()
+        while True:
+            for shard_id in [one for one in self._shards.ids if not self._is_busy(one)]:
+                await self.disconnect_shard(shard_id)
+                is_stored = await self.snapshots.settled()
+                if is_stored and not self._is_busy(shard_id) and len(self._shards.ids) > 1:
+                    self._shards.drop(shard_id)
+                    await self.snapshots.settled()  # also of the process, with another shard
+                    await released(shard_id)
+            await asyncio.sleep(LEAVE_SECONDS)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._background.discard(task)
-        if not task.cancelled() and (error := task.exception()):
-            log.error("background_work_broken", work=repr(task.get_coro()), exc_info=error)
-            self._failed("background_work_broken")
+    def _is_busy(self, shard_id: int) -> bool:
+        return self.catch_up.of(shard_id).is_running or shard_id in map(self._shards.of, self.turns.busy_guilds())
 
     def _failed(self, code: str) -> None:
         says = "An error of the bot's own was met, and it goes on: its log has the details."
@@ -191,11 +220,6 @@ class Parley(ShardedClient):
     async def on_error(self, event_method: str, /, *_: Any, **__: Any) -> None:
         log.error("event_broken", during=event_method, exc_info=sys.exception())
         self._failed("event_broken")
-
-    async def _every(self, seconds: float, work: Callable[[], None]) -> None:
-        while True:
-            await asyncio.sleep(seconds)
-            work()
 
     def _report(self) -> None:
         """Logs document 000's figures, and what began no conversation since the last time."""
@@ -208,7 +232,7 @@ class Parley(ShardedClient):
         self.health.gateway_up(shard_id)
         self.catch_up.of(shard_id).expect()
         self._unready.add(shard_id)
-        self._spawn(self.parts.other_process.connected(shard_id))
+        self._background.start(self.parts.other_process.connected(shard_id))
 
     async def on_shard_ready(self, shard_id: int) -> None:
         self._catch_up(shard_id)
@@ -229,7 +253,7 @@ class Parley(ShardedClient):
         for guild_id in guild_ids:
             self.parts.places.rearranged(guild_id)
         self.parts.stored_counts.connected(shard_id, guild_ids)
-        self._spawn(self.lifecycle.catch_up(shard_id, guild_ids))
+        self._background.start(self.lifecycle.catch_up(shard_id, guild_ids))
 
     async def on_shard_resumed(self, shard_id: int) -> None:
         self.health.gateway_up(shard_id)

@@ -41,3 +41,8 @@ class Shards:
         """It is this process' from now on. Not where it has all."""
         if self._ids is not None:
             self._ids[shard_id] = None
+
+    def drop(self, shard_id: int) -> None:
+        """It is another process' from now on. Not where it has all."""
+        if self._ids is not None:
+            self._ids.pop(shard_id, None)

@@ -141,6 +141,9 @@ class ShardedClient(discord.AutoShardedClient):
         if shard := self._AutoShardedClient__shards.pop(shard_id, None):
             await shard.close()
 
+    def is_up(self, shard_id: int) -> bool:
+        return self.health.is_up(shard_id)
+
     async def reconnect_shard(self, shard_id: int) -> None:
         """Connects it anew, unless it is about to."""
         shard = self._AutoShardedClient__shards[shard_id]
@@ -150,15 +153,13 @@ class ShardedClient(discord.AutoShardedClient):
 
     async def keep_ready(self) -> None:
         """Connects those anew that are connected and do not become ready. Until cancelled."""
-        since: dict[int, float] = {}
+        since: dict[DiscordWebSocket, float] = {}
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            now = asyncio.get_running_loop().time()
-            shards = self._AutoShardedClient__shards.items()
-            unready = [i for i, s in shards if s.ws.open and not s.is_returning and not self.health.is_up(i)]
-            since = {shard_id: since.get(shard_id, now) for shard_id in unready}
-            for shard_id in [i for i, began_at in since.items() if now - began_at >= READY_SECONDS]:
-                del since[shard_id]
+            now, shards = asyncio.get_running_loop().time(), [*self._AutoShardedClient__shards.values()]
+            unready = [shard for shard in shards if shard.ws.open and not self.is_up(shard.id)]
+            since = {shard.ws: since.get(shard.ws, now) for shard in unready}
+            for shard_id in [shard.id for shard in unready if now - since[shard.ws] >= READY_SECONDS]:
                 log.warning("shard_not_ready", shard=shard_id, seconds=READY_SECONDS, meaning="it is connected anew")
                 await self.reconnect_shard(shard_id)
 

@@ -68,11 +68,14 @@ class Lifecycle:
         channels = list(kept.channels.items())[::-1]  # the one used last comes last
         channels.sort(key=lambda channel: PLACES not in channel[1])  # what is set for places comes first
         for channel_id, snapshots_by_kind in channels:
+            guild_id = channel_id if PLACES in snapshots_by_kind else self._snapshots.guild_of(channel_id)
+            if self._shards.of(guild_id) not in shard_ids:
+                continue
             if PLACES in snapshots_by_kind:
                 self._guilds.setdefault(channel_id, [])
             self._snapshots.restore(channel_id, snapshots_by_kind)
             conversation = self._conversations.restored.pop(channel_id, None)
-            await self._catch_up.found(channel_id, self._snapshots.guild_of(channel_id), conversation)
+            await self._catch_up.found(channel_id, guild_id, conversation)
 
     async def catch_up(self, shard_id: int, guild_ids: set[int]) -> None:
         """Takes up what was missed on a shard. guild_ids: its servers where we are; of others of it nothing stays."""

@@ -90,8 +90,7 @@ async def test_background_work_that_breaks_is_one_line() -> None:
 
     with capture_logs() as logs:
         parley = a_bot()
-        parley._spawn(breaks())
-        await asyncio.gather(*parley._background, return_exceptions=True)
+        await asyncio.wait({parley._background.start(breaks())})
     (broken,) = [entry for entry in logs if entry["event"] == "background_work_broken"]
     assert isinstance(broken["exc_info"], KeyError)
 

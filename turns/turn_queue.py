@@ -93,6 +93,12 @@ class TurnQueue:
     def is_busy(self, channel_id: int) -> bool:
         return channel_id in self._queues
 
+    def busy_guilds(self) -> set[int]:
+        """Those in which something is to be answered; 0: direct messages."""
+        turns = [turn for queue in self._queues.values() for turn in (queue.resumed, queue.turn) if turn]
+        waiting = (question for queue in self._queues.values() for question in queue.waiting)
+        return {question.guild_id for question in (*waiting, *(turn.newest for turn in turns))}
+
     def overheard(self, channel_id: int, message_id: int, content: str, reply_to: int | None = None) -> None:
         """A message of our own user was posted or edited: by us, or by another process with our token."""
         queue = self._queues.get(channel_id)

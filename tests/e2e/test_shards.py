@@ -1,17 +1,23 @@
-"""Several shards: each is connected, lost and caught up with on its own."""
+"""Several shards: each is connected, lost and caught up with on its own, and goes from one process to another."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+import discord_io.sharded_client
+from bot import Parley
 from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
-from tests.support.scene import Scene, notify, recorded, running
-from tests.support.stub_model import StubModel
+from shards import Shards
+from tests.support.lives import kill
+from tests.support.scene import Scene, make_bot, notify, recorded, running
+from tests.support.stub_model import Reply, StubModel
 
 COUNT = 3
 
@@ -36,6 +42,24 @@ def mention(scene: Scene, shard_id: int, text: str = "hello") -> Message:
     return scene.pg.post(channel, scene.pg.person("Ada"), f"<@{scene.pg.bot_id}> {text}")
 
 
+@asynccontextmanager
+async def process(scene: Scene, *shard_ids: int, but: int | None = None) -> AsyncIterator[Parley]:
+    """One of several, with these shards, once they are connected but for one."""
+    bot = scene.bot = make_bot(scene, shards=Shards(COUNT, shard_ids))
+    connection = asyncio.create_task(bot.start(scene.pg.token))
+    try:
+        await scene.until(lambda: all(bot.is_up(one) for one in shard_ids if one != but))
+        yield bot
+    finally:
+        await bot.close()
+        await asyncio.gather(connection, return_exceptions=True)
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discord_io.sharded_client, "IDENTIFY_SECONDS", 0.0)
+
+
 async def test_as_many_as_discord_wants_are_connected_and_answer(scene: Scene) -> None:
     async with running(scene):
         for shard_id in range(COUNT):
@@ -43,3 +67,127 @@ async def test_as_many_as_discord_wants_are_connected_and_answer(scene: Scene) -
         assert sorted(session.shard for session in scene.pg.sessions) == [(one, COUNT) for one in range(COUNT)]
         assert len(scene.bot.guilds) == COUNT
     assert len(scene.sent("PUT", "/commands")) == 1
+
+
+async def test_while_one_is_lost_the_others_answer_and_it_takes_up_what_it_missed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(scene):
+        bot = scene.bot
+        bot.health.tick()
+        assert bot.health.problem() is None
+        gate = asyncio.Event()
+
+        async def wait(*_: object, **__: object) -> None:
+            await gate.wait()
+
+        monkeypatch.setattr(bot, "before_identify_hook", wait)
+        scene.pg.invalidate(resumable=False, shard_id=1)
+        await scene.until(lambda: not bot.is_up(1))
+        missed = mention(scene, 1)
+        await scene.answer_to(mention(scene, 0))
+        await scene.answer_to(mention(scene, 2))
+        assert bot.health.problem() == "shard 1 has not been connected for 0 s"
+        assert not scene.decisions.get(missed.id)
+        gate.set()
+        await scene.answer_to(missed)
+        assert [bot.is_up(shard_id) for shard_id in range(COUNT)] == [True] * COUNT
+        assert bot.health.reconnects == 1
+
+
+async def test_one_that_cannot_be_connected_anew_holds_up_no_other_and_goes_on_with_its_session(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(scene):
+        identified = scene.pg._gateway.identified
+        refused = 0
+        connect = scene.bot.http.ws_connect
+
+        async def refuse_first(url: str, **how: object) -> object:
+            nonlocal refused
+            refused += 1
+            if refused == 1:
+                raise ConnectionRefusedError
+            return await connect(url, **how)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(scene.bot.http, "ws_connect", refuse_first)
+        monkeypatch.setattr("discord.backoff.ExponentialBackoff.delay", lambda _: 0.0)
+        scene.pg.cut(shard_id=1)
+        missed = mention(scene, 1)
+        await scene.answer_to(mention(scene, 2))
+        await scene.answer_to(missed)
+        assert refused == 2
+        assert scene.pg._gateway.identified == identified
+
+
+async def test_one_that_is_connected_and_never_ready_is_connected_anew(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discord_io.sharded_client, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(discord_io.sharded_client, "READY_SECONDS", 0.05)
+    scene.pg.withhold_ready(1)
+    async with process(scene, 0, 1, but=1) as bot:
+        await scene.answer_to(mention(scene, 0))
+        await scene.until(lambda: scene.journal.find("shard_not_ready", shard=1))
+        scene.pg.withhold_ready(1, withheld=False)
+        await scene.until(lambda: bot.is_up(1))
+        await scene.answer_to(mention(scene, 1))
+    assert not scene.journal.find("shard_not_ready", shard=0)
+
+
+async def test_servers_that_the_bot_has_left_meanwhile_are_forgotten_and_others_shards_are_not(scene: Scene) -> None:
+    left = guild_on(scene, 1)
+    async with running(scene):
+        for shard_id in range(COUNT):
+            await scene.answer_to(mention(scene, shard_id))
+    async with running(scene):
+        scene.pg.world.guilds[left].bot_is_member = False  # which nobody is told of
+        scene.pg.invalidate(resumable=False, shard_id=1)
+        await scene.until(lambda: scene.journal.find("guild_left"))
+        assert {guild.id for guild in scene.bot.guilds} == scene.pg.world.guilds.keys() - {left}
+    assert [entry["guild"] for entry in scene.journal.find("guild_left")] == [left]
+
+
+async def test_what_a_dead_process_left_of_a_shard_is_finished_by_the_one_that_takes_it(scene: Scene) -> None:
+    async with process(scene, 1) as bot:
+        gate = scene.held()
+        asked = mention(scene, 1, "what is left?")
+        await scene.until(lambda: scene.stub.requests)
+        await kill(scene)
+        gate.set()
+    missed = mention(scene, 1, "and what did you miss?")
+    async with process(scene, 2) as bot:
+        scene.stub.default = lambda _: Reply("Here you are.")
+        await scene.answer_to(mention(scene, 2))
+        assert not scene.journal.find("turn_ended", message=asked.id)
+        await bot.add_shard(1)
+        await scene.answer_to(asked)
+        await scene.answer_to(missed)
+        await scene.answer_to(mention(scene, 1, "and now?"))
+
+
+async def test_as_it_ends_a_shard_is_given_up_once_nothing_is_answered_there_and_the_last_at_the_end(
+    scene: Scene,
+) -> None:
+    released: list[int] = []
+
+    async def release(shard_id: int) -> None:
+        released.append(shard_id)
+        notify(scene.pg)
+
+    async with process(scene, *range(COUNT)) as bot:
+        gates = [scene.held("Done."), scene.held("Done.")]
+        first = mention(scene, 0)
+        await scene.until(lambda: len(scene.stub.requests) == 1)
+        second = mention(scene, 2)
+        await scene.until(lambda: len(scene.stub.requests) == 2)
+        ending = asyncio.create_task(bot.shut_down(release))
+        await scene.until(lambda: released == [1])
+        assert {session.shard[0] for session in scene.pg.sessions} == {0, 2}
+        gates[0].set()
+        await scene.answer_to(first)
+        await scene.until(lambda: released == [1, 0])
+        gates[1].set()
+        await ending
+        assert released == [1, 0, 2]
+        assert (await scene.answer_to(second)).content == "Done."
