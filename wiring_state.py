@@ -17,7 +17,7 @@ from decider import LoggedDecision, RecentDecisions
 from discord_io.discord_wire import Wires
 from discord_io.incoming_messages import MessageReader
 from discord_io.other_process import OtherProcess
-from discord_io.places import Places, categories_of
+from discord_io.places import Places, categories_of, guild_of
 from discord_io.prompt_cards import PromptCards
 from followup.decision_log import DecisionLog
 from followup.learning import Learning
@@ -73,8 +73,11 @@ class StateParts:
         self.consent = Consent(self.opted_out, self.forgotten)
         session_size = self._settings.max_messages_per_session
         self.activity = Activity(self._clock)
-        opened = open_stores(*where(self._settings))
-        self.snapshots = Snapshots(opened, self.consent, session_size, self.activity.stored)
+        opened = open_stores(*where(self._settings), self.cluster.leases if self.cluster else None)
+        look_up_guild = partial(guild_of, self._client)
+        self.snapshots = Snapshots(
+            opened, self.consent, session_size, self.activity.stored, shards=self.shards, look_up_guild=look_up_guild
+        )
         stores = self.shards.has if self.cluster else lambda _user_id: True
         self.people = People(self.opted_out, self.forgotten, self.snapshots, stores)
         self.decision_log = DecisionLog(

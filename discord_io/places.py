@@ -21,6 +21,13 @@ def categories_of(client: discord.Client, guild_id: int) -> Categories | None:
     return {c.id: c.category_id if c.category_id in known else None for c in guild.channels}
 
 
+def guild_of(client: discord.Client, channel_id: int) -> int | None:
+    """The guild of a channel or thread; 0 of direct messages; None where Discord has not told of it."""
+    channel = client.get_channel(channel_id)
+    guild = getattr(channel, "guild", None)
+    return None if channel is None else guild.id if guild else 0
+
+
 def category_of(channel: object) -> int | None:
     """The category in which a channel, or the channel of a thread, is."""
     if isinstance(channel, discord.Thread):

@@ -29,10 +29,14 @@ class ChannelGuilds:
         if not self._shards.are_all:
             self._known[channel_id] = guild_id
 
-    def add(self, stored: Mapping[int, int], known: Mapping[int, int]) -> None:
-        """What was stored of further shards: in rows of this kind, and elsewhere."""
+    def add(self, stored: Mapping[int, int]) -> None:
+        """What was stored of further shards."""
         self._stored |= stored.keys()
-        self._known |= {**known, **stored}
+        self._known |= stored
+
+    def known(self, channel_id: int) -> int:
+        """0: where it was not stored, nor said here."""
+        return self._known.get(channel_id, 0)
 
     def is_ours(self, channel_id: int) -> bool:
         """Whether this process has the channel's shard; also where nobody knows which that is."""

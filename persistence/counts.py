@@ -8,7 +8,8 @@ from typing import Any
 
 from counts import Counts, Faults
 from persistence.holders import Forget, Holder, Holders
-from persistence.snapshots import Encode, Snapshots
+from persistence.snapshots import Snapshots
+from persistence.stored_state import Encode
 from shards import Shards
 
 COUNTS, THIS_HOUR = "counts", "counts_of_this_hour"

@@ -22,7 +22,8 @@ from followup.learning import Learning
 from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels
 from offers.proactive_offers import ProactiveOffers
-from persistence.snapshots import Encode, Snapshots, as_json
+from persistence.snapshots import Snapshots, as_json
+from persistence.stored_state import Encode
 from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
 from state.message import Source
@@ -106,7 +107,7 @@ class Holder:
         """Drops what was said before."""
 
     def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - most keep nothing over a restart
-        """What is stored of a channel, or, with 0, of the process; None: nothing."""
+        """What is stored of a channel, guild or shard, or, with 0, of the process; None: nothing."""
         return None
 
     def restore(self, channel_id: int, stored: Any) -> None:
@@ -122,16 +123,11 @@ class Holders:
         self._wires = wires
         self._holders: list[Holder] = []
 
-    def register(
-        self, *holders: Holder, of_channels: str = "", of_process: str = "", if_damaged: str | None = None
-    ) -> None:
-        """of_channels, of_process: the name under which the snapshots of a single holder are stored.
-
-        if_damaged: what it is given back in place of one that is damaged; None: nothing.
-        """
+    def register(self, *holders: Holder, **stored_as: str) -> None:
+        """stored_as: as Snapshots.register() has it, of a single holder."""
         self._holders += holders
         for holder in holders:
-            self._snapshots.register(holder, of_channels=of_channels, of_process=of_process, if_damaged=if_damaged)
+            self._snapshots.register(holder, **stored_as)
 
     def revised(self, channel_id: int, guild_id: int, message: MessageRecord, *, is_by_author: bool) -> None:
         """Has all follow an edit."""

@@ -62,8 +62,8 @@ class Lifecycle:
         await self._people.load()
         for channel_id, guild_id in kept.transcripts.items():
             self._guilds.setdefault(guild_id, []).append(channel_id)
-        self._snapshots.restore(0, kept.process)
-        if ALIVE not in kept.process:  # the very first start: whoever is asked before the first beat is not forgotten
+        self._snapshots.restore_process(kept)
+        if not kept.has(ALIVE):  # the very first start: whoever is asked before the first beat is not forgotten
             self._snapshots.touch_process(ALIVE)
         channels = list(kept.channels.items())[::-1]  # the one used last comes last
         channels.sort(key=lambda channel: PLACES not in channel[1])  # what is set for places comes first

@@ -8,7 +8,8 @@ from typing import Any
 from activity import Activity
 from discord_io.notices import Notices, Wires
 from persistence.holders import Holder, Holders
-from persistence.snapshots import Encode, Snapshots, as_json
+from persistence.snapshots import Snapshots, as_json
+from persistence.stored_state import Encode
 from state.limits import Limits
 
 NOTICES = "notices"

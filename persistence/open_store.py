@@ -18,7 +18,7 @@ from persistence.migration import EarlierFolder, OpenEarlier, check_earlier, ref
 from storage.sealing import KeyPlace, Seal, read_keys, read_row
 from storage.sqlite_store import SQLiteStore
 from storage.state_key import KeyFile
-from storage.store import Key, Store, StoreError, WrongKeyError
+from storage.store import Key, Leases, Store, StoreError, WrongKeyError
 
 if TYPE_CHECKING:
     from storage.redis_store import RedisStore
@@ -45,8 +45,12 @@ def find_seal(state_dir: Path, redis_url: str | None, keys: str | None) -> Seal:
     return read_keys(keys, place) if keys else Seal([], place)
 
 
-def open_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> Callable[[], Store]:
+def open_stores(
+    state_dir: Path, redis_url: str | None, keys: str | None, leases: Leases | None = None
+) -> Callable[[], Store]:
     """What opens the store, with all in it sealed; by whichever thread is to use it. As find_seal() in all else.
+
+    leases: in Redis, those without which nothing is written from then on.
 
     What opens it raises WrongKeyError where these keys do not fit, and StoreError where it cannot be had.
     """
@@ -67,6 +71,8 @@ def open_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> Cal
                 meaning="what another key sealed, or an earlier version left, stays as it is until the next start",
                 remedy="mend what the error names, and start again",
             )
+        if leases and not isinstance(store, SQLiteStore):
+            store.leases = leases
         return store
 
     return open_store

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 import structlog
 
 from conversation import MessageRecord
 from discord_io.backlog import id_at
+from persistence.channel_guilds import ChannelGuilds
 from persistence.search import Search
+from persistence.stored_state import ByKind, Encode, Kept, Kinds, StoredState, channels_wanted, read_guilds
 from persistence.transcript import Change, Transcript, expire, forget_person
 from persistence.writer import SETTLE_SECONDS, Writer
+from shards import DIRECT, Shards
 from state import Message
 from state.consent import Consent
 from state.message import Appended
@@ -32,34 +34,10 @@ log = structlog.get_logger()
 
 EXPIRED_AT_ONCE = 100  # messages of a channel that are looked at; most often nothing is too old
 
-Encode = Callable[[], bytes]
-"""Gives a snapshot as JSON; called in the writer's thread, so what it holds must not change."""
-ByKind = dict[str, Any]
-"""Snapshots by their kind."""
-
-
-class Kept(Protocol):
-    """Of which snapshots are taken: of each channel, or, with 0, of the process."""
-
-    def snapshot(self, channel_id: int) -> Encode | None:
-        """As of now; None: there is nothing to keep."""
-
-    def restore(self, channel_id: int, stored: Any) -> None:
-        """Takes back what snapshot() gave. Raises ValueError for what cannot be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredState:
-    """What there is from before. channels: by their ids, the one used last first; transcripts: with their guilds."""
-
-    process: ByKind
-    channels: Mapping[int, ByKind]
-    transcripts: Mapping[int, int]
-
 
 class Snapshots:
     """open_store: called once, in the writer's thread. max_messages: of a session, as Transcript has them. timed: as
-    of Writer.
+    of Writer. look_up_guild: as ChannelGuilds looks.
     """
 
     def __init__(
@@ -68,71 +46,119 @@ class Snapshots:
         consent: Consent,
         max_messages: int = 5_000,
         timed: Callable[[str, float], None] = lambda _operation, _seconds: None,
+        *,
+        shards: Shards | None = None,
+        look_up_guild: Callable[[int], int | None] = lambda _: None,
     ) -> None:
-        self._of_channels: dict[str, Kept] = {}
-        self._of_process: dict[str, Kept] = {}
-        self._if_damaged: dict[str, str | None] = {}
+        self._shards = shards or Shards()
+        self._kinds = Kinds()
         self._writer = Writer(open_store, timed)
-        self._transcript = Transcript(self._writer, max_messages)
+        self._transcript = Transcript(self._writer, max_messages, self._shards)
+        self._guilds = ChannelGuilds(self._shards, look_up_guild)
         self.search = Search(self._transcript, self._writer, consent)
         self._newest: dict[int, int] = {}  # the id of the newest message in each channel's transcript, as far as known
         self._kept: dict[int, set[str]] = {}  # the kinds of snapshots that there are, or may be, of each channel
         self._marked: dict[int, set[str]] = {}
         self._changed: dict[int, set[str]] = {}
+        self._home: int | None = None  # the shard with which what is kept of the process is stored
+        self._merged: set[Key] = set()  # the rows of others, which go once what they held is stored as our own
         self._is_due = False
 
     def register(
-        self, kept: Kept, *, of_channels: str = "", of_process: str = "", if_damaged: str | None = None
+        self,
+        kept: Kept,
+        *,
+        of_channels: str = "",
+        of_guilds: str = "",
+        of_shards: str = "",
+        of_process: str = "",
+        if_damaged: str | None = None,
     ) -> None:
-        """Stores one more kind of snapshot of each channel, or of the process, or both.
+        """Stores one more kind of snapshot of each channel, guild or shard, or of the process.
 
         if_damaged: what restore() is given in place of one that is damaged; None: nothing.
         """
-        self._if_damaged[of_channels] = if_damaged
-        if of_channels:
-            self._of_channels[of_channels] = kept
+        kinds = self._kinds
+        kinds.if_damaged[of_channels or of_guilds] = if_damaged
+        if of_channels or of_guilds:
+            kinds.of_channels[of_channels or of_guilds] = kept
+        if of_guilds:
+            kinds.of_guilds.add(of_guilds)
+        if of_shards:
+            kinds.of_shards[of_shards] = kept
         if of_process:
-            self._of_process[of_process] = kept
+            kinds.of_process[of_process] = kept
 
     # From before
 
-    async def load(self) -> StoredState:
-        """What there is from before. Raises StoreError where it cannot be had at all."""
-        kept = await self._writer.run(self._load)
+    async def load(self, shard_ids: Collection[int] | None = None) -> StoredState:
+        """What there is from before, of these shards; None: of all. Raises StoreError where it cannot be had at all.
+
+        To be called again for shards that this process gets later.
+        """
+        kept, guilds = await self._writer.run(partial(self._load, shard_ids))
+        self._home = self._shards.home if self._home is None else self._home
         self._newest = dict.fromkeys(kept.transcripts, ANY) | self._newest
         for channel_id, by_kind in kept.channels.items():
             self._kept.setdefault(channel_id, set()).update(by_kind)
+        self._guilds.add({channel_id: guild_id for channel_id, guild_id in guilds.items() if channel_id in self._kept})
         return kept
 
-    def _load(self) -> StoredState:
-        transcripts = self._transcript.load()
-        process = self._read(self._of_process).get(0, {})
-        found = self._read(self._of_channels)
-        latest_first = [channel for channel in reversed(transcripts) if channel in found]
-        return StoredState(
-            process, {channel: found[channel] for channel in dict.fromkeys([*latest_first, *found])}, transcripts
-        )
+    def _load(self, shard_ids: Collection[int] | None) -> tuple[StoredState, Mapping[int, int]]:
+        store, shards, kinds = self._writer.store, self._shards, self._kinds
 
-    def _read(self, kinds: Collection[str]) -> dict[int, ByKind]:
-        found: dict[int, ByKind] = {}
+        def is_wanted(guild_id: int) -> bool:
+            return shard_ids is None or shards.of(guild_id) in shard_ids
+
+        def shard_of(row_id: int) -> int:
+            """Also of one from when there were more."""
+            return DIRECT if shard_ids is None else row_id % (shards.count or 1)
+
+        transcripts, of_transcripts = self._transcript.load(is_wanted)
+        guilds = {} if shard_ids is None else read_guilds(store)
+        known = {**of_transcripts, **guilds}
+        channels = (lambda _: None) if shard_ids is None else channels_wanted(store, kinds, known, is_wanted)
+        found = kinds.of_channel(store, channels)
+        latest_first = [channel for channel in reversed(transcripts) if channel in found]
+        wanted = [DIRECT] if shard_ids is None else shard_ids
+        state = StoredState(
+            kinds.of_processes(store, lambda row_id: shard_of(row_id) in wanted),
+            kinds.of_each_shard(store, wanted, shard_of),
+            {channel: found[channel] for channel in dict.fromkeys([*latest_first, *found])},
+            transcripts,
+        )
+        return state, guilds
+
+    def restore_process(self, kept: StoredState) -> None:
+        """Adds what processes kept to what this one does. The rows are its own from then on: one stays of each kind."""
+        for id_, by_kind in kept.process.items():
+            self._restore(self._kinds.of_process, 0, by_kind)
+            if id_ != self._home:
+                self._merge(id_, by_kind)
+        for shard_id, rows in kept.shards.items():
+            for id_, by_kind in rows.items():
+                self._restore(self._kinds.of_shards, shard_id, by_kind)
+                if id_ != shard_id and (self._shards.are_all or id_ % (self._shards.count or 1) == shard_id):
+                    self._merge(id_, by_kind)
+
+    def _merge(self, id_: int, kinds: Collection[str]) -> None:
+        self._merged |= {Key(kind, 0, id_) for kind in kinds}
         for kind in kinds:
-            for row in self._writer.store.read(kind):
-                found.setdefault(row.channel, {})
-                value = self._if_damaged.get(kind) if row.value is None else orjson.loads(row.value)
-                if value is not None:
-                    found[row.channel][kind] = value
-        return found
+            self.touch_process(kind)
 
     def restore(self, channel_id: int, stored: ByKind) -> None:
-        """Gives back what is stored of a channel, or, with 0, of the process. What cannot be read is left out."""
-        for kind, kept in (self._of_channels if channel_id else self._of_process).items():
+        """Gives back what is stored of a channel. What cannot be read is left out."""
+        self._restore(self._kinds.of_channels, channel_id, stored)
+
+    def _restore(self, kinds: Mapping[str, Kept], id_: int, stored: ByKind) -> None:
+        for kind, kept in kinds.items():
             if stored.get(kind) is None:
                 continue
             try:
-                kept.restore(channel_id, stored[kind])
+                kept.restore(id_, stored[kind])
             except ValueError as error:
                 detail = " ".join(str(error).split())[:300]
-                log.error("snapshot_refused", kind=kind, channel=channel_id, detail=detail)
+                log.error("snapshot_refused", kind=kind, channel=id_, detail=detail)
 
     async def rows(self, kind: str) -> list[Row]:
         """Those of this kind that are of no channel. Raises StoreError where they cannot be had."""
@@ -167,10 +193,11 @@ class Snapshots:
 
     def purge(self, channel_id: int) -> None:
         """Something that a channel's snapshots held is to be gone."""
-        for kind in self._of_channels:
+        for kind in self._kinds.of_channels:
             self.touch(kind, channel_id)
 
     def touch_process(self, kind: str) -> None:
+        """The same of what is kept of the process, or of each of its shards."""
         self.touch(kind, 0)
 
     def store_row(self, kind: str, id_: int, value: bytes | None) -> None:
@@ -190,23 +217,54 @@ class Snapshots:
     def flush(self) -> None:
         """Hands what has changed to the writer, with what it was given in the same step."""
         self._is_due = False
+        if self._home not in (None, self._shards.home) and self._shards.ids:
+            self._move_home()
         changed, self._changed = self._changed, {}
-        all_kept = {**self._of_channels, **self._of_process}
-        taken = {Key(kind, c): all_kept[kind].snapshot(c) for c, by_kind in changed.items() for kind in by_kind}
+        taken = {key: kept.snapshot(of) for key, kept, of in self._rows(changed)}
         for key, encode in taken.items():
             if encode is None:
                 self._kept[key.channel].discard(key.kind)
         for channel_id in changed:
             if not self._kept[channel_id]:
                 del self._kept[channel_id]
+        for key, value in self._guilds.rows(changed.keys() - {0}, self._kept).items():
+            self._writer.put(partial(self._writer.write, key, value))
         for key, encode in taken.items():  # apart: one that cannot be encoded costs no other
-            self._writer.put(partial(self._store, key, encode))
+            merged = {row for row in self._merged if row.kind == key.kind and not key.channel}
+            self._merged -= merged
+            self._writer.put(partial(self._store, key, encode, merged))
 
-    def _store(self, key: Key, encode: Encode | None) -> None:
+    def _rows(self, changed: Mapping[int, Collection[str]]) -> Iterator[tuple[Key, Kept, int]]:
+        """The rows of these kinds, by channel, or 0, that are this process' to write, and of what each is taken."""
+        kinds, shards = self._kinds, self._shards
+        for channel_id, by_kind in changed.items():
+            if channel_id and self._guilds.is_ours(channel_id):
+                for kind in by_kind:
+                    yield Key(kind, channel_id), kinds.of_channels[kind], channel_id
+        shard_ids = [DIRECT] if shards.are_all else shards.ids
+        for kind in changed.get(0, ()):
+            if of_process := kinds.of_process.get(kind):
+                for home in shard_ids[:1]:
+                    yield Key(kind, 0, home), of_process, 0
+            else:
+                for shard_id in shard_ids:
+                    yield Key(kind, 0, shard_id), kinds.of_shards[kind], shard_id
+
+    def _move_home(self) -> None:
+        """Has what is kept of the process stored with another shard, as that of before is to be another process'."""
+        self._merge(self._home or 0, self._kinds.of_process)
+        self._home = self._shards.home
+
+    def _store(self, key: Key, encode: Encode | None, merged: Collection[Key]) -> None:
         self._writer.write(key, None if encode is None else encode())
+        for row in merged:
+            self._writer.write(row, None)
 
     def append(self, appended: Appended) -> None:
         """Appends a message to its channel's transcript."""
+        self._guilds.note(appended.channel_id, appended.guild_id)
+        if not self._shards.has(appended.guild_id):  # it was given away: another process writes there
+            return
         newest = self._newest.get(appended.channel_id, 0)
         self._newest[appended.channel_id] = max(newest, appended.record.message_id)
         # What was touched before is stored before: a question, until the transcript says that it was seen.
@@ -217,11 +275,12 @@ class Snapshots:
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
         """Adds what is no dialogue to the channel's transcript, with the dialogue up to this message."""
         self.flush()
-        self._writer.put(partial(self._transcript.note, channel_id, message_id, messages))
+        if self._guilds.is_ours(channel_id):
+            self._writer.put(partial(self._transcript.note, channel_id, message_id, messages))
 
     def may_hold(self, channel_id: int, message_id: int) -> bool:
         """Whether the channel's transcript may hold this message."""
-        return message_id <= self._newest.get(channel_id, 0)
+        return message_id <= self._newest.get(channel_id, 0) and self._guilds.is_ours(channel_id)
 
     def revised(self, channel_id: int, record: MessageRecord, *, is_reworded: bool = True) -> None:
         """Follows an edit. is_reworded: by its author, in its words."""
@@ -330,8 +389,8 @@ class Snapshots:
         return [channel_id for channel_id in self.channels if self.guild_of(channel_id) == guild_id]
 
     def guild_of(self, channel_id: int) -> int:
-        """The guild of a channel that has a transcript; 0 where it cannot be said."""
-        return self._transcript.guild_of(channel_id)
+        """The guild of a channel of which something is kept; 0 where it cannot be said."""
+        return self._transcript.guild_of(channel_id) or self._guilds.known(channel_id)
 
     def threads_of(self, channel_id: int) -> list[int]:
         """The threads of a channel that have a transcript."""

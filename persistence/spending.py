@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from persistence.holders import Forget, Holder, Holders, ProcessHolder
-from persistence.snapshots import Encode, Snapshots
+from persistence.snapshots import Snapshots
+from persistence.stored_state import Encode
 from state.ledger import Ledger
 from state.limits import Limits
 

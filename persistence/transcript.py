@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from conversation import MessageRecord
 from llm_history import REPLY_EXCERPT
 from persistence.writer import Writer
+from shards import Shards
 from state import Message, MessageCategory
 from state.message import Appended
 from state.session_form import encode_message
@@ -101,11 +102,13 @@ class Transcript:
 
     What is no dialogue stands in rows of its own, each with messages of one category, by the id of the newest message
     of the dialogue that it goes with. max_messages: with so many a session is full, and what is said next goes into a
-    new one.
+    new one. shards: of which alone something is read or changed.
     """
 
-    def __init__(self, writer: Writer, max_messages: int = 5_000) -> None:
+    def __init__(self, writer: Writer, max_messages: int = 5_000, shards: Shards | None = None) -> None:
         self._writer = writer
+        self._shards = shards or Shards()
+        self._own: set[int] = set()  # where this process has not all shards: the channels of those that it has
         self._max_messages = max_messages
         self._newest_sessions: dict[int, tuple[int, int]] = {}  # the id of the newest message, how many there are
         self._guilds: dict[int, int] = {}
@@ -114,24 +117,35 @@ class Transcript:
         self._threads: dict[int, set[int]] = {}  # the same the other way round
         self._moved: set[int] = set()  # the threads in which a conversation of their channel went on
 
-    def load(self) -> dict[int, int]:
-        """The channels that have a transcript, with their guilds, 0 where that is not known; the latest one last."""
-        known = {row.channel: orjson.loads(row.value) for row in self._writer.store.read(GUILD) if row.value}
-        self._guilds = {channel_id: row["guild_id"] for channel_id, row in known.items()}
-        self._rules = {channel_id: row["rules"] for channel_id, row in known.items() if "rules" in row}
+    def load(self, is_wanted: Callable[[int], bool] = lambda _: True) -> tuple[dict[int, int], dict[int, int]]:
+        """The channels that have a transcript, with their guilds, 0 where that is not known; the latest one last. And
+        the guilds of all channels of all shards, as far as they are stored.
+
+        is_wanted: whether what is stored of a guild is this process' from now on.
+        """
+        found = self._writer.channels(MESSAGE)  # first: where there is one the other is, too
+        rows = {row.channel: orjson.loads(row.value) for row in self._writer.store.read(GUILD) if row.value}
+        known = {channel_id: row for channel_id, row in rows.items() if is_wanted(row["guild_id"])}
+        self._own |= {c for c in found if c in known or (c not in rows and is_wanted(0))}
+        self._guilds |= {channel_id: row["guild_id"] for channel_id, row in known.items()}
+        self._rules |= {channel_id: row["rules"] for channel_id, row in known.items() if "rules" in row}
         for channel_id, row in known.items():
             if "parent_id" in row:
                 self._adopt(channel_id, row["parent_id"])
-        self._moved = {channel_id for channel_id, row in known.items() if row.get("is_moved")}
-        return self.channels()
+        self._moved |= {channel_id for channel_id, row in known.items() if row.get("is_moved")}
+        channels = {channel_id: guild_id for channel_id, guild_id in self.channels().items() if is_wanted(guild_id)}
+        return channels, {channel_id: row["guild_id"] for channel_id, row in rows.items()}
 
     def channels(self) -> dict[int, int]:
-        """As load() gives them."""
-        return {channel_id: self.guild_of(channel_id) for channel_id in self._writer.channels(MESSAGE)}
+        """The channels that have a transcript, with their guilds, 0 where that is not known; the latest one last."""
+        found = self._writer.channels(MESSAGE)
+        if not self._shards.are_all:
+            found = [c for c in found if c in self._own and self._shards.has(self.guild_of(c))]
+        return {channel_id: self.guild_of(channel_id) for channel_id in found}
 
     def direct_channels(self) -> list[int]:
         """Those of which it was noted that they are in no guild, the latest one last."""
-        return [channel_id for channel_id in self._writer.channels(MESSAGE) if self._guilds.get(channel_id) == 0]
+        return [channel_id for channel_id in self.channels() if self._guilds.get(channel_id) == 0]
 
     def guild_of(self, channel_id: int) -> int:
         return self._guilds.get(channel_id, 0)
@@ -148,6 +162,7 @@ class Transcript:
 
     def add(self, appended: Appended) -> None:
         channel_id = appended.channel_id
+        self._own.add(channel_id)
         parent_id = self._parents.get(channel_id) if appended.parent_id is None else appended.parent_id
         is_new = appended.is_moved and channel_id not in self._moved
         if is_new or (self._guilds.get(channel_id), self._parents.get(channel_id)) != (appended.guild_id, parent_id):
@@ -328,6 +343,7 @@ class Transcript:
                 self._writer.write(Key(kind, channel_id, row.id), None)
         self._writer.write(Key(GUILD, channel_id), None)
         self._guilds.pop(channel_id, None)
+        self._own.discard(channel_id)
         self._newest_sessions.pop(channel_id, None)
         self._rules.pop(channel_id, None)
         self._moved.discard(channel_id)

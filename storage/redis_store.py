@@ -124,11 +124,14 @@ class RedisStore:
             lacking: Any = self._write([self._prefix], told)
         if lacking:
             lease, holder = map(bytes.decode, lacking)
-            if holder:
+            if self.leases and lease not in self.leases.names:  # it was given back meanwhile
+                self.write(changes)
+            elif holder:
                 raise LostLeaseError(
                     f"{lease} in Redis is another process' by now ({holder}): this one stores nothing."
                 )
-            raise StoreError(f"{lease} in Redis has run out: nothing is stored until it is held again.")
+            else:
+                raise StoreError(f"{lease} in Redis has run out: nothing is stored until it is held again.")
 
     def sync(self) -> None:
         """Redis has it already."""

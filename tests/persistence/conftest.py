@@ -11,6 +11,9 @@ from state.consent import Consent, Forgotten
 from state.optout import OptOut
 from storage.sqlite_store import SQLiteStore
 from storage.store import StoreError
+from tests.support.redis_server import redis_url
+
+__all__ = ["redis_url"]
 
 
 def open_snapshots(folder: Path, forgotten: Forgotten | None = None) -> Snapshots:

@@ -13,7 +13,8 @@ import pytest
 
 from bot import Parley
 from persistence.holders import Edit, Forget, Holder, OfferHolder
-from persistence.snapshots import Encode, Snapshots, as_json
+from persistence.snapshots import Snapshots, as_json
+from persistence.stored_state import Encode
 from place_settings.fields import Level, PlaceSettings
 from place_settings.guild_settings import GuildSettings
 from tests.support.clock import NOON

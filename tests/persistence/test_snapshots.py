@@ -15,7 +15,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from discord_io.backlog import id_at
-from persistence.snapshots import Encode, as_json
+from persistence.snapshots import as_json
+from persistence.stored_state import Encode
 from persistence.transcript import Transcript
 from state.message import Appended
 from storage.sqlite_store import SQLiteStore
@@ -67,13 +68,14 @@ async def test_what_is_told_is_there_for_the_next_and_where_something_was_said_l
     await bench.snapshots.close()
     later = Bench(bench.folder)
     kept = await later.snapshots.load()
-    assert kept.process == {"alive": "now"}
+    assert kept.process == {0: {"alive": "now"}}
     assert list(kept.channels.items()) == [(CHANNEL, {"things": ["a"]}), (OTHER, {"things": {"b": 1}})]
     assert kept.transcripts == {OTHER: GUILD, CHANNEL: GUILD}
     assert await later.snapshots.recent(CHANNEL, 0) == [message]
     assert set(later.snapshots.channels) == {CHANNEL, OTHER}
     assert later.snapshots.may_hold(CHANNEL, said(ANNA, "later").message_id)  # of one from before it is not known
-    for channel_id, stored in ((0, kept.process), *kept.channels.items()):
+    later.snapshots.restore_process(kept)
+    for channel_id, stored in kept.channels.items():
         later.snapshots.restore(channel_id, stored)
     assert later.restored == bench.kept
     await later.snapshots.close()

@@ -48,7 +48,7 @@ class Shelf:
         """What the next process finds in all channels, nothing of what has gone being on the disk."""
         assert self.writer.sync()
         transcript = Shelf(self.folder).transcript
-        return [record.content for channel in sorted(transcript.load()) for record in transcript.recent(channel, 0)]
+        return [record.content for channel in sorted(transcript.load()[0]) for record in transcript.recent(channel, 0)]
 
 
 FILE = AttachedFile("a.txt", "text/plain", 5, "https://cdn.example/a.txt?ex=1", 1.5)
@@ -121,7 +121,7 @@ def test_a_channel_goes_as_a_whole_and_can_begin_anew(shelf: Shelf) -> None:
     assert shelf.transcript.channels() == {CHANNEL: GUILD, OTHER: ELSEWHERE}
     shelf.transcript.drop(CHANNEL)
     assert shelf.all() == ["there"]
-    assert Shelf(shelf.folder).transcript.load() == {OTHER: ELSEWHERE}
+    assert Shelf(shelf.folder).transcript.load()[0] == {OTHER: ELSEWHERE}
     shelf.add(said(ANNA, "again"))
     assert shelf.all() == ["again", "there"]
 
