@@ -26,6 +26,7 @@ HOURS_KEPT = 24
 FAULTS_KEPT = 50
 ALL = -1
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+NEVER = datetime.min.replace(tzinfo=UTC)
 SECONDS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 """Up to which a latency is counted with others; the last holds the longer ones, too."""
 ANSWERING, SILENT, ENDED, FAULT, FIRST, WHOLE = "answering ", "silent ", "ended ", "fault ", "first ", "whole "
@@ -112,7 +113,7 @@ class Counts(Observer):
         self._days: dict[date, dict[int, Numbers]] = {}  # before today
         self._hours: dict[datetime, dict[int, Numbers]] = {}
         self._now: dict[int, Numbers] = {}  # the last of the hours
-        self._until = datetime.min.replace(tzinfo=UTC)
+        self._until = NEVER
         self.has_changed = False  # more than by messages that are not answered
         self.has_turned = False  # an hour has ended since those before were stored
 
@@ -182,25 +183,32 @@ class Counts(Observer):
     def _hour(self) -> datetime:
         return self._until - HOUR
 
+    @property
+    def _today(self) -> date:
+        """The day that it was last, of whose hours those before are summed up."""
+        return self._hour.date() if self._until > NEVER else date.min
+
     def _begin(self, now: datetime) -> None:
         """The hour that it is now; a clock that is set back goes on with the one that was. What is too old goes."""
         if now < self._until:
             return
-        hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        hour, before = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0), self._today
         self._until, today = hour + HOUR, hour.date()
         self.has_turned = bool(self._hours)
-        ended = {each.date() for each in self._hours if each.date() < today} - self._days.keys()
-        for day in ended:
-            of_day = [kept for each, kept in self._hours.items() if each.date() == day]
-            keys = {key for kept in of_day for key in kept}
-            self._days[day] = {key: _sum(kept.get(key, {}) for kept in of_day) for key in keys}
+        for each, kept in self._hours.items():
+            if before <= each.date() < today:
+                _add(self._days.setdefault(each.date(), {}), kept)
+        self._prune()
+        self._now = self._hours.setdefault(hour, {})
+
+    def _prune(self) -> None:
+        hour, today = self._hour, self._today
         self._days = {
             day: kept if today - SERVERS_DAYS_KEPT * DAY < day else {ALL: kept.get(ALL, {})}
             for day, kept in self._days.items()
-            if today - DAYS_KEPT * DAY < day < today
+            if today - DAYS_KEPT * DAY < day <= today
         }
         self._hours = {each: kept for each, kept in self._hours.items() if hour - HOURS_KEPT * HOUR < each <= hour}
-        self._now = self._hours.setdefault(hour, {})
 
     # Kept
 
@@ -219,14 +227,28 @@ class Counts(Observer):
         return _encoded(hours | {day.isoformat(): {**kept} for day, kept in self._days.items()})
 
     def restore(self, stored: JsonValue) -> None:
-        """Takes back what either gave, one after the other, before anything is counted. Raises ValueError."""
-        read, now = STORED.validate_python(stored), self._clock()
-        for begun, kept in read.items():
-            if len(begun) == len("2026-01-01"):
-                self._days[date.fromisoformat(begun)] = kept
-            elif (hour := datetime.fromisoformat(begun)) <= now:  # else the clock was ahead
-                self._hours[hour] = kept
-        self._until = datetime.min.replace(tzinfo=UTC)
+        """Adds what either gave: of both, one after the other, and of several processes. Raises ValueError.
+
+        Their clocks may be somewhat ahead: what began there, and did not here, counts as what it is here.
+        """
+        read = STORED.validate_python(stored)
+        now = self._clock()
+        self._begin(now)
+        days = {date.fromisoformat(begun): kept for begun, kept in read.items() if len(begun) == len("2026-01-01")}
+        for day, kept in days.items():
+            if day <= self._today:
+                _add(self._days.setdefault(day, {}), kept)
+        for begun in read.keys() - map(str, days):
+            hour = datetime.fromisoformat(begun)
+            if hour > now + HOUR:  # the clock was far ahead
+                continue
+            hour, is_in_day = min(hour, self._hour), hour.date() in days
+            if not is_in_day or hour.date() < self._today:
+                _add(self._hours.setdefault(hour, {}), read[begun])
+            if not is_in_day and hour.date() < self._today:
+                _add(self._days.setdefault(hour.date(), {}), read[begun])
+        self.has_turned |= bool(read)
+        self._prune()
 
 
 class Faults(Observer):
@@ -273,6 +295,12 @@ def _sum(parts: Iterable[Mapping[str, int]]) -> Numbers:
         for name, count in part.items():
             sums[name] = sums.get(name, 0) + count
     return sums
+
+
+def _add(to: dict[int, Numbers], more: Mapping[int, Mapping[str, int]]) -> None:
+    """What stood there before may be on its way to the store, and does not change."""
+    for key, numbers in more.items():
+        to[key] = _sum((to.get(key, {}), numbers))
 
 
 def _encoded(kept: Mapping[str, dict[int, Numbers]]) -> Callable[[], bytes]:

@@ -136,9 +136,9 @@ class Notices(Observer):
         return stored
 
     def restore(self, stored: JsonValue) -> None:
-        """Takes back what to_store() gave. Raises ValueError."""
+        """Adds what to_store() gave. Raises ValueError."""
         read = STORED.validate_python(stored)
-        self._posted |= read.posted
+        self._posted |= {what: max(at, self._posted.get(what, at)) for what, at in read.posted.items()}
         self._told.update(((notice, limit, whose), until) for notice, limit, whose, until in read.told)
 
 

@@ -58,7 +58,7 @@ class Lifecycle:
         """Brings back what an earlier process left of these shards. Raises StoreError where it cannot be had."""
         for shard_id in shard_ids:
             self._catch_up.of(shard_id).expect()
-        kept = await self._snapshots.load()
+        kept = await self._snapshots.load(None if self._shards.are_all else shard_ids)
         await self._people.load()
         for channel_id, guild_id in kept.transcripts.items():
             self._guilds.setdefault(guild_id, []).append(channel_id)

@@ -45,6 +45,9 @@ class DirectMessages:
         return stored
 
     def restore(self, stored: JsonValue) -> None:
-        """Takes back what stored() gave. Raises ValueError for what cannot be read."""
+        """Adds what stored() gave. Raises ValueError for what cannot be read."""
         day, told = STORED.validate_python(stored)
-        self._day, self._told = day, dict.fromkeys(told[-MAX_TOLD:])
+        if day is None or (self._day is not None and day < self._day):
+            return
+        before = self._told if day == self._day else {}
+        self._day, self._told = day, dict.fromkeys([*told, *before][-MAX_TOLD:])

@@ -120,6 +120,20 @@ class Day:
                 tokens + share(spent.tokens, among), micros + share(spent.micros or 0, among)
             )
 
+    def add(self, other: Day) -> None:
+        """Adds what another came to."""
+        for guild, rows in other.guilds.items():
+            for row, figures in rows.items():
+                count(self.guilds.setdefault(guild, {}), row, figures)
+        for guild, channels in other.channels.items():
+            for channel, figures in channels.items():
+                count(self.channels.setdefault(guild, {}), channel, figures)
+        for person, figures in other.people.items():
+            count(self.people, person, figures)
+        for account, amount in other.charged.items():
+            self.charged[account] = Amount(*map(add, self.charged.get(account, Amount()), amount))
+        self.unpriced += other.unpriced
+
     def stored(self) -> StoredDay:
         return StoredDay(
             [(g, *row, f) for g, rows in self.guilds.items() for row, f in rows.items()],
@@ -205,13 +219,16 @@ class Ledger:
 
     def begin(self, day: date) -> None:
         """The day that it is now; what was today is a day before."""
-        if self.day is not None and self.day != day:
-            self._days[self.day] = self.today
+        if self.day != day:
+            if self.day is not None:
+                self._days[self.day] = self.today
+                self.has_turned = True
             self.today = self._days.pop(day, Day())
-            self.has_turned = True
         self.day = day
         last_month = (day.replace(day=1) - timedelta(days=1)).replace(day=1)
-        self._days = {each: kept for each, kept in self._days.items() if day - timedelta(DAYS_KEPT) < each < day}
+        # Where another process' clock is ahead, it may have begun the next one.
+        last = day + timedelta(days=1)
+        self._days = {each: kept for each, kept in self._days.items() if day - timedelta(DAYS_KEPT) < each <= last}
         self._month, self._amounts = {}, {}
         for each, kept in self._days.items():
             if each < last_month:
@@ -223,9 +240,17 @@ class Ledger:
                 self._month[account] = Amount(before.tokens + amount.tokens, before.micros + amount.micros)
 
     def resume(self, day: date, today: Day) -> None:
-        """Goes on with a day as it was stored."""
-        self.day, self.today = day, today
-        self.begin(day)
+        """Goes on with a day as it was stored: adds it to what there is of that day."""
+        if self.day is None or day > self.day:
+            self.begin(day)
+        self._add({day: today})
+
+    def _add(self, days: Mapping[date, Day]) -> None:
+        for day, kept in days.items():
+            (self.today if day == self.day else self._days.setdefault(day, Day())).add(kept)
+        self._amounts = {}
+        if self.day is not None:
+            self.begin(self.day)
 
     # What is shown
 
@@ -261,11 +286,8 @@ class Ledger:
         return lambda: orjson.dumps({f"{day}": kept.stored() for day, kept in days.items()}, default=tuple)
 
     def restore(self, stored: JsonValue) -> None:
-        """Takes back what stored() gave. Raises ValueError."""
-        read = STORED_DAYS.validate_python(stored)
-        self._days, self._amounts = {day: Day.restored(kept) for day, kept in read.items()}, {}
-        if self.day is not None:
-            self.begin(self.day)
+        """Adds what stored() gave. Raises ValueError."""
+        self._add({day: Day.restored(kept) for day, kept in STORED_DAYS.validate_python(stored).items()})
 
 
 def by(rows: Mapping[Row, Figures], part: int) -> dict[str, Figures]:

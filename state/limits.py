@@ -288,12 +288,11 @@ class Limits:
         return encode
 
     def restore(self, stored: JsonValue) -> None:
-        """Takes back what stored() gave. What another day than this one used counts for its month alone; a call that
-        had not ended counts as interrupted. Raises ValueError."""
+        """Adds what stored() gave. What another day than this one used counts for its month alone; a call that had not
+        ended counts as interrupted. Raises ValueError."""
         read = STORED.validate_python(stored)
         self._told |= {(what, whom): until for what, whom, until in read.told}
         if read.day is None:
-            self.ledger.day, self.ledger.today = None, Day()
             return
         today = Day.restored(read.today) if read.today else read.counted_before()
         end = Period.DAY.end(datetime(read.day.year, read.day.month, read.day.day, tzinfo=UTC))

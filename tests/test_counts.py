@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import timedelta
 
 import orjson
@@ -169,3 +170,39 @@ def test_the_last_faults_are_kept_and_how_many_there_were_in_an_hour(clock: Fake
     faults.left(HOME)
     assert not faults.last(guild_id=HOME)
     assert faults.last()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_of_several_processes_whose_clocks_differ_nothing_is_lost_or_doubled_by_whoever_takes_over(seed: int) -> None:
+    clock, chance = FakeClock(), random.Random(seed)
+    clock.now = clock.now.replace(hour=22)
+
+    def process() -> Counts:
+        ahead = timedelta(seconds=chance.choice((0, 0, 30)))
+        return Counts(lambda: clock.now + ahead)
+
+    def take_over(counts: Counts, from_: Counts) -> None:
+        for stored in (from_.before()(), from_.this_hour()()):
+            counts.restore(orjson.loads(stored))
+
+    living, decided = [process() for _ in range(3)], 0
+    for _ in range(120):
+        clock.advance(chance.choice((1, 10, 600, HOUR - 20, 30)))
+        at = chance.randrange(len(living))
+        match chance.choice(("count", "count", "start again", "take over", "new")):
+            case "count":
+                decide(living[at], NOTHING, HOME, times=3)
+                decided += 3
+            case "start again":
+                living[at], before = process(), living[at]
+                take_over(living[at], before)
+            case "take over" if len(living) > 1:
+                dead = living.pop(at)
+                take_over(chance.choice(living), dead)
+            case "new":
+                living.append(process())
+    clock.advance(60)
+    for dead in living[1:]:
+        take_over(living[0], dead)
+    assert sum(day.decisions for _, day in living[0].days(DAYS_KEPT)) == decided
+    assert kept(living[0], clock).days(DAYS_KEPT) == living[0].days(DAYS_KEPT)

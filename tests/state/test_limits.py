@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
+from setting_values import Period, Scope
 from state.budget import Budget
+from state.ledger import Day
 from state.limits import Cap, Limits, Refusal
 from state.spending import NOBODY, Payer, Purpose, Spent
 from tests.support.clock import NOON, FakeClock
@@ -262,9 +264,36 @@ def test_whoever_did_not_call_is_not_told_of_a_cap_and_whoever_does_afterwards_i
         limits.spend(Spent(tokens_in=1), clock.now)
         refusal = limits.admit(ANNA, CHANNEL, explicit=False, now=clock.now, tells=False)
         assert refusal == Refusal(Cap.TOTAL, False, MIDNIGHT, limits.reached(clock.now, NOBODY))
-        limits.restore(Limits(turns_per_user_minute=1, daily_tokens=1).stored())
+        limits.ledger.today = Day()
     for tokens in (0, 1):
         limits.spend(Spent(tokens_in=tokens), clock.now)
         refusal = limits.admit(ANNA, CHANNEL, explicit=True, now=clock.now)
         assert refusal
         assert refusal.announce
+
+
+def test_what_several_processes_used_is_added_up_by_whoever_takes_over_from_them(clock: FakeClock) -> None:
+    clock.now = MIDNIGHT - timedelta(seconds=20)
+    payer, last = Payer(1, frozenset({ANNA})), clock.now + timedelta(days=1, seconds=30)
+    # The clock of one is ahead at midnight, and one went on until the day after.
+    one, *others = (spending_at(payer, clock.now, at) for at in (clock.now, clock.now + timedelta(seconds=30), last))
+    for other in others:
+        one.ledger.restore(other.ledger.stored())
+        one.restore(other.stored())
+    one.spend(Spent(tokens_in=1), last, payer)
+    again = Limits(turns_per_user_minute=9, daily_tokens=None)
+    again.ledger.restore(one.ledger.stored())
+    again.restore(one.stored())
+    for limits in (one, again):
+        days = [day for _, day in limits.ledger.days(3)]
+        assert [day.guilds[1]["", Purpose.ANSWER].tokens for day in days] == [20, 5, 6]
+        assert [day.people[ANNA].tokens for day in days] == [20, 5, 6]
+        assert [day.charged[Scope.TOTAL, 0].tokens for day in days] == [20, 5, 6]
+        assert limits.ledger.used((Scope.TOTAL, 0), Period.MONTH).tokens == 31
+
+
+def spending_at(payer: Payer, *times: datetime) -> Limits:
+    limits = Limits(turns_per_user_minute=9, daily_tokens=None)
+    for at in times:
+        limits.spend(Spent(tokens_in=5), at, payer)
+    return limits
