@@ -282,7 +282,7 @@ class Parts(StateParts):
         holders.register(offers, of_channels=OFFERS)
         holders.register(SettingsHolder(self.guild_settings), of_guilds=PLACES, if_damaged="damaged")
         holders.register(conversations, of_channels=CONVERSATION)
-        register_spending(holders, self.limits, snapshots)
+        register_spending(holders, self.limits, snapshots, self.accounts)
         self.watch = Watch(self.activity, self._health, snapshots)
         self.activity.watch(self.watch)
         channel_id = settings.notice_channel

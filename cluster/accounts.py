@@ -37,6 +37,7 @@ ASKED_SECONDS = 60.0  # so long it is looked at what an account is charged that 
 RESERVE_SECONDS = 10.0
 PAUSE_SECONDS = 0.5
 KEPT_SECONDS = {Period.DAY: 2 * 86_400, Period.MONTH: 35 * 86_400}  # behind the last charge
+MOST_CHANGES = 200  # at once: others wait meanwhile
 MOST_ASKED = 1_000  # at once: what Lua takes as arguments
 KEYS = [f"{PREFIX}reserved", f"{PREFIX}spenders", f"{PREFIX}calls:"]
 
@@ -132,6 +133,11 @@ class Accounts:
         elif reserved or amounts:
             self._put(self._charge(reserved.does["id"] if reserved else None, amounts, Period))
 
+    def carry_over(self) -> None:
+        """What the ledger has was used by a process alone, and is charged to all."""
+        self._waiting += self._anew()
+        self._news.set()
+
     def _charge(self, call_id: str | None, amounts: Amounts, periods: Iterable[Period]) -> Change:
         into = self._into(periods) if amounts else []
         charges = Counter({(period, account): amounts[account] for period, _ in into for account in amounts})
@@ -160,17 +166,20 @@ class Accounts:
             self._news.clear()
             if not await self.send():
                 await asyncio.sleep(PAUSE_SECONDS)
+            if self._sent or self._waiting:
                 self._news.set()
 
     async def close(self) -> None:
         """Sends what is left; calls that have not ended are charged as interrupted. keep() must have ended."""
-        if await self.send():
-            await self.send(leaves=True)
+        while self._sent or self._waiting:
+            if not await self.send():
+                return
+        await self.send(leaves=True)
 
     async def send(self, *, leaves: bool = False) -> bool:
         """Sends the next batch, or the last one again. Returns whether Redis has it."""
         if not self._sent:
-            self._sent, self._waiting = self._waiting, []
+            self._sent, self._waiting = self._waiting[:MOST_CHANGES], self._waiting[MOST_CHANGES:]
             self._number += 1
         try:
             while not (answer := await self._script(KEYS, [orjson.dumps(batch := self._batch(leaves=leaves))])):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from persistence.holders import Forget, Holder, Holders, ProcessHolder
 from persistence.snapshots import Snapshots
 from persistence.stored_state import Encode
 from state.ledger import Ledger
 from state.limits import Limits
+
+if TYPE_CHECKING:
+    from cluster.accounts import Accounts
 
 LIMITS, SPENDING = "limits", "spending"
 
@@ -50,15 +53,21 @@ class LedgerHolder(Holder):
 class LimitsHolder(ProcessHolder):
     """What limits keep of today, which is made JSON in the writer's thread: it may be of thousands of people."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, accounts: Accounts | None) -> None:
         super().__init__(limits)
         self._limits = limits
+        self._accounts = accounts
+
+    def restore(self, channel_id: int, stored: Any) -> None:
+        super().restore(channel_id, stored)
+        if self._accounts and not stored.get("is_shared"):
+            self._accounts.carry_over()
 
     def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
         return self._limits.to_store()
 
 
-def register_spending(holders: Holders, limits: Limits, snapshots: Snapshots) -> None:
-    """Has both kept."""
+def register_spending(holders: Holders, limits: Limits, snapshots: Snapshots, accounts: Accounts | None) -> None:
+    """Has both kept. The ledger is restored first, as the accounts may have to be told of all of it."""
     holders.register(LedgerHolder(limits.ledger, snapshots), of_process=SPENDING)
-    holders.register(LimitsHolder(limits), of_process=LIMITS)
+    holders.register(LimitsHolder(limits, accounts), of_process=LIMITS)

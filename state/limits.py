@@ -280,9 +280,19 @@ class Limits:
             self.ledger.day, self.tokens_today, self.ledger.today.copy(), [*self._calls], {**self._told},
         )  # fmt: skip
 
+        is_shared = self._totals is not self.ledger
+
         def encode() -> bytes:
             kept = [(what, whom, until) for (what, whom), until in told.items() if what != Cap.USER.value]
-            stored = StoredLimits(day, tokens, [], today=today.stored(), calls=[*map(StoredCall.of, calls)], told=kept)
+            stored = StoredLimits(
+                day,
+                tokens,
+                [],
+                today=today.stored(),
+                calls=[*map(StoredCall.of, calls)],
+                told=kept,
+                is_shared=is_shared,
+            )
             return orjson.dumps(stored, default=tuple)  # of figures
 
         return encode

@@ -44,7 +44,8 @@ class StoredCall:
 class StoredLimits:
     """What of the limits outlives a restart.
 
-    guilds, people: tokens, as they were stored before there was today. calls: those that had not ended.
+    guilds, people: tokens, as they were stored before there was today. calls: those that had not ended. is_shared: all
+    of it was charged to the accounts that several processes share.
     """
 
     day: date | None
@@ -55,6 +56,7 @@ class StoredLimits:
     today: StoredDay | None = None
     calls: list[StoredCall] = field(default_factory=list)
     told: list[tuple[str, int, datetime]] = field(default_factory=list)
+    is_shared: bool = False
 
     def counted_before(self) -> Day:
         """Today as it was counted when tokens alone were."""

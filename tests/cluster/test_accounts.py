@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from cluster import accounts
 from cluster.accounts import KEYS, Accounts
 from cluster.connection import Cluster
+from persistence.spending import LimitsHolder
 from setting_values import Period, Scope, budget_limits
 from state import budget as state_budget
 from state.budget import Budget
@@ -23,7 +25,7 @@ from state.ledger import Ledger
 from state.limits import Cap, Limits
 from state.prices import Rates
 from state.spending import NOBODY, Amount, Payer, Purpose, Reserved, Spent
-from tests.support.clock import FakeClock
+from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, BEN
 
 ONE = {"stub": Rates.model_validate({"input": 1, "output": 2})}
@@ -213,6 +215,21 @@ async def test_a_redis_that_has_lost_its_data_is_told_anew_what_was_used_and_res
     assert not await reserve(other, asked(THERE, 31))
     await used(one, waits, 30)
     assert await one.redis() == (70, 70)
+
+
+async def test_what_a_process_alone_had_used_counts_on_when_others_come_and_once(start: Start) -> None:
+    alone = Limits(turns_per_user_minute=99, daily_tokens=None)
+    alone.spend(Spent("stub", 50, micros=50), NOON - timedelta(days=1), HERE)
+    alone.spend(Spent("stub", 60, micros=60), NOON, HERE)
+    stored = alone.stored(), alone.ledger.stored()
+    for charged in (60, 60):
+        process = start("100 tokens a day, 200 tokens a month")
+        process.ledger.restore(stored[1])
+        LimitsHolder(process.limits, process.accounts).restore(0, stored[0])
+        await process.accounts.send()
+        assert (await process.redis()).tokens == charged
+        assert process.known() == [60, 110]
+        stored = process.limits.stored(), process.ledger.stored()
 
 
 async def test_what_a_connection_breaks_off_is_charged_once(start: Start) -> None:

@@ -186,6 +186,23 @@ def test_those_who_manage_a_place_are_told_once_a_period_of_each_budget() -> Non
     assert told(HERE, NOON + timedelta(days=1)) == [True, False]
 
 
+def test_what_several_processes_left_is_added_up_by_day() -> None:
+    first, second = limits_of("$1 a month"), limits_of("$1 a month")
+    yesterday = NOON - timedelta(days=1)
+    for limits, payer, days in ((first, HERE, (yesterday, NOON)), (second, Payer(8), (yesterday,))):
+        for day in days:
+            limits.spend(Spent("stub", 10), day, payer)
+    later = limits_of("$1 a month")
+    for each in (second, first, limits_of()):
+        later.ledger.restore(json.loads(json.dumps(each.ledger.stored())))
+        later.restore(json.loads(json.dumps(each.stored())))
+    assert [one.used for one in later.standing(NOON, NOBODY)] == [30]
+    days = [(day, {guild: [f.tokens for f in rows.values()] for guild, rows in kept.guilds.items()})
+            for day, kept in later.ledger.days(2)]  # fmt: skip
+    assert days == [(yesterday.date(), {7: [10], 8: [10]}), (NOON.date(), {7: [10]})]
+    assert later.ledger.used((Scope.PERSON, ANNA), Period.MONTH) == Amount(20, 20)
+
+
 def test_what_was_stored_when_tokens_alone_were_counted_counts_on() -> None:
     limits = limits_of("100 tokens a day, guild 60 tokens a day, person 30 tokens a day")
     used: dict[str, JsonValue] = {"tokens": 70, "guilds": {"7": 60}, "people": {str(ANNA): 30}}
