@@ -286,7 +286,9 @@ class Parts(StateParts):
         self.watch = Watch(self.activity, self._health, snapshots)
         self.activity.watch(self.watch)
         channel_id = settings.notice_channel
-        self.notices = register_notices(channel_id, self.wires, self.limits, self.activity, holders, snapshots)
+        self.notices = register_notices(
+            channel_id, self.wires, self.limits, self.activity, holders, snapshots, self.cluster
+        )
         self.stored_counts = register_counts(holders, self.counts, self.faults, snapshots, self.shards, self._clock)
         holders.register(ProcessHolder(self.direct), of_process=DIRECT)
         self.lifecycle = Lifecycle(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import suppress
 from secrets import token_hex
 from typing import Any
 
@@ -60,6 +61,19 @@ class Cluster:
             if not left:
                 return
             await asyncio.sleep(left / 1_000)
+
+    async def claim(self, what: str, seconds: int) -> bool:
+        """Whether this process is the one to do what is to be done once in so long; each is, while Redis is away."""
+        try:
+            return bool(await self.redis.set(f"{PREFIX}claim:{what}", self.name, nx=True, ex=max(1, seconds)))
+        except redis.RedisError as error:
+            log.warning("claim_not_made", what=what, error=str(error))
+            return True
+
+    async def give_up(self, what: str) -> None:
+        """What this process claimed is not done, and left for others."""
+        with suppress(redis.RedisError):
+            await self.redis.delete(f"{PREFIX}claim:{what}")
 
     async def close(self) -> None:
         await self.redis.aclose()

@@ -57,14 +57,31 @@ class Wires(Protocol):
     def open(self, guild_id: int, channel_id: int) -> Wire: ...
 
 
+class Claims(Protocol):
+    """What one of several processes does for all."""
+
+    async def claim(self, what: str, seconds: int) -> bool:
+        """Whether this one is to do it, once in so long."""
+
+    async def give_up(self, what: str) -> None:
+        """It is not done after all."""
+
+
 class Notices(Observer):
     """channel_id: where they are posted. limits: the budgets. activity: by whose time it goes. on_change: told of each
-    that is posted.
+    that is posted. claims: where other processes may post the same.
     """
 
     def __init__(
-        self, channel_id: int, wires: Wires, limits: Limits, activity: Activity, on_change: Callable[[], None]
+        self,
+        channel_id: int,
+        wires: Wires,
+        limits: Limits,
+        activity: Activity,
+        on_change: Callable[[], None],
+        claims: Claims | None = None,
     ) -> None:
+        self._claims = claims
         self._channel_id = channel_id
         self._wires = wires
         self._limits = limits
@@ -73,16 +90,22 @@ class Notices(Observer):
         self._posted: dict[Notice, datetime] = {}
         self._told: OrderedDict[Budget, datetime] = OrderedDict()  # of which budgets, until when
         self._failing_since: datetime | None = None
-        self._waiting: asyncio.Queue[tuple[str, str, Budget | None]] = asyncio.Queue()
+        self._waiting: asyncio.Queue[tuple[Notice, str, str, Budget | None]] = asyncio.Queue()
 
     async def keep(self) -> None:
         """Posts them, until cancelled."""
         while True:
-            nonce, text, budget = await self._waiting.get()
+            notice, nonce, text, budget = await self._waiting.get()
+            until = self._told.get(budget, self._now() + EVERY) if budget else self._now() + EVERY
+            what, seconds = ":".join(map(str, budget or [notice])), (until - self._now()) // timedelta(seconds=1)
+            if self._claims and not await self._claims.claim(what, seconds):
+                continue
             try:
                 await self._wires.open(0, self._channel_id).send(text, nonce=nonce, reply_to=None)
             except PostError as error:
                 log.warning("notice_not_posted", channel=self._channel_id, problem=error.problem, detail=str(error))
+                if self._claims:
+                    await self._claims.give_up(what)
                 if budget:  # of which there is another try in an hour
                     self._told.pop(budget, None)
                     self._on_change()
@@ -124,7 +147,7 @@ class Notices(Observer):
         if notice in self._posted and abs(now - self._posted[notice]) < EVERY:
             return False
         self._posted[notice] = now
-        self._waiting.put_nowait((f"{notice.name}-{now.timestamp():.0f}", f"**{notice}.** {text}", budget))
+        self._waiting.put_nowait((notice, f"{notice.name}-{now.timestamp():.0f}", f"**{notice}.** {text}", budget))
         self._on_change()
         return True
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from activity import Activity
-from discord_io.notices import Notices, Wires
+from discord_io.notices import Claims, Notices, Wires
 from persistence.holders import Holder, Holders
 from persistence.snapshots import Snapshots, as_json
 from persistence.stored_state import Encode
@@ -27,12 +27,18 @@ class NoticesHolder(Holder):
 
 
 def register_notices(
-    channel_id: int | None, wires: Wires, limits: Limits, activity: Activity, holders: Holders, snapshots: Snapshots
+    channel_id: int | None,
+    wires: Wires,
+    limits: Limits,
+    activity: Activity,
+    holders: Holders,
+    snapshots: Snapshots,
+    claims: Claims | None,
 ) -> Notices | None:
     """Has them posted in this channel, if there is one, and kept which."""
     if channel_id is None:
         return None
-    notices = Notices(channel_id, wires, limits, activity, partial(snapshots.touch_process, NOTICES))
+    notices = Notices(channel_id, wires, limits, activity, partial(snapshots.touch_process, NOTICES), claims)
     activity.watch(notices)
     holders.register(NoticesHolder(notices), of_process=NOTICES)
     return notices

@@ -23,3 +23,11 @@ async def test_shards_of_a_bucket_identify_one_after_the_other(join: Join, monke
     await other.may_identify(3)
     assert len(waited) == 1
     assert 4 < waited[0] <= 5
+
+
+async def test_one_process_claims_what_is_done_once_until_it_gives_it_up(join: Join) -> None:
+    one, other = join(), join()
+    assert [await process.claim("a notice", 60) for process in (one, other, one)] == [True, False, False]
+    assert 50 < await one.redis.ttl("parley:cluster:claim:a notice") <= 60
+    await one.give_up("a notice")
+    assert await other.claim("a notice", 60)
