@@ -1,0 +1,68 @@
+"""When a shard was with nobody, and how long it took until somebody served it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+from bench.shards.loopback import Loopback
+from playground.model import Event
+
+NOTICED_SECONDS = 2.0  # after a kill, in which its shards' lines break
+SERVED = ("TYPING_START", "MESSAGE_CREATE")
+
+
+class Outages:
+    """Watches the playground. Where a shard is connected again, `ask` has somebody ask the bot on it at once.
+
+    after_kills, others: seconds from the kill, or from when the line broke, until the bot types or says something on
+    that shard. more_than_one: how often two connections had one shard.
+    """
+
+    def __init__(self, pg: Loopback, ask: Callable[[int], object]) -> None:
+        self.after_kills: list[float] = []
+        self.others: list[float] = []
+        self.more_than_one = 0
+        self._pg = pg
+        self._ask = ask
+        self._killed_at = float("-inf")
+        self._connected: list[int] = []
+        self._open: dict[int, tuple[float, list[float]]] = {}  # shard -> since when, and where its end is noted
+        self._waiting: set[int] = set()  # of these, those that are connected again
+        pg.world.listen(self._listen)
+
+    @property
+    def open(self) -> dict[int, float]:
+        """The shards that nobody serves, and for how many seconds."""
+        return {shard: perf_counter() - since for shard, (since, _) in self._open.items()}
+
+    def kill(self) -> None:
+        """A process is killed now."""
+        self._killed_at = perf_counter()
+
+    def _listen(self, event: Event) -> None:
+        if event.name == "BOT":
+            self._compare(self._pg.connected_shards)
+        elif self._waiting and event.name in SERVED and self._is_bots(event) and event.channel:
+            shard = self._pg.shard_of(event.channel.guild_id)
+            if shard in self._waiting:
+                self._waiting.discard(shard)
+                since, noted = self._open.pop(shard)
+                noted.append(perf_counter() - since)
+
+    def _is_bots(self, event: Event) -> bool:
+        author = event.message.author.id if event.message else event.user_id
+        return author == self._pg.bot_id
+
+    def _compare(self, connected: list[int]) -> None:
+        before, self._connected = self._connected, connected
+        self.more_than_one += len(connected) - len(set(connected)) > len(before) - len(set(before))
+        for shard in {*before} - {*connected}:
+            now = perf_counter()
+            by_kill = now - self._killed_at < NOTICED_SECONDS
+            since = (self._killed_at, self.after_kills) if by_kill else (now, self.others)
+            self._open.setdefault(shard, since)
+            self._waiting.discard(shard)
+        for shard in ({*connected} - {*before}) & self._open.keys():
+            self._waiting.add(shard)
+            self._ask(shard)
