@@ -144,6 +144,7 @@ class Run:
             # Between two kills, not with one.
             at = seconds * (number + 1) / (told.redis_restarts + 1) // told.kill_every * told.kill_every
             acts.append((at + told.kill_every / 2, partial(self._restart_redis, by)))
+        acts += [(seconds * (n + 1) / (told.deploys + 1), partial(self._deploy, peer)) for n in range(told.deploys)]
         for at, act in sorted(acts, key=lambda pair: pair[0]):
             await asyncio.sleep(begun + at - now())
             await act()
@@ -154,6 +155,13 @@ class Run:
         await peer.tell("kill")
         bot.kill()
         print(f"{datetime.now(UTC):%H:%M:%S} killed process {self.bots.index(bot)}", flush=True)
+
+    async def _deploy(self, peer: Peer) -> None:
+        """One process after the other."""
+        for number, bot in enumerate(self.bots):
+            print(f"{datetime.now(UTC):%H:%M:%S} deploying process {number} anew", flush=True)
+            await bot.deploy()
+            await self._connected(peer, START_SECONDS + SHARD_SECONDS * self.arguments.shards)
 
     async def _restart_redis(self, by: signal.Signals) -> None:
         print(f"{datetime.now(UTC):%H:%M:%S} restarting Redis by {by.name}", flush=True)
@@ -248,6 +256,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--kill-every", type=float, default=300, help="seconds")
     parser.add_argument("--redis-restarts", type=int, default=2)
+    parser.add_argument("--deploys", type=int, default=0, help="rolling ones: a new process starts, an old one stops")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="what people draw lots by")
     arguments = parser.parse_args()
     folder = Path(mkdtemp(prefix="parley-shards-"))

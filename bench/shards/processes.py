@@ -86,33 +86,42 @@ class Bot:
         self.log = folder / "log.jsonl"
         self.use = Use()
         self.ended: list[str] = []
-        self.lives = 0
         self._folder = folder
-        self._environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "STATE_DIR": str(folder / "state"),
-            **environment,
-        }
+        self._environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **environment}
+        self._deployed = 0
         self._stopping = False
+
+    async def _start(self) -> None:
+        environment = self._environment | {"STATE_DIR": str(self._folder / f"state-{self._deployed}")}
+        with self.log.open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable, str(BOT), cwd=self._folder, env=environment, stdout=log, stderr=log
+            )
+        self.use.begin()
+        self._killed = False
 
     async def run(self) -> None:
         """Until it is stopped. RuntimeError where its settings cannot work."""
+        await self._start()
         while not self._stopping:
-            with self.log.open("ab") as log:
-                self.process = await asyncio.create_subprocess_exec(
-                    sys.executable, str(BOT), cwd=self._folder, env=self._environment, stdout=log, stderr=log
-                )
-            self.lives += 1
-            self.use.begin()
-            self._killed = False
-            code = await self.process.wait()
-            if not self._killed and not (self._stopping and code == 0):
+            process = self.process
+            code = await process.wait()
+            is_replaced = process is not self.process
+            if not self._killed and not ((self._stopping or is_replaced) and code == 0):
                 self.ended.append(f"{code}: {self._last_line()}")
             if code == CANNOT_WORK:
                 raise RuntimeError(f"The bot cannot work: {self._last_line()}")
-            if not self._stopping:
+            if not (self._stopping or is_replaced):
                 await asyncio.sleep(RESTART_SECONDS)
+                await self._start()
+
+    async def deploy(self) -> None:
+        """Starts it anew, and stops the old one while the new one starts. Until that has ended."""
+        old = self.process
+        self._deployed += 1  # a new one has a disk of its own
+        await self._start()
+        old.terminate()
+        await old.wait()
 
     def kill(self) -> None:
         self._killed = True
