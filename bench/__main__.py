@@ -138,9 +138,9 @@ class Peer:
 
 
 @asynccontextmanager
-async def world(channels: int = CHANNELS) -> Any:
+async def world(channels: int = CHANNELS, module: str = "bench.world") -> Any:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.world", str(channels),
+        sys.executable, "-m", module, str(channels),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1_000_000,
     )  # fmt: skip
     try:

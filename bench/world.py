@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import suppress
 from functools import partial
-from statistics import median
 from time import perf_counter
 from typing import Any
 
 import orjson
 
 from playground.limits import Limits
-from playground.model import Event
 from playground.server import Playground
 from tests.support.stub_model import Body, Reply, StubModel
 
@@ -72,68 +69,6 @@ class World:
             await self._loopback.wait_for(partial(self._stand_more_than, channel, before + 1))
             await asyncio.sleep(PAUSE_SECONDS)
         return {"seconds": seconds}
-
-    async def rush(self, count: int, people: int, seconds: float, patience: float) -> dict[str, Any]:
-        """So many mentions at once, each in a channel of its own; the model takes its time for each.
-
-        Gives how many were answered with the model's words, the seconds until the first of these stood, how many
-        requests the model had at once at most, and what else the bot said.
-        """
-        rush = _Rush(self._loopback, seconds)
-        self._loopback.world.listen(rush.heard)
-        self._model.default = rush.answer
-        asking = [self._loopback.add_person(f"Person {number}") for number in range(people)]
-        for number in range(count):
-            text = f"<@{self._loopback.bot_id}> is it so?"
-            message = self._loopback.post(self._channels[number], asking[number % people], text)
-            rush.asked[message.id] = perf_counter()
-            if number % FRAME == 0:
-                await asyncio.sleep(0)
-        with suppress(TimeoutError):
-            await self._loopback.wait_for(lambda: len(rush.ended) == count, patience)
-        waits = sorted(first - rush.asked[message] for message, first in rush.first.items())
-        return {
-            "answered": sum(text == ANSWER.strip() for text in rush.ended.values()),
-            "p50": median(waits) if waits else None,
-            "last": waits[-1] if waits else None,
-            "at_once": rush.most,
-            "else": sorted(set(rush.ended.values()) - {ANSWER.strip()})[:5],
-        }
-
-
-class _Rush:
-    """What becomes of many questions, by the ids of their messages. first: when the model's words stood; ended: with
-    which text."""
-
-    def __init__(self, loopback: Playground, seconds: float) -> None:
-        self.asked: dict[int, float] = {}
-        self.first: dict[int, float] = {}
-        self.ended: dict[int, str] = {}
-        self.most = 0
-        self._running = 0
-        self._loopback = loopback
-        self._seconds = seconds
-
-    def answer(self, _body: Body) -> Reply:
-        ready = asyncio.Event()
-        self._running += 1
-        self.most = max(self.most, self._running)
-
-        def finish() -> None:
-            self._running -= 1
-            ready.set()
-
-        asyncio.get_running_loop().call_later(self._seconds, finish)
-        return Reply(ANSWER, chunk=1_000, before=ready)
-
-    def heard(self, event: Event) -> None:
-        message = event.message
-        if message is None or message.author.id != self._loopback.bot_id or (asked := message.points_at) is None:
-            return
-        if message.content.startswith(ANSWER[:20]):
-            self.first.setdefault(asked, perf_counter())
-        if not message.content.startswith("-# "):  # a line on what is being done meanwhile
-            self.ended[asked] = message.content
 
 
 async def main(channels: int) -> None:

@@ -1,0 +1,194 @@
+"""The other side of the load runs, a process of its own: the loopback Discord, its people, and a model on loopback.
+
+Commands come in as lines of JSON on stdin, one answer each goes out on stdout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import orjson
+
+from playground.limits import Limits
+from playground.model import Event
+from playground.server import Playground
+from tests.support.stub_model import Body, Reply, StubModel
+
+ANSWER = (
+    "It is, as far as I know; there is more to it than that, though, and I would look it up before relying on it. " * 3
+)
+TALK = Path(__file__).parents[2] / "evals/data/rooms.jsonl"
+FRAME = 200  # messages between two yields to the sockets
+TICK_SECONDS = 0.01
+LIVE_SECONDS = 60.0  # so long after a mention people talk on in its channel
+BUSY = 10  # one in so many channels is one in which the bot is called
+ASKERS = 50  # people who call the bot, and say nothing else
+
+
+class Questions:
+    """What becomes of messages that call the bot. first: seconds until the model's words stood; ended: the last text
+    of the answer; copies: the bot's messages that answer one message, by its id."""
+
+    def __init__(self, loopback: Playground) -> None:
+        self.asked: dict[int, float] = {}
+        self.first: dict[int, float] = {}
+        self.ended: dict[int, str] = {}
+        self.copies: defaultdict[int, set[int]] = defaultdict(set)
+        self._open: defaultdict[int, deque[int]] = defaultdict(lambda: deque(maxlen=20))
+        self._loopback = loopback
+        loopback.world.listen(self._heard)
+
+    def ask(self, channel: int, person: int) -> None:
+        message = self._loopback.post(channel, person, f"<@{self._loopback.bot_id}> is it so?")
+        self.asked[message.id] = perf_counter()
+        self._open[channel].append(message.id)
+
+    def _heard(self, event: Event) -> None:
+        message = event.message
+        if message is None or message.author.id != self._loopback.bot_id or (at := message.points_at) is None:
+            return
+        self.copies[at].add(message.id)
+        # One turn may answer several messages, and replies to the newest.
+        for question in [one for one in self._open[message.channel_id] if one <= at]:
+            if message.content.startswith(ANSWER[:20]):
+                self.first.setdefault(question, perf_counter() - self.asked[question])
+            if not message.content.startswith("-# "):  # a line on what is being done meanwhile
+                self.ended[question] = message.content
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.ended) == len(self.asked)
+
+    def told(self) -> dict[str, Any]:
+        waits = sorted(self.first.values())
+        answered = sum(text == ANSWER.strip() for text in self.ended.values())
+        return {
+            "asked": len(self.asked),
+            "answered": answered,
+            "lost": len(self.asked) - len(self.ended),
+            "doubled": sum(len(copies) > 1 for copies in self.copies.values()),
+            "answers": len(self.copies),
+            "p50": median(waits) if waits else None,
+            "p99": waits[len(waits) * 99 // 100] if waits else None,
+            "last": waits[-1] if waits else None,
+            "else": sorted(set(self.ended.values()) - {ANSWER.strip()})[:5],
+        }
+
+
+class SlowModel(StubModel):
+    """Takes its time for each answer. most: how many requests it had at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+        self.most = self._running = 0
+        self.default = self._answer
+        self.on_request = self.requests.clear
+
+    def _answer(self, _body: Body) -> Reply:
+        ready = asyncio.Event()
+        self._running += 1
+        self.most = max(self.most, self._running)
+
+        def finish() -> None:
+            self._running -= 1
+            ready.set()
+
+        asyncio.get_running_loop().call_later(self.seconds, finish)
+        return Reply(ANSWER, chunk=1_000, before=ready)
+
+
+class World:
+    """Does what it is told by name."""
+
+    def __init__(self, loopback: Playground, model: SlowModel) -> None:
+        self._loopback = loopback
+        self._channels = list(loopback.world.channels)
+        self._model = model
+        self._texts = _texts()
+        self._chance = random.Random(1)
+
+    async def rush(self, count: int, people: int, seconds: float, patience: float) -> dict[str, Any]:
+        """So many mentions at once, each in a channel of its own; the model takes its time for each."""
+        self._model.seconds = seconds
+        questions = Questions(self._loopback)
+        asking = self._people(people)
+        for number in range(count):
+            questions.ask(self._channels[number], asking[number % people])
+            if number % FRAME == 0:
+                await asyncio.sleep(0)
+        return await self._ended(questions, patience)
+
+    async def talk(
+        self, rate: float, minutes: float, mentions: float, live: float, seconds: float, patience: float
+    ) -> dict[str, Any]:
+        """So many messages a second: of these a share calls the bot, a share is said where it was called lately, and
+        all the rest in channels in which nobody calls it."""
+        self._model.seconds = seconds
+        questions, people = Questions(self._loopback), self._people(250)
+        askers, talkers = people[:ASKERS], people[ASKERS:]
+        busy, quiet = self._channels[::BUSY], [c for place, c in enumerate(self._channels) if place % BUSY]
+        called: deque[tuple[float, int]] = deque()
+        started, posted, choose = perf_counter(), 0, self._chance
+        while (passed := perf_counter() - started) < 60 * minutes:
+            while called and called[0][0] < passed - LIVE_SECONDS:
+                called.popleft()
+            for _ in range(int(rate * passed) - posted):
+                posted += 1
+                lot = choose.random()
+                if lot < mentions:
+                    channel = choose.choice(busy)
+                    questions.ask(channel, choose.choice(askers))
+                    called.append((passed, channel))
+                    continue
+                channel = choose.choice(called)[1] if called and lot < mentions + live else choose.choice(quiet)
+                self._loopback.post(channel, choose.choice(talkers), next(self._texts))
+            await asyncio.sleep(TICK_SECONDS)
+        behind = perf_counter() - started - 60 * minutes
+        return await self._ended(questions, patience) | {"posted": posted, "behind": behind}
+
+    def _people(self, count: int) -> list[int]:
+        return [self._loopback.add_person(f"Person {number}") for number in range(count)]
+
+    async def _ended(self, questions: Questions, patience: float) -> dict[str, Any]:
+        with suppress(TimeoutError):
+            await self._loopback.wait_for(lambda: questions.is_done, patience)
+        return questions.told() | {"at_once": self._model.most}
+
+
+def _texts() -> Iterator[str]:
+    """What people say in the rooms that the model was trained on, again and again."""
+    while True:
+        with TALK.open("rb") as rooms:
+            for room in rooms:
+                yield from (m["text"] for m in orjson.loads(room)["messages"] if m["from"] != "BOT")
+
+
+async def main(channels: int) -> None:
+    model = SlowModel()
+    await model.start()
+    names = [f"channel-{number}" for number in range(channels)]
+    async with Playground(channels=names, limits=Limits.off(), history=200) as loopback:
+        world = World(loopback, model)
+        _say({"api": loopback.api_base, "gateway": loopback.gateway_url, "token": loopback.token, "model": model.url})
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            command = orjson.loads(line)
+            _say(await getattr(world, command.pop("do"))(**command))
+    await model.stop()
+
+
+def _say(answer: dict[str, Any]) -> None:
+    print(orjson.dumps(answer).decode(), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1])))
