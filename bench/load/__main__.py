@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from bench.load.run import Row
 from bench.load.rush import rush
+from bench.load.soak import soak
 from bench.load.steady import steady
 from web.logs import configure_logging
 
@@ -30,6 +31,10 @@ def chosen(arguments: argparse.Namespace) -> Iterator[tuple[str, Scenario]]:
         for mentions in arguments.mentions:
             what = f"{mentions:,} mentions at once, TURNS_AT_ONCE={arguments.at_once}"
             yield what, partial(rush, mentions=mentions, at_once=arguments.at_once)
+    if arguments.scenario == "soak":
+        for store in ("SQLite, disk full now and then", "Redis, restarted now and then"):
+            what = f"{arguments.minutes:g} minutes of faults, {store}"
+            yield what, partial(soak, minutes=arguments.minutes, with_redis=store.startswith("Redis"))
     if arguments.scenario == "steady":
         for rate in arguments.rate:
             lag = 0.01 if rate <= 200 else 0.1
@@ -39,7 +44,7 @@ def chosen(arguments: argparse.Namespace) -> Iterator[tuple[str, Scenario]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
-    parser.add_argument("--scenario", choices=["rush", "steady"], default="rush")
+    parser.add_argument("--scenario", choices=["rush", "steady", "soak"], default="rush")
     parser.add_argument("--mentions", type=int, nargs="+", default=[1_000, 5_000], help="rush: so many at once")
     parser.add_argument("--at-once", type=int, default=64, help="rush: TURNS_AT_ONCE")
     parser.add_argument("--rate", type=int, nargs="+", default=[200, 1_000], help="steady: messages a second")

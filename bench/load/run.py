@@ -44,12 +44,13 @@ def resident() -> float:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE / 1e6
 
 
-def counted(told: dict[str, Any], asked: int) -> list[Row]:
-    """How many were answered, in which time, and how many not or twice."""
-    rows = [
-        Row("mentions answered, without an error", f"{told['answered']:,}", f"{asked:,}", told["answered"] == asked),
-        Row("lost, doubled", f"{told['lost']}, {told['doubled']}", "0, 0", not (told["lost"] or told["doubled"])),
-    ]
+def answered(told: dict[str, Any], asked: int) -> Row:
+    return Row("mentions answered, without an error", f"{told['answered']:,}", f"{asked:,}", told["answered"] == asked)
+
+
+def counted(told: dict[str, Any]) -> list[Row]:
+    """How many were not answered at all, or twice, and how long people waited."""
+    rows = [Row("lost, doubled", f"{told['lost']}, {told['doubled']}", "0, 0", not (told["lost"] or told["doubled"]))]
     if told["p50"] is not None:
         rows.append(Row("first text, p50 and p99", f"{told['p50']:.2f} s, {told['p99']:.2f} s"))
     return rows

@@ -6,7 +6,7 @@ from math import ceil
 from pathlib import Path
 
 from bench.load.lag import watched
-from bench.load.run import Row, counted, lag_rows, running
+from bench.load.run import Row, answered, counted, lag_rows, running
 
 PEOPLE = 250
 PATIENCE_SECONDS = 900.0
@@ -20,7 +20,8 @@ async def rush(folder: Path, mentions: int, at_once: int) -> list[Row]:
     # With so many at once half of the answers can stand after so long at best.
     ideal, first, most = SECONDS * ceil(mentions / 2 / at_once), told["p50"] or float("inf"), told["at_once"]
     return [
-        *counted(told, mentions),
+        answered(told, mentions),
+        *counted(told),
         Row(
             "the same, p50, against twice what TURNS_AT_ONCE allows",
             f"{first:.1f} s",

@@ -31,6 +31,8 @@ FRAME = 200  # messages between two yields to the sockets
 TICK_SECONDS = 0.01
 LIVE_SECONDS = 60.0  # so long after a mention people talk on in its channel
 BUSY = 10  # one in so many channels is one in which the bot is called
+PAUSE_SECONDS = 8.0  # between two faults
+STORM = 100  # requests that get a 429
 ASKERS = 50  # people who call the bot, and say nothing else
 
 
@@ -90,11 +92,17 @@ class SlowModel(StubModel):
     def __init__(self) -> None:
         super().__init__()
         self.seconds = 0.0
+        self.stall: asyncio.Event | None = None  # while it is not set, no answer begins
+        self.status = 200
         self.most = self._running = 0
         self.default = self._answer
         self.on_request = self.requests.clear
 
     def _answer(self, _body: Body) -> Reply:
+        if self.status != 200:
+            return Reply(status=self.status)
+        if self.stall:
+            return Reply(ANSWER, chunk=1_000, before=self.stall)
         ready = asyncio.Event()
         self._running += 1
         self.most = max(self.most, self._running)
@@ -127,6 +135,34 @@ class World:
             if number % FRAME == 0:
                 await asyncio.sleep(0)
         return await self._ended(questions, patience)
+
+    async def soak(self, **talk: Any) -> dict[str, Any]:
+        """Talk, and one fault after another meanwhile."""
+        failing = asyncio.create_task(self._fail())
+        try:
+            return await self.talk(**talk)
+        finally:
+            failing.cancel()
+
+    async def _fail(self) -> None:
+        """A gateway that drops, a session that is over, a storm of 429s, a model that stalls, and one that fails."""
+        loopback, model = self._loopback, self._model
+        while True:
+            await asyncio.sleep(PAUSE_SECONDS)
+            loopback.cut()
+            await asyncio.sleep(PAUSE_SECONDS)
+            loopback.invalidate(resumable=False)
+            await asyncio.sleep(PAUSE_SECONDS)
+            loopback.faults.add("*", "/messages", status=429, retry_after=0.5, times=STORM)
+            await asyncio.sleep(PAUSE_SECONDS)
+            model.stall = asyncio.Event()
+            await asyncio.sleep(PAUSE_SECONDS)
+            model.stall.set()
+            model.stall = None
+            await asyncio.sleep(PAUSE_SECONDS)
+            model.status = 500
+            await asyncio.sleep(PAUSE_SECONDS / 2)
+            model.status = 200
 
     async def talk(
         self, rate: float, minutes: float, mentions: float, live: float, seconds: float, patience: float
