@@ -37,6 +37,7 @@ from environment import check_token, misspelt, secrets_of
 from health import Health
 from owner import apart_in_playground, where
 from persistence.lock import InUseError, in_use
+from persistence.move_command import move_command
 from persistence.open_store import check_stores
 from persistence.sessions_command import sessions_command
 from service import INTENTS, RefusedError, playground, serve, shown_in
@@ -59,6 +60,7 @@ SWEEP_SECONDS = 15.0
 REPORT_SECONDS = 3_600.0
 DRAIN_SECONDS = 25.0
 LEAVE_SECONDS = 0.2
+ON_WHAT_IS_KEPT = {"sessions": sessions_command, "move": move_command}
 
 
 class Parley(ShardedClient):
@@ -375,8 +377,8 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):  # until the bot is in service, which takes them over
         signal.signal(number, lambda *_: sys.exit(0))
     arguments = sys.argv[1:]
-    if arguments and arguments[0] not in ("doctor", "sessions"):
-        sys.stderr.write(f"{arguments[0]!r} is no command: use none to start the bot, doctor, or sessions.\n")
+    if arguments and arguments[0] not in ("doctor", *ON_WHAT_IS_KEPT):
+        sys.stderr.write(f"{arguments[0]!r} is no command: use none to start the bot, doctor, sessions, or move.\n")
         return 2
     if arguments[:1] == ["doctor"]:
         return doctor_command(arguments[1:], commands_of)
@@ -387,8 +389,8 @@ def main() -> int:
         configure_logging(settings.log_level, secrets_of(settings))
         for name, meant in misspelt(os.environ).items():
             log.warning("unknown_setting", variable=name, likely_meaning=meant)
-        if arguments[:1] == ["sessions"]:
-            return sessions_command(arguments[1:], *where(settings))
+        if arguments:
+            return ON_WHAT_IS_KEPT[arguments[0]](arguments[1:], *where(settings))
         if settings.model == DEMO:
             log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
         state_dir, redis_url, key = where(settings)

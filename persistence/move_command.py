@@ -1,0 +1,52 @@
+"""`python bot.py move`: copies all that is kept from STATE_DIR into Redis, or back."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from persistence.lock import in_use
+from persistence.open_store import CHECK, PAGE, open_stores
+from storage.store import Key, Store
+
+
+def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | None, keys: str | None) -> int:
+    """Does that, and returns the exit code: 2 where there is no Redis, or something kept already where it would go.
+
+    Raises InUseError beside a bot that runs, and as what open_stores() gives does.
+    """
+    parser = argparse.ArgumentParser(prog="python bot.py move", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--back", action="store_true", help="from Redis into STATE_DIR")
+    is_back = parser.parse_args(arguments).back
+    if redis_url is None:
+        sys.stderr.write("REDIS_URL is not set: set it to the Redis to which, or with --back from which, to copy.\n")
+        return 2
+    names = "STATE_DIR", "REDIS_URL"
+    with in_use(state_dir, redis_url, 0.0):
+        folder, redis = (open_stores(state_dir, url, keys) for url in (None, redis_url))
+        with closing(folder()) as here, closing(redis()) as there:
+            source, target = (there, here) if is_back else (here, there)
+            from_name, to_name = reversed(names) if is_back else names
+            if set(target.kinds()) - {CHECK}:
+                sys.stderr.write(f"{to_name} has something kept in it: give one in which nothing is.\n")
+                return 2
+            count = _copy(source, target)
+    sys.stdout.write(f"Copied {count:,} rows from {from_name} to {to_name}; what is in {from_name} stays there.\n")
+    return 0
+
+
+def _copy(source: Store, target: Store) -> int:
+    count = 0
+    for kind in set(source.kinds()) - {CHECK}:
+        for channel in source.channels(kind):
+            since: int | None = 0
+            while since is not None:
+                rows = source.read(kind, channel, since=since, limit=PAGE)
+                target.write({Key(kind, channel, row.id): row.value for row in rows if row.value is not None})
+                count += sum(row.value is not None for row in rows)
+                since = rows[-1].id + 1 if len(rows) == PAGE else None
+    target.sync()
+    return count
