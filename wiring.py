@@ -119,6 +119,8 @@ class Parts(StateParts):
             guild_settings=self.guild_settings,
             opted_out=self.opted_out,
             servers=SeenPlaces(client, self.reader),
+            shards=shards,
+            cluster=cluster,
             feed=self.feed,
             sizes=KeptSizes(
                 settings.state_dir,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -50,6 +51,13 @@ class SeenPlaces:
                         category_id=category_id,
                         owner_id=thread.owner_id,
                     )
+
+    def latencies(self) -> Mapping[int, float]:
+        """The seconds in which the gateway answered last, by shard; of those that are connected."""
+        latencies = [(0, self._client.latency)]
+        if isinstance(self._client, discord.AutoShardedClient):
+            latencies = self._client.latencies
+        return {shard_id: seconds for shard_id, seconds in latencies if math.isfinite(seconds)}
 
     def lacks(self, guild_id: int, place_id: int) -> Sequence[str]:
         """The permissions that the bot lacks to answer in a place, by Discord's names."""

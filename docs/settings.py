@@ -55,8 +55,7 @@ SECTIONS = {
     "port": ("The process", "More: [where it runs](deploy.md)."),
     "shards": (
         "Several processes",
-        "For a bot that one process cannot carry, which most never are. More: "
-        "[several processes](deploy.md#several-processes).",
+        "For a bot that one process cannot carry, which most never are. More: [scaling](scaling.md).",
     ),
 }
 KEYS = "# The providers' own variables: docs/models.md.\n#OPENAI_API_KEY=\n#OPENAI_BASE_URL=\n#ANTHROPIC_API_KEY=\n"

@@ -182,13 +182,28 @@ class Metrics(Observer, Collector):
         yield CounterMetricFamily("parley_gateway_reconnects", "Connections after the first", self._health.reconnects)
         is_well = self._health.problem() is None
         yield GaugeMetricFamily("parley_healthy", "1 where /healthz says ok", is_well)
+        held = len(self._shown.shards.ids) if self._shown else 0
+        yield GaugeMetricFamily("parley_shards_held", "Shards of this process", held)
         if shown := self._shown:
+            yield GaugeMetricFamily("parley_shards", "Shards of the bot, in all its processes", shown.shards.count or 1)
+            yield _latencies(shown)
+            if shown.cluster:
+                is_sure = shown.cluster.leases.are_sure
+                yield GaugeMetricFamily("parley_leases_sure", "1 while no other process can have one of them", is_sure)
             yield GaugeMetricFamily("parley_turns_running", "Answers in the making", shown.slots.running)
             yield GaugeMetricFamily("parley_turns_waiting", "Turns that wait for TURNS_AT_ONCE", len(shown.slots))
             waiting = shown.turns.pending.waiting
             yield GaugeMetricFamily("parley_questions_waiting", "Questions behind their channel's turn", waiting)
             yield GaugeMetricFamily("parley_conversations", "Open conversations", len(shown.conversations))
             yield from _figures(self._earlier + _read(shown))
+
+
+def _latencies(shown: Shown) -> Metric:
+    says = "How long Discord's gateway took to answer the last heartbeat"
+    latencies = GaugeMetricFamily("parley_shard_latency_seconds", says, labels=["shard"])
+    for shard_id, seconds in shown.servers.latencies().items():
+        latencies.add_metric([str(shard_id)], seconds)
+    return latencies
 
 
 def _read(shown: Shown) -> Counts[str]:

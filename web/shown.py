@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from activity import Activity
 from conversation import ConversationManager
@@ -15,12 +15,16 @@ from health import Health
 from persistence.kept_sizes import KeptSizes
 from place import SeenPlace
 from place_settings.guild_settings import GuildSettings
+from shards import Shards
 from state.awaiting import ConversationStateManager
 from state.limits import Limits
 from state.optout import OptOut
 from turns.turn_queue import TurnQueue
 from turns.turn_slots import TurnSlots
 from web.console.feed import Feed
+
+if TYPE_CHECKING:
+    from cluster.connection import Cluster
 
 
 class Servers(Protocol):
@@ -35,13 +39,16 @@ class Servers(Protocol):
     def lacks(self, guild_id: int, place_id: int) -> Sequence[str]:
         """The permissions that the bot lacks to answer in a place, by Discord's names."""
 
+    def latencies(self) -> Mapping[int, float]:
+        """The seconds in which the gateway answered last, by shard; of those that are connected."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
     """The parts of a bot that can be looked at. clock: aware times, as all of it goes by.
 
     noted: waits until all that was changed is stored, but no longer than so many seconds. practices: what it does with
-    what people say, by its settings, for anybody to read.
+    what people say, by its settings, for anybody to read. cluster: None where this is the bot's only process.
     """
 
     activity: Activity
@@ -57,6 +64,8 @@ class Shown:
     guild_settings: GuildSettings
     opted_out: OptOut
     servers: Servers
+    shards: Shards
+    cluster: Cluster | None
     feed: Feed
     sizes: KeptSizes
     noted: Callable[[float], Awaitable[object]]

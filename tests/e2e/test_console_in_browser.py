@@ -60,6 +60,9 @@ class OneServer:
     def places(self, guild_id: int) -> list[SeenPlace]:
         return [SeenPlace(5, Level.CHANNEL, "text", "<script>alert(1)</script>")] if guild_id == 7 else []
 
+    def latencies(self) -> dict[int, float]:
+        return {}
+
     def lacks(self, guild_id: int, place_id: int) -> list[str]:  # noqa: ARG002
         return []
 

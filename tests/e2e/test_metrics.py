@@ -67,6 +67,7 @@ async def test_prometheus_reads_what_a_running_bot_did(scene: Scene) -> None:
     tokens = {name[1:]: value for name, value in values.items() if name[0] == "parley_model_tokens_total"}
     assert tokens == {("in", "openai:stub", "answers"): 10, ("out", "openai:stub", "answers"): 5}
     assert values["parley_conversations",] == values["parley_healthy",] == 1
+    assert values["parley_shards_held",] == values["parley_shards",] == 1
     assert values["parley_store_seconds_count", "write"] >= 1
     assert values["process_resident_memory_bytes",] > 0
     people = [str(scene.pg.person(name)) for name in ("Ada", "Ben")]

@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from activity import Activity, Ending, Fault, FaultKind, TurnEnded
 from decision import Decision, LoggedDecision, Reason
 from health import Health
+from shards import Shards
 from state.metrics import Metrics as Figures
 from state.spending import NOBODY, Purpose, Spent
 from web.metrics import MOST_MODELS, Metrics
@@ -34,6 +35,9 @@ def shown() -> Any:
         slots=type("Slots", (), {"running": 2, "__len__": lambda _self: 3})(),
         turns=SimpleNamespace(pending=SimpleNamespace(waiting=4)),
         conversations=range(5),
+        shards=Shards(16, [3, 7]),
+        servers=SimpleNamespace(latencies=lambda: {3: 0.04}),
+        cluster=SimpleNamespace(leases=SimpleNamespace(are_sure=False)),
     )
 
 
@@ -120,6 +124,15 @@ def test_a_gateway_that_is_connected_again_counts_as_a_reconnect() -> None:
     assert value(metrics, "healthy") == 0
     health.gateway_up()
     assert value(metrics, "gateway_reconnects_total") == value(metrics, "healthy") == 1
+
+
+def test_one_of_several_processes_tells_which_part_of_the_bot_it_is(metrics: Metrics) -> None:
+    assert value(metrics, "shards_held") == 0  # it waits for its first
+    metrics.show(shown())
+    assert value(metrics, "shards_held") == 2
+    assert value(metrics, "shards") == 16
+    assert value(metrics, "shard_latency_seconds", shard="3") == 0.04
+    assert value(metrics, "leases_sure") == 0
 
 
 def test_a_week_of_50_channels_and_10_000_names_of_models_leaves_few_series(metrics: Metrics) -> None:
