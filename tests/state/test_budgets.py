@@ -197,9 +197,9 @@ def test_what_several_processes_left_is_added_up_by_day() -> None:
         later.ledger.restore(json.loads(json.dumps(each.ledger.stored())))
         later.restore(json.loads(json.dumps(each.stored())))
     assert [one.used for one in later.standing(NOON, NOBODY)] == [30]
-    days = [(day, {guild: [f.tokens for f in rows.values()] for guild, rows in kept.guilds.items()})
-            for day, kept in later.ledger.days(2)]  # fmt: skip
-    assert days == [(yesterday.date(), {7: [10], 8: [10]}), (NOON.date(), {7: [10]})]
+    kept_days = [(day, {guild: [f.tokens for f in rows.values()] for guild, rows in kept.guilds.items()})
+                 for day, kept in later.ledger.days(2)]  # fmt: skip
+    assert kept_days == [(yesterday.date(), {7: [10], 8: [10]}), (NOON.date(), {7: [10]})]
     assert later.ledger.used((Scope.PERSON, ANNA), Period.MONTH) == Amount(20, 20)
 
 
