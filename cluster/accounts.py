@@ -92,6 +92,14 @@ class Accounts:
             return own
         return max(own, known + self._pending[key])
 
+    async def known(self) -> None:
+        """Waits until that is known of the accounts that were just asked for, unless Redis takes too long."""
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._put(Change({"charge": {}, "periods": []}, answer))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BEAT_SECONDS):
+                await answer
+
     async def reserve(
         self, call: Reserved, limits: Iterable[tuple[Account, int, BudgetLimit]], interrupted: Spent
     ) -> bool:

@@ -38,14 +38,14 @@ class Usage:
 
     async def mine(self, user_id: int) -> Outcome:
         now = self._clock()
-        standing = self._limits.standing(now, Payer(people=frozenset({user_id})))
+        standing = await self._limits.looked_up(now, Payer(people=frozenset({user_id})))
         days = [(day, _of_person(kept, user_id)) for day, kept in self._limits.ledger.days(31)]
         lines = ["**What you have used of my models** (days of UTC)", *_sums(days, now)]
         return await _with_chart([*lines, *_left(standing, {Scope.PERSON})], days, "What you have used")
 
     async def server(self, guild_id: int, channel_id: int, thread_id: int) -> Outcome:
         now = self._clock()
-        standing = self._limits.standing(now, Payer(guild_id, channel_id=channel_id, thread_id=thread_id))
+        standing = await self._limits.looked_up(now, Payer(guild_id, channel_id=channel_id, thread_id=thread_id))
         kept = [*self._limits.ledger.days(31)]
         days = [(day, total(one.guilds.get(guild_id, {}).values())) for day, one in kept]
         month = [one for day, one in kept if day.month == now.month]

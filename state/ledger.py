@@ -181,6 +181,9 @@ class Ledger:
             used += before[in_money]
         return used
 
+    async def known(self) -> None:
+        """It always is; see state.limits.Totals."""
+
     def all_charged(self) -> tuple[dict[Account, Amount], dict[Account, Amount]]:
         """What is charged to each account today, and in this month."""
         return {**self.today.charged}, {

@@ -24,7 +24,7 @@ from pydantic import JsonValue
 from setting_values import BudgetLimit, Period, Scope
 from state.ledger import Day, Ledger
 from state.prices import Prices, Rates
-from state.spending import NOBODY, Account, Payer, Purpose, Reserved, Spent, share
+from state.spending import NOBODY, Account, Amount, Payer, Purpose, Reserved, Spent, share
 from state.stored_limits import STORED, StoredCall, StoredLimits
 
 MINUTE = timedelta(minutes=1)
@@ -85,6 +85,9 @@ class Totals(Protocol):
 
     def charged(self, account: Account, period: Period, *, in_money: bool) -> int:
         """In the period that today is in."""
+
+    async def known(self) -> None:
+        """Waits until that is known of the accounts that were just asked for."""
 
 
 class NoOwnBudgets:
@@ -247,6 +250,20 @@ class Limits:
             Reached(limit, self._used(account, limit), limit.period.end(now))
             for account, _, limit in self.holding(payer)
         ]
+
+    async def looked_up(self, now: datetime, payer: Payer) -> list[Reached]:
+        """The same for somebody who wants to know: also of accounts that nobody has asked for lately."""
+        self.standing(now, payer)
+        await self._totals.known()
+        return self.standing(now, payer)
+
+    def by_all(self, now: datetime) -> Amount | None:
+        """What all processes have used today; None where there is no other."""
+        self.begin_day(now)
+        if self._totals is self.ledger:
+            return None
+        everybody = Scope.TOTAL, 0
+        return Amount(*(self._totals.charged(everybody, Period.DAY, in_money=money) for money in (False, True)))
 
     def holding(self, payer: Payer) -> Iterator[tuple[Account, int, BudgetLimit]]:
         """The budgets that limit these: whose account, among how many what it pays is divided, and the limit."""

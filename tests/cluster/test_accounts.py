@@ -180,6 +180,19 @@ async def test_a_process_sees_within_two_seconds_what_another_used_of_the_same_b
     assert (one.known(HERE)[0], other.known(HERE)[0]) == (0, 0)
 
 
+async def test_what_is_left_is_told_of_accounts_that_nobody_asked_for_before(start: Start) -> None:
+    one, other = start("100 tokens a day"), start("100 tokens a day")
+    async with running(one, other):
+        call = asked(HERE)
+        assert await one.budget.reserve(call)
+        one.budget.settle(call, Spent("stub", 50), HERE, Purpose.ANSWER)
+        await one.accounts.known()
+        assert [reached.used for reached in await other.limits.looked_up(other.clock(), HERE)] == [50]
+        assert other.limits.by_all(other.clock()) == (50, 0)
+        await other.accounts.known()
+        assert other.limits.by_all(other.clock()) == (50, 50)
+
+
 async def test_what_a_killed_process_had_reserved_is_charged_once_by_whoever_comes_next(start: Start) -> None:
     killed, one, other = (start("100 tokens a day") for _ in range(3))
     assert await reserve(killed, asked(HERE))

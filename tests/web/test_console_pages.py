@@ -18,7 +18,9 @@ from decision import EXPLICIT
 from health import Health
 from place import SeenPlace
 from place_settings.fields import Level
-from state.spending import Payer, Purpose, Spent
+from state.ledger import Ledger
+from state.limits import Limits
+from state.spending import NOBODY, Payer, Purpose, Spent
 from tests.support.clock import NOON, FakeClock
 from tests.support.people import ANNA, BEN, BOT, CHANNEL, GUILD, said
 from tests.web.console_support import CATEGORY, THREAD, MadeUp, made_up
@@ -125,6 +127,16 @@ async def test_the_overview_names_no_cost_where_the_price_is_not_known(shown: Sh
         assert "<dt>Cost</dt><dd>price not known</dd>" in await read(visitor, "/console")
         shown.limits.spend(Spent("m", 10, 5, micros=500_000), shown.clock(), payer, Purpose.ANSWER)
         assert "<dt>Cost</dt><dd>$0.50</dd>" in await read(visitor, "/console")
+
+
+async def test_the_overview_says_what_all_processes_used_where_there_are_several(shown: Shown) -> None:
+    everywhere = Ledger()
+    everywhere.add(NOBODY, Purpose.ANSWER, Spent("m", 400, 100, micros=2_500_000))
+    limits = Limits(turns_per_user_minute=1, daily_tokens=None, totals=everywhere)
+    async with visiting(replace(shown, limits=limits)) as visitor:
+        page = await read(visitor, "/console")
+    assert "<dt>Tokens, all processes</dt><dd>500</dd>" in page
+    assert "<dt>Cost, all processes</dt><dd>$2.50</dd>" in page
 
 
 async def test_what_is_not_there_is_said_so_on_a_page(shown: Shown) -> None:

@@ -88,7 +88,16 @@ def _today(bot: Shown) -> list[tuple[str, str]]:
         ("Whole answer, 95th percentile", span(today.whole(MOST))),
         ("Tokens", number(used.tokens)),
         ("Cost", cost(used)),
+        *_by_all(bot),
     ]
+
+
+def _by_all(bot: Shown) -> list[tuple[str, str]]:
+    """What was used in other processes too, where there are any; all else is this one's."""
+    used = bot.limits.by_all(bot.clock())
+    if used is None:
+        return []
+    return [("Tokens, all processes", number(used.tokens)), ("Cost, all processes", cost(Used(*used)))]
 
 
 def _hours(bot: Shown) -> Chart:
