@@ -1,0 +1,60 @@
+"""BUDGETS over two processes, each with a server of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from cluster import connection as connections
+from cluster.connection import Cluster
+from playground.limits import Limits
+from playground.server import Playground
+from shards import Shards
+from tests.e2e.test_shards import guild_on
+from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
+from tests.support.scene import Scene, make_bot, notify, recorded
+from tests.support.stub_model import Reply, StubModel
+
+
+@asynccontextmanager
+async def process(scene: Scene, shard_id: int, cluster: Cluster) -> AsyncIterator[None]:
+    limits = {"budgets": "1000 tokens a day", "person_tokens": 0, "guild_tokens": 0}
+    bot = scene.bot = make_bot(scene, limits, shards=Shards(3, [shard_id]), cluster=cluster)
+    connection = asyncio.create_task(bot.start(scene.pg.token))
+    try:
+        await scene.until(lambda: bot.is_up(shard_id))
+        yield
+    finally:
+        await bot.close()
+        await asyncio.gather(connection, return_exceptions=True)
+        await cluster.close()
+
+
+async def test_what_one_process_spends_no_other_can(
+    stub: StubModel,
+    tmp_path: Path,
+    redis_url: str,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "IDENTIFY_SECONDS", 0.001)
+    with redis.Redis.from_url(url := f"{redis_url}?db=3") as client:
+        client.flushdb()
+    one, other = Cluster(url), Cluster(url)
+    async with Playground(limits=Limits.off(), shards=3) as pg, recorded(pg) as journal:
+        stub.on_request = lambda: notify(pg)
+        for name in ("two", "three"):
+            pg.add_guild(name)
+        first, second = (Scene(pg, stub, journal, tmp_path / name) for name in ("one", "other"))
+        async with process(first, 0, one), process(second, 1, other):
+            stub.replies.append(Reply("Much.", tokens=1_000))
+            for scene, shard_id, says in ((first, 0, "Much."), (second, 1, "is spent for today")):
+                channel = pg.channel("general", guild_on(scene, shard_id))
+                asked = pg.post(channel, pg.person("Ada"), f"<@{pg.bot_id}> hello")
+                answer = await scene.answer_to(asked)
+                assert says in answer.content
+    assert len(stub.requests) == 1
