@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
+from secrets import token_hex
 from typing import Any
 
 import orjson
@@ -63,7 +64,7 @@ class Accounts:
     """
 
     def __init__(self, cluster: Cluster, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
-        self._name = cluster.name
+        self._name = f"{cluster.name}-{token_hex(4)}"  # a process that connects to Discord anew has others
         self._script = cluster.redis.register_script(ACCOUNTS)
         self._ledger = ledger
         self._clock = clock

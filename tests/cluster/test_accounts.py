@@ -46,12 +46,17 @@ class Process:
 
     def __init__(self, url: str, budgets: str, clock: FakeClock | None = None) -> None:
         self.clock, self.seconds = clock or FakeClock(), 0.0
-        self.cluster, self.ledger = Cluster(url), Ledger()
+        self.cluster, self.budgets = Cluster(url), budget_limits(budgets)
+        self.begin()
+
+    def begin(self) -> None:
+        """As where the bot is made."""
+        self.ledger = Ledger()
         self.accounts = Accounts(self.cluster, self.ledger, lambda: self.seconds)
         self.limits = Limits(
             turns_per_user_minute=99,
             daily_tokens=None,
-            budgets=budget_limits(budgets),
+            budgets=self.budgets,
             prices=ONE,
             ledger=self.ledger,
             totals=self.accounts,
@@ -200,7 +205,7 @@ async def test_what_a_killed_process_had_reserved_is_charged_once_by_whoever_com
         await process.accounts.send()
         process.seconds += 14
         await process.accounts.send()
-    await killed.cluster.redis.zadd(KEYS[1], {killed.cluster.name: 1})
+    await killed.cluster.redis.zadd(KEYS[1], {killed.accounts._name: 1})
     await one.accounts.send()
     assert await one.redis() == (0, 0)  # it may not have had the time to be heard of since Redis was away
     for process in (one, other):
@@ -276,6 +281,17 @@ async def test_a_call_that_cannot_be_reserved_in_time_is_refused_and_reserves_no
         assert (await process.reserved(), process.limits._calls) == ({}, {})
 
 
+async def test_a_bot_that_is_made_anew_in_its_process_goes_on_charging(start: Start) -> None:
+    process = start("100 tokens a day")
+    for total in (20, 40):
+        async with running(process):
+            call = asked(HERE, 20)
+            assert await process.budget.reserve(call)
+            process.budget.settle(call, Spent("stub", 20), HERE, Purpose.ANSWER)
+        assert (await process.redis()).tokens == total
+        process.begin()
+
+
 async def test_a_call_that_has_not_ended_when_a_process_leaves_is_charged_as_interrupted(start: Start) -> None:
     process = start("100 tokens a day")
     async with running(process):
@@ -335,7 +351,7 @@ class Life:
 
     async def unheard(self) -> None:
         """As if nothing had been heard of it for long."""
-        await self.process.cluster.redis.zadd(KEYS[1], {self.process.cluster.name: 1}, xx=True)
+        await self.process.cluster.redis.zadd(KEYS[1], {self.process.accounts._name: 1}, xx=True)
 
     def kill(self) -> None:
         for task in self.asking:
