@@ -178,7 +178,7 @@ class Run:
             for line in bot.log.read_bytes().splitlines():
                 if b'"level":"warning"' in line or b'"level":"error"' in line:
                     told = orjson.loads(line)
-                    found[told["level"], told["event"]] += 1
+                    found[told["level"], told["event"].partition("\n")[0]] += 1
         return found
 
     async def _settle(self, peer: Peer) -> None:
