@@ -23,7 +23,7 @@ from playground.world import World
 
 _HEARTBEAT_INTERVAL_MS = 41_250
 # At once it would be there before discord.py has noted that it sent the heartbeat, and pass for very late.
-_ACK_SECONDS = 0.005
+_ACK_SECONDS = 0.05
 _MAX_PAYLOAD = 4_096  # bytes that a client may send at once
 _SENDS, _SENDS_SECONDS = 120, 60.0
 _MAX_QUEUED = 100_000  # frames waiting for a client that does not read
