@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.load.memory import memory
 from bench.load.run import Row
 from bench.load.rush import rush
 from bench.load.soak import soak
@@ -31,6 +32,9 @@ def chosen(arguments: argparse.Namespace) -> Iterator[tuple[str, Scenario]]:
         for mentions in arguments.mentions:
             what = f"{mentions:,} mentions at once, TURNS_AT_ONCE={arguments.at_once}"
             yield what, partial(rush, mentions=mentions, at_once=arguments.at_once)
+    if arguments.scenario == "memory":
+        for channels in arguments.channels:
+            yield f"{channels:,} live conversations of 50 messages", partial(memory, channels=channels)
     if arguments.scenario == "soak":
         for store in ("SQLite, disk full now and then", "Redis, restarted now and then"):
             what = f"{arguments.minutes:g} minutes of faults, {store}"
@@ -44,9 +48,10 @@ def chosen(arguments: argparse.Namespace) -> Iterator[tuple[str, Scenario]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__)
-    parser.add_argument("--scenario", choices=["rush", "steady", "soak"], default="rush")
+    parser.add_argument("--scenario", choices=["rush", "steady", "soak", "memory"], default="rush")
     parser.add_argument("--mentions", type=int, nargs="+", default=[1_000, 5_000], help="rush: so many at once")
     parser.add_argument("--at-once", type=int, default=64, help="rush: TURNS_AT_ONCE")
+    parser.add_argument("--channels", type=int, nargs="+", default=[2_000], help="memory: so many conversations")
     parser.add_argument("--rate", type=int, nargs="+", default=[200, 1_000], help="steady: messages a second")
     parser.add_argument("--minutes", type=float, default=10, help="steady and soak: how long")
     arguments = parser.parse_args()

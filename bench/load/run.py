@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.__main__ import Peer, connected, world
 from bench.load.lag import Lags, p99
-from bot import create_bot, use_server
+from bot import Parley, create_bot, use_server
 from config import Settings
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -29,14 +29,24 @@ class Row(NamedTuple):
 @asynccontextmanager
 async def running(folder: Path, channels: int, **settings: Any) -> AsyncIterator[Peer]:
     """A bot in so many channels of one server. Gives the other side of it."""
+    async with running_bot(folder, channels, **settings) as (_, peer):
+        yield peer
+
+
+@asynccontextmanager
+async def running_bot(
+    folder: Path, channels: int, options: Mapping[str, Any] | None = None, **settings: Any
+) -> AsyncIterator[tuple[Parley, Peer]]:
+    """The same with the bot itself. options: of create_bot."""
     async with world(channels, "bench.load.world") as peer:
         at = await peer.hear()
         use_server(at["api"], at["gateway"])
         os.environ.update(OPENAI_BASE_URL=at["model"], OPENAI_API_KEY="loopback")
-        bot = create_bot(Settings(model="openai-chat:stub", state_dir=folder, **settings), guild_ready_timeout=0.05)
+        chosen = Settings(model="openai-chat:stub", state_dir=folder, **settings)
+        bot = create_bot(chosen, guild_ready_timeout=0.05, **(options or {}))
         gc.freeze()  # as bot.py does
         async with connected(bot, at["token"]):
-            yield peer
+            yield bot, peer
 
 
 def resident() -> float:

@@ -33,6 +33,7 @@ LIVE_SECONDS = 60.0  # so long after a mention people talk on in its channel
 BUSY = 10  # one in so many channels is one in which the bot is called
 PAUSE_SECONDS = 8.0  # between two faults
 STORM = 100  # requests that get a 429
+AT_ONCE = 50  # channels in which the bot is called at once to fill them
 ASKERS = 50  # people who call the bot, and say nothing else
 
 
@@ -191,6 +192,21 @@ class World:
             await asyncio.sleep(TICK_SECONDS)
         behind = perf_counter() - started - 60 * minutes
         return await self._ended(questions, patience) | {"posted": posted, "behind": behind}
+
+    async def fill(self, first: int, count: int, messages: int) -> dict[str, Any]:
+        """In so many channels, from the first of these on, the bot is called, and a dozen people talk on."""
+        channels, questions = self._channels[first : first + count], Questions(self._loopback)
+        people = self._people(12)
+        last = 0
+        for place, channel in enumerate(channels):
+            questions.ask(channel, people[place % 12])
+            if place % AT_ONCE == AT_ONCE - 1 or channel == channels[-1]:
+                await self._loopback.wait_for(lambda: questions.is_done, 600)
+        for number in range(messages - 2):
+            for channel in channels:
+                last = self._loopback.post(channel, people[number * 7 % 12], next(self._texts)).id
+            await asyncio.sleep(0)
+        return {"last": str(last)}
 
     def _people(self, count: int) -> list[int]:
         return [self._loopback.add_person(f"Person {number}") for number in range(count)]

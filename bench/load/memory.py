@@ -1,0 +1,91 @@
+"""What live conversations take, by the memory of the process, and what of it is given back once they end."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from bench.__main__ import Peer
+from bench.load.run import Row, resident, running_bot
+from bot import Parley
+from conversation import ChannelConversation, MessageRecord
+from decider import Decision, TrainedFollowup
+from followup.model import load_model
+
+WARM_UP = 100  # channels in which everything is found once that all channels share
+MESSAGES = 50
+MAX_KILOBYTES, MAX_LEFT = 60, 0.25
+SETTLED_SECONDS = 6.0  # for what is stored a little later; idle conversations are looked for every 5 s
+NEVER = 2.0  # a score that there is not
+DAY = timedelta(days=1)
+
+
+class Silent(TrainedFollowup):
+    """Decides as the bot does, which has all be read that is, and then never answers."""
+
+    def __init__(self) -> None:
+        super().__init__(load_model())
+        self.doubt = self.gate = NEVER, NEVER
+        self.open_from = NEVER
+
+    def __call__(self, message: MessageRecord, conversation: ChannelConversation, bot_user_id: int, /) -> Decision:
+        return replace(super().__call__(message, conversation, bot_user_id), respond=False)
+
+
+async def memory(folder: Path, channels: int) -> list[Row]:
+    later = timedelta()
+
+    def clock() -> datetime:
+        return datetime.now(UTC) + later
+
+    settings: dict[str, Any] = {
+        "conversation_timeout_seconds": 3_600,
+        "turns_per_user_minute": 1_000_000,
+        "burst_seconds": 0,
+    }
+    options = {"clock": clock, "followup": Silent()}
+    async with running_bot(folder, WARM_UP + channels, options, **settings) as (bot, peer):
+        await _fill(bot, peer, 0, WARM_UP)
+        before, live_before = _trimmed(), len(bot.conversations)
+        await _fill(bot, peer, WARM_UP, channels)
+        full, kept, live = resident(), _trimmed(), len(bot.conversations) - live_before
+        later = DAY
+        async with asyncio.timeout(60):
+            while len(bot.conversations):
+                await asyncio.sleep(1)
+        await asyncio.sleep(SETTLED_SECONDS)
+        left, held = resident(), _trimmed()
+    each, of_ended = 1e3 * (kept - before) / channels, 1e3 * (held - before) / channels
+    return [
+        Row("live conversations", f"{live:,}", f"{channels:,}", live == channels),
+        Row("memory of each", f"{each:.0f} kB", f"{MAX_KILOBYTES} kB", each <= MAX_KILOBYTES),
+        Row("the same with what the allocator had kept for itself", f"{1e3 * (full - before) / channels:.0f} kB"),
+        Row(
+            "after they ended, of each",
+            f"{of_ended:.0f} kB",
+            f"{MAX_LEFT * each:.0f} kB",
+            of_ended <= MAX_LEFT * each,
+        ),
+        Row("the same with what the allocator keeps for itself", f"{1e3 * (left - before) / channels:.0f} kB"),
+    ]
+
+
+async def _fill(bot: Parley, peer: Peer, first: int, channels: int) -> None:
+    last = int((await peer.tell("fill", first=first, count=channels, messages=MESSAGES))["last"])
+    while bot.cached_messages[-1].id < last:
+        await asyncio.sleep(0.1)
+    if unhandled := [task for task in asyncio.all_tasks() if task.get_name() == "discord.py: on_message"]:
+        await asyncio.wait(unhandled)
+    await asyncio.sleep(SETTLED_SECONDS)
+
+
+def _trimmed() -> float:
+    """Megabytes of this process, once what is free has been given back to the system as far as the C library can."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return resident()
