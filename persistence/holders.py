@@ -26,7 +26,7 @@ from persistence.snapshots import Snapshots, as_json
 from persistence.stored_state import Encode
 from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
-from state.message import Source
+from state.message import Appended, Source
 from turns.pending_turns import PendingTurns, read_unfinished
 from turns.records import Records
 from turns.turn_queue import TurnQueue
@@ -372,6 +372,14 @@ class ConversationHolder(Holder):
         self._pending = pending
         self._snapshots = snapshots
         self.restored: dict[int, StoredConversation] = {}
+        snapshots.when_gone(self._store_anew)
+
+    def _store_anew(self) -> None:
+        """What was said in them stands in transcripts, which are gone."""
+        for channel_id in self._snapshots.channels:
+            conversation, guild_id = self._conversations.get(channel_id), self._snapshots.guild_of(channel_id)
+            for message in conversation.messages if conversation else ():
+                self._snapshots.append(Appended(channel_id, guild_id, message))
 
     def revised(self, edit: Edit) -> bool:
         has_changed = self._conversations.revise(edit.channel_id, edit.message)

@@ -14,6 +14,7 @@ import orjson
 import structlog
 
 from followup.decision_file import FILE_NAME, DecisionFile
+from persistence.lock import InUseError
 from persistence.migration import EarlierFolder, OpenEarlier, check_earlier, refuse_earlier, take_over
 from storage.sealing import KeyPlace, Seal, read_keys, read_row
 from storage.sqlite_store import SQLiteStore
@@ -28,6 +29,10 @@ log = structlog.get_logger()
 DATABASE = "parley.db"
 CHECK = "seal"  # the row that tells with which key all is sealed
 NO_MORE = "sealed_by"  # in which a version before told that
+GONE = (
+    "Redis lost what was stored there, and the processes that run store again what they have: start this one again in "
+    "some seconds."
+)
 ROWS = "rows"  # what is noted to be sealed
 PAGE = 500
 
@@ -52,14 +57,26 @@ def open_stores(
 
     leases: in Redis, those without which nothing is written from then on.
 
-    What opens it raises WrongKeyError where these keys do not fit, and StoreError where it cannot be had.
+    What opens it raises WrongKeyError where these keys do not fit, StoreError where it cannot be had, and InUseError.
     """
     seal = find_seal(state_dir, redis_url, keys)
+    was_open = False
 
     def open_store() -> Store:
+        nonlocal was_open
         store = _store(state_dir, redis_url, seal)
         try:
-            _seal_all(_earlier(state_dir, store), store, seal)
+            if isinstance(store, SQLiteStore):
+                _seal_all(_earlier(state_dir, store), store, seal)
+            else:
+                with store.alone():  # of several processes that start at once the others find it done
+                    is_gone = not store.channels(CHECK)
+                    if is_gone and was_open:
+                        seal.put_back()
+                    elif is_gone and store.is_used():
+                        raise InUseError(GONE)
+                    _seal_all(_earlier(state_dir, store), store, seal, is_ours=was_open)
+                store.must_have, was_open = CHECK, True
         except WrongKeyError:
             store.close()
             raise
@@ -112,13 +129,18 @@ def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> No
     store.close()
 
 
-def _seal_all(open_earlier: OpenEarlier, store: Store, seal: Seal) -> None:
+def _seal_all(open_earlier: OpenEarlier, store: SQLiteStore | RedisStore, seal: Seal, *, is_ours: bool = False) -> None:
     """Takes over what an earlier version left, and has all sealed by the first key; of several runs the first does it.
 
     What is not sealed counts until everything was sealed once, which is noted beside the key: from then on it is not
-    ours, be the database as it was or another. Raises StoreError.
+    ours, be the database as it was or another. Raises StoreError, and WrongKeyError where processes that run go by
+    another key. is_ours: this process had it sealed before, so that what is there now is of those who run.
     """
     known = _known(store)
+    if is_ours and known is None:
+        store.write({Key(CHECK, 0): orjson.dumps({"sealed_by": seal.marks[0], "whole": True})})
+        seal.note_sealed(ROWS)
+        return
     if was_sealed := seal.has_sealed(ROWS):
         refuse_earlier(open_earlier, store)
     is_new = known is None and not store.is_sealed()
@@ -130,6 +152,11 @@ def _seal_all(open_earlier: OpenEarlier, store: Store, seal: Seal) -> None:
     if known and known.get("whole") and known["sealed_by"] == seal.marks[0]:
         seal.note_sealed(ROWS)
         return
+    if not isinstance(store, SQLiteStore) and store.is_used():
+        raise WrongKeyError(
+            "What is stored is sealed with another key than the first of STATE_KEY, and processes run that go by that: "
+            "stop all of them, then start this one."
+        )
     # By this row, which the first key seals, the next start tells whether its key fits.
     store.write({Key(CHECK, 0): orjson.dumps(known or {"sealed_by": seal.marks[0], "whole": not is_new})})
     if seal.takes_plain and not take_over(open_earlier, store, seal):

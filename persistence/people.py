@@ -37,6 +37,7 @@ class People:
         self.forgotten = forgotten
         self._snapshots = snapshots
         self._stores = stores
+        snapshots.when_gone(self._store_anew)
 
     async def load(self) -> None:
         """Takes back what is stored. Raises StoreError where it cannot be had."""
@@ -101,6 +102,13 @@ class People:
     def _store_mark(self, channel_id: int | None, user_id: int | None) -> None:
         kind, id_ = (FORGOTTEN, user_id) if channel_id is None else (FORGOTTEN_CHANNEL, channel_id)
         self._snapshots.store_row(kind, id_ or 0, orjson.dumps(self.forgotten.at(channel_id, user_id)))
+
+    def _store_anew(self) -> None:
+        """What was stored is gone; also of those whom another process would have stored, which may be gone, too."""
+        for user_id in self.opted_out:
+            self._snapshots.store_row(OPTED_OUT, user_id, YES)
+        for whose in self.forgotten:
+            self._store_mark(*whose)
 
     def sweep(self, oldest: int) -> None:
         """Drops the marks up to this id: what is older is not read any more."""

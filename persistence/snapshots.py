@@ -21,7 +21,7 @@ from conversation import MessageRecord
 from discord_io.backlog import id_at
 from persistence.channel_guilds import ChannelGuilds
 from persistence.search import Search
-from persistence.stored_state import ByKind, Encode, Kept, Kinds, StoredState, channels_wanted, read_guilds
+from persistence.stored_state import ByKind, Encode, Kept, Kinds, StoredState, read_guilds
 from persistence.transcript import Change, Transcript, expire, forget_person
 from persistence.writer import SETTLE_SECONDS, Writer
 from shards import DIRECT, Shards
@@ -52,7 +52,7 @@ class Snapshots:
     ) -> None:
         self._shards = shards or Shards()
         self._kinds = Kinds()
-        self._writer = Writer(open_store, timed)
+        self._writer = Writer(open_store, timed, self._emptied)
         self._transcript = Transcript(self._writer, max_messages, self._shards)
         self._guilds = ChannelGuilds(self._shards, look_up_guild)
         self.search = Search(self._transcript, self._writer, consent)
@@ -63,6 +63,8 @@ class Snapshots:
         self._home: int | None = None  # the shard with which what is kept of the process is stored
         self._merged: set[Key] = set()  # the rows of others, which go once what they held is stored as our own
         self._is_due = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._when_gone: list[Callable[[], None]] = []
 
     def register(
         self,
@@ -79,9 +81,8 @@ class Snapshots:
         if_damaged: what restore() is given in place of one that is damaged; None: nothing.
         """
         kinds = self._kinds
-        kinds.if_damaged[of_channels or of_guilds] = if_damaged
-        if of_channels or of_guilds:
-            kinds.of_channels[of_channels or of_guilds] = kept
+        if name := of_channels or of_guilds:
+            kinds.of_channels[name], kinds.if_damaged[name] = kept, if_damaged
         if of_guilds:
             kinds.of_guilds.add(of_guilds)
         if of_shards:
@@ -96,6 +97,7 @@ class Snapshots:
 
         To be called again for shards that this process gets later.
         """
+        self._loop = asyncio.get_running_loop()
         kept, guilds = await self._writer.run(partial(self._load, shard_ids))
         self._home = self._shards.home if self._home is None else self._home
         self._newest = dict.fromkeys(kept.transcripts, ANY) | self._newest
@@ -105,29 +107,14 @@ class Snapshots:
         return kept
 
     def _load(self, shard_ids: Collection[int] | None) -> tuple[StoredState, Mapping[int, int]]:
-        store, shards, kinds = self._writer.store, self._shards, self._kinds
+        store, shards = self._writer.store, self._shards
 
         def is_wanted(guild_id: int) -> bool:
             return shard_ids is None or shards.of(guild_id) in shard_ids
 
-        def shard_of(row_id: int) -> int:
-            """Also of one from when there were more."""
-            return DIRECT if shard_ids is None else row_id % (shards.count or 1)
-
-        transcripts, of_transcripts = self._transcript.load(is_wanted)
+        transcripts, known = self._transcript.load(is_wanted)
         guilds = {} if shard_ids is None else read_guilds(store)
-        known = {**of_transcripts, **guilds}
-        channels = (lambda _: None) if shard_ids is None else channels_wanted(store, kinds, known, is_wanted)
-        found = kinds.of_channel(store, channels)
-        latest_first = [channel for channel in reversed(transcripts) if channel in found]
-        wanted = [DIRECT] if shard_ids is None else shard_ids
-        state = StoredState(
-            kinds.of_processes(store, lambda row_id: shard_of(row_id) in wanted),
-            kinds.of_each_shard(store, wanted, shard_of),
-            {channel: found[channel] for channel in dict.fromkeys([*latest_first, *found])},
-            transcripts,
-        )
-        return state, guilds
+        return self._kinds.read(store, transcripts, {**known, **guilds}, shards, shard_ids), guilds
 
     def restore_process(self, kept: StoredState) -> None:
         """Adds what processes kept to what this one does. The rows are its own from then on: one stays of each kind."""
@@ -326,6 +313,31 @@ class Snapshots:
         """Waits until all that was told is stored, and what has to go is gone, for some seconds. Returns whether."""
         self.flush()
         return await self._writer.settled(sync=True)
+
+    # Where the store lost all that it had, as a Redis may
+
+    def when_gone(self, work: Callable[[], None]) -> None:
+        """Has this done then: it has stored again what no snapshot holds."""
+        self._when_gone.append(work)
+
+    def _emptied(self) -> None:
+        if self._loop and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.stored_is_gone)
+
+    def stored_is_gone(self) -> None:
+        """Has stored again what is in memory."""
+        log.error(
+            "stored_is_gone",
+            meaning="what is in memory is stored again; of older conversations nothing is left",
+            remedy="have Redis keep its data over a restart (appendonly yes)",
+        )
+        self._guilds.store_anew()
+        self._writer.put(self._transcript.store_anew)
+        kept = {**self._kept, 0: {*self._kinds.of_process, *self._kinds.of_shards}}
+        for kind, channel_id in [(kind, channel_id) for channel_id, kinds in kept.items() for kind in kinds]:
+            self.touch(kind, channel_id)
+        for work in self._when_gone:
+            work()
 
     # What goes. These raise OSError where something could not be removed.
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import orjson
 
 from persistence.channel_guilds import GUILD_OF
+from shards import DIRECT, Shards
 from storage.store import Store
 
 Encode = Callable[[], bytes]
@@ -61,41 +62,47 @@ class Kinds:
     of_process: dict[str, Kept] = field(default_factory=dict)
     if_damaged: dict[str, str | None] = field(default_factory=dict)
 
-    def of_channel(self, store: Store, channels: Callable[[str], Collection[int] | None]) -> dict[int, ByKind]:
-        """What is stored of channels. channels: gives those to read of a kind; None: all."""
+    def read(
+        self,
+        store: Store,
+        transcripts: Mapping[int, int],
+        guilds: Mapping[int, int],
+        shards: Shards,
+        shard_ids: Collection[int] | None,
+    ) -> StoredState:
+        """What is stored of these shards; None: of all. guilds: of channels; one that is not stored is 0."""
+        wanted = [DIRECT] if shard_ids is None else shard_ids
+
+        def shard_of(row_id: int) -> int:
+            """Also of a row from when there were more."""
+            return DIRECT if shard_ids is None else row_id % (shards.count or 1)
+
+        found = self._of_channels(store, guilds, shards, shard_ids)
+        latest_first = [channel for channel in reversed(transcripts) if channel in found]
+        of_shards = _by_id(store, self.of_shards)
+        own = {s: {id_: by_kind for id_, by_kind in of_shards.items() if shard_of(id_) == s} for s in wanted}
+        return StoredState(
+            {id_: by_kind for id_, by_kind in _by_id(store, self.of_process).items() if shard_of(id_) in wanted},
+            {shard_id: rows or of_shards for shard_id, rows in own.items()},
+            {channel: found[channel] for channel in dict.fromkeys([*latest_first, *found])},
+            transcripts,
+        )
+
+    def _of_channels(
+        self, store: Store, guilds: Mapping[int, int], shards: Shards, shard_ids: Collection[int] | None
+    ) -> dict[int, ByKind]:
         found: dict[int, ByKind] = {}
         for kind in self.of_channels:
-            for row in store.read(kind, channels(kind)):
+            channels = None
+            if shard_ids is not None:
+                guild_of = (lambda guild_id: guild_id) if kind in self.of_guilds else (lambda c: guilds.get(c, 0))
+                channels = [c for c in store.channels(kind) if shards.of(guild_of(c)) in shard_ids]
+            for row in store.read(kind, channels):
                 found.setdefault(row.channel, {})
                 value = self.if_damaged.get(kind) if row.value is None else orjson.loads(row.value)
                 if value is not None:
                     found[row.channel][kind] = value
         return found
-
-    def of_processes(self, store: Store, is_wanted: Callable[[int], bool]) -> dict[int, ByKind]:
-        """What processes stored of themselves. is_wanted: asked with the ids of rows."""
-        return _by_id(store, self.of_process, is_wanted)
-
-    def of_each_shard(
-        self, store: Store, shard_ids: Collection[int], shard_of: Callable[[int], int]
-    ) -> dict[int, dict[int, ByKind]]:
-        """What is stored of these shards. shard_of: gives that of a row's id."""
-        rows = _by_id(store, self.of_shards, lambda _: True)
-        own = {s: {id_: by_kind for id_, by_kind in rows.items() if shard_of(id_) == s} for s in shard_ids}
-        return {shard_id: of_shard or rows for shard_id, of_shard in own.items()}
-
-
-def channels_wanted(
-    store: Store, kinds: Kinds, guilds: Mapping[int, int], is_wanted: Callable[[int], bool]
-) -> Callable[[str], Collection[int]]:
-    """Gives the channels of a kind whose guilds are wanted. guilds: as far as they are stored; else it is as in 0."""
-
-    def channels(kind: str) -> list[int]:
-        if kind in kinds.of_guilds:
-            return [guild_id for guild_id in store.channels(kind) if is_wanted(guild_id)]
-        return [channel_id for channel_id in store.channels(kind) if is_wanted(guilds.get(channel_id, 0))]
-
-    return channels
 
 
 def read_guilds(store: Store) -> dict[int, int]:
@@ -103,10 +110,10 @@ def read_guilds(store: Store) -> dict[int, int]:
     return {row.channel: orjson.loads(row.value) for row in store.read(GUILD_OF) if row.value}
 
 
-def _by_id(store: Store, kinds: Collection[str], is_wanted: Callable[[int], bool]) -> dict[int, ByKind]:
+def _by_id(store: Store, kinds: Collection[str]) -> dict[int, ByKind]:
     found: dict[int, ByKind] = {}
     for kind in kinds:
         for row in store.read(kind, 0):
-            if row.value is not None and is_wanted(row.id):
+            if row.value is not None:
                 found.setdefault(row.id, {})[kind] = orjson.loads(row.value)
     return found

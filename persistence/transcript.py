@@ -175,6 +175,12 @@ class Transcript:
         self._continue_full(channel_id, appended.record)
         self._put(channel_id, appended.record.message_id, to_message(appended.record, appended.tokens))
 
+    def store_anew(self) -> None:
+        """All that was stored is gone: what is added from now on is stored with what belongs to it."""
+        for known in (self._guilds, self._rules, self._newest_sessions):
+            known.clear()
+        self._own.clear()
+
     def _continue_full(self, channel_id: int, record: MessageRecord) -> None:
         """Has a message begin a new session where the newest one is full."""
         newest, count = self._newest_sessions.get(channel_id) or self._newest_session(channel_id)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from storage.store import ANY, Key, LostLeaseError, Row, Store
+from storage.store import ANY, EmptiedError, Key, LostLeaseError, Row, Store
 
 log = structlog.get_logger()
 
@@ -34,16 +34,19 @@ class Writer:
     and is tried again with whatever comes next; one line is logged for each outage. But once another process has what
     this one held, nothing is stored any more.
 
-    timed: told, in the thread, of what the store has done and in how many seconds.
+    timed: told, in the thread, of what the store has done and in how many seconds. emptied: told there that the store
+    lost all that it had.
     """
 
     def __init__(
         self,
         open_store: Callable[[], Store],
         timed: Callable[[str, float], None] = lambda _operation, _seconds: None,
+        emptied: Callable[[], None] = lambda: None,
     ) -> None:
         self._open_store = open_store
         self._timed = timed
+        self._emptied = emptied
         self._waiting: list[Callable[[], object]] = []
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -190,8 +193,12 @@ class Writer:
             self.store.write(self._pending)
 
     def _sync(self) -> None:
-        with self._measured("sync"):
-            self.store.sync()
+        try:
+            with self._measured("sync"):
+                self.store.sync()
+        except EmptiedError:
+            self._close()  # as it is opened anew it is made ready for what is to be written
+            self._emptied()
 
     @contextmanager
     def _measured(self, operation: str) -> Iterator[None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic import TypeAdapter
 
 from state.message import MessageRecord, requoted
@@ -25,6 +27,9 @@ class Forgotten:
     def at(self, channel_id: int | None, author_id: int | None) -> int:
         """Up to which message; -1: nothing of theirs was."""
         return self._marks.get((channel_id, author_id), -1)
+
+    def __iter__(self) -> Iterator[Whose]:
+        return iter(self._marks)
 
     def covers(self, channel_id: int, record: MessageRecord) -> bool:
         """Whether its author, whom it answers or may quote, or the whole channel was forgotten since.

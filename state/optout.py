@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Annotated
 
@@ -26,6 +26,9 @@ class OptOut:
 
     def __len__(self) -> int:
         return len(self._user_ids)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._user_ids)
 
     def add(self, user_id: int) -> None:
         self._user_ids.add(user_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, groupby
 from typing import Any
 
@@ -19,11 +19,14 @@ from redis.retry import Retry
 
 from storage.sealing import SEALED, TOKENS, Seal, pack, read_row
 from storage.state_key import tell
-from storage.store import ANY, Key, Leases, LostLeaseError, Opened, Row, Stored, StoreError
+from storage.store import ANY, EmptiedError, Key, Leases, LostLeaseError, Opened, Row, Stored, StoreError
 
 TIMEOUT_SECONDS = 5.0
 STATE_KEY = "parley:state.key"
 MARKER = "parley:state.sealed"
+LEASES = "parley:cluster:shard:*"
+ALONE = "parley:sealing"
+ALONE_SECONDS = 30.0
 ASIDE = "aside"  # no kind has this name
 DOCUMENT = ("document", "records", "damaged")
 AT_ONCE = 500  # channels that are read in one round trip
@@ -70,6 +73,7 @@ class RedisStore:
         self._prefix = prefix
         self._seal = seal
         self.leases = leases
+        self.must_have: str | None = None  # a kind of which there are rows unless all were lost
 
     def read(
         self,
@@ -134,7 +138,9 @@ class RedisStore:
                 raise StoreError(f"{lease} in Redis has run out: nothing is stored until it is held again.")
 
     def sync(self) -> None:
-        """Redis has it already."""
+        """Redis has it already, unless it has lost it."""
+        if self.must_have is not None and not self.channels(self.must_have):
+            raise EmptiedError("What was stored in Redis is gone.")
 
     def set_aside(self) -> str:
         aside = f"{self._prefix}:{ASIDE}"
@@ -149,6 +155,23 @@ class RedisStore:
                     pipe.zrem(f"{self._prefix}:{kind}", str(channel))
                     pipe.execute()
         return aside
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Meanwhile no other process does what it does alone; one that was killed at it is waited for."""
+        lock = self.redis.lock(ALONE, timeout=ALONE_SECONDS, blocking_timeout=2 * ALONE_SECONDS)
+        with _working("sealed"):
+            lock.acquire()
+        try:
+            yield
+        finally:
+            with suppress(redis.RedisError):  # it is over by then
+                lock.release()
+
+    def is_used(self) -> bool:
+        """Whether other processes have shards, of which each has a lease."""
+        with _working("read"):
+            return any(True for _ in self.redis.scan_iter(match=LEASES, count=1_000))
 
     def drop_aside(self, before: float) -> None:
         with _working("deleted"):

@@ -159,6 +159,17 @@ class Seal:
         *noted, _ = marker.split()
         return noted if any(hmac.compare_digest(marker, _marker(key, noted)) for key in self._found) else []
 
+    def put_back(self) -> None:
+        """Has a key of our own stored where it is gone; where another process was first, that one's holds from now on.
+
+        Raises StoreError.
+        """
+        if not self._given and self._place and self._found and self._place.keep(self._found[0]) not in self._found:
+            known, self._ciphers = self._found, []
+            self._keys(make=False)
+            self._ciphers += [_cipher(key) for key in known]
+            self._found += known
+
     def release(self) -> None:
         """Deletes the key of our own where the owner gave one: nothing is sealed with it any more."""
         if self._given and self._place:
@@ -166,8 +177,6 @@ class Seal:
 
     def _keys(self, *, make: bool) -> list[AESGCM]:
         if not self._ciphers:
-            from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - as above
-
             own = self._place.read() if self._place else ""
             found = list(filter(None, (*self._given, own)))
             if not found:
@@ -180,8 +189,14 @@ class Seal:
             if not all(map(KEY.fullmatch, found)):
                 raise WrongKeyError(f"{self._place} holds no key: put back the one that was there.")
             self._found = found
-            self._ciphers = [AESGCM(hmac.digest(key.encode(), b"values", "sha256")) for key in found]
+            self._ciphers = [_cipher(key) for key in found]
         return self._ciphers
+
+
+def _cipher(key: str) -> AESGCM:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only where something is stored
+
+    return AESGCM(hmac.digest(key.encode(), b"values", "sha256"))
 
 
 def read_keys(text: str, place: KeyPlace | None = None) -> Seal:

@@ -46,6 +46,10 @@ class Stored:
     notice: str = ""
 
 
+class EmptiedError(StoreError):
+    """All that was stored is gone; what is written from now on stays."""
+
+
 Opened = Callable[[bytes], bytes]
 """Gives what is stored in plain words."""
 
@@ -89,7 +93,10 @@ class Store(Protocol):
         """Stores these values and deletes where there is None, all of it or nothing: it survives a kill."""
 
     def sync(self) -> None:
-        """Has on disk for certain what was written, and nothing any more of what was replaced or deleted."""
+        """Has on disk for certain what was written, and nothing any more of what was replaced or deleted.
+
+        Raises EmptiedError where it has lost all that it had.
+        """
 
     def set_aside(self) -> str:
         """Moves all rows to where drop_aside() deletes them, and says where that is."""
