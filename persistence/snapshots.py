@@ -60,6 +60,7 @@ class Snapshots:
         self._kept: dict[int, set[str]] = {}  # the kinds of snapshots that there are, or may be, of each channel
         self._marked: dict[int, set[str]] = {}
         self._changed: dict[int, set[str]] = {}
+        self._restored: set[int] = set()  # the shards of which nothing is overwritten any more that is not known here
         self._home: int | None = None  # the shard with which what is kept of the process is stored
         self._merged: set[Key] = set()  # the rows of others, which go once what they held is stored as our own
         self._is_due = False
@@ -122,6 +123,7 @@ class Snapshots:
             self._restore(self._kinds.of_process, 0, by_kind)
             if id_ != self._home:
                 self._merge(id_, by_kind)
+        self._restored |= kept.shards.keys()
         for shard_id, rows in kept.shards.items():
             for id_, by_kind in rows.items():
                 self._restore(self._kinds.of_shards, shard_id, by_kind)
@@ -204,8 +206,9 @@ class Snapshots:
     def flush(self) -> None:
         """Hands what has changed to the writer, with what it was given in the same step."""
         self._is_due = False
-        if self._home not in (None, self._shards.home) and self._shards.ids:
-            self._move_home()
+        if self._home is not None and self._home != self._shards.home and self._shards.ids:  # another process gets that
+            self._merge(self._home, self._kinds.of_process)
+            self._home = self._shards.home
         changed, self._changed = self._changed, {}
         taken = {key: kept.snapshot(of) for key, kept, of in self._rows(changed)}
         for key, encode in taken.items():
@@ -228,7 +231,7 @@ class Snapshots:
             if channel_id and self._guilds.is_ours(channel_id):
                 for kind in by_kind:
                     yield Key(kind, channel_id), kinds.of_channels[kind], channel_id
-        shard_ids = [DIRECT] if shards.are_all else shards.ids
+        shard_ids = [DIRECT] if shards.are_all else [one for one in shards.ids if one in self._restored]
         for kind in changed.get(0, ()):
             if of_process := kinds.of_process.get(kind):
                 for home in shard_ids[:1]:
@@ -236,11 +239,6 @@ class Snapshots:
             else:
                 for shard_id in shard_ids:
                     yield Key(kind, 0, shard_id), kinds.of_shards[kind], shard_id
-
-    def _move_home(self) -> None:
-        """Has what is kept of the process stored with another shard, as that of before is to be another process'."""
-        self._merge(self._home or 0, self._kinds.of_process)
-        self._home = self._shards.home
 
     def _store(self, key: Key, encode: Encode | None, merged: Collection[Key]) -> None:
         self._writer.write(key, None if encode is None else encode())

@@ -200,6 +200,24 @@ async def test_each_shard_has_when_it_was_alive_and_a_new_one_what_all_others_ha
     assert await rows(fewer, "alive") == [0]
 
 
+async def test_what_is_stored_of_a_shard_is_not_overwritten_before_it_is_taken_over(start: Start) -> None:
+    first, second = start(), start()
+    await first.take(0)
+    first.snapshots.touch_process("alive")
+    first.count(5)
+    assert await first.snapshots.settled()
+    second.shards.add(0)
+    second.snapshots.touch_process("alive")
+    second.count(1)
+    assert await second.snapshots.settled()
+    await second.take(0)
+    second.count(1)
+    assert await second.snapshots.settled()
+    third = start()
+    await third.take(0)
+    assert (second.alive, third.counted) == ({0: ["of 0"]}, 7)
+
+
 @pytest.mark.parametrize("seed", range(8))
 async def test_whoever_dies_and_takes_over_nothing_that_was_counted_is_lost_or_doubled(start: Start, seed: int) -> None:
     chance, living, counted = random.Random(seed), [start()], 0
