@@ -224,10 +224,10 @@ def _report(run: Run, counted: dict[str, Any], seconds: float) -> bool:
     print("\n| what | measured | bound |\n|---|---|---|")
     for what, measured, bound, held in rows:
         print(f"| {what} | {measured}{'' if held else ' **over**'} | {bound} |")
-    print("\n| process | lives | RSS: last one's start | its end | CPU of a core |\n|---|---|---|---|---|")
+    print("\n| process | lives | RSS: last one after 30 s | at its end | CPU of a core |\n|---|---|---|---|---|")
     bots = [(f"bot {number}", bot.use) for number, bot in enumerate(run.bots)]
     for name, use in (*bots, ("Redis", run.redis.use), ("loopback Discord, people and model", run.world_use)):
-        begun, ended = (f"{rss / 2**20:.0f} MB" for _, rss in (use.rss[-1][0], use.rss[-1][-1]))
+        begun, ended = (f"{rss / 2**20:.0f} MB" for rss in use.last_life)
         print(f"| {name} | {len(use.rss)} | {begun} | {ended} | {100 * use.cpu_seconds / seconds:.0f} % |")
     print()
     for number, bot in enumerate(run.bots):

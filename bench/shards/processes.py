@@ -16,6 +16,7 @@ from pathlib import Path
 BOT = Path(__file__).parents[2] / "bot.py"
 RESTART_SECONDS = 1.0  # until the host starts again what has ended
 END_SECONDS = 60.0
+SETTLED_SECONDS = 30.0  # a start takes at most
 CANNOT_WORK = 2  # the exit code of settings that cannot work
 PAGE, TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
@@ -36,9 +37,19 @@ class Use:
     def note(self, pid: int, now: float) -> None:
         """Reads it where the process still runs."""
         with suppress(OSError, IndexError, ValueError):
-            self.rss[-1].append((now, int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE))
+            rss = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+            if not rss:  # it has ended
+                return
+            self.rss[-1].append((now, rss))
             times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             self._cpu_of_life = (int(times[11]) + int(times[12])) / TICKS
+
+    @property
+    def last_life(self) -> tuple[int, int]:
+        """RSS once its start was over, and at its end."""
+        seen = self.rss[-1] or [(0.0, 0)]
+        settled = [rss for at, rss in seen if at - seen[0][0] >= SETTLED_SECONDS]
+        return (settled or [seen[-1][1]])[0], seen[-1][1]
 
     @property
     def cpu_seconds(self) -> float:
