@@ -40,7 +40,7 @@ from persistence.lock import InUseError, in_use
 from persistence.move_command import move_command
 from persistence.open_store import check_stores
 from persistence.sessions_command import sessions_command
-from service import INTENTS, RefusedError, playground, serve, shown_in
+from service import INTENTS, RefusedError, playground, serve, sharing, shown_in
 from setting_values import is_loopback
 from shards import DIRECT, Shards
 from storage.store import StoreError, WrongKeyError
@@ -84,10 +84,12 @@ class Parley(ShardedClient):
             "allowed_mentions": discord.AllowedMentions.none(),
             # Discord: seconds. A rate limit beyond that is an outage; without this the library waits for hours.
             "max_ratelimit_timeout": 60.0,
-            "http_trace": request_timeouts(),
+            "http_trace": (trace := request_timeouts()),
             # What was missed is taken up once no server has been told of for so long; the library waits 2 s.
             "guild_ready_timeout": 1.0,
         }
+        if cluster:  # nothing is sent to Discord that another process may be sending by now
+            trace.on_request_start.insert(0, cluster.once_sure)
         options = {**ours, **client_options}
         self._shards = shards = shards or Shards(options.get("shard_count"), options.get("shard_ids"))
         of_shards = {"shard_count": shards.count, "shard_ids": None if shards.are_all else shards.ids}
@@ -158,6 +160,10 @@ class Parley(ShardedClient):
         await self.lifecycle.take([shard_id])
         self._sync([shard_id])
         await self.connect_shard(shard_id)
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002
+        cluster = self.parts.cluster
+        await (cluster.may_identify(shard_id or 0) if cluster else super().before_identify_hook(shard_id))
 
     async def _look_around(self) -> None:
         """Says what is wrong, once it is ready: to read all the prices that there are takes 0.1 s."""
@@ -394,7 +400,7 @@ def main() -> int:
         if settings.model == DEMO:
             log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
         state_dir, redis_url, key = where(settings)
-        with in_use(state_dir, redis_url):
+        with in_use(state_dir, None if settings.is_one_of_several else redis_url):
             try:
                 check_stores(state_dir, redis_url, key)
             except ValueError as error:
@@ -420,7 +426,17 @@ async def run(settings: Settings) -> int:
     password = settings.console_password.get_secret_value() if settings.console_password else None
     serve_it = partial(serve, password=password, shows_content=settings.console_show_content)
     if settings.discord_token:
-        return await serve_it(partial(make_bot, settings), settings.discord_token.get_secret_value(), settings.port)
+        make_bot, token = partial(make_bot, settings), settings.discord_token.get_secret_value()
+        if settings.is_one_of_several and settings.redis_url:
+            url, count, ids = settings.redis_url.get_secret_value(), settings.shard_count, settings.shard_ids
+            async with sharing(url, count, ids) as keeper:
+                make_bot = partial(make_bot, shards=keeper.shards, cluster=keeper.cluster)
+                return await serve_it(make_bot, token, settings.port, keeper=keeper)
+        if settings.shard_count:
+            make_bot = partial(make_bot, shards=Shards(settings.shard_count, settings.shard_ids or None))
+        if settings.shard_ids:
+            log.warning("shards_without_redis", meaning="budgets and opt-outs hold in this process alone")
+        return await serve_it(make_bot, token, settings.port)
     async with playground(settings.playground_host, settings.playground_port) as loopback:
         here = {"discord_api_base": loopback.api_base, "discord_gateway_url": loopback.gateway_url}
         there = settings.model_copy(update=here)

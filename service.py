@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,11 +17,14 @@ from discord.backoff import ExponentialBackoff
 
 from decider import LoggedDecision
 from health import Health, watch_gateway, watch_loop
+from persistence.lock import InUseError
+from shards import Sharded
 from storage.store import WrongKeyError
 from web.shown import Shown
 from web.site import Site
 
 if TYPE_CHECKING:
+    from cluster.keeper import Keeper
     from playground.server import Playground
 
 log = structlog.get_logger()
@@ -34,6 +37,7 @@ LOOPBACK = "127.0.0.1"
 MAX_RETRY_SECONDS = 60.0
 FAULT_PAUSE_SECONDS = 90.0  # however eager the host restarts: less than 1,000 IDENTIFY a day
 TOKEN_REFUSED_CODE = 4004  # Discord: the token sent with IDENTIFY is wrong
+REFUSED = "DISCORD_TOKEN was refused by Discord: copy it anew from the developer portal."
 CONNECTION_FAILURES = (discord.HTTPException, discord.GatewayNotFound, aiohttp.ClientError, OSError)
 
 
@@ -41,7 +45,7 @@ class RefusedError(Exception):
     """What the owner has to mend before the bot can run. Its text is one sentence."""
 
 
-class Bot(Protocol):
+class Bot(Sharded, Protocol):
     """The bot as far as it is kept in service."""
 
     @property
@@ -49,7 +53,7 @@ class Bot(Protocol):
 
     async def start(self, token: str) -> None: ...
 
-    async def shut_down(self) -> None: ...
+    async def shut_down(self, released: Callable[[int], Awaitable[None]] | None = None) -> None: ...
 
 
 class MakeBot(Protocol):
@@ -74,10 +78,12 @@ async def serve(
     password: str | None = None,
     is_local: bool = False,
     shows_content: bool = False,
+    keeper: Keeper | None = None,
 ) -> int:
     """Keeps a bot connected until SIGTERM or SIGINT (0), or until only a restart can help (1). Raises RefusedError.
 
-    password, is_local, shows_content: as of Site.
+    password, is_local, shows_content: as of Site. keeper: of the shards, where other processes have some; raises
+    HeldError.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -89,32 +95,61 @@ async def serve(
     gateway_lost = asyncio.create_task(watch_gateway(health))
     try:
         async with _http(port, site):
-            return await _keep_connected(make_bot, token, site, stopping, gateway_lost)
+            return await _keep_connected(make_bot, token, site, stopping, gateway_lost, keeper)
     finally:
         loop_watch.set()
         stopping.cancel()
         gateway_lost.cancel()
 
 
+@asynccontextmanager
+async def sharing(redis_url: str, count: int | None, ids: Collection[int]) -> AsyncIterator[Keeper]:
+    """As one of several processes. count, ids: SHARD_COUNT and SHARD_IDS. Raises InUseError where others have all."""
+    from cluster.connection import Cluster  # noqa: PLC0415 - only who sets REDIS_URL needs its client
+    from cluster.keeper import HeldError, Keeper  # noqa: PLC0415
+
+    keeper = Keeper(Cluster(redis_url), count, ids)
+    try:
+        async with keeper.renewing():
+            yield keeper
+    except HeldError as error:
+        raise InUseError(str(error)) from None
+
+
 async def _keep_connected(
-    make_bot: MakeBot, token: str, site: Site, stopping: asyncio.Task[bool], gateway_lost: asyncio.Task[None]
+    make_bot: MakeBot,
+    token: str,
+    site: Site,
+    stopping: asyncio.Task[bool],
+    gateway_lost: asyncio.Task[None],
+    keeper: Keeper | None = None,
 ) -> int:
     intents, backoff = INTENTS, ExponentialBackoff()
     while not stopping.done():
+        if keeper:
+            first = asyncio.create_task(_first_shard(keeper, token, site.health))
+            await asyncio.wait({first, stopping, gateway_lost}, return_when=asyncio.FIRST_COMPLETED)
+            if not first.done():
+                first.cancel()
+                return 0 if stopping.done() else _given_up(site)
+            first.result()
         bot = make_bot(health=site.health, intents=intents)
         site.show(bot.shown)
-        connection = asyncio.create_task(_connect(bot, token))
+        connection = asyncio.create_task(_connect(bot, token, keeper))
         try:
             await asyncio.wait({connection, stopping, gateway_lost}, return_when=asyncio.FIRST_COMPLETED)
             ending = connection.result() if connection.done() else None
         finally:
-            await bot.shut_down()
+            if keeper and stopping.done():
+                await keeper.leave()
+                await bot.shut_down(keeper.release)
+            else:
+                await bot.shut_down()
             connection.cancel()
         if stopping.done():
             return 0
         if gateway_lost.done():
-            log.error("giving_up", why=site.health.problem())
-            return 1
+            return _given_up(site)
         if ending is Ending.CONTENT_REFUSED and intents.message_content:
             log.warning(
                 "message_content_refused",
@@ -129,22 +164,49 @@ async def _keep_connected(
             await asyncio.wait({stopping, gateway_lost}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         else:
             log.error("giving_up", why="the gateway refused the connection", exit_in_s=FAULT_PAUSE_SECONDS)
+            if keeper:
+                await keeper.give_back()
             await asyncio.wait({stopping}, timeout=FAULT_PAUSE_SECONDS)
             return 1
     return 0
 
 
-async def _connect(bot: Bot, token: str) -> Ending:
+def _given_up(site: Site) -> int:
+    log.error("giving_up", why=site.health.problem())
+    return 1
+
+
+async def _first_shard(keeper: Keeper, token: str, health: Health) -> None:
+    """Waits until this process has a shard. Raises RefusedError for a token that is refused, and HeldError."""
+    backoff = ExponentialBackoff()
+    while True:
+        try:
+            async with discord.Client(intents=discord.Intents.none()) as client:
+                await client.login(token)
+                count, _, limits = await client.http.get_bot_gateway()
+            break
+        except discord.LoginFailure:
+            raise RefusedError(REFUSED) from None
+        except CONNECTION_FAILURES as error:
+            seconds = min(backoff.delay(), MAX_RETRY_SECONDS)
+            log.warning("discord_unreachable", detail=str(error), retry_in_s=round(seconds, 1))
+            await asyncio.sleep(seconds)
+    keeper.expects(count, limits["max_concurrency"])
+    if not keeper.shards.ids:
+        health.expects(())  # it stands by until a shard is free, and is well
+    await keeper.first()
+
+
+async def _connect(bot: Bot, token: str, keeper: Keeper | None = None) -> Ending:
     """Runs the bot until its connection ends. Raises RefusedError for a token or a key that is refused."""
     try:
-        await bot.start(token)
+        async with keeper.taking(bot) if keeper else nullcontext():
+            await bot.start(token)
     except discord.PrivilegedIntentsRequired:
         return Ending.CONTENT_REFUSED
     except (discord.LoginFailure, discord.ConnectionClosed) as error:
         if isinstance(error, discord.LoginFailure) or error.code == TOKEN_REFUSED_CODE:
-            raise RefusedError(
-                "DISCORD_TOKEN was refused by Discord: copy it anew from the developer portal."
-            ) from None
+            raise RefusedError(REFUSED) from None
         log.error("gateway_closed", code=error.code, detail=str(error))
     except WrongKeyError as error:
         raise RefusedError(str(error)) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 DIRECT = 0  # the shard on which direct messages come
 
@@ -46,3 +47,12 @@ class Shards:
         """It is another process' from now on. Not where it has all."""
         if self._ids is not None:
             self._ids.pop(shard_id, None)
+
+
+class Sharded(Protocol):
+    """The bot, as far as it gets shards while it runs."""
+
+    def is_up(self, shard_id: int) -> bool: ...
+
+    async def add_shard(self, shard_id: int) -> None:
+        """Goes on with what is kept of a shard that nobody has. Returns once it has sent its IDENTIFY."""

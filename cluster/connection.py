@@ -62,6 +62,10 @@ class Cluster:
                 return
             await asyncio.sleep(left / 1_000)
 
+    async def once_sure(self, *_: object) -> None:
+        """For a client's on_request_start: waits until nobody else can have a shard of this process."""
+        await self.leases.sure()
+
     async def claim(self, what: str, seconds: int) -> bool:
         """Whether this process is the one to do what is to be done once in so long; each is, while Redis is away."""
         try:

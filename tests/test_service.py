@@ -44,8 +44,14 @@ class FakeBot:
         self.stopping.set()
         await asyncio.Event().wait()
 
-    async def shut_down(self) -> None:
+    async def shut_down(self, released: object = None) -> None:
+        assert released is None
         self.shut += 1
+
+    def is_up(self, shard_id: int) -> bool:
+        return shard_id == 0
+
+    async def add_shard(self, shard_id: int) -> None: ...
 
 
 async def serve(bot: FakeBot) -> int:

@@ -1,0 +1,206 @@
+"""Has this process hold its shards: takes free ones one at a time, renews their leases, and gives them back."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager, suppress
+
+import structlog
+from redis import RedisError
+
+from cluster.connection import Cluster
+from cluster.leases import RENEW_SECONDS, Seen
+from shards import Sharded, Shards
+
+log = structlog.get_logger()
+
+SPARE_SECONDS = 10.0  # a shard that nobody took for so long is taken also by those who have their share
+PATIENCE_SECONDS = 60.0  # a redeploy ends the process before within that
+RETRY_SECONDS = 1.0
+
+
+class HeldError(Exception):
+    """Others have all that this process is to have. Its text is one sentence for the owner."""
+
+
+def _end_at_once() -> None:
+    os._exit(1)  # nothing that it still does may reach Discord
+
+
+class Keeper:
+    """shards: this process' own. count, wanted: SHARD_COUNT and SHARD_IDS; of none it takes its share of all.
+
+    end: called where another process has one of its shards. clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        count: int | None,
+        wanted: Collection[int],
+        *,
+        end: Callable[[], None] = _end_at_once,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.cluster = cluster
+        self.shards = Shards(count, ())
+        self._leases = cluster.leases
+        self._count = count
+        self._wanted = wanted
+        self._end = end
+        self._clock = clock
+        self._free_since: dict[int, float] = {}
+        self._is_leaving = False
+        self._unreached_since: float | None = None
+        self._told = ""
+        self._taking: asyncio.Task[None] | None = None
+
+    def expects(self, recommended: int, max_concurrency: int) -> None:
+        """As Discord says: how many shards it recommends, and how many of them may IDENTIFY at once."""
+        self.cluster.max_concurrency = max_concurrency
+        if not self._leases.names:
+            self.shards.count = self._count or recommended
+
+    @asynccontextmanager
+    async def renewing(self) -> AsyncIterator[None]:
+        """Renews leases meanwhile; gives back at the end what is left of them."""
+        renewal = asyncio.create_task(self._renew())
+        try:
+            yield
+        finally:
+            renewal.cancel()
+            await asyncio.gather(renewal, return_exceptions=True)
+            await self.give_back()
+            await self.cluster.close()
+
+    async def first(self) -> None:
+        """Waits until this process has a shard. Raises HeldError where that cannot be expected."""
+        for shard_id in self._leases.ids or [await self._next(patience=PATIENCE_SECONDS)]:
+            self.shards.add(shard_id)
+
+    @asynccontextmanager
+    async def taking(self, bot: Sharded) -> AsyncIterator[None]:
+        """Meanwhile has the bot, which is about to connect its first shards, connect more of them one by one."""
+        self._taking = asyncio.create_task(self._take_more(bot))
+        try:
+            yield
+        finally:
+            self._taking.cancel()
+            await asyncio.gather(self._taking, return_exceptions=True)
+
+    async def leave(self) -> None:
+        """This process ends: it takes none any more, and others are to have its share."""
+        self._is_leaving = True
+        if self._taking:
+            self._taking.cancel()
+        with suppress(RedisError):
+            await self._leases.leave()
+
+    async def release(self, shard_id: int) -> None:
+        """Nothing of the shard is in use here any more: another process may take it."""
+        with suppress(RedisError):  # in which the lease is over soon
+            await self._leases.release([shard_id])
+        log.info("shard_released", shard=shard_id)
+
+    async def give_back(self) -> None:
+        """All that it has left."""
+        await self.leave()
+        for shard_id in self._leases.ids:
+            await self.release(shard_id)
+
+    async def _take_more(self, bot: Sharded) -> None:
+        while not any(map(bot.is_up, self.shards.ids)):  # noqa: ASYNC110 - before that it cannot be told of more
+            await asyncio.sleep(RETRY_SECONDS)
+        while True:
+            shard_id = await self._next()
+            try:
+                await bot.add_shard(shard_id)
+            except Exception:
+                log.exception("shard_not_added", shard=shard_id, meaning="another process may take it")
+                self.shards.drop(shard_id)
+                await self.release(shard_id)
+                await asyncio.sleep(SPARE_SECONDS)
+
+    async def _renew(self) -> None:
+        while True:  # noqa: ASYNC110
+            await asyncio.sleep(RENEW_SECONDS if await self._look() else RETRY_SECONDS)
+
+    async def _next(self, patience: float | None = None) -> int:
+        """Takes a shard once there is one for this process. Raises HeldError after `patience` seconds, if others have
+        all that it is to have."""
+        deadline = None if patience is None else self._clock() + patience
+        while True:
+            seen = await self._look()
+            if seen and not self._is_leaving:
+                for shard_id in self._choice(seen):
+                    if await self._takes(shard_id):
+                        return shard_id
+                why, is_final = self._refusal(seen)
+                if is_final and deadline is not None and self._clock() > deadline:
+                    raise HeldError(why)
+                if why and why != self._told:
+                    log.warning("waiting_for_other_process", why=why)
+                self._told = why
+            await asyncio.sleep(RENEW_SECONDS)
+
+    async def _takes(self, shard_id: int) -> bool:
+        with suppress(RedisError):
+            if await self._leases.take(shard_id, self._all()):
+                log.info("shard_taken", shard=shard_id, count=self._all())
+                return True
+        return False
+
+    async def _look(self) -> Seen | None:
+        """Renews what is held, and says what it found; None where Redis does not answer."""
+        try:
+            seen = await self._leases.renew(self._all(), is_member=not self._is_leaving)
+        except RedisError as error:
+            if self._unreached_since is None:
+                self._unreached_since = self._clock()
+                log.warning("leases_not_renewed", error=str(error), meaning="new messages wait once they are over")
+            return None
+        if self._unreached_since is not None:
+            log.info("leases_renewed", after_s=round(self._clock() - self._unreached_since, 1))
+            self._unreached_since = None
+        if seen.lost:
+            log.critical("shard_lost", shards=seen.lost, meaning="another process has them: this one ends")
+            self._end()
+        if self._count is None and seen.count and not self._leases.names:
+            self.shards.count = seen.count  # as all others have it
+        now = self._clock()
+        self._free_since = {one: self._free_since.get(one, now) for one in seen.free}
+        return seen
+
+    def _choice(self, seen: Seen) -> list[int]:
+        """The shards that this process may take now."""
+        if not seen.is_settled or seen.is_alone_taken or seen.count not in (None, self._all()):
+            return []
+        if self._wanted:
+            return [one for one in self._wanted if one in seen.free]
+        if len(self._leases.names) < math.ceil(self._all() / max(seen.members, 1)):
+            return sorted(seen.free)
+        return [one for one, since in self._free_since.items() if self._clock() - since >= SPARE_SECONDS]
+
+    def _refusal(self, seen: Seen) -> tuple[str, bool]:
+        """Why nothing can be taken that should be, as a sentence; and whether that is not worth waiting for."""
+        if seen.is_alone_taken:
+            says = "REDIS_URL is in use by a process that runs alone: stop that one, or set SHARDS=auto for it, too."
+            return says, True
+        if seen.count not in (None, self._all()):
+            says = (
+                f"Others still have shards of {seen.count}, not of {self._all()}: it takes some once those have ended."
+            )
+            return says, False
+        missing = [one for one in self._wanted if one not in self._leases.ids]
+        if missing and seen.is_settled:
+            named = ", ".join(map(str, missing[:10]))
+            says = f"SHARD_IDS names what another process has ({named}): stop that one, or give this one others."
+            return says, True
+        return "", False
+
+    def _all(self) -> int:
+        return self.shards.count or 1
