@@ -16,7 +16,7 @@ from playground.model import Message
 from playground.server import Playground
 from shards import Shards
 from tests.support.lives import kill
-from tests.support.scene import Scene, make_bot, notify, recorded, running
+from tests.support.scene import PATIENCE_SECONDS, Scene, make_bot, notify, recorded, running
 from tests.support.stub_model import Reply, StubModel
 
 COUNT = 3
@@ -82,8 +82,9 @@ async def test_while_one_is_lost_the_others_answer_and_it_takes_up_what_it_misse
             await gate.wait()
 
         monkeypatch.setattr(bot, "before_identify_hook", wait)
+        lost = bot.wait_for("shard_disconnect", timeout=PATIENCE_SECONDS)
         scene.pg.invalidate(resumable=False, shard_id=1)
-        await scene.until(lambda: not bot.is_up(1))
+        assert await lost == 1
         missed = mention(scene, 1)
         await scene.answer_to(mention(scene, 0))
         await scene.answer_to(mention(scene, 2))
