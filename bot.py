@@ -146,6 +146,7 @@ class Parley(ShardedClient):
             self._look_around(),
             *([self.parts.notices.keep()] if self.parts.notices else []),
             *([self.parts.accounts.keep()] if self.parts.accounts else []),
+            *([self.parts.requests.keep()] if self.parts.requests else []),
         ):
             self._background.start(work)
         self._sync(self._shards.ids)
@@ -211,6 +212,8 @@ class Parley(ShardedClient):
         while True:
             for shard_id in [one for one in self._shards.ids if not self._is_busy(one)]:
                 await self.disconnect_shard(shard_id)
+                if self.parts.requests:
+                    await self.parts.requests.leave([shard_id])
                 is_stored = await self.snapshots.settled()
                 if is_stored and not self._is_busy(shard_id) and len(self._shards.ids) > 1:
                     self._shards.drop(shard_id)

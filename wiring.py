@@ -76,6 +76,7 @@ from wiring_state import CONVERSATION, DIRECT, MINIAPPS, OFFERS, PROMPTS, UNFINI
 
 if TYPE_CHECKING:
     from cluster.connection import Cluster
+    from persistence.cluster_privacy import ClusterPrivacy
 
 
 class Parts(StateParts):
@@ -245,6 +246,7 @@ class Parts(StateParts):
             reread=max(HISTORY_AGE, timedelta(seconds=settings.catch_up_seconds)),
             clock=self._clock,
         )
+        self.requests = self._requests_of_all(self.cluster) if self.cluster else None
         backlog = Backlog(self._client, self.places, self.reader, self.consent, self.direct, self.shards)
         self.changes = Changes(
             backlog,
@@ -298,6 +300,7 @@ class Parts(StateParts):
             conversations=conversations,
             catch_up=self.catch_up,
             people=self.people,
+            requests=self.requests,
             privacy=self.privacy,
             health=self._health,
             gate=self.gate,
@@ -305,6 +308,13 @@ class Parts(StateParts):
             retention=timedelta(days=settings.retention_days),
             clock=self._clock,
         )
+
+    def _requests_of_all(self, cluster: Cluster) -> ClusterPrivacy:
+        """What people ask of all processes: of Redis, whose client a process that is alone never imports."""
+        from cluster.events import Events  # noqa: PLC0415
+        from persistence.cluster_privacy import ClusterPrivacy  # noqa: PLC0415
+
+        return ClusterPrivacy(self.privacy, self.people, self.snapshots, self.shards, Events(cluster.redis))
 
     def _build_commands(self) -> None:
         """Slash commands and clicks."""
@@ -322,7 +332,7 @@ class Parts(StateParts):
         add_commands(
             self.tree,
             self.decisions,
-            self.privacy,
+            self.requests or self.privacy,
             Asking(self.reader, self.consent, self.history, self.private_answers),
             self.settings_clicks,
             offers=self.proactive_offers,

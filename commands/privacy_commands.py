@@ -20,8 +20,13 @@ OPTED_OUT = "Done: I have forgotten what you said, and from now on I read only t
 OUT_ALREADY = "You had opted out already: I read only those of your messages that mention me."
 OPTED_IN = "Done: from now on I read your messages again."
 IN_ALREADY = "You have not opted out: I read your messages."
+UNDER_WAY = (
+    "I have begun, but a part of me is out of reach at the moment: there it will be done as soon as that part is back, "
+    "before it reads or says anything."
+)
 NOTHING_KEPT = "I keep nothing of what you said."
 EXPORTED = "This is what I keep of what you said."
+MAY_LACK = " A part of me is out of reach at the moment: what was said there just before it went may be missing."
 TOO_LARGE = "What I keep of what you said is too large for a file in Discord, even zipped: ask whoever runs me for it."
 
 IN_SHORT = "**What I keep of what is said in conversations I take part in, and who receives it**"
@@ -34,21 +39,25 @@ UNZIPPED_BYTES = 1_000_000
 class Privacy(Protocol):
     """What people can have done with what is kept of them. at: the id of the interaction: what is older goes.
 
-    Each raises OSError where it could not be done completely.
+    Each raises OSError where it could not be done completely, and else returns whether all of the bot has done it: a
+    shard that nobody has at the moment will.
     """
 
-    async def forget_person(self, user_id: int, at: int) -> None:
+    async def forget_person(self, user_id: int, at: int) -> bool:
         """Everywhere: memory, sessions, journals, backups, decision log."""
 
-    async def forget_channel(self, channel_id: int, at: int) -> None:
+    async def forget_channel(self, channel_id: int, at: int) -> bool:
         """What anybody said in one channel."""
 
-    async def opt_out(self, user_id: int, at: int) -> None:
+    async def opt_out(self, user_id: int, at: int) -> bool:
         """Also forgets the person."""
 
-    async def opt_in(self, user_id: int) -> None: ...
+    async def opt_in(self, user_id: int) -> bool: ...
 
     def is_opted_out(self, user_id: int) -> bool: ...
+
+    async def settle(self) -> bool:
+        """Has what is kept stored where export() reads it."""
 
     async def export(self, user_id: int) -> bytes:
         """The person's own messages: JSON in UTF-8; empty where there are none."""
@@ -90,7 +99,7 @@ def add_privacy(tree: app_commands.CommandTree, privacy: Privacy) -> None:
     @app_commands.allowed_installs(guilds=True, users=True)
     @app_commands.allowed_contexts(guilds=True, dms=True)
     async def export(interaction: discord.Interaction) -> None:
-        await _carry_out(interaction, _as_file(privacy.export(interaction.user.id), interaction.filesize_limit))
+        await _carry_out(interaction, _as_file(privacy, interaction.user.id, interaction.filesize_limit))
 
 
 def add_practices(tree: app_commands.CommandTree, practices: Mapping[str, str], public_address: str | None) -> None:
@@ -111,20 +120,20 @@ async def _carry_out(interaction: discord.Interaction, work: Awaitable[Outcome])
     await carry_out(interaction, work, failed="privacy_failed")
 
 
-async def _then(work: Awaitable[None], done: str) -> Outcome:
-    await work
-    return done
+async def _then(work: Awaitable[bool], done: str) -> Outcome:
+    return done if await work else UNDER_WAY
 
 
-async def _as_file(export: Awaitable[bytes], filesize_limit: int) -> Outcome:
-    name, content = EXPORT_NAME, await export
+async def _as_file(privacy: Privacy, user_id: int, filesize_limit: int) -> Outcome:
+    lacks = "" if await privacy.settle() else MAY_LACK
+    name, content = EXPORT_NAME, await privacy.export(user_id)
     if not content:
-        return NOTHING_KEPT
+        return f"{NOTHING_KEPT}{lacks}"
     if len(content) > UNZIPPED_BYTES:
         name, content = f"{EXPORT_NAME}.zip", await asyncio.to_thread(_zipped, name, content)
     if len(content) > filesize_limit:
         return TOO_LARGE
-    return EXPORTED, [discord.File(BytesIO(content), name)]
+    return f"{EXPORTED}{lacks}", [discord.File(BytesIO(content), name)]
 
 
 def _zipped(name: str, content: bytes) -> bytes:

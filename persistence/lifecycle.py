@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -18,6 +19,9 @@ from persistence.snapshots import Snapshots
 from shards import Shards
 from turns.gate import Gate
 
+if TYPE_CHECKING:
+    from persistence.cluster_privacy import ClusterPrivacy
+
 log = structlog.get_logger()
 
 ALIVE, PLACES = "alive", "places"
@@ -26,7 +30,10 @@ EXPIRE_SECONDS = 86_400.0
 
 
 class Lifecycle:
-    """Restore, heartbeat and retention. retention: how long what was said is kept."""
+    """Restore, heartbeat and retention. requests: where several processes do what people ask for.
+
+    retention: how long what was said is kept.
+    """
 
     def __init__(
         self,
@@ -35,6 +42,7 @@ class Lifecycle:
         conversations: ConversationHolder,
         catch_up: CatchUpByShard,
         people: People,
+        requests: ClusterPrivacy | None,
         privacy: Privacy,
         health: Health,
         gate: Gate,
@@ -46,6 +54,7 @@ class Lifecycle:
         self._conversations = conversations
         self._catch_up = catch_up
         self._people = people
+        self._requests = requests
         self._privacy = privacy
         self._health = health
         self._gate = gate
@@ -58,8 +67,8 @@ class Lifecycle:
         """Brings back what an earlier process left of these shards. Raises StoreError where it cannot be had."""
         for shard_id in shard_ids:
             self._catch_up.of(shard_id).expect()
+        await (self._requests or self._people).load()
         kept = await self._snapshots.load(None if self._shards.are_all else shard_ids)
-        await self._people.load()
         for channel_id, guild_id in kept.transcripts.items():
             self._guilds.setdefault(guild_id, []).append(channel_id)
         self._snapshots.restore_process(kept)
@@ -76,6 +85,8 @@ class Lifecycle:
             self._snapshots.restore(channel_id, snapshots_by_kind)
             conversation = self._conversations.restored.pop(channel_id, None)
             await self._catch_up.found(channel_id, guild_id, conversation)
+        if self._requests:
+            await self._requests.take(shard_ids)
 
     async def catch_up(self, shard_id: int, guild_ids: set[int]) -> None:
         """Takes up what was missed on a shard. guild_ids: its servers where we are; of others of it nothing stays."""

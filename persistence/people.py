@@ -83,6 +83,13 @@ class People:
             self._store_mark(*whose)
         self._snapshots.store_row(FORGOTTEN, LIST, None)
 
+    def store_all(self) -> None:
+        """Has all that holds stored again, as the store has lost it."""
+        for user_id in self.opted_out:
+            self.store_opted(user_id)
+        for whose in self.forgotten:
+            self._store_mark(*whose)
+
     def opt(self, user_id: int, *, out: bool) -> None:
         """They are not read any more, or are again."""
         (self.opted_out.add if out else self.opted_out.discard)(user_id)
@@ -96,10 +103,11 @@ class People:
     def forget(self, channel_id: int | None, user_id: int | None, at: int) -> None:
         """What was said up to this message id, in a channel or by a person, must not come back from Discord."""
         self.forgotten.mark(channel_id, user_id, at)
-        if user_id is None or self._stores(user_id):
-            self._store_mark(channel_id, user_id)
+        self._store_mark(channel_id, user_id)
 
     def _store_mark(self, channel_id: int | None, user_id: int | None) -> None:
+        if user_id is not None and not self._stores(user_id):
+            return
         kind, id_ = (FORGOTTEN, user_id) if channel_id is None else (FORGOTTEN_CHANNEL, channel_id)
         self._snapshots.store_row(kind, id_ or 0, orjson.dumps(self.forgotten.at(channel_id, user_id)))
 

@@ -46,26 +46,33 @@ class Privacy:
     def is_opted_out(self, user_id: int) -> bool:
         return user_id in self._people.opted_out
 
-    async def opt_out(self, user_id: int, at: int) -> None:
+    async def opt_out(self, user_id: int, at: int) -> bool:
         self._people.opt(user_id, out=True)
-        await self.forget_person(user_id, at)
+        return await self.forget_person(user_id, at)
 
-    async def opt_in(self, user_id: int) -> None:
+    async def opt_in(self, user_id: int) -> bool:
         self._people.opt(user_id, out=False)
         await self._stored()
+        return True
 
     # What goes
 
-    async def forget_person(self, user_id: int, at: int) -> None:
-        what = Forget(self._snapshots.channels, author_id=user_id, through=at)
-        await self._forget(what, partial(self._snapshots.forget_person, user_id))
+    async def forget_person(
+        self, user_id: int, at: int, is_here: Callable[[int], bool] = lambda _guild_id: True
+    ) -> bool:
+        """is_here: whether it is done for the channels of a guild, or, with 0, for direct messages."""
+        channels = [each for each in self._snapshots.channels if is_here(self._snapshots.guild_of(each))]
+        what = Forget(channels, author_id=user_id, through=at)
+        await self._forget(what, partial(self._snapshots.forget_person, user_id, is_here))
+        return True
 
-    async def forget_channel(self, channel_id: int, at: int, *, with_threads: bool = False) -> None:
+    async def forget_channel(self, channel_id: int, at: int, *, with_threads: bool = False) -> bool:
         """Also what went on in threads of it. with_threads: it is gone, and so are all its threads."""
         of_it = self._snapshots.threads_of if with_threads else self._snapshots.moved_from
         gone = [*dict.fromkeys([channel_id, *of_it(channel_id), *self._conversations.moved_from(channel_id)])]
         removal = partial(self._snapshots.forget_where, lambda channel, _guild: channel in gone)
         await self._forget(Forget(gone, through=at, is_gone=with_threads), removal)
+        return True
 
     async def forget_guild(self, guild_id: int, channel_ids: Iterable[int], at: int) -> None:
         """We are not there any more, or the server is gone. channel_ids: those that are known beside what is kept."""
@@ -80,6 +87,9 @@ class Privacy:
 
     def sweep(self) -> None:
         self._people.sweep(id_at(self._clock() - self._reread))
+
+    async def settle(self) -> bool:
+        return True  # what is not stored yet is read with the rest
 
     async def export(self, user_id: int) -> bytes:
         return await self._snapshots.export(user_id)

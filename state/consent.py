@@ -20,6 +20,9 @@ class Forgotten:
     def __init__(self) -> None:
         self._marks: dict[Whose, int] = {}
 
+    def __iter__(self) -> Iterator[Whose]:
+        return iter(self._marks)
+
     def mark(self, channel_id: int | None, author_id: int | None, at: int) -> None:
         """An older one changes nothing."""
         self._marks[channel_id, author_id] = max(at, self.at(channel_id, author_id))

@@ -24,6 +24,9 @@ class OptOut:
     def __contains__(self, user_id: int) -> bool:
         return user_id in self._user_ids
 
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._user_ids)
+
     def __len__(self) -> int:
         return len(self._user_ids)
 

@@ -25,31 +25,36 @@ class FakePrivacy:
         self.out: set[int] = set()
         self.kept = b"[]"
         self.error: Exception | None = None
+        self.is_everywhere = True
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def _do(self, *what: Any) -> None:
+    async def _do(self, *what: Any) -> bool:
         self.done.append(what)
         await self.gate.wait()
         if self.error:
             raise self.error
+        return self.is_everywhere
 
-    async def forget_person(self, user_id: int, at: int) -> None:
-        await self._do("forget_person", user_id, at)
+    async def forget_person(self, user_id: int, at: int) -> bool:
+        return await self._do("forget_person", user_id, at)
 
-    async def forget_channel(self, channel_id: int, at: int) -> None:
-        await self._do("forget_channel", channel_id, at)
+    async def forget_channel(self, channel_id: int, at: int) -> bool:
+        return await self._do("forget_channel", channel_id, at)
 
-    async def opt_out(self, user_id: int, at: int) -> None:
+    async def opt_out(self, user_id: int, at: int) -> bool:
         self.out.add(user_id)
-        await self._do("opt_out", user_id, at)
+        return await self._do("opt_out", user_id, at)
 
-    async def opt_in(self, user_id: int) -> None:
+    async def opt_in(self, user_id: int) -> bool:
         self.out.discard(user_id)
-        await self._do("opt_in", user_id)
+        return await self._do("opt_in", user_id)
 
     def is_opted_out(self, user_id: int) -> bool:
         return user_id in self.out
+
+    async def settle(self) -> bool:
+        return self.is_everywhere
 
     async def export(self, user_id: int) -> bytes:
         await self._do("export", user_id)

@@ -93,6 +93,15 @@ async def test_a_large_file_comes_zipped_and_what_is_too_large_for_discord_is_sa
     assert (reply.content, reply.attachments) == (commands.TOO_LARGE, ())
 
 
+async def test_what_waits_for_a_part_of_the_bot_is_said_to_be_under_way(pg: Playground, privacy: FakePrivacy) -> None:
+    privacy.is_everywhere = False
+    texts = [(await answer(pg, name)).content for name in ("forget", "optout", "optin")]
+    assert texts == [commands.UNDER_WAY] * 3
+    assert (await answer(pg, "export")).content == f"{commands.EXPORTED}{commands.MAY_LACK}"
+    privacy.kept = b""
+    assert (await answer(pg, "export")).content == f"{commands.NOTHING_KEPT}{commands.MAY_LACK}"
+
+
 @pytest.mark.parametrize("name", PRIVACY_COMMANDS)
 async def test_discord_hears_at_once_that_it_takes_a_while_and_a_failing_disk_costs_one_sentence(
     pg: Playground, privacy: FakePrivacy, name: str

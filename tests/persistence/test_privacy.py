@@ -199,7 +199,7 @@ async def test_a_disk_that_fails_is_told_and_memory_is_cleared_all_the_same(
 ) -> None:
     await life.said(now(SECRET), now("a word", BEN))
 
-    async def fail(_user_id: int) -> None:
+    async def fail(*_: object) -> None:
         raise OSError("no room")
 
     monkeypatch.setattr(life.bot.snapshots, "forget_person", fail)

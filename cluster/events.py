@@ -1,0 +1,115 @@
+"""What people ask of all processes, in one order: a stream in Redis, and up to where each shard has done it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import redis.asyncio as redis
+
+from cluster.connection import PREFIX, TIMEOUT_SECONDS
+from storage.store import StoreError
+
+STREAM, APPLIED = f"{PREFIX}events", f"{PREFIX}applied"
+MAX_EVENTS = 100_000  # that wait for a shard which nobody has; then the oldest go
+BLOCK_SECONDS = TIMEOUT_SECONDS / 2
+
+Id = tuple[int, int]
+"""Of an event: milliseconds by the clock of Redis, and its number within them."""
+START: Id = (0, 0)
+
+
+def before(event_id: Id) -> Id:
+    """One between this and any earlier event's."""
+    milliseconds, number = event_id
+    return (milliseconds, number - 1) if number else (milliseconds - 1, 2**63)
+
+
+class What(StrEnum):
+    FORGET = "forget"
+    OPT_OUT = "opt_out"
+    OPT_IN = "opt_in"
+    SETTLE = "settle"  # what is kept is stored, so that whoever reads it there finds all
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """user_id: who asks. at: the id of the interaction by which they do; both 0 where nobody does."""
+
+    id: Id
+    what: What
+    user_id: int = 0
+    at: int = 0
+
+
+class Events:
+    """The stream. Each method raises StoreError where Redis cannot be asked."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._redis = client
+
+    async def add(self, what: What, user_id: int = 0, at: int = 0) -> Id:
+        async with _asking():
+            fields: Any = {"what": what.value, "user": user_id, "at": at}
+            added: Any = await self._redis.xadd(STREAM, fields, maxlen=MAX_EVENTS)
+            return _read(added)
+
+    async def following(self, after: Id) -> list[Event]:
+        """Those behind this one; waits some seconds for one where there is none."""
+        async with _asking():
+            found: Any = await self._redis.xread({STREAM: _written(after)}, block=int(BLOCK_SECONDS * 1_000))
+        return [_event(*each) for each in found[0][1]] if found else []
+
+    async def between(self, after: Id, through: Id) -> list[Event]:
+        """Those behind the one and up to the other."""
+        async with _asking():
+            found: Any = await self._redis.xrange(STREAM, f"({_written(after)}", _written(through))
+        return [_event(*each) for each in found]
+
+    async def last(self) -> Id:
+        """The id of the newest that there ever was; START where there was none, or Redis has lost all."""
+        async with _asking():
+            if not await self._redis.exists(STREAM):
+                return START
+            found: Any = await self._redis.xinfo_stream(STREAM)
+            return _read(found["last-generated-id"])
+
+    async def applied(self) -> dict[int, Id]:
+        """Up to which event each shard has done what they ask, those of which it is known."""
+        async with _asking():
+            found: Any = await self._redis.hgetall(APPLIED)
+        return {int(shard_id): _read(event_id) for shard_id, event_id in found.items()}
+
+    async def apply(self, shard_ids: Collection[int], through: Id, count: int) -> None:
+        """These shards have done it up to this event. What all `count` shards have done goes."""
+        async with _asking():
+            await self._redis.hset(APPLIED, mapping={str(shard_id): _written(through) for shard_id in shard_ids})
+        applied = await self.applied()
+        oldest = min(applied.get(shard_id, START) for shard_id in range(count))
+        if oldest > START:
+            async with _asking():
+                await self._redis.xtrim(STREAM, minid=_written((oldest[0], oldest[1] + 1)), approximate=False)
+
+
+@asynccontextmanager
+async def _asking() -> AsyncIterator[None]:
+    try:
+        yield
+    except (redis.RedisError, OSError) as error:
+        raise StoreError(f"Redis could not be asked what people want of all processes: {error}.") from error
+
+
+def _event(event_id: str, fields: dict[str, str]) -> Event:
+    return Event(_read(event_id), What(fields["what"]), int(fields["user"]), int(fields["at"]))
+
+
+def _read(event_id: str) -> Id:
+    milliseconds, _, number = event_id.partition("-")
+    return int(milliseconds), int(number)
+
+
+def _written(event_id: Id) -> str:
+    return "{}-{}".format(*event_id)
