@@ -75,16 +75,16 @@ class ClusterPrivacy:
                 self._note(event)
                 await self._carry_out(event, self._taken)
             raise
-        with suppress(TimeoutError):
-            async with asyncio.timeout(ANSWER_SECONDS):
-                while True:
-                    with suppress(StoreError):  # it stands there, and Redis may be back soon
-                        applied = await self._events.applied()
-                        if all(applied.get(shard_id, START) >= asked for shard_id in range(self._shards.count or 1)):
-                            return True
-                        if await self._events.last() < asked:  # Redis has lost it
-                            asked = await self._events.add(what, user_id, at)
-                    await asyncio.sleep(LOOK_SECONDS)
+        clock = asyncio.get_running_loop().time
+        until = clock() + ANSWER_SECONDS
+        while clock() < until:  # the client of Redis may take a timeout around it for one of its own, and swallow it
+            with suppress(StoreError):  # it stands there, and Redis may be back soon
+                applied = await self._events.applied()
+                if all(applied.get(shard_id, START) >= asked for shard_id in range(self._shards.count or 1)):
+                    return True
+                if await self._events.last() < asked:  # Redis has lost it
+                    asked = await self._events.add(what, user_id, at)
+            await asyncio.sleep(LOOK_SECONDS)
         return False
 
     # For this process' shards
@@ -155,14 +155,13 @@ class ClusterPrivacy:
                 await self._apply(self._taken)
 
     async def _begin_anew(self) -> None:
-        """Redis has lost the stream, and so all of it: what people had asked for is stored again."""
+        """Redis has lost the stream, and so all of it: what is kept of people is stored again by `People`."""
         log.error(
             "privacy_requests_lost",
             meaning="Redis has lost what it kept; who asked to be forgotten just before may not be everywhere",
             remedy="have Redis keep its data on disk: appendonly yes",
         )
         self._known = START
-        self._people.store_all()
         await self._events.add(What.SETTLE)
 
     def _note(self, event: Event) -> None:

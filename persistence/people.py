@@ -83,13 +83,6 @@ class People:
             self._store_mark(*whose)
         self._snapshots.store_row(FORGOTTEN, LIST, None)
 
-    def store_all(self) -> None:
-        """Has all that holds stored again, as the store has lost it."""
-        for user_id in self.opted_out:
-            self.store_opted(user_id)
-        for whose in self.forgotten:
-            self._store_mark(*whose)
-
     def opt(self, user_id: int, *, out: bool) -> None:
         """They are not read any more, or are again."""
         (self.opted_out.add if out else self.opted_out.discard)(user_id)

@@ -412,9 +412,9 @@ class Snapshots:
         return self._transcript.moved_from(channel_id)
 
     async def export(self, user_id: int) -> bytes:
-        """All that a person said and that is kept, as JSON; empty where that is nothing."""
+        """All that a person said and that is kept, on all shards, as JSON; empty where that is nothing."""
         messages: list[dict[str, Any]] = []
-        for channel_id, guild_id in (await self._writer.run(self._transcript.channels)).items():
+        for channel_id, guild_id in (await self._writer.run(self._transcript.of_all_shards)).items():
 
             def note(message: Message, channel_id: int = channel_id, guild_id: int = guild_id) -> Message:
                 if message.metadata.get("author_id") == user_id:

@@ -143,6 +143,15 @@ class Transcript:
             found = [c for c in found if c in self._own and self._shards.has(self.guild_of(c))]
         return {channel_id: self.guild_of(channel_id) for channel_id in found}
 
+    def of_all_shards(self) -> dict[int, int]:
+        """As channels(), also those that are other processes'."""
+        if self._shards.are_all:
+            return self.channels()
+        guilds = {
+            row.channel: orjson.loads(row.value)["guild_id"] for row in self._writer.store.read(GUILD) if row.value
+        }
+        return {channel_id: guilds.get(channel_id, 0) for channel_id in self._writer.channels(MESSAGE)}
+
     def direct_channels(self) -> list[int]:
         """Those of which it was noted that they are in no guild, the latest one last."""
         return [channel_id for channel_id in self.channels() if self._guilds.get(channel_id) == 0]

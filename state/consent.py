@@ -31,9 +31,6 @@ class Forgotten:
         """Up to which message; -1: nothing of theirs was."""
         return self._marks.get((channel_id, author_id), -1)
 
-    def __iter__(self) -> Iterator[Whose]:
-        return iter(self._marks)
-
     def covers(self, channel_id: int, record: MessageRecord) -> bool:
         """Whether its author, whom it answers or may quote, or the whole channel was forgotten since.
 

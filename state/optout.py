@@ -30,9 +30,6 @@ class OptOut:
     def __len__(self) -> int:
         return len(self._user_ids)
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._user_ids)
-
     def add(self, user_id: int) -> None:
         self._user_ids.add(user_id)
 

@@ -7,20 +7,24 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import orjson
 import pytest
 from pydantic import SecretStr
 
 from bot import Parley
 from cluster.connection import Cluster
-from cluster.events import STREAM
+from cluster.events import STREAM, Events, What
 from cluster.leases import SHARD
 from config import Settings
 from conversation import MessageRecord
 from decider import FollowupRules
 from discord_io.backlog import id_at
+from persistence import cluster_privacy
 from persistence.cluster_privacy import ClusterPrivacy
+from persistence.open_store import check_stores
 from shards import Shards
 from state.message import Appended
+from storage.store import StoreError
 from tests.support.people import ANNA, BEN, said
 from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
 
@@ -33,6 +37,7 @@ class Process:
     """A bot that is not connected to Discord, and the shards that it has."""
 
     def __init__(self, url: str, folder: Path, *shard_ids: int) -> None:
+        self.url, self.folder = url, folder
         settings = Settings(model="demo", state_dir=folder, decision_log="off")
         settings = settings.model_copy(update={"redis_url": SecretStr(url)})  # a socket, as no owner has it
         self.shards = Shards(COUNT, shard_ids)
@@ -43,6 +48,7 @@ class Process:
         self._following: asyncio.Task[None] | None = None
 
     async def start(self) -> Process:
+        await asyncio.to_thread(check_stores, self.folder, self.url, None)
         names = {f"{SHARD}{shard_id}": self.cluster.name for shard_id in self.shards.ids}
         await self.cluster.redis.mset(names)
         self.cluster.leases.names = names
@@ -122,3 +128,91 @@ async def test_a_person_is_forgotten_and_not_read_any_more_on_all_shards(start: 
     assert await other.requests.opt_in(ANNA)
     assert not one.requests.is_opted_out(ANNA)
     assert not (await start(1)).requests.is_opted_out(ANNA)
+
+
+async def test_what_was_asked_while_nobody_had_a_shard_is_done_by_whoever_takes_it(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 0.0)
+    one, other = await start(0, 1), await start(2, 3)
+    await one.said(1, now("a secret"), now("hello", BEN))
+    await other.said(2, now("a secret"), now("hello", BEN))
+    await other.die()
+    assert not await one.requests.opt_out(ANNA, now("").message_id)
+    assert not await one.requests.opt_in(ANNA)
+    await one.said(1, now("later"))
+    third = await start(2, 3)
+    assert third.heard(2) == await third.stored(2) == ["hello"]
+    assert not third.requests.is_opted_out(ANNA)
+    assert third.bot.parts.consent.is_forgotten(CHANNELS[2], said(ANNA, message_id=1))
+    assert one.heard(1) == ["hello", "later"]  # there it had been done
+    monkeypatch.undo()
+    assert await one.requests.settle()
+
+
+async def test_whoever_died_with_something_else_stored_is_set_right(start: Start, client: Cluster) -> None:
+    one, other = await start(0, 1), await start(2, 3)
+    theirs = next(process for process in (one, other) if process.shards.has(ANNA))
+    rest = one if theirs is other else other
+    await theirs.die()
+    events = Events(client.redis)
+    for what in (What.OPT_OUT, What.OPT_IN, What.OPT_OUT):
+        await events.add(what, ANNA, 1)
+    assert not await client.redis.exists("parley:rows:opted_out:0")
+    taken = await start(*theirs.shards.ids)
+    assert await rest.requests.settle()
+    assert await client.redis.hkeys("parley:rows:opted_out:0") == [str(ANNA)]
+    assert taken.requests.is_opted_out(ANNA)
+    assert rest.requests.is_opted_out(ANNA)
+
+
+async def test_a_shard_that_is_left_is_left_alone(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = await start(0, 1, 2, 3)
+    await one.said(1, now("a secret"))
+    await one.requests.leave([1])
+    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 0.0)
+    assert not await one.requests.forget_person(ANNA, now("").message_id)
+    assert one.heard(1) == await one.stored(1) == ["a secret"]
+
+
+async def test_an_export_holds_what_other_processes_keep(start: Start) -> None:
+    one, other = await start(0, 1), await start(2, 3)
+    await one.said(1, now("here"))
+    await other.said(2, now("there"), now("not mine", BEN))
+    assert await one.requests.settle()
+    messages = orjson.loads(await one.requests.export(ANNA))["messages"]
+    told = {(message["server"], message["content"]) for message in messages}
+    assert told == {(str(GUILDS[1]), "here"), (str(GUILDS[2]), "there")}
+
+
+async def test_what_could_not_be_stored_is_tried_again_and_not_said_to_be_done(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await start(0, 1, 2, 3)
+    await one.said(1, now("a secret"))
+
+    async def fail(*_: object) -> None:
+        raise StoreError("no room")
+
+    with monkeypatch.context() as full:
+        full.setattr(one.bot.snapshots, "forget_person", fail)
+        full.setattr(cluster_privacy, "ANSWER_SECONDS", 0.0)
+        assert not await one.requests.forget_person(ANNA, now("").message_id)
+    assert await one.requests.settle()
+    assert one.heard(1) == await one.stored(1) == []
+
+
+async def test_while_redis_is_away_it_is_done_here_and_said_to_be_incomplete(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await start(0, 1, 2, 3)
+    await one.said(1, now("a secret"))
+
+    async def refuse(*_: object) -> None:
+        raise StoreError("Redis is away")
+
+    monkeypatch.setattr(Events, "add", refuse)
+    with pytest.raises(StoreError, match="away"):
+        await one.requests.opt_out(ANNA, now("").message_id)
+    assert one.heard(1) == []
+    assert one.requests.is_opted_out(ANNA)
