@@ -19,6 +19,7 @@ from followup.model import load_model
 
 WARM_UP = 100  # channels in which everything is found once that all channels share
 MESSAGES = 50
+AT_ONCE = 20  # channels that are filled at once: what waits to be handled takes memory, too
 MAX_KILOBYTES, MAX_LEFT = 60, 0.25
 SETTLED_SECONDS = 6.0  # for what is stored a little later; idle conversations are looked for every 5 s
 NEVER = 2.0  # a score that there is not
@@ -76,11 +77,12 @@ async def memory(folder: Path, channels: int) -> list[Row]:
 
 
 async def _fill(bot: Parley, peer: Peer, first: int, channels: int) -> None:
-    last = int((await peer.tell("fill", first=first, count=channels, messages=MESSAGES))["last"])
-    while bot.cached_messages[-1].id < last:
-        await asyncio.sleep(0.1)
-    if unhandled := [task for task in asyncio.all_tasks() if task.get_name() == "discord.py: on_message"]:
-        await asyncio.wait(unhandled)
+    for start in range(first, first + channels, AT_ONCE):
+        last = int((await peer.tell("fill", first=start, count=AT_ONCE, messages=MESSAGES))["last"])
+        while bot.cached_messages[-1].id < last:
+            await asyncio.sleep(0.02)
+        if unhandled := [task for task in asyncio.all_tasks() if task.get_name() == "discord.py: on_message"]:
+            await asyncio.wait(unhandled)
     await asyncio.sleep(SETTLED_SECONDS)
 
 

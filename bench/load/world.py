@@ -6,6 +6,7 @@ Commands come in as lines of JSON on stdin, one answer each goes out on stdout.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import sys
 from collections import defaultdict, deque
@@ -30,10 +31,10 @@ TALK = Path(__file__).parents[2] / "evals/data/rooms.jsonl"
 FRAME = 200  # messages between two yields to the sockets
 TICK_SECONDS = 0.01
 LIVE_SECONDS = 60.0  # so long after a mention people talk on in its channel
+AMONG_PEOPLE = 0.8
 BUSY = 10  # one in so many channels is one in which the bot is called
 PAUSE_SECONDS = 8.0  # between two faults
 STORM = 100  # requests that get a 429
-AT_ONCE = 50  # channels in which the bot is called at once to fill them
 ASKERS = 50  # people who call the bot, and say nothing else
 
 
@@ -125,6 +126,7 @@ class World:
         self._model = model
         self._texts = _texts()
         self._chance = random.Random(1)
+        self._calls, self._dozen = Questions(loopback), self._people(12)
 
     async def rush(self, count: int, people: int, seconds: float, patience: float) -> dict[str, Any]:
         """So many mentions at once, each in a channel of its own; the model takes its time for each."""
@@ -187,25 +189,25 @@ class World:
                     questions.ask(channel, choose.choice(askers))
                     called.append((passed, channel))
                     continue
-                channel = choose.choice(called)[1] if called and lot < mentions + live else choose.choice(quiet)
-                self._loopback.post(channel, choose.choice(talkers), next(self._texts))
+                is_live = bool(called) and lot < mentions + live
+                channel = choose.choice(called)[1] if is_live else choose.choice(quiet)
+                # Most of what follows a call people say to each other.
+                to = f"<@{choose.choice(talkers)}> " if is_live and choose.random() < AMONG_PEOPLE else ""
+                self._loopback.post(channel, choose.choice(talkers), to + next(self._texts))
             await asyncio.sleep(TICK_SECONDS)
         behind = perf_counter() - started - 60 * minutes
         return await self._ended(questions, patience) | {"posted": posted, "behind": behind}
 
     async def fill(self, first: int, count: int, messages: int) -> dict[str, Any]:
         """In so many channels, from the first of these on, the bot is called, and a dozen people talk on."""
-        channels, questions = self._channels[first : first + count], Questions(self._loopback)
-        people = self._people(12)
-        last = 0
+        channels, people = self._channels[first : first + count], self._dozen
         for place, channel in enumerate(channels):
-            questions.ask(channel, people[place % 12])
-            if place % AT_ONCE == AT_ONCE - 1 or channel == channels[-1]:
-                await self._loopback.wait_for(lambda: questions.is_done, 600)
+            self._calls.ask(channel, people[place % 12])
+        await self._loopback.wait_for(lambda: self._calls.is_done, 600)
+        last = 0
         for number in range(messages - 2):
             for channel in channels:
                 last = self._loopback.post(channel, people[number * 7 % 12], next(self._texts)).id
-            await asyncio.sleep(0)
         return {"last": str(last)}
 
     def _people(self, count: int) -> list[int]:
@@ -226,6 +228,7 @@ def _texts() -> Iterator[str]:
 
 
 async def main(channels: int) -> None:
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # of requests that the bot gave up
     model = SlowModel()
     await model.start()
     names = [f"channel-{number}" for number in range(channels)]
