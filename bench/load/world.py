@@ -220,11 +220,12 @@ class World:
 
 
 def _texts() -> Iterator[str]:
-    """What people say in the rooms that the model was trained on, again and again."""
+    """What people say in the rooms that the model was trained on, but for what calls the bot, again and again."""
     while True:
         with TALK.open("rb") as rooms:
             for room in rooms:
-                yield from (m["text"] for m in orjson.loads(room)["messages"] if m["from"] != "BOT")
+                said = (m["text"] for m in orjson.loads(room)["messages"] if m["from"] != "BOT")
+                yield from (text for text in said if "parley" not in text.casefold() and "@bot" not in text.casefold())
 
 
 async def main(channels: int) -> None:
