@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 import bot
+import command_line
 from config import Settings
 from decider import FollowupRules, TrainedFollowup
 from followup.model import MODEL_FILE, Eagerness, load_model
@@ -77,9 +78,9 @@ async def test_of_many_bots_of_one_service_only_the_first_reads_the_model(
         made.extend(make_bot() for _ in range(3))
         return 0
 
-    monkeypatch.setattr(bot, "serve", serve)
+    monkeypatch.setattr(command_line, "serve", serve)
     with capture_logs() as logs:
-        await bot.run(Settings(discord_token=SecretStr("token"), decision_log="off"))
+        await command_line.run(Settings(discord_token=SecretStr("token"), decision_log="off"), bot.create_bot)
     assert len(made) == 3
     assert [entry["event"] for entry in logs].count("followup_model_unusable") == 1
 

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("bench",),
     ("bot", "evals"),
+    ("command_line",),
     ("doctor",),
     ("wiring", "environment"),
     ("wiring_state",),
@@ -46,7 +47,18 @@ FLOORS = (
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # Who may import what is not for everybody; bench starts the bot as bot.py does, and other bots beside it.
 ROOMS = {
-    "config": ("bot", "doctor", "environment", "wiring", "wiring_state", "owner", "owners_agents", "evals", "bench"),
+    "config": (
+        "bot",
+        "command_line",
+        "doctor",
+        "environment",
+        "wiring",
+        "wiring_state",
+        "owner",
+        "owners_agents",
+        "evals",
+        "bench",
+    ),
     "discord": ("bot", "wiring", "wiring_state", "bench", "doctor", "service", "commands", "discord_io"),
     "pydantic_ai": ("agents", "conversation", "channel_conversation", "stored_conversation", "llm_history", "bench"),
 }

@@ -1,0 +1,110 @@
+"""What `python bot.py` does: runs the bot, or one of its other commands."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import structlog
+
+from agents.models import DEMO, UnusableModelError
+from agents.tracing import traced_calls
+from config import SettingError, Settings, load_settings
+from decider import load_followup
+from doctor.command import doctor_command
+from environment import check_token, misspelt, secrets_of
+from owner import apart_in_playground, where
+from persistence.lock import InUseError, in_use
+from persistence.move_command import move_command
+from persistence.open_store import check_stores
+from persistence.sessions_command import sessions_command
+from service import RefusedError, playground, serve, sharing, shown_in
+from setting_values import is_loopback
+from shards import Shards
+from storage.store import StoreError, WrongKeyError
+from web.logs import configure_logging
+
+log = structlog.get_logger()
+
+ON_WHAT_IS_KEPT = {"sessions": sessions_command, "move": move_command}
+
+
+class CreateBot(Protocol):
+    """bot.create_bot."""
+
+    def __call__(self, settings: Settings, **options: Any) -> Any: ...
+
+
+def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
+    """Runs the bot until it is told to stop, or the command that is asked for. Returns the exit code."""
+    if arguments and arguments[0] not in ("doctor", *ON_WHAT_IS_KEPT):
+        sys.stderr.write(f"{arguments[0]!r} is no command: use none to start the bot, doctor, sessions, or move.\n")
+        return 2
+    if arguments[:1] == ["doctor"]:
+        return doctor_command(arguments[1:], partial(commands_of, create_bot))
+    try:
+        settings = load_settings()
+        check_token(settings, os.environ)
+        settings = apart_in_playground(settings)
+        configure_logging(settings.log_level, secrets_of(settings))
+        for name, meant in misspelt(os.environ).items():
+            log.warning("unknown_setting", variable=name, likely_meaning=meant)
+        if arguments:
+            return ON_WHAT_IS_KEPT[arguments[0]](arguments[1:], *where(settings))
+        if settings.model == DEMO:
+            log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
+        state_dir, redis_url, key = where(settings)
+        with in_use(state_dir, None if settings.is_one_of_several else redis_url):
+            try:
+                check_stores(state_dir, redis_url, key)
+            except ValueError as error:
+                raise SettingError(f"{error}.") from None
+            with traced_calls():
+                return asyncio.run(run(settings, create_bot))
+    except (SettingError, UnusableModelError, RefusedError, WrongKeyError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except (InUseError, StoreError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+async def run(settings: Settings, create_bot: CreateBot) -> int:
+    """Keeps the bot in service, in the playground where there is no token. Returns the exit code."""
+    followup = load_followup(settings.followup_eagerness, settings.followup_window_seconds)
+    make_bot = partial(create_bot, followup=followup)
+    gc.disable()  # as in bot.py: with the model its provider's modules are imported
+    make_bot(settings)  # a model that cannot be built ends the start before anything else begins
+    gc.freeze()  # modules stay, the providers' too: to walk through them held up the event loop for 0.3 s each time
+    gc.enable()
+    password = settings.console_password.get_secret_value() if settings.console_password else None
+    serve_it = partial(serve, password=password, shows_content=settings.console_show_content)
+    if settings.discord_token:
+        make_bot, token = partial(make_bot, settings), settings.discord_token.get_secret_value()
+        if settings.is_one_of_several and settings.redis_url:
+            url, count, ids = settings.redis_url.get_secret_value(), settings.shard_count, settings.shard_ids
+            async with sharing(url, count, ids) as keeper:
+                make_bot = partial(make_bot, shards=keeper.shards, cluster=keeper.cluster)
+                return await serve_it(make_bot, token, settings.port, keeper=keeper)
+        if settings.shard_count:
+            make_bot = partial(make_bot, shards=Shards(settings.shard_count, settings.shard_ids or None))
+        if settings.shard_ids:
+            log.warning("shards_without_redis", meaning="budgets and opt-outs hold in this process alone")
+        return await serve_it(make_bot, token, settings.port)
+    async with playground(settings.playground_host, settings.playground_port) as loopback:
+        here = {"discord_api_base": loopback.api_base, "discord_gateway_url": loopback.gateway_url}
+        there = settings.model_copy(update=here)
+        make_bot = partial(make_bot, there, listener=shown_in(loopback), is_playground=True)
+        is_local = is_loopback(settings.playground_host)
+        return await serve_it(make_bot, loopback.token, settings.port, is_local=is_local)
+
+
+def commands_of(create_bot: CreateBot, settings: Settings) -> list[dict[str, Any]]:
+    """The commands that the bot registers, as Discord is sent them. Raises as create_bot() does."""
+    tree = create_bot(settings).tree
+    return [dict(command.to_dict(tree)) for command in tree.get_commands()]
