@@ -64,7 +64,7 @@ def _hide(secrets: Collection[str]) -> Processor:
 def _one_line_errors(_logger: Any, _method: str, event: EventDict) -> EventDict:
     """A library that reports a lost connection with a traceback says no more than its last line does."""
     error = event.get("exc_info")
-    reconnects = event["_record"].name == "discord.client" and str(event["event"]).startswith("Attempting a reconnect")
+    reconnects = event["_record"].name == "discord.shard" and str(event["event"]).startswith("Attempting a reconnect")
     if reconnects:
         event["level"] = "warning"  # for discord.py it is an error
     if isinstance(error, tuple) and (reconnects or isinstance(error[1], OSError)):

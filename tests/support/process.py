@@ -54,12 +54,12 @@ class Program:
         return self.out[0]
 
     async def logged(self, event: str, **fields: Any) -> dict[str, Any]:
-        """The first entry of this name in which these fields stand so, once there is one."""
+        """The first entry that begins with these words in which these fields stand so, once there is one."""
         await self._until(lambda: bool(self._find(event, fields)))
         return self._find(event, fields)[0]
 
     def _find(self, event: str, fields: dict[str, Any]) -> list[dict[str, Any]]:
-        return [entry for entry in self.log if entry["event"] == event and fields.items() <= entry.items()]
+        return [e for e in self.log if f"{e['event']} ".startswith(f"{event} ") and fields.items() <= e.items()]
 
     async def _until(self, predicate: Callable[[], bool]) -> None:
         async with asyncio.timeout(2 * PATIENCE_SECONDS), self._changed:

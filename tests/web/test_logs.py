@@ -90,7 +90,7 @@ def test_a_lost_connection_is_one_line_without_a_traceback() -> None:
     try:
         raise ConnectionResetError(104, "reset by peer")
     except OSError:
-        logging.getLogger("discord.client").exception("Attempting a reconnect")
+        logging.getLogger("discord.shard").exception("Attempting a reconnect")
     (line,) = lines(stream)
     assert line["error"] == "ConnectionResetError: [Errno 104] reset by peer"
     assert "Traceback" not in stream.getvalue()
@@ -101,7 +101,7 @@ def test_a_connection_that_is_tried_again_is_a_warning_in_one_line() -> None:
     try:
         raise RuntimeError("refused")
     except RuntimeError:
-        logging.getLogger("discord.client").exception("Attempting a reconnect in %.2fs", 1.5)
+        logging.getLogger("discord.shard").exception("Attempting a reconnect for shard ID %s in %.2fs", 0, 1.5)
     (line,) = lines(stream)
     assert (line["level"], line["error"]) == ("warning", "RuntimeError: refused")
     assert "exception" not in line
