@@ -115,7 +115,10 @@ class Snapshots:
 
         transcripts, known = self._transcript.load(is_wanted)
         guilds = {} if shard_ids is None else read_guilds(store)
-        return self._kinds.read(store, transcripts, {**known, **guilds}, shards, shard_ids), guilds
+        kept = self._kinds.read(store, transcripts, {**known, **guilds}, shards, shard_ids)
+        for kind, id_, value in ((kind, id_, row[kind]) for id_, row in kept.lacking.items() for kind in row):
+            self._writer.write(Key(kind, 0, id_), orjson.dumps(value))
+        return kept, guilds
 
     def restore_process(self, kept: StoredState) -> None:
         """Adds what processes kept to what this one does. The rows are its own from then on: one stays of each kind."""
@@ -127,7 +130,7 @@ class Snapshots:
         for shard_id, rows in kept.shards.items():
             for id_, by_kind in rows.items():
                 self._restore(self._kinds.of_shards, shard_id, by_kind)
-                if id_ != shard_id and (self._shards.are_all or id_ % (self._shards.count or 1) == shard_id):
+                if id_ != shard_id:
                     self._merge(id_, by_kind)
 
     def _merge(self, id_: int, kinds: Collection[str]) -> None:

@@ -36,13 +36,14 @@ class StoredState:
     """What there is from before. channels: by their ids, the one used last first; transcripts: with their guilds.
 
     process: what processes kept, by the id of its rows, which is the shard that each of them had first.
-    shards: of each shard what was kept of it, by the id of the rows; where that is nothing, what was kept of others.
+    shards: of each shard what was kept of it, by the id of the rows. lacking: rows that are still to be stored.
     """
 
     process: Mapping[int, ByKind]
     shards: Mapping[int, Mapping[int, ByKind]]
     channels: Mapping[int, ByKind]
     transcripts: Mapping[int, int]
+    lacking: Mapping[int, ByKind] = field(default_factory=dict)
 
     def has(self, kind: str) -> bool:
         """Whether there is any of this kind of shards."""
@@ -80,12 +81,14 @@ class Kinds:
         found = self._of_channels(store, guilds, shards, shard_ids)
         latest_first = [channel for channel in reversed(transcripts) if channel in found]
         of_shards = _by_id(store, self.of_shards)
-        own = {s: {id_: by_kind for id_, by_kind in of_shards.items() if shard_of(id_) == s} for s in wanted}
+        lacking = {} if shard_ids is None else _lacking(of_shards, shards.count or 1)
+        rows = of_shards | lacking
         return StoredState(
             {id_: by_kind for id_, by_kind in _by_id(store, self.of_process).items() if shard_of(id_) in wanted},
-            {shard_id: rows or of_shards for shard_id, rows in own.items()},
+            {s: {id_: by_kind for id_, by_kind in rows.items() if shard_of(id_) == s} for s in wanted},
             {channel: found[channel] for channel in dict.fromkeys([*latest_first, *found])},
             transcripts,
+            lacking,
         )
 
     def _of_channels(
@@ -108,6 +111,15 @@ class Kinds:
 def read_guilds(store: Store) -> dict[int, int]:
     """The guilds of the channels of which that is stored beside the transcripts."""
     return {row.channel: orjson.loads(row.value) for row in store.read(GUILD_OF) if row.value}
+
+
+def _lacking(of_shards: Mapping[int, ByKind], count: int) -> dict[int, ByKind]:
+    """For shards of which nothing is stored, as there were fewer, what is stored of others, under ids that are theirs.
+
+    All at once: what is stored of others is of now as soon as these are taken.
+    """
+    without = set(range(count)) - {id_ % count for id_ in of_shards}
+    return {s + count * (id_ + 1): by_kind for s in without for id_, by_kind in of_shards.items()}
 
 
 def _by_id(store: Store, kinds: Collection[str]) -> dict[int, ByKind]:

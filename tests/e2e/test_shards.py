@@ -15,6 +15,7 @@ from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
 from shards import Shards
+from tests.support.clock import FakeClock
 from tests.support.lives import kill
 from tests.support.scene import PATIENCE_SECONDS, Scene, make_bot, notify, recorded, running
 from tests.support.stub_model import Reply, StubModel
@@ -192,3 +193,30 @@ async def test_as_it_ends_a_shard_is_given_up_once_nothing_is_answered_there_and
         await ending
         assert released == [1, 0, 2]
         assert (await scene.answer_to(second)).content == "Done."
+
+
+async def test_what_was_missed_since_one_process_had_all_is_taken_up_by_whoever_takes_a_shard_later(
+    stub: StubModel, tmp_path: Path
+) -> None:
+    clock = FakeClock()
+    async with (
+        Playground(limits=Limits.off(), shards=COUNT, wall=lambda: clock().timestamp()) as pg,
+        recorded(pg) as journal,
+    ):
+        stub.on_request = lambda: notify(pg)
+        for name in ("two", "three"):
+            pg.add_guild(name)
+        scene = Scene(pg, stub, journal, tmp_path / "state", clock)
+        async with running(scene):
+            for shard_id in range(COUNT):
+                await scene.answer_to(mention(scene, shard_id))
+        clock.advance(60)
+        missed = [mention(scene, shard_id, "are you there?") for shard_id in range(COUNT)]
+        clock.advance(60)
+        async with process(scene, 0) as bot:
+            await scene.answer_to(missed[0])
+            await scene.until(lambda: not bot.catch_up.of(0).is_running)
+            await bot.lifecycle.catch_up(0, {guild_on(scene, 0)})
+            assert await bot.snapshots.settled()
+            await bot.add_shard(1)
+            await scene.answer_to(missed[1])
