@@ -99,7 +99,9 @@ class RedisStore:
                 for each, of_channel in groupby(keys, lambda key: key.channel):
                     pipe.hmget(self._name(kind, each), [str(key.id) for key in of_channel])
                 values = chain.from_iterable(pipe.execute())
-            found += [read_row(key, value, self._seal) for key, value in zip(keys, values, strict=True)]
+            # One that another process deleted meanwhile is none.
+            there = ((key, value) for key, value in zip(keys, values, strict=True) if value is not None)
+            found += [read_row(key, value, self._seal) for key, value in there]
         return found
 
     def kinds(self) -> list[str]:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from redis.client import Pipeline
 from structlog.testing import capture_logs
 
 from storage.redis_store import RedisStore
@@ -344,6 +346,23 @@ def test_what_a_process_writes_without_its_leases_is_not_written_none_of_it(redi
     store.write({Key("said", 5, 3): b"3"})
     assert [row.id for row in store.read("said", 5)] == [1, 3]
     store.close()
+
+
+def test_a_row_that_another_process_deletes_while_it_is_read_is_none(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = RedisStore(redis_url, "raced"), RedisStore(redis_url, "raced")
+    store.write({Key("said", 5, 1): b"1", Key("said", 5, 2): b"2"})
+    ask = Pipeline.hmget
+
+    def late(pipe: Any, *asked: Any) -> Any:
+        other.write({Key("said", 5, 1): None})
+        return ask(pipe, *asked)
+
+    monkeypatch.setattr(Pipeline, "hmget", late)
+    with capture_logs() as logs:
+        assert store.read("said", 5) == [Row(5, 2, b"2")]
+    assert logs == []
 
 
 def _mention(folder: Path, word: bytes) -> list[Path]:
