@@ -29,10 +29,12 @@ class ChannelGuilds:
         if not self._shards.are_all:
             self._known[channel_id] = guild_id
 
-    def add(self, stored: Mapping[int, int]) -> None:
-        """What was stored of further shards."""
-        self._stored |= stored.keys()
-        self._known |= stored
+    def add(self, stored: Mapping[int, int], told: Mapping[int, int], kept: Mapping[int, object]) -> None:
+        """What was stored of further shards, and what is not stored yet. kept: those of which anything is, by now."""
+        self._stored |= stored.keys() & kept.keys()
+        self._known |= {
+            channel_id: found[channel_id] for found in (told, stored) for channel_id in found.keys() & kept.keys()
+        }
 
     def known(self, channel_id: int) -> int:
         """0: where it was not stored, nor said here."""

@@ -99,26 +99,26 @@ class Snapshots:
         To be called again for shards that this process gets later.
         """
         self._loop = asyncio.get_running_loop()
-        kept, guilds = await self._writer.run(partial(self._load, shard_ids))
+        kept, guilds, told = await self._writer.run(partial(self._load, shard_ids))
         self._home = self._shards.home if self._home is None else self._home
         self._newest = dict.fromkeys(kept.transcripts, ANY) | self._newest
         for channel_id, by_kind in kept.channels.items():
             self._kept.setdefault(channel_id, set()).update(by_kind)
-        self._guilds.add({channel_id: guild_id for channel_id, guild_id in guilds.items() if channel_id in self._kept})
+        self._guilds.add(guilds, told, self._kept)
         return kept
 
-    def _load(self, shard_ids: Collection[int] | None) -> tuple[StoredState, Mapping[int, int]]:
+    def _load(self, shard_ids: Collection[int] | None) -> tuple[StoredState, dict[int, int], dict[int, int]]:
         store, shards = self._writer.store, self._shards
 
         def is_wanted(guild_id: int) -> bool:
             return shard_ids is None or shards.of(guild_id) in shard_ids
 
         transcripts, known = self._transcript.load(is_wanted)
-        guilds = {} if shard_ids is None else read_guilds(store)
-        kept = self._kinds.read(store, transcripts, {**known, **guilds}, shards, shard_ids)
+        guilds, told = ({}, {}) if shard_ids is None else read_guilds(store, self._kinds, known)
+        kept = self._kinds.read(store, transcripts, {**told, **known, **guilds}, shards, shard_ids)
         for kind, id_, value in ((kind, id_, row[kind]) for id_, row in kept.lacking.items() for kind in row):
             self._writer.write(Key(kind, 0, id_), orjson.dumps(value))
-        return kept, guilds
+        return kept, guilds, told
 
     def restore_process(self, kept: StoredState) -> None:
         """Adds what processes kept to what this one does. The rows are its own from then on: one stays of each kind."""

@@ -108,9 +108,19 @@ class Kinds:
         return found
 
 
-def read_guilds(store: Store) -> dict[int, int]:
-    """The guilds of the channels of which that is stored beside the transcripts."""
-    return {row.channel: orjson.loads(row.value) for row in store.read(GUILD_OF) if row.value}
+def read_guilds(store: Store, kinds: Kinds, known: Collection[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """The guilds of channels of which that is stored beside the transcripts; and those that nothing but what is stored
+    of the channel tells, as a process that has all shards left it. known: channels of which the transcripts tell it.
+    """
+    stored = {row.channel: orjson.loads(row.value) for row in store.read(GUILD_OF) if row.value}
+    told: dict[int, int] = {}
+    for kind in kinds.of_channels.keys() - kinds.of_guilds:
+        unknown = [c for c in store.channels(kind) if c not in known and c not in stored]
+        for row in store.read(kind, unknown):
+            value = None if row.value is None else orjson.loads(row.value)
+            if isinstance(value, dict) and (guild_id := value.get("guild_id")):
+                told[row.channel] = guild_id
+    return stored, told
 
 
 def _lacking(of_shards: Mapping[int, ByKind], count: int) -> dict[int, ByKind]:

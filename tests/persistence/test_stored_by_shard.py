@@ -149,6 +149,20 @@ async def test_what_a_process_without_shards_of_its_own_stored_is_shard_0s_but_s
     assert set((await start().take(3)).channels) == {GUILDS[3]}
 
 
+async def test_what_tells_its_guild_itself_is_of_the_shard_of_that(start: Start) -> None:
+    alone = start(alone=True)
+    await alone.take()
+    alone.keep(CHANNELS[3], {"guild_id": GUILDS[3], "made": 1})
+    assert await alone.snapshots.settled()
+    first, second = start(), start()
+    assert not (await first.take(0)).channels
+    assert set((await second.take(3)).channels) == {CHANNELS[3]}
+    assert second.snapshots.guild_of(CHANNELS[3]) == GUILDS[3]
+    second.keep(CHANNELS[3], {"guild_id": GUILDS[3], "made": 2})
+    assert await second.snapshots.settled()
+    assert {row.channel for row in second.snapshots._writer.store.read("guild_of")} == {CHANNELS[3]}
+
+
 async def test_what_is_of_a_channel_goes_with_it(start: Start) -> None:
     process = start()
     await process.take(1)
