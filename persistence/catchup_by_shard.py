@@ -11,8 +11,7 @@ from pydantic import AwareDatetime, TypeAdapter
 from conversation import StoredConversation
 from persistence.catchup import CatchUp
 from persistence.holders import Edit, Forget, Holder
-from persistence.snapshots import as_json
-from persistence.stored_state import Encode
+from persistence.stored_state import Encode, as_json
 from shards import DIRECT, Shards
 
 # When a shard was last alive; and, while it is caught up with, since when.

@@ -22,8 +22,8 @@ from followup.learning import Learning
 from miniapps.router import MiniAppRouter
 from offers.offer_channels import OfferChannels
 from offers.proactive_offers import ProactiveOffers
-from persistence.snapshots import Snapshots, as_json
-from persistence.stored_state import Encode
+from persistence.snapshots import Snapshots
+from persistence.stored_state import Encode, as_json
 from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
 from state.message import Appended, Source

@@ -8,8 +8,8 @@ from typing import Any
 from activity import Activity
 from discord_io.notices import Claims, Notices, Wires
 from persistence.holders import Holder, Holders
-from persistence.snapshots import Snapshots, as_json
-from persistence.stored_state import Encode
+from persistence.snapshots import Snapshots
+from persistence.stored_state import Encode, as_json
 from state.limits import Limits
 
 NOTICES = "notices"

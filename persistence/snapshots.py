@@ -445,7 +445,3 @@ class Snapshots:
         self.flush()
         await self._writer.close()
         self.search.close()
-
-
-def as_json(value: Any) -> Encode | None:
-    return None if value is None else partial(orjson.dumps, value)

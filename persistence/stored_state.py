@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import orjson
@@ -16,6 +17,10 @@ Encode = Callable[[], bytes]
 """Gives a snapshot as JSON; called in the writer's thread, so what it holds must not change."""
 ByKind = dict[str, Any]
 """Snapshots by their kind."""
+
+
+def as_json(value: Any) -> Encode | None:
+    return None if value is None else partial(orjson.dumps, value)
 
 
 class Kept(Protocol):

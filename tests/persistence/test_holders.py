@@ -13,8 +13,8 @@ import pytest
 
 from bot import Parley
 from persistence.holders import Edit, Forget, Holder, OfferHolder
-from persistence.snapshots import Snapshots, as_json
-from persistence.stored_state import Encode
+from persistence.snapshots import Snapshots
+from persistence.stored_state import Encode, as_json
 from place_settings.fields import Level, PlaceSettings
 from place_settings.guild_settings import GuildSettings
 from tests.support.clock import NOON

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 from persistence.lock import InUseError
 from persistence.open_store import open_stores
 from persistence.people import People
-from persistence.snapshots import Snapshots, as_json
-from persistence.stored_state import Encode
+from persistence.snapshots import Snapshots
+from persistence.stored_state import Encode, as_json
 from shards import Shards
 from state.consent import Consent, Forgotten
 from state.message import Appended

@@ -15,8 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from discord_io.backlog import id_at
-from persistence.snapshots import as_json
-from persistence.stored_state import Encode
+from persistence.stored_state import Encode, as_json
 from persistence.transcript import Transcript
 from state.message import Appended
 from storage.sqlite_store import SQLiteStore

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from persistence.snapshots import Snapshots, as_json
-from persistence.stored_state import Encode, StoredState
+from persistence.snapshots import Snapshots
+from persistence.stored_state import Encode, StoredState, as_json
 from shards import Shards
 from state.consent import Consent, Forgotten
 from state.message import Appended
