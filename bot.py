@@ -97,7 +97,7 @@ class Parley(ShardedClient):
             shards=shards,
             cluster=cluster,
         )
-        self.tree = parts.tree
+        self.tree, self.replays = parts.tree, parts.replays
         self.snapshots, self.privacy = parts.snapshots, parts.privacy
         self.lifecycle, self.catch_up = parts.lifecycle, parts.catch_up
         self.decisions, self.learning, self.decision_log = parts.decisions, parts.learning, parts.decision_log
@@ -130,6 +130,7 @@ class Parley(ShardedClient):
             self.parts.other_process.keep_looking(),
             self.keep_ready(),
             self._look_around(),
+            *([self.replays.keep(self, self.catch_up.reach)] if self.replays else []),
             *([self.parts.notices.keep()] if self.parts.notices else []),
             *([self.parts.accounts.keep()] if self.parts.accounts else []),
             *([self.parts.requests.keep()] if self.parts.requests else []),
@@ -151,6 +152,8 @@ class Parley(ShardedClient):
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002
         cluster = self.parts.cluster
         await (cluster.may_identify(shard_id or 0) if cluster else super().before_identify_hook(shard_id))
+        if cluster and self.replays and await self.replays.end(shard_id or 0):
+            await cluster.identifies(shard_id or 0)
 
     async def _look_around(self) -> None:
         """Says what is wrong, once it is ready: to read all the prices that there are takes 0.1 s."""

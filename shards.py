@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 DIRECT = 0  # the shard on which direct messages come
@@ -47,6 +49,16 @@ class Shards:
         """It is another process' from now on. Not where it has all."""
         if self._ids is not None:
             self._ids.pop(shard_id, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A shard's session of the gateway. url: where it can be RESUMEd. sequence: of the last event that came by `at`."""
+
+    id: str
+    url: str
+    sequence: int
+    at: datetime
 
 
 class Sharded(Protocol):

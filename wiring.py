@@ -24,6 +24,7 @@ from discord_io.backlog import Backlog
 from discord_io.channel_history import HISTORY_AGE, ChannelHistory
 from discord_io.inbox import Inbox
 from discord_io.incoming_messages import why_mute
+from discord_io.replay import Replays
 from discord_io.seen_places import SeenPlaces
 from discord_io.view import OFFER_PREFIX as OFFER
 from discord_io.view import PREFIX as PROMPT
@@ -258,6 +259,7 @@ class Parts(StateParts):
             self.privacy,
             clock=self._clock,
         )
+        self.replays = Replays(self.cluster.sessions, self._clock) if self.cluster else None
         catch_up = partial(
             CatchUp,
             slots=asyncio.Semaphore(AT_ONCE),
@@ -271,6 +273,7 @@ class Parts(StateParts):
             changes=self.changes,
             inbox=self.inbox,
             clock=self._clock,
+            replays=self.replays,
         )
         self.catch_up = CatchUpByShard(self.shards, catch_up)
         holders.register(DecisionHolder(self.decisions, self.learning, self.records, self._clock))

@@ -14,13 +14,14 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from cluster.leases import PREFIX, Leases
+from cluster.sessions import Sessions
 
 __all__ = ["PREFIX", "Cluster"]
 
 log = structlog.get_logger()
 
 TIMEOUT_SECONDS = 5.0
-IDENTIFY_SECONDS = 5.0  # Discord: one IDENTIFY in so long for each bucket of shards
+IDENTIFY_SECONDS = 5.5  # Discord: 5 s between two IDENTIFYs of a bucket of shards; one may be longer on its way
 RETRY_SECONDS = 1.0
 
 # How many milliseconds to wait for the bucket's turn; 0: it is ours.
@@ -47,11 +48,12 @@ class Cluster:
             decode_responses=True,
         )
         self.leases = Leases(self.redis, self.name)
+        self.sessions = Sessions(self.redis)
         self.max_concurrency = 1
 
     async def may_identify(self, shard_id: int) -> None:
         """Waits until it is this shard's turn, among those of all processes."""
-        key, wait = f"{PREFIX}identify:{shard_id % self.max_concurrency}", math.ceil(IDENTIFY_SECONDS * 1_000)
+        key, wait = self._bucket(shard_id), math.ceil(IDENTIFY_SECONDS * 1_000)
         while True:
             try:
                 left: Any = await self.redis.eval(_IDENTIFY, 1, key, self.name, wait)
@@ -61,6 +63,14 @@ class Cluster:
             if not left:
                 return
             await asyncio.sleep(left / 1_000)
+
+    async def identifies(self, shard_id: int) -> None:
+        """It does so only now: from now on others wait."""
+        with suppress(redis.RedisError):
+            await self.redis.set(self._bucket(shard_id), self.name, px=math.ceil(IDENTIFY_SECONDS * 1_000))
+
+    def _bucket(self, shard_id: int) -> str:
+        return f"{PREFIX}identify:{shard_id % self.max_concurrency}"
 
     async def once_sure(self, *_: object) -> None:
         """For a client's on_request_start: waits until nobody else can have a shard of this process."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
+from typing import Any
 
 import discord
 import structlog
@@ -16,6 +17,7 @@ from discord_io.channel_wire import Posted
 from discord_io.discord_wire import Known, find_channel, posted, read_messages
 from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of
 from discord_io.places import Places
+from discord_io.replay import Payload
 from discord_io.who_may_read import has_rules
 from place import Place, PlaceKind
 from shards import Shards
@@ -120,6 +122,12 @@ class Backlog:
         """
         asked = channel_ids[-MOST_DIRECT:] if self._direct.mode != "off" else ()
         return [News(0, channel_id, after + 1) for channel_id in asked]
+
+    def built(self, news: News, payloads: Sequence[Payload]) -> list[discord.Message]:
+        """A channel's messages, as the gateway told of them before the channel was known."""
+        channel: Any = find_channel(self._client, news.guild_id, news.channel_id)
+        state = self._client._connection  # noqa: SLF001 - as the library builds them
+        return [discord.Message(state=state, channel=channel, data=data) for data in payloads]  # type: ignore[arg-type]
 
     async def since(self, guild_id: int, channel_id: int, after: int) -> list[discord.Message] | None:
         """By one request the first 100 messages after this id, oldest first; None where they cannot be had."""

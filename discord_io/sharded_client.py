@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import aiohttp
@@ -14,11 +15,13 @@ from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from discord.shard import EventItem
 from discord.shard import Shard as LibrarysShard
 
+from discord_io.replay import RESUMABLE, Replays
 from health import Health
+from shards import Session
 
 log = structlog.get_logger()
 
-IDENTIFY_SECONDS = 5.0  # Discord: one IDENTIFY in so long for each bucket of shards
+IDENTIFY_SECONDS = 5.5  # Discord: 5 s between two IDENTIFYs of a bucket of shards; one may be longer on its way
 LOOK_SECONDS = 5.0
 READY_SECONDS = 60.0  # from IDENTIFY to READY, or RESUME to RESUMED; Discord takes seconds
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError)
@@ -27,6 +30,7 @@ FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError)
 class Shard(LibrarysShard):
     """One shard's connection."""
 
+    end_code = 1000  # with which its session ends
     _returning: asyncio.Task[None] | None = None
 
     @property
@@ -44,7 +48,8 @@ class Shard(LibrarysShard):
     async def close(self) -> None:
         if self._returning:
             self._returning.cancel()
-        await super().close()
+        self._cancel_task()
+        await self.ws.close(code=self.end_code)
 
 
 class ShardedClient(discord.AutoShardedClient):
@@ -55,6 +60,7 @@ class ShardedClient(discord.AutoShardedClient):
     """
 
     max_concurrency = 1
+    replays: Replays | None = None  # by which a shard is gone on with, that another process had
     # What the library calls __shards and __queue.
     _AutoShardedClient__shards: dict[int, Shard]
     _AutoShardedClient__queue: asyncio.PriorityQueue[EventItem]
@@ -119,6 +125,8 @@ class ShardedClient(discord.AutoShardedClient):
 
     async def _launch(self, shard_id: int) -> None:
         """Returns once it has sent its IDENTIFY."""
+        if self.replays:
+            await self.replays.open(self, shard_id)
         try:
             connecting = DiscordWebSocket.from_client(self, shard_id=shard_id)
             socket = await asyncio.wait_for(connecting, self.shard_connect_timeout)
@@ -135,11 +143,25 @@ class ShardedClient(discord.AutoShardedClient):
         await self._launch_in_the_end(shard_id)
 
     async def disconnect_shard(self, shard_id: int) -> None:
-        """Nothing comes on it any more, and its session ends."""
+        """Nothing comes on it any more, and its session ends, or is left to another process."""
         self.health.leaves(shard_id)
         self._connection.shard_ids = [one for one in self._connection.shard_ids if one != shard_id]
         if shard := self._AutoShardedClient__shards.pop(shard_id, None):
+            self._leave_session(shard)
             await shard.close()
+
+    def _leave_session(self, shard: Shard) -> None:
+        if self.replays:
+            shard.end_code = RESUMABLE
+
+    def sessions(self, now: datetime) -> dict[int, Session]:
+        """As they are now, of each shard that has one."""
+        sockets = {shard_id: shard.ws for shard_id, shard in self._AutoShardedClient__shards.items()}
+        return {
+            shard_id: Session(socket.session_id, str(socket.gateway), socket.sequence, now)
+            for shard_id, socket in sockets.items()
+            if socket.session_id and socket.sequence
+        }
 
     def is_up(self, shard_id: int) -> bool:
         return self.health.is_up(shard_id)
@@ -166,4 +188,6 @@ class ShardedClient(discord.AutoShardedClient):
     async def close(self) -> None:
         if self._launching:
             self._launching.cancel()
+        for shard in self._AutoShardedClient__shards.values():
+            self._leave_session(shard)
         await super().close()

@@ -14,6 +14,7 @@ from conversation import ConversationManager, MessageRecord, StoredConversation
 from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message, News, id_at
 from discord_io.channel_wire import Posted
 from discord_io.inbox import Inbox
+from discord_io.replay import Payload, Replays
 from discord_io.streamed_reply import DELIVERY_SECONDS
 from persistence.changes import Changes
 from persistence.snapshots import Snapshots
@@ -35,6 +36,7 @@ RETRY_SECONDS = (5.0, 20.0)
 AT_ONCE = 5
 # What was on its way when the process died may be older than the time that was stored last.
 MARGIN = timedelta(seconds=10)
+LAG = timedelta(seconds=15)  # until the time is stored that something was last known to be heard
 # A connection is known to be dead only after a heartbeat went unanswered for a minute.
 MARGIN_CONNECTED = timedelta(seconds=75)
 
@@ -45,6 +47,7 @@ class CatchUp:
 
     slots: of the channels of all shards that are read at once. seconds: how old what is still taken up may be.
     burst_seconds: for how long somebody may be heard out, whose messages are in no store as long.
+    replays: of what was said while nobody served the shard; None: where there are none.
 
     What a process had to take up when it died, or was told to stop, is as old to the next one as it was to that one;
     but nothing is taken up that is more than twice as old.
@@ -65,6 +68,7 @@ class CatchUp:
         changes: Changes,
         inbox: Inbox,
         clock: Callable[[], datetime],
+        replays: Replays | None = None,
     ) -> None:
         self._shard_id = shard_id
         self._age = timedelta(seconds=seconds)
@@ -78,6 +82,8 @@ class CatchUp:
         self._gate = gate
         self._changes = changes
         self._clock = clock
+        self._replays = replays
+        self._replayed: dict[int, list[Payload]] = {}  # what was said meanwhile in channels, where all is known
         self._dormant: dict[int, tuple[StoredConversation, list[MessageRecord]]] = {}
         self._began: dict[int, int] = {}  # the first message of each conversation from before
         self._left: set[int] = set()  # the channels with something unfinished from before
@@ -141,6 +147,11 @@ class CatchUp:
         self.alive_at = self._clock()
         return True
 
+    @property
+    def reach(self) -> datetime | None:
+        """Since when the next process would look for what was said, should this one die now."""
+        return self.alive_at and self.alive_at - MARGIN - self._burst - LAG
+
     async def run(self) -> None:
         """Finishes what was begun, and takes up what was missed. At the very first start there is neither."""
         async with self._running:
@@ -157,6 +168,9 @@ class CatchUp:
                     self._began.clear()
                     # What has been said since was heard, but it may be on its way.
                     self.alive_at, self.began_at = began_at, None
+                    self._replayed.clear()
+                    if self._replays:
+                        self._replays.drop(self._shard_id)
             except BaseException:
                 self._is_due = True  # the next process takes up what this one did not
                 raise
@@ -190,7 +204,11 @@ class CatchUp:
             if self._backlog.is_on(self._shard_id, guild_id)
         )
         self._reviewed = dict(islice(ours, MOST_REVIEWED))  # before any news: what was deleted is to be gone
-        others = [n.channel_id for n in ordered if n.channel_id not in self._reviewed]
+        if replay := self._replays and self._replays.of(self._shard_id):
+            said = {n.channel_id: replay.said(n.channel_id, after, n.newest) for n in ordered if n.guild_id}
+            self._replayed = {channel_id: messages for channel_id, messages in said.items() if messages is not None}
+            log.info("replayed", shard=self._shard_id, channels=len(self._replayed), with_news=len(ordered))
+        others = [n.channel_id for n in ordered if n.channel_id not in self._reviewed.keys() | self._replayed.keys()]
         most = MAX_REQUESTS - len(self._reviewed)
         self._spare = most - len(others[:most])
         self._cut = set(others[most:])
@@ -374,6 +392,8 @@ class CatchUp:
         page: list[Message] | None
         if newest is not None and (len(newest) < LIMIT or newest[0].id <= after):
             messages, page = [m for m in newest if m.id > after], None
+        elif (payloads := self._replayed.pop(channel_id, None)) is not None:
+            messages, page = self._backlog.built(news, payloads), None
         else:
             self._spare -= newest is not None
             messages = page = await self._backlog.since(news.guild_id, channel_id, after)

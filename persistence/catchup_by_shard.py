@@ -49,6 +49,10 @@ class CatchUpByShard(Holder):
         """As of CatchUp, of those shards that are heard. Returns whether of any."""
         return True in [self.of(shard_id).beat() for shard_id in self._shards.ids if hears(shard_id)]
 
+    def reach(self, shard_id: int) -> datetime | None:
+        """As of CatchUp."""
+        return self.of(shard_id).reach
+
     def revised(self, edit: Edit) -> bool:
         self._changed([edit.channel_id])
         return False

@@ -9,7 +9,7 @@ from playground.model import Guild
 from playground.server import Playground
 
 PEOPLE = 500
-HISTORY, REPLAY = 20, 2_000  # what a channel keeps, and a session; there are thousands
+HISTORY, REPLAY = 20, 8_000  # what a channel keeps, and a session; there are thousands
 CHANNELS = ("general", "trips", "random")
 
 

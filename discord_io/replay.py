@@ -1,0 +1,227 @@
+"""What was said on a shard while nobody served it, as Discord replays it to whoever RESUMEs its last session.
+
+Nothing can be asked of a channel's history as fast: that takes a request for each, and Discord allows 50 a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+import aiohttp
+import discord
+import orjson
+import structlog
+import yarl
+from discord.gateway import DiscordWebSocket
+
+from setting_values import checked_address
+from shards import Session
+
+if TYPE_CHECKING:
+    from cluster.sessions import Sessions
+
+log = structlog.get_logger()
+
+NOTE_SECONDS = 3.0
+MOST_NOTED = 200  # of a session: of ten minutes
+RESUME_SECONDS = 10.0  # until all that was missed has come
+CLOSE_SECONDS = 2.0
+MOST_MESSAGES = 50_000  # of one replay
+BREATH = 100  # frames, after which others have their turn: what has arrived is read without any wait
+RESUMABLE = 4_000  # a code to close with: 1000 and 1001 would end the session
+DISCORD_GATEWAY, DISCORD_GATEWAYS = "gateway.discord.gg", ".discord.gg"
+Payload = dict[str, Any]
+
+
+class Connected(Protocol):
+    """The client, as far as its sessions are noted and gone on with."""
+
+    @property
+    def http(self) -> Any: ...
+
+    def sessions(self, now: datetime) -> Mapping[int, Session]: ...
+
+
+class Replay:
+    """What was said since a moment, up to now or until it was closed."""
+
+    def __init__(self, session: Session) -> None:
+        self.since = discord.utils.time_snowflake(session.at)
+        self._session = session
+        self._messages: dict[int, dict[int, Payload]] = {}  # by channel
+        self._newest: dict[int, int] = {}
+        self._count = 0
+        self._sequence = session.sequence
+        self._reading: asyncio.Task[None] | None = None
+        self._is_resumed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def said(self, channel_id: int, after: int, newest: int) -> list[Payload] | None:
+        """A channel's messages after an id, oldest first; None where it has not heard all of them, up to the newest."""
+        if after < self.since or self._newest.get(channel_id, 0) < newest:
+            return None
+        return [message for number, message in sorted(self._messages[channel_id].items()) if number > after]
+
+    def add(self, event: str, data: Payload) -> None:
+        match event:
+            case "MESSAGE_CREATE":
+                channel_id, message_id = int(data["channel_id"]), int(data["id"])
+                self._newest[channel_id] = max(message_id, self._newest.get(channel_id, 0))
+                self._messages.setdefault(channel_id, {})[message_id] = data
+                self._count += 1
+            case "MESSAGE_UPDATE":
+                here = self._messages.get(int(data["channel_id"]), {})
+                if message := here.get(int(data["id"])):
+                    message.update(data)
+            case "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK":
+                here = self._messages.get(int(data["channel_id"]), {})
+                for deleted in data.get("ids") or [data["id"]]:
+                    here.pop(int(deleted), None)
+
+    async def resume(self, client: Connected) -> bool:
+        """Returns whether there is such a session, and all has come that was missed by then."""
+        self._reading = asyncio.create_task(self._read(client))
+        try:
+            async with asyncio.timeout(RESUME_SECONDS):
+                return await self._is_resumed
+        except TimeoutError:
+            return False
+
+    async def close(self) -> None:
+        """Leaves the session to whoever comes next."""
+        if self._reading:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _read(self, client: Connected) -> None:
+        socket: aiohttp.ClientWebSocketResponse | None = None
+        try:
+            url = yarl.URL(self._session.url).with_query(v=10, encoding="json")
+            socket = await client.http.ws_connect(str(url))
+            await self._hear(socket, client.http.token)
+        except (aiohttp.ClientError, OSError, ValueError, KeyError, TypeError) as error:
+            log.info("replay_broken", detail=f"{type(error).__name__}: {error}")
+        finally:
+            if not self._is_resumed.done():
+                self._is_resumed.set_result(False)
+            if socket:
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await socket.close(code=RESUMABLE)
+
+    async def _hear(self, socket: aiohttp.ClientWebSocketResponse, token: str) -> None:
+        """Until the line breaks, or Discord ends the session."""
+        loop, beat_at, interval, frames = asyncio.get_running_loop(), None, 0.0, 0
+        while self._count < MOST_MESSAGES:
+            try:
+                async with asyncio.timeout_at(beat_at):
+                    frame = await socket.receive()
+            except TimeoutError:
+                beat_at = loop.time() + interval
+                await socket.send_json({"op": 1, "d": self._sequence})
+                continue
+            if frame.type is not aiohttp.WSMsgType.TEXT:
+                return
+            told = orjson.loads(frame.data)
+            match told["op"]:
+                case 0:
+                    self._sequence = told["s"]
+                    self.add(told["t"], told["d"])
+                    if told["t"] == "RESUMED" and not self._is_resumed.done():
+                        self._is_resumed.set_result(True)
+                case 1:
+                    beat_at = loop.time()
+                case 7 | 9:
+                    return
+                case 10:
+                    interval = told["d"]["heartbeat_interval"] / 1_000
+                    beat_at = loop.time() + interval
+                    how = {"token": token, "session_id": self._session.id, "seq": self._session.sequence}
+                    await socket.send_json({"op": 6, "d": how})
+            frames += 1
+            if frames % BREATH == 0:
+                await asyncio.sleep(0)
+
+
+class Replays:
+    """Notes the sessions of this process' shards for whoever has them next, and replays those that it found.
+
+    clock: the wall clock.
+    """
+
+    def __init__(self, sessions: Sessions, clock: Callable[[], datetime]) -> None:
+        self._sessions = sessions
+        self._clock = clock
+        self._noted: dict[int, deque[Session]] = {}
+        self._open: dict[int, Replay] = {}
+        self._heard: dict[int, Replay] = {}
+
+    async def keep(self, client: Connected, reach: Callable[[int], datetime | None]) -> None:
+        """Notes them every few seconds. Until cancelled.
+
+        reach: since when the next one would want to know what was said on a shard; None: not known.
+        """
+        try:
+            while True:
+                await asyncio.sleep(NOTE_SECONDS)
+                await self._sessions.store(self._note(client.sessions(self._clock()), reach))
+        finally:
+            for replay in self._open.values():
+                await replay.close()
+
+    def _note(self, found: Mapping[int, Session], reach: Callable[[int], datetime | None]) -> dict[int, Session]:
+        """Those that reach back so far. Of other shards the session before stays, for as long as Discord has it."""
+        self._noted = {shard_id: self._noted.get(shard_id, deque(maxlen=MOST_NOTED)) for shard_id in found}
+        reaching = {}
+        for shard_id, session in found.items():
+            noted = self._noted[shard_id]
+            if noted and noted[-1].id != session.id:
+                noted.clear()
+            noted.append(session)
+            since = reach(shard_id)
+            while since and len(noted) > 1 and noted[1].at <= since:
+                noted.popleft()
+            if since and noted[0].at <= since:
+                reaching[shard_id] = noted[0]
+        return reaching
+
+    async def open(self, client: Connected, shard_id: int) -> None:
+        """RESUMEs the last session of a shard that nobody serves, if there is one, and hears on it from then on."""
+        if shard_id in self._open or (session := await self._sessions.load(shard_id)) is None:
+            return
+        if not may_have_token(session.url):
+            log.warning("replay_refused", shard=shard_id, meaning="its address is none of the gateway's")
+            return
+        replay = Replay(session)
+        if await replay.resume(client):
+            log.info("session_resumed", shard=shard_id, since=f"{session.at:%H:%M:%S}")
+            self._open[shard_id] = replay
+        else:
+            await replay.close()
+            log.info("no_replay", shard=shard_id, meaning="what was missed is read channel by channel")
+
+    async def end(self, shard_id: int) -> bool:
+        """The shard is about to IDENTIFY, and has no other connection from then on. Returns whether it had."""
+        if replay := self._open.pop(shard_id, None):
+            await replay.close()
+            self._heard[shard_id] = replay
+        return replay is not None
+
+    def of(self, shard_id: int) -> Replay | None:
+        """What was heard by then."""
+        return self._heard.get(shard_id)
+
+    def drop(self, shard_id: int) -> None:
+        self._heard.pop(shard_id, None)
+
+
+def may_have_token(url: str) -> bool:
+    """Whether it is the address of the gateway, as the settings have it, or one of Discord's where they have that."""
+    gateway = DiscordWebSocket.DEFAULT_GATEWAY.host
+    try:
+        host = yarl.URL(checked_address(url, secure="wss", loopback="ws")).host or ""
+    except ValueError:
+        return False
+    return host == gateway or (gateway == DISCORD_GATEWAY and host.endswith(DISCORD_GATEWAYS))
