@@ -87,7 +87,7 @@ class StateParts:
     def _build_state(self, listener: Callable[[LoggedDecision], None] | None) -> None:
         """What channels and people are in, which is stored as it changes."""
         settings, snapshots = self._settings, self.snapshots
-        self.gate = Gate(self.shards)
+        self.gate = Gate(self.shards, self.cluster.leases if self.cluster else None)
         self.counts, self.faults = Counts(self._clock), Faults(self._clock)
         self.activity.watch(self.counts)
         self.activity.watch(self.faults)

@@ -105,7 +105,8 @@ class Lifecycle:
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             self._snapshots.sync()
-            if not (self._health.is_late or self._gate.is_shutting_down) and self._catch_up.beat(self._health.is_up):
+            misses = self._health.is_late or self._gate.is_shutting_down or self._gate.is_held
+            if not misses and self._catch_up.beat(self._health.is_up):
                 self._snapshots.touch_process(ALIVE)
 
     async def expire(self) -> None:

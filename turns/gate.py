@@ -4,28 +4,43 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import Protocol
 
 from shards import Shards
+
+
+class Leases(Protocol):
+    """As of cluster.leases."""
+
+    @property
+    def are_sure(self) -> bool: ...
+
+    async def sure(self) -> None: ...
 
 
 class Gate:
     """Opened and closed, shard by shard, by whoever takes up what was missed; at first it is open.
 
-    shards: which guild is on which. is_shutting_down: what is said from now on is for the next process.
+    shards: which guild is on which. leases: theirs, where other processes have some. is_shutting_down: what is said
+    from now on is for the next process.
     """
 
-    def __init__(self, shards: Shards | None = None) -> None:
+    def __init__(self, shards: Shards | None = None, leases: Leases | None = None) -> None:
         self.is_shutting_down = False
         self._shards = shards or Shards()
         self._closed: dict[int, asyncio.Event] = {}  # by shard
         self._channels: dict[int, asyncio.Event] = {}
-        self._released = asyncio.Event()
-        self._released.set()
+        self._leases = leases
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all channels are held back, as another process may have them by now."""
+        return self._leases is not None and not self._leases.are_sure
 
     def is_closed(self, channel_id: int, guild_id: int) -> bool:
         """Whether older messages of this channel are still to be taken up, or all is held back. guild_id: 0: direct."""
         is_missing = bool(self._closed) and self._shards.of(guild_id) in self._closed
-        return is_missing or channel_id in self._channels or not self._released.is_set()
+        return is_missing or channel_id in self._channels or self.is_held
 
     async def wait(self, channel_id: int, guild_id: int) -> None:
         """Waits while older messages of this channel are taken up, or all is held back."""
@@ -33,7 +48,8 @@ class Gate:
             await shard.wait()
         if channel := self._channels.get(channel_id):
             await channel.wait()
-        await self._released.wait()
+        if self._leases:
+            await self._leases.sure()
 
     def close(self, shard_id: int) -> None:
         """For all channels of a shard."""
@@ -48,10 +64,3 @@ class Gate:
     def open_channel(self, channel_id: int) -> None:
         if channel := self._channels.pop(channel_id, None):
             channel.set()
-
-    def hold(self) -> None:
-        """For all channels, whatever else is open or closed, until release(): it is not known whose they are."""
-        self._released.clear()
-
-    def release(self) -> None:
-        self._released.set()
