@@ -156,8 +156,9 @@ class Keeper:
 
     async def _look(self) -> Seen | None:
         """Renews what is held, and says what it found; None where Redis does not answer."""
+        count = self._all()
         try:
-            seen = await self._leases.renew(self._all(), is_member=not self._is_leaving)
+            seen = await self._leases.renew(count, is_member=not self._is_leaving)
         except RedisError as error:
             if self._unreached_since is None:
                 self._unreached_since = self._clock()
@@ -171,6 +172,8 @@ class Keeper:
             self._end()
         if self._count is None and seen.count and not self._leases.names:
             self.shards.count = seen.count  # as all others have it
+        if self._all() != count:
+            return await self._look()  # or it would take shards that there are not
         now = self._clock()
         self._free_since = {one: self._free_since.get(one, now) for one in seen.free}
         return seen

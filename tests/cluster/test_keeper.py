@@ -1,0 +1,191 @@
+"""Which shards a process takes and when, beside others in a real Redis; and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from redis import RedisError
+from structlog.testing import capture_logs
+
+from cluster import keeper as keeper_module
+from cluster.connection import Cluster
+from cluster.keeper import PATIENCE_SECONDS, SPARE_SECONDS, HeldError, Keeper
+from cluster.leases import ALONE, COUNT, SHARD
+from tests.cluster.conftest import Join
+
+COUNT_OF_ALL = 4
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks again at once."""
+    monkeypatch.setattr(keeper_module, "RENEW_SECONDS", 0)
+    monkeypatch.setattr(keeper_module, "RETRY_SECONDS", 0)
+
+
+@dataclass
+class FakeBot:
+    """Connects what it is told to; those of `broken` not at first."""
+
+    process: Process
+    broken: set[int] = field(default_factory=set)
+
+    def is_up(self, shard_id: int) -> bool:
+        return shard_id in self.process.keeper.shards.ids
+
+    async def add_shard(self, shard_id: int) -> None:
+        if shard_id in self.broken:
+            self.broken.discard(shard_id)
+            raise OSError("the disk is full")
+        self.process.keeper.shards.add(shard_id)
+
+
+class Process:
+    """One with a keeper, whose clock is turned by hand."""
+
+    def __init__(self, cluster: Cluster, *wanted: int, count: int | None = COUNT_OF_ALL) -> None:
+        self.seconds = 0.0
+        self.ended = asyncio.Event()
+        self.cluster = cluster
+        self.keeper = Keeper(cluster, count, wanted, end=self.ended.set, clock=lambda: self.seconds)
+        self.keeper.expects(8, 2)
+        self.bot = FakeBot(self)
+
+    @property
+    def ids(self) -> list[int]:
+        return self.cluster.leases.ids
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Once it has its first shard."""
+        async with self.keeper.renewing():
+            await self.keeper.first()
+            async with self.keeper.taking(self.bot):
+                yield
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+async def test_two_processes_have_half_each_and_one_alone_all_after_a_while(join: Join) -> None:
+    one, other = Process(join()), Process(join())
+    await other.cluster.leases.renew(COUNT_OF_ALL)
+    async with one.running():
+        await until(lambda: len(one.ids) == 2)
+        async with other.running():
+            await until(lambda: sorted(one.ids + other.ids) == [0, 1, 2, 3])
+            assert other.keeper.shards.ids == other.ids
+        # What it gave back at its end is the other's, whose share is all now.
+        await until(lambda: len(one.ids) == COUNT_OF_ALL)
+
+
+async def test_beyond_its_share_it_takes_what_nobody_took_for_a_while(join: Join) -> None:
+    process, idle = Process(join()), join()
+    await idle.leases.renew(COUNT_OF_ALL)  # as one does that never comes to take its own
+    async with process.running():
+        await until(lambda: len(process.ids) == 2)
+        process.seconds += SPARE_SECONDS
+        await until(lambda: len(process.ids) == COUNT_OF_ALL)
+
+
+async def test_who_comes_too_many_stands_by_and_goes_by_the_count_of_the_others(join: Join) -> None:
+    one, spare = Process(join(), count=1), Process(join(), count=None)
+    async with spare.keeper.renewing():
+        async with one.running():
+            waiting = asyncio.create_task(spare.keeper.first())
+            await until(lambda: spare.keeper.shards.count == 1)
+            assert spare.keeper.shards.ids == []
+        await waiting
+        assert spare.keeper.shards.ids == [0]
+
+
+async def test_one_that_ends_takes_none_any_more(join: Join) -> None:
+    process, idle = Process(join()), join()
+    await idle.leases.renew(COUNT_OF_ALL)
+    async with process.running():
+        await until(lambda: len(process.ids) == 2)
+        await process.keeper.leave()
+        await process.keeper.release(process.ids[0])
+        assert (await idle.leases.renew(COUNT_OF_ALL)).members == 1
+        await until(lambda: len(process.ids) == 1)
+
+
+async def test_a_shard_that_is_anothers_by_now_ends_the_process(join: Join) -> None:
+    process, other = Process(join(), 0), join()
+    with capture_logs() as logs:
+        async with process.running():
+            await other.redis.set(f"{SHARD}0", other.name)
+            await process.ended.wait()
+    assert [entry["shards"] for entry in logs if entry["event"] == "shard_lost"][:1] == [(0,)]
+
+
+async def test_one_that_gets_none_of_its_own_shards_says_so_after_a_while(join: Join) -> None:
+    holder, second = Process(join(), 0, 1), Process(join(), 0, 1)
+    async with holder.running(), second.keeper.renewing():
+        await until(lambda: len(holder.ids) == 2)
+        waiting = asyncio.create_task(second.keeper.first())
+        await until(lambda: second.keeper._told)
+        second.seconds += PATIENCE_SECONDS + 1
+        with pytest.raises(HeldError, match="SHARD_IDS names what another process has \\(0, 1\\)"):
+            await waiting
+
+
+async def test_beside_one_that_runs_alone_it_says_so_after_a_while(join: Join) -> None:
+    process = Process(join())
+    await process.cluster.redis.set(ALONE, "1")
+    async with process.keeper.renewing():
+        waiting = asyncio.create_task(process.keeper.first())
+        await until(lambda: process.keeper._told)
+        process.seconds += PATIENCE_SECONDS + 1
+        with pytest.raises(HeldError, match="REDIS_URL is in use by a process that runs alone"):
+            await waiting
+
+
+async def test_another_count_than_that_of_the_others_is_waited_with_until_they_have_ended(join: Join) -> None:
+    old, new = Process(join(), count=2), Process(join(), count=8)
+    async with new.keeper.renewing():
+        async with old.running():
+            waiting = asyncio.create_task(new.keeper.first())
+            await until(lambda: new.keeper._told)
+            new.seconds += PATIENCE_SECONDS + 1
+            assert "shards of 2, not of 8" in new.keeper._told
+        await new.cluster.redis.delete(COUNT)  # as it is gone of itself when nobody renews it
+        await waiting
+
+
+async def test_a_shard_that_cannot_be_added_is_given_back_and_the_others_go_on(
+    join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper_module, "SPARE_SECONDS", 0)
+    process = Process(join())
+    process.bot.broken = {1}
+    with capture_logs() as logs:
+        async with process.running():
+            await until(lambda: len(process.keeper.shards.ids) == COUNT_OF_ALL)
+    assert {"event": "shard_released", "log_level": "info", "shard": 1} in logs
+    assert [entry["shard"] for entry in logs if entry["event"] == "shard_not_added"] == [1]
+
+
+async def test_a_redis_that_does_not_answer_is_told_of_once_and_asked_again(
+    join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = Process(join())
+    with capture_logs() as logs:
+        async with process.running():
+            pool = process.cluster.redis.connection_pool
+            monkeypatch.setattr(pool, "get_connection", _refused)
+            await until(lambda: any(entry["event"] == "leases_not_renewed" for entry in logs))
+            monkeypatch.undo()
+            await until(lambda: any(entry["event"] == "leases_renewed" for entry in logs))
+            assert not process.ended.is_set()
+
+
+async def _refused(*_: object, **__: object) -> None:
+    raise RedisError("refused")
