@@ -148,10 +148,12 @@ class ClusterPrivacy:
             for event in events:
                 self._note(event)
                 self._known = event.id
-            undone, self._undone = [*self._undone, *events], []
+            undone, self._undone = self._undone, []
             for event in undone:
+                await self._try(event, self._taken, is_retry=True)
+            for event in events:
                 await self._try(event, self._taken)
-            if undone:
+            if undone or events:
                 await self._apply(self._taken)
 
     async def _begin_anew(self) -> None:
@@ -168,20 +170,24 @@ class ClusterPrivacy:
         if event.what in (What.OPT_OUT, What.OPT_IN):
             self._people.opt(event.user_id, out=event.what is What.OPT_OUT)
 
-    async def _try(self, event: Event, shard_ids: Collection[int]) -> None:
+    async def _try(self, event: Event, shard_ids: Collection[int], *, is_retry: bool = False) -> None:
         try:
-            await self._carry_out(event, shard_ids)
+            await self._carry_out(event, shard_ids, is_retry=is_retry)
         except OSError as error:
             log.error("privacy_request_undone", user=event.user_id, detail=str(error), meaning="it is tried again")
             self._undone.append(event)
 
-    async def _carry_out(self, event: Event, shard_ids: Collection[int]) -> None:
-        """Does it for these shards. Raises OSError where it could not be done completely."""
+    async def _carry_out(self, event: Event, shard_ids: Collection[int], *, is_retry: bool = False) -> None:
+        """Does it for these shards. Raises OSError where it could not be done completely.
+
+        is_retry: memory holds nothing of it any more, but what they have said since.
+        """
         if event.what is not What.SETTLE:
             self._people.store_opted(event.user_id)  # also where another process had it stored wrongly and died
         if event.what in (What.FORGET, What.OPT_OUT):
             here = frozenset(shard_ids)
-            await self._privacy.forget_person(event.user_id, event.at, lambda guild: self._shards.of(guild) in here)
+            forget = self._privacy.forget_stored if is_retry else self._privacy.forget_person
+            await forget(event.user_id, event.at, lambda guild: self._shards.of(guild) in here)
         elif not await self._snapshots.settled():
             raise OSError("what is kept could not be written")
 

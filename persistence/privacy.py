@@ -66,6 +66,10 @@ class Privacy:
         await self._forget(what, partial(self._snapshots.forget_person, user_id, is_here))
         return True
 
+    async def forget_stored(self, user_id: int, at: int, is_here: Callable[[int], bool]) -> None:
+        """What forget_person() could not: what they have said since in channels stays, and is answered."""
+        await self._remove(partial(self._snapshots.forget_person, user_id, is_here, at))
+
     async def forget_channel(self, channel_id: int, at: int, *, with_threads: bool = False) -> bool:
         """Also what went on in threads of it. with_threads: it is gone, and so are all its threads."""
         of_it = self._snapshots.threads_of if with_threads else self._snapshots.moved_from
@@ -100,6 +104,9 @@ class Privacy:
             # By ids, as by Discord's own clock, older messages are told from newer ones.
             self._people.forget(channel_id, what.author_id, what.through)
         self._holders.forget(what)
+        await self._remove(removal)
+
+    async def _remove(self, removal: Callable[[], Awaitable[None]]) -> None:
         async with self._at_a_time:
             flushed = self._decision_log.flush()
             *results, is_logged = await asyncio.gather(self._stored(), removal(), flushed, return_exceptions=True)

@@ -342,13 +342,15 @@ class Snapshots:
 
     # What goes. These raise OSError where something could not be removed.
 
-    async def forget_person(self, user_id: int, is_here: Callable[[int], bool] = lambda _guild_id: True) -> None:
+    async def forget_person(
+        self, user_id: int, is_here: Callable[[int], bool] = lambda _: True, through: int = ANY
+    ) -> None:
         """Their words go from the transcripts of these guilds' channels. is_here: asked with the ids of guilds."""
         async with self._removing():
-            channels = await self._writer.run(self._transcript.channels)
-            for channel_id in (each for each, guild_id in channels.items() if is_here(guild_id)):
-                await self._change_all(channel_id, forget_person(user_id), naming=user_id, replies=True)
-                await self._writer.run(partial(self._transcript.change_beside, channel_id, forget_person(user_id)))
+            for channel_id in [c for c, g in (await self._writer.run(self._transcript.channels)).items() if is_here(g)]:
+                change = forget_person(user_id, through)
+                await self._change_all(channel_id, change, naming=user_id, replies=True)
+                await self._writer.run(partial(self._transcript.change_beside, channel_id, change))
 
     async def forget_where(self, is_gone: Callable[[int, int], bool]) -> None:
         """The transcripts of channels go. is_gone: asked with the ids of channel and guild."""

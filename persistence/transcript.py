@@ -22,7 +22,7 @@ from shards import Shards
 from state import Message, MessageCategory
 from state.message import Appended
 from state.session_form import encode_message
-from storage.store import Key, Row
+from storage.store import ANY, Key, Row
 
 log = structlog.get_logger()
 
@@ -373,15 +373,17 @@ class Transcript:
         self._writer.write(Key(MESSAGE, channel_id, message_id), None if message is None else encode_message(message))
 
 
-def forget_person(author_id: int) -> Change:
+def forget_person(author_id: int, through: int = ANY) -> Change:
     """Drops what a person said, what was answered to them or may quote them, and what others' replies quote of it.
 
-    For the messages of one channel, the oldest first.
+    For the messages of one channel, the oldest first. through: what is newer than this one stays.
     """
     gone: set[object] = set()
 
     def change(message: Message) -> Message | None:
         fields = message.metadata
+        if fields.get("message_id", 0) > through:
+            return message
         if author_id in (fields.get("author_id"), *fields.get("addressees", ()), *fields.get("drew_on", ())):
             gone.add(fields.get("message_id"))
             return None

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from bot import Parley
 from cluster.connection import Cluster
-from cluster.events import STREAM, Events, What
+from cluster.events import APPLIED, STREAM, Events, What
 from cluster.leases import SHARD
 from config import Settings
 from conversation import MessageRecord
@@ -185,21 +185,25 @@ async def test_an_export_holds_what_other_processes_keep(start: Start) -> None:
     assert told == {(str(GUILDS[1]), "here"), (str(GUILDS[2]), "there")}
 
 
-async def test_what_could_not_be_stored_is_tried_again_and_not_said_to_be_done(
+async def test_what_could_not_be_stored_is_tried_again_and_what_is_said_since_stays(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = await start(0, 1, 2, 3)
     await one.said(1, now("a secret"))
+    tried = asyncio.Event()
 
     async def fail(*_: object) -> None:
+        tried.set()
         raise StoreError("no room")
 
     with monkeypatch.context() as full:
         full.setattr(one.bot.snapshots, "forget_person", fail)
         full.setattr(cluster_privacy, "ANSWER_SECONDS", 0.0)
         assert not await one.requests.forget_person(ANNA, now("").message_id)
+        await tried.wait()
+        await one.said(1, now("a question"))
     assert await one.requests.settle()
-    assert one.heard(1) == await one.stored(1) == []
+    assert one.heard(1) == await one.stored(1) == ["a question"]
 
 
 async def test_while_redis_is_away_it_is_done_here_and_said_to_be_incomplete(
@@ -216,3 +220,25 @@ async def test_while_redis_is_away_it_is_done_here_and_said_to_be_incomplete(
         await one.requests.opt_out(ANNA, now("").message_id)
     assert one.heard(1) == []
     assert one.requests.is_opted_out(ANNA)
+
+
+async def test_whoever_opts_out_and_in_at_once_is_the_same_to_all(start: Start, client: Cluster) -> None:
+    one, other = await start(0, 1), await start(2, 3)
+    for _ in range(20):
+        out, back = one.requests.opt_out(ANNA, now("").message_id), other.requests.opt_in(ANNA)
+        assert all(await asyncio.gather(out, back))
+        is_out = one.requests.is_opted_out(ANNA)
+        assert other.requests.is_opted_out(ANNA) is is_out
+        assert await client.redis.hkeys("parley:rows:opted_out:0") == ([str(ANNA)] if is_out else [])
+
+
+async def test_what_is_asked_behind_the_loss_of_the_stream_is_done(start: Start, client: Cluster) -> None:
+    one, other = await start(0, 1), await start(2, 3)
+    await one.said(1, now("a secret"))
+    await other.said(2, now("a secret"))
+    assert await one.requests.settle()
+    await client.redis.delete(STREAM, APPLIED)
+    assert await one.requests.opt_out(ANNA, now("").message_id)
+    for process, number in ((one, 1), (other, 2)):
+        assert process.requests.is_opted_out(ANNA)
+        assert process.heard(number) == await process.stored(number) == []
