@@ -405,7 +405,11 @@ class CatchUp:
             return False
         if page and len(page) == LIMIT:
             self._cut.add(channel_id)
-        known = {record.message_id for record in await self._snapshots.recent(channel_id, after)}
+        try:
+            known = {record.message_id for record in await self._snapshots.recent(channel_id, after)}
+        except OSError as error:  # of the store, which is asked again
+            log.warning("catch_up_waits", channel=channel_id, detail=str(error))
+            return False
         known |= {q.message.message_id for q in self._pending.of(channel_id).questions}
         known |= self._backlog.replied_to(messages)
         # What is older than the conversation was decided before it began, as no part of it.

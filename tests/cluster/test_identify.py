@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.connection import PREFIX
+from cluster.connection import IDENTIFY_SECONDS, PREFIX
 from tests.cluster.conftest import Join
 
 
@@ -22,7 +22,7 @@ async def test_shards_of_a_bucket_identify_one_after_the_other(join: Join, monke
     assert not waited
     await other.may_identify(3)
     assert len(waited) == 1
-    assert 4 < waited[0] <= 5
+    assert 4 < waited[0] <= IDENTIFY_SECONDS
 
 
 async def test_one_process_claims_what_is_done_once_until_it_gives_it_up(join: Join) -> None:

@@ -23,6 +23,7 @@ from persistence.snapshots import Snapshots
 from place import Place
 from shards import DIRECT, Shards
 from state.message import Appended
+from storage.store import StoreError
 from tests.support.clock import NOON
 from tests.support.people import ANNA, BEN, CHANNEL, GUILD, said
 from tests.support.turns_bench import Bench
@@ -118,6 +119,7 @@ class FakeSnapshots:
         self.revisions: list[MessageRecord] = []
         self.purged: list[int] = []
         self.known: dict[int, int] = {}
+        self.outages = 0
 
     async def known_channels(self) -> dict[int, int]:
         return self.known
@@ -126,6 +128,9 @@ class FakeSnapshots:
         return []
 
     async def recent(self, _channel_id: int, since: int) -> list[MessageRecord]:
+        if self.outages:
+            self.outages -= 1
+            raise StoreError("What is kept could not be read.")
         return [record for record in self.transcript if record.message_id >= since]
 
     def append(self, appended: Appended) -> None:
@@ -293,6 +298,14 @@ async def test_only_a_channel_that_could_not_be_read_is_read_again(
         await stage.run()
     assert sorted(stage.backlog.read) == [CHANNEL, OTHER, OTHER, OTHER]
     assert cuts(logs) == [(2, 1, 4)]
+
+
+async def test_a_store_that_is_away_meanwhile_is_asked_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("persistence.catchup.RETRY_SECONDS", (0.0, 0.0))
+    stage.backlog.channels = {CHANNEL: [posted(1)]}
+    stage.snapshots.outages = 2
+    await stage.run()
+    assert stage.taken == [posted(1).id]
 
 
 async def test_what_is_known_in_one_way_or_another_is_not_taken_again(stage: Stage) -> None:
