@@ -392,7 +392,7 @@ class CatchUp:
         page: list[Message] | None
         if newest is not None and (len(newest) < LIMIT or newest[0].id <= after):
             messages, page = [m for m in newest if m.id > after], None
-        elif (payloads := self._replayed.pop(channel_id, None)) is not None:
+        elif (payloads := self._replayed.get(channel_id)) is not None:
             messages, page = self._backlog.built(news, payloads), None
         else:
             self._spare -= newest is not None
