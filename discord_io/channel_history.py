@@ -64,8 +64,13 @@ class ChannelHistory:
         earlier = [m for m in earlier if asked.timestamp - m.created_at < HISTORY_AGE and m.id != channel_id]
         read = {m.id: self._reader.record(m) for m in earlier if is_persons(m) or is_other_bots(m, me)}
         own = {m.id for m in earlier if m.author.id == me and m.type in SAID_BY_PEOPLE}
+        last = max(own, default=0)
         own |= {r.reply_to_id for r in read.values() if r.reply_to_id is not None and r.reply_to_author_id == me}
-        kept = await kept_of(self._transcripts, channel_id, own)
+        try:
+            kept = await self._transcripts.kept(channel_id, own) if own else {}
+        except OSError as error:  # without its answers, what was asked before would look as if nobody had answered
+            log.info("transcript_unread", channel=channel_id, detail=str(error))
+            kept, earlier = {}, [m for m in earlier if m.id > last]
         said = (without_lost_quote(read[m.id], me, kept) if m.id in read else kept.get(m.id) for m in earlier)
         records = [self._consent.tellable(channel_id, record) for record in said if record]
         return [record for record in (starter, *records) if record]

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from conversation import MessageRecord
 from decider import Reason
 from persistence.open_store import DATABASE
 from storage.state_key import KEY_FILE, MARKER_FILE
+from storage.store import StoreError
 from tests.support.lives import on_disk
 from tests.support.scene import Scene, open_scene
 from tests.support.stub_model import Reply, StubModel, texts
@@ -159,3 +161,19 @@ async def test_an_ignored_message_costs_nothing(
         assert all(path.name.startswith((DATABASE, KEY_FILE, MARKER_FILE)) for path in (tmp_path / "state").iterdir())
         assert not [e for e in scene.journal.find("decided") if e["level"] != "debug"]
         assert not len(scene.bot.conversations)
+
+
+async def test_where_its_own_answers_cannot_be_read_no_question_looks_unanswered(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.ask("Ada", "which cats are the largest?")
+    scene.bot.conversations.end(scene.pg.channel("general"))
+    scene.say("Ben", "mine is rather large")
+
+    async def kept(*_: object) -> dict[int, MessageRecord]:
+        raise StoreError("What is kept could not be read.")
+
+    monkeypatch.setattr(scene.bot.snapshots, "kept", kept)
+    await scene.ask("Chloe", "and dogs?")
+    assert "rather large" in scene.told()
+    assert "which cats" not in scene.told()
