@@ -175,7 +175,8 @@ class Keeper:
         if self._all() != count:
             return await self._look()  # or it would take shards that there are not
         now = self._clock()
-        self._free_since = {one: self._free_since.get(one, now) for one in seen.free}
+        free = seen.free if seen.is_settled else ()  # before that nobody can take any
+        self._free_since = {one: self._free_since.get(one, now) for one in free}
         return seen
 
     def _choice(self, seen: Seen) -> list[int]:

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 from cluster import keeper as keeper_module
 from cluster.connection import Cluster
 from cluster.keeper import PATIENCE_SECONDS, SPARE_SECONDS, HeldError, Keeper
-from cluster.leases import ALONE, COUNT, SHARD
-from tests.cluster.conftest import Join
+from cluster.leases import ALONE, COUNT, SHARD, SINCE, Seen
+from tests.cluster.conftest import Join, settle
 
 COUNT_OF_ALL = 4
 
@@ -93,6 +93,37 @@ async def test_beyond_its_share_it_takes_what_nobody_took_for_a_while(join: Join
         await until(lambda: len(process.ids) == 2)
         process.seconds += SPARE_SECONDS
         await until(lambda: len(process.ids) == COUNT_OF_ALL)
+
+
+async def test_what_nobody_may_take_yet_does_not_count_as_left_by_others(
+    join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, idle = Process(join()), join()
+    await idle.leases.renew(COUNT_OF_ALL)
+    await idle.redis.set(SINCE, "anotherrun 0")  # it has just been started
+    renew, looks = process.cluster.leases.renew, 0
+
+    async def counted(count: int, *, is_member: bool = True) -> Seen:
+        nonlocal looks
+        looks += 1
+        return await renew(count, is_member=is_member)
+
+    async def look_again(times: int = 6) -> None:
+        until_then = looks + times
+        await until(lambda: looks >= until_then)
+
+    monkeypatch.setattr(process.cluster.leases, "renew", counted)
+    async with process.keeper.renewing():
+        first = asyncio.create_task(process.keeper.first())
+        await look_again()
+        process.seconds += SPARE_SECONDS
+        await look_again()
+        await settle(idle)
+        await first
+        async with process.keeper.taking(process.bot):
+            await until(lambda: len(process.ids) >= 2)
+            await look_again()
+            assert len(process.ids) == 2
 
 
 async def test_who_comes_too_many_stands_by_and_goes_by_the_count_of_the_others(join: Join) -> None:
