@@ -206,8 +206,8 @@ class Parley(ShardedClient):
                 is_stored = await self.snapshots.settled()
                 if is_stored and not self._is_busy(shard_id) and len(self._shards.ids) > 1:
                     self._shards.drop(shard_id)
-                    await self.snapshots.settled()  # also of the process, with another shard
-                    await released(shard_id)
+                    if await self.snapshots.settled():  # also of the process, with another shard
+                        await released(shard_id)  # else its lease is given back at the end, as the last one's
             await asyncio.sleep(LEAVE_SECONDS)
 
     def _is_busy(self, shard_id: int) -> bool:

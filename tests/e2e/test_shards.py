@@ -220,3 +220,31 @@ async def test_what_was_missed_since_one_process_had_all_is_taken_up_by_whoever_
             assert await bot.snapshots.settled()
             await bot.add_shard(1)
             await scene.answer_to(missed[1])
+
+
+async def test_a_shard_is_kept_while_it_is_not_stored_what_is_left_without_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released: list[int] = []
+    asked_for: list[bool] = []
+
+    async def release(shard_id: int) -> None:
+        released.append(shard_id)
+
+    async with process(scene, 0, 1) as bot:
+        gate = scene.held("Done.")
+        asked = mention(scene, 1)
+        await scene.until(lambda: scene.stub.requests)
+
+        async def settled() -> bool:
+            asked_for.append(0 in bot._shards.ids)
+            notify(scene.pg)
+            return asked_for[-1]
+
+        monkeypatch.setattr(bot.snapshots, "settled", settled)
+        ending = asyncio.create_task(bot.shut_down(release))
+        await scene.until(lambda: False in asked_for)
+        gate.set()
+        await scene.answer_to(asked)
+        await ending
+        assert released == [1]
