@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,8 @@ LOCK_FILE = "lock"
 LOCK_SECONDS = 60.0  # a redeploy ends the other one within that
 HERE_SECONDS = 5.0  # for one that runs on this machine, which nobody is going to end
 LEASE = "parley:lock"
+CLUSTER = "parley:cluster:count"  # is there while any of several processes has a shard
+LOOK_SECONDS = 1.0
 LEASE_SECONDS = 30.0  # it outlives a kill by so much, which is less than another process waits
 
 
@@ -93,7 +96,7 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
 
     client = redis.Redis.from_url(redis_url, socket_connect_timeout=5, socket_timeout=5)
     lease = client.lock(LEASE, timeout=LEASE_SECONDS, blocking_timeout=seconds, thread_local=False)
-    ended = threading.Event()
+    ended, deadline = threading.Event(), time.monotonic() + seconds
 
     def renew() -> None:
         while not ended.wait(LEASE_SECONDS / 3):
@@ -113,6 +116,15 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
             raise InUseError(
                 "REDIS_URL is in use by another process: stop that one, or give this one another database."
             )
+        # Those take no more shards now; what they have they give back as they end, or it is over in a while.
+        while client.exists(CLUSTER):
+            if time.monotonic() >= deadline:
+                lease.release()
+                raise InUseError(
+                    "REDIS_URL is in use by processes that share it: stop those, or set SHARDS=auto for this one, too."
+                )
+            time.sleep(min(LOOK_SECONDS, seconds))
+            lease.reacquire()
     except RedisError as error:
         raise StoreError(f"REDIS_URL cannot be reached ({error}): start that Redis, or correct the address.") from None
     threading.Thread(target=renew, name="lease", daemon=True).start()

@@ -16,6 +16,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
+from cluster.leases import ALONE, COUNT
 from persistence import lock
 from persistence.lock import InUseError, in_use
 from persistence.open_store import CHECK, DATABASE, check_stores, open_stores
@@ -360,3 +361,14 @@ def test_a_redis_is_for_one_alone_whatever_their_folders(folder: Path, redis_url
         pytest.fail("two have it")
     with in_use(folder, redis_url, seconds=0.05):
         pass
+
+
+def test_a_redis_that_several_processes_share_is_for_none_alone(folder: Path, redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        client.set(COUNT, 4, px=60_000)
+        with pytest.raises(InUseError, match="SHARDS=auto"), in_use(folder, redis_url, seconds=0.05):
+            pytest.fail("it goes on beside them")
+        assert not client.exists(ALONE)
+        client.set(COUNT, 4, px=20)  # as once the last of them has ended
+        with in_use(folder, redis_url):
+            assert client.exists(ALONE)
