@@ -9,7 +9,7 @@ nobody's business any more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 import structlog
@@ -26,6 +26,7 @@ log = structlog.get_logger()
 ANSWER_SECONDS = 20.0  # Discord takes an answer for 15 minutes; people do not wait so long
 LOOK_SECONDS = 0.2
 PAUSE_SECONDS = 1.0  # before Redis is asked anew
+FORGETTING = What.FORGET, What.OPT_OUT
 
 
 class ClusterPrivacy:
@@ -115,7 +116,7 @@ class ClusterPrivacy:
                 await self._events.add(What.SETTLE)
             # What is noted beyond the last event is of a stream that Redis has lost: what there is now is newer.
             done = {each: id_ if (id_ := applied.get(each, START)) <= last else START for each in shard_ids}
-            for event in await self._events.between(min(done.values()), self._known):
+            for event in _once(await self._events.between(min(done.values()), self._known)):
                 await self._try(event, [each for each in shard_ids if done[each] < event.id])
             self._taken |= dict.fromkeys(shard_ids)
             await self._apply(shard_ids)
@@ -151,7 +152,7 @@ class ClusterPrivacy:
             undone, self._undone = self._undone, []
             for event in undone:
                 await self._try(event, self._taken, is_retry=True)
-            for event in events:
+            for event in _once(events):
                 await self._try(event, self._taken)
             if undone or events:
                 await self._apply(self._taken)
@@ -184,7 +185,7 @@ class ClusterPrivacy:
         """
         if event.what is not What.SETTLE:
             self._people.store_opted(event.user_id)  # also where another process had it stored wrongly and died
-        if event.what in (What.FORGET, What.OPT_OUT):
+        if event.what in FORGETTING:
             here = frozenset(shard_ids)
             forget = self._privacy.forget_stored if is_retry else self._privacy.forget_person
             await forget(event.user_id, event.at, lambda guild: self._shards.of(guild) in here)
@@ -196,3 +197,8 @@ class ClusterPrivacy:
         through = min([before(event.id) for event in self._undone], default=self._known)
         if shard_ids:
             await self._events.apply(shard_ids, through, self._shards.count or 1)
+
+
+def _once(events: Iterable[Event]) -> list[Event]:
+    """Of those that have the same done, for the same person, the last: whoever asks again and again holds up nobody."""
+    return [*{(event.user_id, event.what in FORGETTING): event for event in events}.values()]

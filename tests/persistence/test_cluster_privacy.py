@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -13,7 +14,7 @@ from pydantic import SecretStr
 
 from bot import Parley
 from cluster.connection import Cluster
-from cluster.events import APPLIED, STREAM, Events, What
+from cluster.events import APPLIED, STREAM, Event, Events, What
 from cluster.leases import SHARD
 from config import Settings
 from conversation import MessageRecord
@@ -164,6 +165,29 @@ async def test_whoever_died_with_something_else_stored_is_set_right(start: Start
     assert await client.redis.hkeys("parley:rows:opted_out:0") == [str(ANNA)]
     assert taken.requests.is_opted_out(ANNA)
     assert rest.requests.is_opted_out(ANNA)
+
+
+async def test_what_somebody_asks_again_and_again_is_done_once(
+    start: Start, client: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = await start(0, 1), await start(2, 3)
+    await other.said(2, now("a secret"))
+    await other.die()
+    done: list[What] = []
+    carry_out = ClusterPrivacy._carry_out
+
+    async def count(self: ClusterPrivacy, event: Event, shard_ids: Collection[int], **how: Any) -> None:
+        done.append(event.what)
+        await carry_out(self, event, shard_ids, **how)
+
+    events = Events(client.redis)
+    for what in (What.FORGET, What.SETTLE) * 100:
+        await events.add(what, ANNA if what is What.FORGET else 0, now("").message_id)
+    monkeypatch.setattr(ClusterPrivacy, "_carry_out", count)
+    third = await start(2, 3)
+    assert third.heard(2) == await third.stored(2) == []
+    assert len(done) < 20
+    assert await one.requests.settle()
 
 
 async def test_a_shard_that_is_left_is_left_alone(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
