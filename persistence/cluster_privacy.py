@@ -107,6 +107,7 @@ class ClusterPrivacy:
             for event in asked:
                 self._note(event)
             self._known = last
+            self._privacy.forget_logged()
 
     async def take(self, shard_ids: Collection[int]) -> None:
         """Does for shards, whose rows have been read, what was asked while nobody had them. Raises StoreError."""

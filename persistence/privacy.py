@@ -10,6 +10,7 @@ from functools import partial
 from conversation import ConversationManager
 from discord_io.backlog import id_at
 from followup.decision_log import DecisionLog
+from followup.learning import Removal
 from persistence.holders import Forget, Holders
 from persistence.people import People
 from persistence.snapshots import Snapshots
@@ -69,6 +70,12 @@ class Privacy:
     async def forget_stored(self, user_id: int, at: int, is_here: Callable[[int], bool]) -> None:
         """What forget_person() could not: what they have said since in channels stays, and is answered."""
         await self._remove(partial(self._snapshots.forget_person, user_id, is_here, at))
+
+    def forget_logged(self) -> None:
+        """What was forgotten lately goes from the decision log: this process may have been away meanwhile."""
+        marks = self._people.forgotten
+        for whose in marks:
+            self._decision_log.add(Removal(None, *whose, through=marks.at(*whose)))
 
     async def forget_channel(self, channel_id: int, at: int, *, with_threads: bool = False) -> bool:
         """Also what went on in threads of it. with_threads: it is gone, and so are all its threads."""

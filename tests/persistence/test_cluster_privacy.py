@@ -20,9 +20,11 @@ from config import Settings
 from conversation import MessageRecord
 from decider import FollowupRules
 from discord_io.backlog import id_at
+from followup.decision_file import FILE_NAME, DecisionFile
+from followup.learning import Entry
 from persistence import cluster_privacy
 from persistence.cluster_privacy import ClusterPrivacy
-from persistence.open_store import check_stores
+from persistence.open_store import check_stores, find_seal
 from shards import Shards
 from state.message import Appended
 from storage.store import StoreError
@@ -197,6 +199,24 @@ async def test_a_shard_that_is_left_is_left_alone(start: Start, monkeypatch: pyt
     monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 0.0)
     assert not await one.requests.forget_person(ANNA, now("").message_id)
     assert one.heard(1) == await one.stored(1) == ["a secret"]
+
+
+async def test_the_decision_log_of_whoever_was_away_forgets_too(start: Start) -> None:
+    await start(0, 1)
+    other = await start(2, 3)
+    await other.die()
+    file = DecisionFile(other.folder / FILE_NAME, find_seal(other.folder, other.url, None))
+    first = now("").message_id
+    rows = [(CHANNELS[2], ANNA), (CHANNELS[3], BEN), (CHANNELS[2], BEN)]
+    file.write(
+        [Entry(first + i, row[0], 1, row[1], 0.0, 0.0, True, "mention", 1, 1.0, "") for i, row in enumerate(rows)]
+    )
+    third = await start(2, 3)
+    assert await third.requests.forget_person(ANNA, now("").message_id + 10)
+    assert await third.requests.forget_channel(CHANNELS[3], now("").message_id + 10)
+    await third.die()
+    await (await Process(other.url, other.folder, 2, 3).start()).die()
+    assert [(entry.channel_id, entry.author_id) for entry in file.read()] == [(CHANNELS[2], BEN)]
 
 
 async def test_an_export_holds_what_other_processes_keep(start: Start) -> None:
