@@ -82,6 +82,31 @@ class Seen:
     is_alone_taken: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What stands in Redis, for who only looks. shards: of each process that has any, which. members, count,
+    is_alone_taken: as of Seen."""
+
+    shards: dict[str, list[int]]
+    members: int
+    count: int | None
+    is_alone_taken: bool
+
+
+async def held(client: redis.Redis) -> Held:
+    """Who has which shards by now; changes nothing. Raises redis.RedisError."""
+    seconds, _ = await client.time()
+    members: int = await client.zcount(MEMBERS, (seconds - LEASE_SECONDS) * 1_000, "+inf")
+    counted: Any = await client.get(COUNT)
+    count = int(counted) if counted else None
+    holders: Any = await client.mget([f"{SHARD}{number}" for number in range(count)]) if count else []
+    shards: dict[str, list[int]] = {}
+    for number, name in enumerate(holders):
+        if name is not None:
+            shards.setdefault(name, []).append(number)
+    return Held(shards, members, count, bool(await client.exists(ALONE)))
+
+
 class Leases:
     """Those that this process has. What asks Redis raises redis.RedisError.
 

@@ -17,7 +17,6 @@ from doctor.findings import SECONDS, Finding, NotCheckedError, State, fault, ok,
 
 PORTAL = "https://discord.com/developers/applications"
 LATE_SECONDS, WRONG_SECONDS = 30.0, 300.0  # of the clock
-FEW_STARTS = 100
 MOST_GUILDS, MOST_NAMED = 50, 10
 PAGE = 200  # servers that are told of at once
 FORUMS = (15, 16)
@@ -124,17 +123,6 @@ def check_clock(skew: float | None) -> list[Finding]:
     says = f"This machine's clock is {much} {'ahead of' if skew > 0 else 'behind'} Discord's."
     fix = "Have the machine set its clock by NTP, such as by timedatectl set-ntp true."
     return [fault("clock", says, fix) if abs(skew) >= WRONG_SECONDS else warning("clock", says, fix)]
-
-
-async def check_gateway(rest: DiscordRest) -> list[Finding]:
-    """How often the bot may still connect today."""
-    limit = (await rest.get("/gateway/bot"))["session_start_limit"]
-    left, total, hours = int(limit["remaining"]), int(limit["total"]), int(limit["reset_after"]) / 3_600_000
-    if left >= min(FEW_STARTS, total):
-        return [ok("gateway", f"It may connect {left:,} more times today.")]
-    says = f"It may connect only {left} more times in the next {hours:.1f} hours, of {total:,} a day."
-    fix = "Find out why it starts so often, or where else it runs with this token, and stop that."
-    return [warning("gateway", says, fix) if left else fault("gateway", says, fix)]
 
 
 async def check_commands(

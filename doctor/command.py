@@ -18,8 +18,9 @@ from agents.models import UnusableModelError
 from agents.roster import load_roster
 from config import SettingError, Settings
 from doctor.checks_around import LISTENS, check_agent, check_http, check_mcp_server, check_password, check_settings
-from doctor.checks_discord import check_application, check_commands, check_gateway, check_guilds, no_token
+from doctor.checks_discord import check_application, check_commands, check_guilds, no_token
 from doctor.checks_models import check_budgets, check_built, check_models, check_transcriber, names_in
+from doctor.checks_shards import check_gateway, check_processes
 from doctor.checks_storage import check_disk, check_folder, check_instance, check_key, check_modes, check_volume
 from doctor.discord_rest import DiscordRest
 from doctor.findings import (
@@ -135,7 +136,7 @@ async def _discord(settings: Settings, wanted: Sequence[Mapping[str, Any]] | Non
         if application is None:
             return [*findings, skipped("servers", "Servers, permissions and commands cannot be looked at so.")]
         checks = [
-            bounded("gateway", check_gateway(rest)),
+            bounded("gateway", check_gateway(rest, settings.shard_count)),
             bounded("servers", check_guilds(rest, application, settings.channels, settings.threads)),
         ]
         if wanted is not None:
@@ -164,19 +165,30 @@ def _unasked_models(settings: Settings, prices: Prices) -> list[Finding]:
 async def _kept_and_served(settings: Settings) -> list[Finding]:
     served = await bounded("http", check_http(settings.port))
     runs_here = any(finding.state == "ok" and finding.says.startswith(LISTENS) for finding in served)
-    kept = asyncio.to_thread(_storage, *where(settings), runs_here=runs_here)
-    return [*await bounded("storage", kept), *served]
+    kept = asyncio.to_thread(_storage, *where(settings), runs_here=runs_here, is_shared=settings.is_one_of_several)
+    findings = await bounded("storage", kept)
+    if settings.is_one_of_several and settings.redis_url and _answers(findings):
+        url, count, ids = settings.redis_url.get_secret_value(), settings.shard_count, settings.shard_ids
+        findings += await bounded("processes", check_processes(url, count, ids))
+    return [*findings, *served]
 
 
-def _storage(state_dir: Path, redis_url: str | None, keys: str | None, *, runs_here: bool) -> list[Finding]:
+def _storage(
+    state_dir: Path, redis_url: str | None, keys: str | None, *, runs_here: bool, is_shared: bool = False
+) -> list[Finding]:
+    """is_shared: other processes are meant to use what is in Redis, too."""
     folder, key = check_folder(state_dir), check_key(state_dir, redis_url, keys)
-    # A Redis that does not answer is waited for once.
-    is_asked = folder.state == "ok" and not any(one.check == "redis" and one.state == "fault" for one in key)
+    is_asked = folder.state == "ok" and _answers(key)
     return [
         folder,
         check_modes(state_dir),
         check_disk(state_dir),
         *key,
-        *([check_instance(state_dir, redis_url, runs_here=runs_here)] if is_asked else []),
+        *([check_instance(state_dir, None if is_shared else redis_url, runs_here=runs_here)] if is_asked else []),
         *check_volume(state_dir, redis_url, os.environ),
     ]
+
+
+def _answers(findings: Sequence[Finding]) -> bool:
+    """Whether Redis does, as far as it is looked at: one that does not is waited for once."""
+    return not any(one.check == "redis" and one.state == "fault" for one in findings)

@@ -6,7 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.cluster.conftest import join
+from tests.support.redis_server import redis_url
 from tests.support.stub_model import StubModel
+
+__all__ = ["join", "redis_url"]
 
 
 @pytest.fixture

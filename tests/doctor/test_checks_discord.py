@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from discord_io.permissions import INVITED, invite_link
-from doctor.checks_discord import check_application, check_commands, check_gateway, check_guilds
+from doctor.checks_discord import check_application, check_commands, check_guilds
+from doctor.checks_shards import check_gateway
 from doctor.discord_rest import DiscordRest
 from doctor.findings import Finding, State, bounded, exit_code
 from playground import permissions
@@ -20,11 +21,11 @@ from tests.test_docs import ROOT
 COMMAND = {"name": "why", "description": "Why it spoke", "options": [{"type": 3, "name": "of", "description": "Whom"}]}
 
 
-async def diagnosis(pg: Playground, *, token: str = "", **how: Any) -> list[Finding]:
+async def diagnosis(pg: Playground, *, token: str = "", shard_count: int | None = None, **how: Any) -> list[Finding]:
     async with DiscordRest(token or pg.token, pg.api_base) as rest:
         findings, application = await check_application(rest)
         if application:
-            findings += await bounded("gateway", check_gateway(rest))
+            findings += await bounded("gateway", check_gateway(rest, shard_count))
             findings += await bounded("servers", check_guilds(rest, application, **how))
             findings += await bounded("commands", check_commands(rest, application, []))
     return findings
@@ -78,6 +79,11 @@ def no_starts(pg: Playground) -> None:
     pg._gateway.identified = 1_000
 
 
+def few_starts(pg: Playground) -> None:
+    """Fewer than a start of all shards takes."""
+    pg._gateway.identified = 995
+
+
 def another_ear(pg: Playground) -> None:
     pg.world.interactions_endpoint_url = "https://bot.example/interactions"
 
@@ -97,6 +103,17 @@ FAULTS: list[tuple[Mapping[str, Any], Plant, Mapping[str, Any], int, str, str, s
     ({}, twelve, {}, 2, "permissions", "#room-09 (Playground) and 2 more.", "Allow Send Messages"),
     ({}, nothing, {"channels": {12345}}, 2, "channels", "CHANNELS names what is no channel", "Correct the ids"),
     ({}, no_starts, {}, 2, "gateway", "only 0 more times in the next 24.0 hours, of 1,000", "where else it runs"),
+    ({"shards": 8}, few_starts, {}, 2, "gateway", "only 5 more times", "where else it runs"),
+    (
+        {"shards": 8},
+        nothing,
+        {"shard_count": 4},
+        1,
+        "shards",
+        "have 4 shards, and Discord recommends 8.",
+        "to 8 or more",
+    ),
+    ({"shards": 8}, nothing, {"shard_count": 2}, 2, "shards", "2,500 servers on one are refused", "to 8 or more"),
 ]
 
 
