@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 
 import aiohttp
@@ -21,6 +22,9 @@ SHORT_PASSWORD = 12
 SERVER_ERROR = 500
 HEALTH_SECONDS = 3.0  # in which a bot on this machine answers
 LISTENS = "A bot listens on PORT"
+NOT_WELL = re.compile(
+    r"the event loop stands|(the gateway|shards? [\d, ]+( and \d+ more)?) ha(s|ve) not been connected"
+)
 
 
 def check_settings() -> tuple[list[Finding], Settings | None]:
@@ -104,12 +108,12 @@ async def _who_listens(port: int, why: str) -> Finding:
             aiohttp.ClientSession() as http,
             http.get(f"http://localhost:{port}/healthz", allow_redirects=False) as response,
         ):
-            said = (await response.content.read(80)).decode()
+            said = (await response.content.read(200)).decode()
     except (aiohttp.ClientError, OSError, UnicodeDecodeError):
         said = ""
     if said == "ok":
         return ok("http", f"{LISTENS} {port}, and is well.")
-    if said.startswith(("the gateway has not been", "the event loop stands")):
+    if NOT_WELL.match(said):
         fix = "Look at the log of that process, and restart it where it does not recover within 5 minutes."
         return fault("http", f"{LISTENS} {port}, and is not well: {said}.", fix)
     fix = "Set PORT to a free one, or to 0 for any."

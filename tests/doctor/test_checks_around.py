@@ -88,8 +88,11 @@ async def test_who_has_the_port() -> None:
         (ill,) = await check_http(port)
         health.gateway_up()
         (well,) = await check_http(port)
+        health.expects(range(12))
+        (several,) = await check_http(port)
     (free,) = await check_http(port)
     assert [finding.state for finding in (ill, well, free)] == [State.FAULT, State.OK, State.OK]
+    assert "is not well: shards 1, 2, 3" in several.says
     assert "is not well: the gateway has not been connected" in ill.says
     assert well.says == f"A bot listens on PORT {port}, and is well."
     assert (await check_http(None))[0].state is State.SKIPPED
