@@ -9,9 +9,12 @@ from enum import StrEnum
 from typing import Any
 
 import redis.asyncio as redis
+import structlog
 
 from cluster.connection import PREFIX, TIMEOUT_SECONDS
 from storage.store import StoreError
+
+log = structlog.get_logger()
 
 STREAM, APPLIED = f"{PREFIX}events", f"{PREFIX}applied"
 MAX_EVENTS = 100_000  # that wait for a shard which nobody has; then the oldest go
@@ -37,10 +40,12 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """user_id: who asks. at: the id of the interaction by which they do; both 0 where nobody does."""
+    """what: None where it cannot be read, as one of a later version. user_id: who asks. at: the id of the
+    interaction by which they do; both 0 where nobody does.
+    """
 
     id: Id
-    what: What
+    what: What | None
     user_id: int = 0
     at: int = 0
 
@@ -103,7 +108,11 @@ async def _asking() -> AsyncIterator[None]:
 
 
 def _event(event_id: str, fields: dict[str, str]) -> Event:
-    return Event(_read(event_id), What(fields["what"]), int(fields["user"]), int(fields["at"]))
+    try:
+        return Event(_read(event_id), What(fields["what"]), int(fields["user"]), int(fields["at"]))
+    except (KeyError, ValueError):
+        log.error("privacy_request_unreadable", id=event_id, meaning="it is passed over, and those behind it are done")
+        return Event(_read(event_id), None)
 
 
 def _read(event_id: str) -> Id:

@@ -184,6 +184,8 @@ class ClusterPrivacy:
 
         is_retry: memory holds nothing of it any more, but what they have said since.
         """
+        if event.what is None:
+            return
         if event.what is not What.SETTLE:
             self._people.store_opted(event.user_id)  # also where another process had it stored wrongly and died
         if event.what in FORGETTING:

@@ -250,6 +250,19 @@ async def test_what_could_not_be_stored_is_tried_again_and_what_is_said_since_st
     assert one.heard(1) == await one.stored(1) == ["a question"]
 
 
+async def test_a_request_that_cannot_be_read_keeps_none_behind_it_from_being_done(
+    start: Start, client: Cluster
+) -> None:
+    one = await start(0, 1, 2, 3)
+    await one.said(1, now("a secret"))
+    await client.redis.xadd(STREAM, {"something": "else"})
+    await client.redis.xadd(STREAM, {"what": What.FORGET.value, "user": "nobody", "at": "1"})
+    assert await one.requests.forget_person(ANNA, now("").message_id)
+    assert one.heard(1) == []
+    await one.die()
+    await start(0, 1, 2, 3)  # also whoever comes later
+
+
 async def test_while_redis_is_away_it_is_done_here_and_said_to_be_incomplete(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
