@@ -181,9 +181,10 @@ async def _first_shard(keeper: Keeper, token: str, health: Health) -> None:
     backoff = ExponentialBackoff()
     while True:
         try:
-            async with discord.Client(intents=INTENTS) as client:
+            async with discord.Client(intents=discord.Intents.none()) as client:
                 await client.login(token)
                 count, _, limits = await client.http.get_bot_gateway()
+                bot_id = client.user.id if client.user else 0
             break
         except discord.LoginFailure:
             raise RefusedError(REFUSED) from None
@@ -191,7 +192,7 @@ async def _first_shard(keeper: Keeper, token: str, health: Health) -> None:
             seconds = min(backoff.delay(), MAX_RETRY_SECONDS)
             log.warning("discord_unreachable", detail=str(error), retry_in_s=round(seconds, 1))
             await asyncio.sleep(seconds)
-    keeper.expects(count, limits["max_concurrency"])
+    keeper.expects(count, limits["max_concurrency"], bot_id)
     if not keeper.shards.ids:
         health.expects(())  # it stands by until a shard is free, and is well
     await keeper.first()

@@ -59,8 +59,9 @@ class Keeper:
         self._told = ""
         self._taking: asyncio.Task[None] | None = None
 
-    def expects(self, recommended: int, max_concurrency: int) -> None:
-        """As Discord says: how many shards it recommends, and how many of them may IDENTIFY at once."""
+    def expects(self, recommended: int, max_concurrency: int, bot_id: int) -> None:
+        """As Discord says: how many shards it recommends, how many of them may IDENTIFY at once, and who the bot is."""
+        self._leases.bot_id = bot_id
         self.cluster.max_concurrency = max_concurrency
         if not self._leases.names:
             self.shards.count = self._count or recommended
@@ -170,7 +171,7 @@ class Keeper:
         if seen.lost:
             log.critical("shard_lost", shards=seen.lost, meaning="another process has them: this one ends")
             self._end()
-        if self._count is None and seen.count and not self._leases.names:
+        if self._count is None and seen.count and not seen.is_anothers and not self._leases.names:
             self.shards.count = seen.count  # as all others have it
         if self._all() != count:
             return await self._look()  # or it would take shards that there are not
@@ -181,7 +182,7 @@ class Keeper:
 
     def _choice(self, seen: Seen) -> list[int]:
         """The shards that this process may take now."""
-        if not seen.is_settled or seen.is_alone_taken or seen.count not in (None, self._all()):
+        if not seen.is_settled or seen.is_alone_taken or seen.is_anothers or seen.count not in (None, self._all()):
             return []
         if self._wanted:
             return [one for one in self._wanted if one in seen.free]
@@ -194,6 +195,8 @@ class Keeper:
         if seen.is_alone_taken:
             says = "REDIS_URL is in use by a process that runs alone: stop that one, or set SHARDS=auto for it, too."
             return says, True
+        if seen.is_anothers:
+            return "REDIS_URL is in use by another bot: give this one a Redis or a database of its own.", True
         if seen.count not in (None, self._all()):
             says = (
                 f"Others still have shards of {seen.count}, not of {self._all()}: it takes some once those have ended."

@@ -71,7 +71,7 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS
 class Seen:
     """What Redis said. members: how many processes there are, those that end not counted. free: shards that nobody
     has. count: of shards, as those who have any go by; None: nobody has. lost: ours that others have. is_alone_taken:
-    a process uses this Redis alone, without a lease of any shard.
+    a process uses this Redis alone, without a lease of any shard. is_anothers: those who have shards are another bot.
     """
 
     is_settled: bool
@@ -80,6 +80,7 @@ class Seen:
     count: int | None
     lost: tuple[int, ...]
     is_alone_taken: bool
+    is_anothers: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ async def held(client: redis.Redis) -> Held:
     seconds, _ = await client.time()
     members: int = await client.zcount(MEMBERS, (seconds - LEASE_SECONDS) * 1_000, "+inf")
     counted: Any = await client.get(COUNT)
-    count = int(counted) if counted else None
+    count = _count(counted)
     holders: Any = await client.mget([f"{SHARD}{number}" for number in range(count)]) if count else []
     shards: dict[str, list[int]] = {}
     for number, name in enumerate(holders):
@@ -110,11 +111,12 @@ async def held(client: redis.Redis) -> Held:
 class Leases:
     """Those that this process has. What asks Redis raises redis.RedisError.
 
-    names: key and process of each that is held now; replaced, never changed, so that any thread may read it.
-    clock: monotonic seconds.
+    bot_id: as Discord says. names: key and process of each that is held now; replaced, never changed, so that any
+    thread may read it. clock: monotonic seconds.
     """
 
     def __init__(self, client: redis.Redis, process: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.bot_id = 0
         self.names: dict[str, str] = {}
         self._redis = client
         self._process = process
@@ -148,7 +150,7 @@ class Leases:
             now, held = self._clock(), list(self.names)
             keys = [SINCE, MEMBERS, COUNT, ALONE, *held]
             said: Any = await self._redis.eval(
-                _RENEW, len(keys), *keys, self._process, _milliseconds(), int(is_member), count
+                _RENEW, len(keys), *keys, self._process, _milliseconds(), int(is_member), self._whole(count)
             )
             is_settled, members, counted, is_alone_taken, lost = said
             if not lost:
@@ -162,9 +164,10 @@ class Leases:
                 frozenset(
                     number for number, name in enumerate(holders) if name in (None, self._process) and number not in own
                 ),
-                int(counted) if counted else None,
+                _count(counted),
                 tuple(map(shard_of, lost)),
                 bool(is_alone_taken),
+                bool(counted) and counted != self._whole(_count(counted)),
             )
 
     async def take(self, shard_id: int, count: int) -> bool:
@@ -172,7 +175,7 @@ class Leases:
         async with self._lock:
             now, key = self._clock(), f"{SHARD}{shard_id}"
             keys = [SINCE, key, COUNT, ALONE]
-            if not await self._redis.eval(_TAKE, len(keys), *keys, self._process, _milliseconds(), count):
+            if not await self._redis.eval(_TAKE, len(keys), *keys, self._process, _milliseconds(), self._whole(count)):
                 return False
             if not self.names:
                 self._sure_until = now + SURE_SECONDS
@@ -188,6 +191,10 @@ class Leases:
             for key in keys:
                 await self._redis.eval(_RELEASE, 1, key, self._process)
 
+    def _whole(self, count: int | None) -> str:
+        """What stands at COUNT while processes of this bot have shards."""
+        return f"{count} {self.bot_id}"
+
     async def leave(self) -> None:
         """This process is to have no share any more."""
         async with self._lock:
@@ -196,6 +203,10 @@ class Leases:
 
 def shard_of(key: str) -> int:
     return int(key.removeprefix(SHARD))
+
+
+def _count(counted: str | None) -> int | None:
+    return int(counted.partition(" ")[0]) if counted else None
 
 
 def _milliseconds() -> int:

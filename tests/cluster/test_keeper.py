@@ -47,12 +47,12 @@ class FakeBot:
 class Process:
     """One with a keeper, whose clock is turned by hand."""
 
-    def __init__(self, cluster: Cluster, *wanted: int, count: int | None = COUNT_OF_ALL) -> None:
+    def __init__(self, cluster: Cluster, *wanted: int, count: int | None = COUNT_OF_ALL, bot_id: int = 5) -> None:
         self.seconds = 0.0
         self.ended = asyncio.Event()
         self.cluster = cluster
         self.keeper = Keeper(cluster, count, wanted, end=self.ended.set, clock=lambda: self.seconds)
-        self.keeper.expects(8, 2)
+        self.keeper.expects(8, 2, bot_id)
         self.bot = FakeBot(self)
 
     @property
@@ -176,6 +176,17 @@ async def test_beside_one_that_runs_alone_it_says_so_after_a_while(join: Join) -
         await until(lambda: process.keeper._told)
         process.seconds += PATIENCE_SECONDS + 1
         with pytest.raises(HeldError, match="REDIS_URL is in use by a process that runs alone"):
+            await waiting
+
+
+async def test_another_bots_redis_is_not_shared(join: Join) -> None:
+    here, there = Process(join()), Process(join(), bot_id=6)
+    async with here.running(), there.keeper.renewing():
+        waiting = asyncio.create_task(there.keeper.first())
+        await until(lambda: there.keeper._told)
+        assert there.ids == []
+        there.seconds += PATIENCE_SECONDS + 1
+        with pytest.raises(HeldError, match="in use by another bot"):
             await waiting
 
 
