@@ -98,9 +98,14 @@ def check_redis_address(value: str) -> None:
     """Raises ValueError for what is no address of a Redis."""
     if urlsplit(value).scheme not in ("redis", "rediss"):
         raise ValueError("not a Redis address")
-    from redis.connection import parse_url  # noqa: PLC0415 - only who sets it needs its client
+    from redis import Redis  # noqa: PLC0415 - only who sets it needs its client
 
-    parse_url(value)  # type: ignore[no-untyped-call]  # a ValueError for one that cannot be
+    if not re.fullmatch(r"/?\d*/?", urlsplit(value).path):  # which the client takes for database 0
+        raise ValueError("no number of a database")
+    try:
+        Redis.from_url(value).connection_pool.make_connection()
+    except TypeError:
+        raise ValueError("an option that its client does not know") from None
 
 
 def is_loopback(host: str | None) -> bool:

@@ -182,6 +182,15 @@ def test_it_is_one_of_several_where_these_share_a_redis() -> None:
     assert not Settings(shard_count=8, redis_url=redis).is_one_of_several
 
 
+@pytest.mark.parametrize("url", ["redis://h/first", "redis://:hunter2@sl/ash@h:6379/0", "redis://h:1/0?hunter2=bar"])
+def test_an_address_of_redis_that_its_client_would_misread_is_refused(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    text = sentence(monkeypatch, REDIS_URL=url)
+    assert text.startswith("REDIS_URL cannot be used: use a redis://")
+    assert "hunter2" not in text
+
+
 def test_a_secret_never_stands_in_the_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     text = sentence(monkeypatch, DISCORD_TOKEN=TOKEN, REDIS_URL="http://:hunter2@host")
     assert text.startswith("REDIS_URL cannot be used: use a redis://")
