@@ -12,13 +12,14 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 from redis import RedisError
 
-from cluster.connection import Cluster
+from cluster.connection import IDENTIFY_SECONDS, Cluster
 from cluster.leases import RENEW_SECONDS, Seen
 from shards import Sharded, Shards
 
 log = structlog.get_logger()
 
-SPARE_SECONDS = 10.0  # a shard that nobody took for so long is taken also by those who have their share
+# Who has its share takes a shard beyond that once no other has taken any for so long, and the time that takes.
+SPARE_SECONDS = 10.0
 PATIENCE_SECONDS = 60.0  # a redeploy ends the process before within that
 RETRY_SECONDS = 1.0
 
@@ -176,6 +177,8 @@ class Keeper:
         if self._all() != count:
             return await self._look()  # or it would take shards that there are not
         now = self._clock()
+        if self._free_since.keys() - seen.free - set(self._leases.ids):
+            self._free_since = {}  # others still take theirs, one IDENTIFY behind the other
         free = seen.free if seen.is_settled else ()  # before that nobody can take any
         self._free_since = {one: self._free_since.get(one, now) for one in free}
         return seen
@@ -188,7 +191,9 @@ class Keeper:
             return [one for one in self._wanted if one in seen.free]
         if len(self._leases.names) < math.ceil(self._all() / max(seen.members, 1)):
             return sorted(seen.free)
-        return [one for one, since in self._free_since.items() if self._clock() - since >= SPARE_SECONDS]
+        # Meanwhile each of the others may wait for its IDENTIFY, with a lease that it took before.
+        spare = SPARE_SECONDS + IDENTIFY_SECONDS * seen.members / self.cluster.max_concurrency
+        return [one for one, since in self._free_since.items() if self._clock() - since >= spare]
 
     def _refusal(self, seen: Seen) -> tuple[str, bool]:
         """Why nothing can be taken that should be, as a sentence; and whether that is not worth waiting for."""

@@ -12,12 +12,13 @@ from redis import RedisError
 from structlog.testing import capture_logs
 
 from cluster import keeper as keeper_module
-from cluster.connection import Cluster
+from cluster.connection import IDENTIFY_SECONDS, Cluster
 from cluster.keeper import PATIENCE_SECONDS, SPARE_SECONDS, HeldError, Keeper
 from cluster.leases import ALONE, COUNT, SHARD, SINCE, Seen
 from tests.cluster.conftest import Join, settle
 
 COUNT_OF_ALL = 4
+BOT_ID = 5
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ class FakeBot:
 class Process:
     """One with a keeper, whose clock is turned by hand."""
 
-    def __init__(self, cluster: Cluster, *wanted: int, count: int | None = COUNT_OF_ALL, bot_id: int = 5) -> None:
+    def __init__(self, cluster: Cluster, *wanted: int, count: int | None = COUNT_OF_ALL, bot_id: int = BOT_ID) -> None:
         self.seconds = 0.0
         self.ended = asyncio.Event()
         self.cluster = cluster
@@ -92,6 +93,10 @@ async def test_beyond_its_share_it_takes_what_nobody_took_for_a_while(join: Join
     async with process.running():
         await until(lambda: len(process.ids) == 2)
         process.seconds += SPARE_SECONDS
+        seen = await process.keeper._look()
+        assert seen
+        assert process.keeper._choice(seen) == []  # the other may wait for its IDENTIFY
+        process.seconds += IDENTIFY_SECONDS
         await until(lambda: len(process.ids) == COUNT_OF_ALL)
 
 
@@ -124,6 +129,25 @@ async def test_what_nobody_may_take_yet_does_not_count_as_left_by_others(
             await until(lambda: len(process.ids) >= 2)
             await look_again()
             assert len(process.ids) == 2
+
+
+async def test_while_others_take_theirs_it_leaves_them_the_rest(join: Join) -> None:
+    """As at a start of all, where each IDENTIFY waits for the one before."""
+    process, slow = Process(join()), join()
+    slow.leases.bot_id = BOT_ID
+    await slow.leases.renew(COUNT_OF_ALL)
+    async with process.running():
+        await until(lambda: len(process.ids) == 2)
+        await process.keeper._look()
+        process.seconds += SPARE_SECONDS + IDENTIFY_SECONDS - 1
+        assert await slow.leases.take(2, COUNT_OF_ALL)
+        await process.keeper._look()
+        process.seconds += 2
+        seen = await process.keeper._look()
+        assert seen
+        assert process.keeper._choice(seen) == []
+        process.seconds += SPARE_SECONDS + IDENTIFY_SECONDS
+        await until(lambda: sorted(process.ids) == [0, 1, 3])
 
 
 async def test_who_comes_too_many_stands_by_and_goes_by_the_count_of_the_others(join: Join) -> None:
@@ -180,7 +204,7 @@ async def test_beside_one_that_runs_alone_it_says_so_after_a_while(join: Join) -
 
 
 async def test_another_bots_redis_is_not_shared(join: Join) -> None:
-    here, there = Process(join()), Process(join(), bot_id=6)
+    here, there = Process(join()), Process(join(), bot_id=BOT_ID + 1)
     async with here.running(), there.keeper.renewing():
         waiting = asyncio.create_task(there.keeper.first())
         await until(lambda: there.keeper._told)
