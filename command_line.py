@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
@@ -32,6 +34,7 @@ from web.logs import configure_logging
 log = structlog.get_logger()
 
 ON_WHAT_IS_KEPT = {"sessions": sessions_command, "move": move_command}
+M_ARENA_MAX = -8  # in malloc.h
 
 
 class CreateBot(Protocol):
@@ -56,6 +59,7 @@ def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
             log.warning("unknown_setting", variable=name, likely_meaning=meant)
         if arguments:
             return ON_WHAT_IS_KEPT[arguments[0]](arguments[1:], *where(settings))
+        share_arena()
         if settings.model == DEMO:
             log.warning("demo_model", meaning="answers only repeat what was said", remedy="set MODEL and its key")
         state_dir, redis_url, key = where(settings)
@@ -72,6 +76,13 @@ def command_line(arguments: Sequence[str], create_bot: CreateBot) -> int:
     except (InUseError, StoreError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
+
+
+def share_arena() -> None:
+    """Has all threads take memory from one arena of glibc, to be called before there are any: each that writes now and
+    then would keep some 10 MB in one of its own. Elsewhere it does nothing."""
+    with suppress(AttributeError, OSError, TypeError):  # another C library; none; Windows
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 async def run(settings: Settings, create_bot: CreateBot) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -102,3 +104,19 @@ def test_what_is_no_command_starts_nothing(argument: str) -> None:
     ended = subprocess.run(command, env={"PORT": "none"}, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith(f"'{argument}' is no command")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_threads_take_memory_from_one_arena() -> None:
+    """Else each keeps what it once took for itself."""
+    script = """
+import ctypes, threading
+from command_line import share_arena
+share_arena()
+threads = [threading.Thread(target=bytes, args=(5_000,)) for _ in range(5)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+ctypes.CDLL(None).malloc_stats()
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert re.findall("^Arena.*", ran.stderr, re.MULTILINE) == ["Arena 0:"]
