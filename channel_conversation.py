@@ -52,11 +52,11 @@ class ChannelConversation:
     agent was asked, or answered, by their ids which one; states: by its name what each of those needs back; left: those
     whose conversation is not to be gone on with, though one of them may still be answering in it; told_before: what
     they were told in earlier conversations of the channel, as of LeftStates. names: of those who spoke; called: whom
-    which word calls; named: by a message's id, to whom it is by mention, reply or name. waits: whether a run of the
-    agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn began; tainted: those of
-    them whose words its answer may have all the same. looked_up: whose words tools gave, or answers of before. unsaid:
-    of which questions the answers went since then, and sources: from which messages on all answers did. told_off: who
-    told the bot to keep out in messages that are trimmed.
+    which word calls; named: by a message's id, to whom it is by mention, reply or name, if to anybody. waits: whether
+    a run of the agent's waits for somebody, or has. taken_back: whose words, and which, went since the turn began;
+    tainted: those of them whose words its answer may have all the same. looked_up: whose words tools gave, or answers
+    of before. unsaid: of which questions the answers went since then, and sources: from which messages on all answers
+    did. told_off: who told the bot to keep out in messages that are trimmed.
     has_asked_for_thread: a button was shown by which it goes on in a thread. came_from: of one that did, the channel
     that it began in, and the last message that was said there.
     unwelcome: what became of an unprompted answer, since when nothing is followed until somebody calls the bot.
@@ -142,7 +142,8 @@ class ChannelConversation:
             answered = self.find(message.reply_to_id)
             told_whom = replace(message, reply_to_author_id=answered.author_id) if answered else message
         called = called_by_name(message, self.names, self.called)
-        self.named[message.message_id] = told_whom.named | called if called else told_whom.named
+        if named := told_whom.named | called if called else told_whom.named:
+            self.named[message.message_id] = named
         self.engagement_before = self.engagement
         # An offer is no word to anybody until it is taken up: what people say behind it they say to each other.
         if not message.unasked:
@@ -434,7 +435,7 @@ class ChannelConversation:
         self.own &= {m.message_id for m in messages}
         self.names = {m.author_id: m.author for m in messages if m.is_persons}
         self.called = index_of(self.names)
-        self.named = {m.message_id: self.named.get(m.message_id, frozenset()) for m in messages}
+        self.named = {m.message_id: self.named[m.message_id] for m in messages if m.message_id in self.named}
         self.participants = set(self.names)
 
     def _replay(self, messages: Sequence[MessageRecord]) -> None:

@@ -265,10 +265,10 @@ def test_to_whom_a_message_is_is_kept_with_it(manager: ConversationManager) -> N
         said(BEN, "ben is late"),
     ]
     conversation = manager.start(CHANNEL, messages)
-    assert [conversation.named[m.message_id] for m in messages] == [set(), {BEN}, {ANNA}, {CLEO}, {BEN}, set()]
+    assert [conversation.named.get(m.message_id) for m in messages] == [None, {BEN}, {ANNA}, {CLEO}, {BEN}, None]
     assert conversation.engagement.standing(BEN).addressed
     conversation.revise(replace(messages[1], content="are you coming"))
-    assert conversation.named[messages[1].message_id] == set()
+    assert messages[1].message_id not in conversation.named
 
 
 def test_the_answer_that_makes_a_conversation_long_counts_before_it_is_posted_and_once(
