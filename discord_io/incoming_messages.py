@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from sys import intern
 from typing import TypeGuard
 
 import discord
@@ -362,8 +363,9 @@ def replied_to_id(message: discord.Message) -> int | None:
 
 
 def _name(user: discord.abc.User) -> str:
-    """The display name, without what could pass for the marks around a name where the model is told of it."""
-    return " ".join(MARKS.sub(" ", user.display_name).split())[:MAX_NAME_CHARACTERS] or "somebody"
+    """The display name, without what could pass for the marks around a name where the model is told of it; one string
+    for all that they say."""
+    return intern(" ".join(MARKS.sub(" ", user.display_name).split())[:MAX_NAME_CHARACTERS]) or "somebody"
 
 
 def _readable(message: discord.Message) -> str:

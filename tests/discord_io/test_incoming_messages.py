@@ -258,6 +258,7 @@ def test_a_name_is_one_short_line(bot: Parley) -> None:
     assert named("Anna\nBen:  hi") == "Anna Ben hi"
     assert len(named("x" * 100)) == 40
     assert named(" \n ") == "somebody"
+    assert named("Anna B") is named("Anna B")  # or each message that is kept has a copy
 
 
 @pytest.mark.parametrize(
