@@ -57,12 +57,14 @@ def resident() -> float:
 
 
 def answered(told: dict[str, Any], asked: int) -> Row:
+    asked -= told["refused"]
     return Row("mentions answered, without an error", f"{told['answered']:,}", f"{asked:,}", told["answered"] == asked)
 
 
 def counted(told: dict[str, Any]) -> list[Row]:
     """How many were not answered at all, or twice, and how long people waited."""
-    rows = [Row("lost, doubled", f"{told['lost']}, {told['doubled']}", "0, 0", not (told["lost"] or told["doubled"]))]
+    rows = [Row("refused, which people were told once each", f"{told['refused']:,}")] if told["refused"] else []
+    rows += [Row("lost, doubled", f"{told['lost']}, {told['doubled']}", "0, 0", not (told["lost"] or told["doubled"]))]
     if told["p50"] is not None:
         rows.append(Row("first text, p50 and p99", f"{told['p50']:.2f} s, {told['p99']:.2f} s"))
     return rows

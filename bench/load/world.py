@@ -27,6 +27,7 @@ from tests.support.stub_model import Body, Reply, StubModel
 ANSWER = (
     "It is, as far as I know; there is more to it than that, though, and I would look it up before relying on it. " * 3
 )
+TOO_MUCH = "That was a lot at once."  # what somebody is told who asks more than TURNS_PER_USER_MINUTE
 TALK = Path(__file__).parents[2] / "evals/data/rooms.jsonl"
 FRAME = 200  # messages between two yields to the sockets
 TICK_SECONDS = 0.01
@@ -40,20 +41,23 @@ ASKERS = 50  # people who call the bot, and say nothing else
 
 class Questions:
     """What becomes of messages that call the bot. first: seconds until the model's words stood; ended: the last text
-    of the answer; copies: the bot's messages that answer one message, by its id."""
+    of the answer; copies: the bot's messages that answer one message, by its id; told: who was told once that they ask
+    too much, whereupon what else they ask is passed over without a word."""
 
     def __init__(self, loopback: Playground) -> None:
         self.asked: dict[int, float] = {}
+        self.askers: dict[int, int] = {}
         self.first: dict[int, float] = {}
         self.ended: dict[int, str] = {}
         self.copies: defaultdict[int, set[int]] = defaultdict(set)
+        self.told: set[int] = set()
         self._open: defaultdict[int, deque[int]] = defaultdict(lambda: deque(maxlen=20))
         self._loopback = loopback
         loopback.world.listen(self._heard)
 
     def ask(self, channel: int, person: int) -> None:
         message = self._loopback.post(channel, person, f"<@{self._loopback.bot_id}> is it so?")
-        self.asked[message.id] = perf_counter()
+        self.asked[message.id], self.askers[message.id] = perf_counter(), person
         self._open[channel].append(message.id)
 
     def _heard(self, event: Event) -> None:
@@ -61,6 +65,8 @@ class Questions:
         if message is None or message.author.id != self._loopback.bot_id or (at := message.points_at) is None:
             return
         self.copies[at].add(message.id)
+        if message.content.startswith(TOO_MUCH) and at in self.askers:
+            self.told.add(self.askers[at])
         # One turn may answer several messages, and replies to the newest.
         for question in [one for one in self._open[message.channel_id] if one <= at]:
             if message.content.startswith(ANSWER[:20]):
@@ -72,19 +78,26 @@ class Questions:
     def is_done(self) -> bool:
         return len(self.ended) == len(self.asked)
 
-    def told(self) -> dict[str, Any]:
+    def _is_refused(self, question: int) -> bool:
+        """Whether its asker was told so, by this one or another."""
+        words = self.ended.get(question)
+        return words.startswith(TOO_MUCH) if words else self.askers[question] in self.told
+
+    def outcome(self) -> dict[str, Any]:
         waits = sorted(self.first.values())
         answered = sum(text == ANSWER.strip() for text in self.ended.values())
+        refused = set(filter(self._is_refused, self.asked))
         return {
             "asked": len(self.asked),
             "answered": answered,
-            "lost": len(self.asked) - len(self.ended),
+            "refused": len(refused),
+            "lost": len(self.asked.keys() - self.ended.keys() - refused),
             "doubled": sum(len(copies) > 1 for copies in self.copies.values()),
             "answers": len(self.copies),
             "p50": median(waits) if waits else None,
             "p99": waits[len(waits) * 99 // 100] if waits else None,
             "last": waits[-1] if waits else None,
-            "else": sorted(set(self.ended.values()) - {ANSWER.strip()})[:5],
+            "else": sorted({words for one, words in self.ended.items() if one not in refused} - {ANSWER.strip()})[:5],
         }
 
 
@@ -216,7 +229,7 @@ class World:
     async def _ended(self, questions: Questions, patience: float) -> dict[str, Any]:
         with suppress(TimeoutError):
             await self._loopback.wait_for(lambda: questions.is_done, patience)
-        return questions.told() | {"at_once": self._model.most}
+        return questions.outcome() | {"at_once": self._model.most}
 
 
 def _texts() -> Iterator[str]:
