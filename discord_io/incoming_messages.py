@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from sys import intern
 from typing import TypeGuard
 
@@ -335,7 +336,7 @@ def to_record(message: discord.Message, bot_user_id: int, names: tuple[str, ...]
     is_bot, is_other_bot = message.author.id == bot_user_id, is_other_bots(message, bot_user_id)
     return MessageRecord(
         author=_name(message.author),
-        author_id=message.author.id,
+        author_id=_one(message.author.id),
         content=message.content,
         timestamp=message.created_at,
         is_bot=is_bot,
@@ -366,6 +367,12 @@ def _name(user: discord.abc.User) -> str:
     """The display name, without what could pass for the marks around a name where the model is told of it; one string
     for all that they say."""
     return intern(" ".join(MARKS.sub(" ", user.display_name).split())[:MAX_NAME_CHARACTERS]) or "somebody"
+
+
+@lru_cache(4_096)
+def _one(user_id: int) -> int:
+    """One object for all messages of a person: else each that is kept has its own."""
+    return user_id
 
 
 def _readable(message: discord.Message) -> str:

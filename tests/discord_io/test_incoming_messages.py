@@ -261,6 +261,11 @@ def test_a_name_is_one_short_line(bot: Parley) -> None:
     assert named("Anna B") is named("Anna B")  # or each message that is kept has a copy
 
 
+def test_all_messages_of_a_person_share_their_id(bot: Parley) -> None:
+    first, second = (read(bot, author=user(99_999)).author_id for _ in range(2))
+    assert first is second
+
+
 @pytest.mark.parametrize(
     "content",
     ["x" * 4_000, "\u200b\u200b", "\u202eolleh", "שלום עולם", "".join(f"<@{i}>" for i in range(50)), "<@>", ""],
