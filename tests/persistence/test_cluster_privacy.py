@@ -179,6 +179,7 @@ async def test_what_somebody_asks_again_and_again_is_done_once(
     carry_out = ClusterPrivacy._carry_out
 
     async def count(self: ClusterPrivacy, event: Event, shard_ids: Collection[int], **how: Any) -> None:
+        assert event.what
         done.append(event.what)
         await carry_out(self, event, shard_ids, **how)
 
