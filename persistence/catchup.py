@@ -189,15 +189,15 @@ class CatchUp:
         # One from the future is of a clock that was set back since.
         alive = self.alive_at if self.alive_at and oldest + margin < self.alive_at <= self._clock() else oldest + margin
         after = id_at(alive - margin) if self.alive_at else 0
-        left, self._left = self._left, set()
         if not self.has_run:  # a kill came before the thread
             for thread_id, origin in self._conversations.unopened():
                 if self._backlog.lacks(self._shard_id, thread_id, origin) and self._conversations.get(origin) is None:
                     self._conversations.move(thread_id, origin)
         direct = await self._snapshots.direct_channels() if self._shard_id == DIRECT else []
         found = [*self._backlog.news(self._shard_id, after), *self._backlog.direct(direct, after)] if after else []
-        ordered = sorted(found, key=lambda news: self._rank(news, left))
         kept = await self._snapshots.known_channels() if after else {}
+        left, self._left = self._left, set()  # not before the store was read, which may fail and is tried again
+        ordered = sorted(found, key=lambda news: self._rank(news, left))
         ours = (
             (channel_id, guild_id)
             for channel_id, guild_id in kept.items()

@@ -17,6 +17,7 @@ from persistence.people import People
 from persistence.privacy import Privacy
 from persistence.snapshots import Snapshots
 from shards import Shards
+from storage.store import StoreError
 from turns.gate import Gate
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ log = structlog.get_logger()
 ALIVE, PLACES = "alive", "places"
 BEAT_SECONDS = 5.0
 EXPIRE_SECONDS = 86_400.0
+RETRY_SECONDS = 5.0  # where the store cannot be read
 
 
 class Lifecycle:
@@ -91,7 +93,16 @@ class Lifecycle:
     async def catch_up(self, shard_id: int, guild_ids: set[int]) -> None:
         """Takes up what was missed on a shard. guild_ids: its servers where we are; of others of it nothing stays."""
         self._snapshots.touch_process(ALIVE)  # since when it catches up, should it not come to the end
-        await self._catch_up.of(shard_id).run()
+        is_failing = False
+        while True:
+            try:
+                await self._catch_up.of(shard_id).run()
+                break
+            except StoreError as error:
+                if not is_failing:
+                    log.warning("catch_up_waits", shard=shard_id, error=str(error), meaning="it is tried again")
+                is_failing = True
+                await asyncio.sleep(RETRY_SECONDS)
         self._snapshots.touch_process(ALIVE)
         guilds = {one: self._guilds.pop(one) for one in [*self._guilds] if self._shards.of(one) == shard_id}
         for guild_id in guilds.keys() - guild_ids - {0}:  # where it is not known we need not have left

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 import discord_io.sharded_client
+import persistence.lifecycle
 from bot import Parley
+from persistence.snapshots import Snapshots
 from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
 from shards import Shards
+from storage.store import StoreError
 from tests.support.clock import FakeClock
 from tests.support.lives import kill
 from tests.support.scene import PATIENCE_SECONDS, Scene, make_bot, notify, recorded, running
@@ -166,6 +169,33 @@ async def test_what_a_dead_process_left_of_a_shard_is_finished_by_the_one_that_t
         await scene.answer_to(asked)
         await scene.answer_to(missed)
         await scene.answer_to(mention(scene, 1, "and now?"))
+
+
+async def test_where_the_store_cannot_be_read_a_shard_is_caught_up_with_once_it_can(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(persistence.lifecycle, "RETRY_SECONDS", 0.0)
+    async with process(scene, 1):
+        gate = scene.held()
+        asked = mention(scene, 1, "what is left?")
+        await scene.until(lambda: scene.stub.requests)
+        await kill(scene)
+        gate.set()
+    missed = mention(scene, 1, "and what did you miss?")
+    scene.stub.default = lambda _: Reply("Here you are.")
+    read, is_away = Snapshots.known_channels, [True]
+
+    async def known_channels(snapshots: Snapshots) -> dict[int, int]:
+        if is_away:
+            is_away.pop()
+            raise StoreError("Redis does not answer.")
+        return await read(snapshots)
+
+    monkeypatch.setattr(Snapshots, "known_channels", known_channels)
+    async with process(scene, 1):
+        await scene.answer_to(asked)
+        await scene.answer_to(missed)
+    assert not is_away
 
 
 async def test_as_it_ends_a_shard_is_given_up_once_nothing_is_answered_there_and_the_last_at_the_end(
