@@ -150,13 +150,14 @@ class ClusterPrivacy:
             for event in events:
                 self._note(event)
                 self._known = event.id
+            shard_ids = [each for each in self._taken if each in self._shards.ids]  # one may not have been connected
             undone, self._undone = self._undone, []
             for event in undone:
-                await self._try(event, self._taken, is_retry=True)
+                await self._try(event, shard_ids, is_retry=True)
             for event in _once(events):
-                await self._try(event, self._taken)
+                await self._try(event, shard_ids)
             if undone or events:
-                await self._apply(self._taken)
+                await self._apply(shard_ids)
 
     async def _begin_anew(self) -> None:
         """Redis has lost the stream, and so all of it: what is kept of people is stored again by `People`."""

@@ -220,6 +220,18 @@ async def test_the_decision_log_of_whoever_was_away_forgets_too(start: Start) ->
     assert [(entry.channel_id, entry.author_id) for entry in file.read()] == [(CHANNELS[2], BEN)]
 
 
+async def test_a_shard_that_could_not_be_connected_is_left_to_whoever_takes_it(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 1.0)
+    one, other = await start(0, 1), await start(2, 3)
+    await other.said(3, now("a secret"), now("hello", BEN))
+    other.shards.drop(3)  # as the keeper does then
+    assert not await one.requests.forget_person(ANNA, now("").message_id)
+    third = await start(3)
+    assert third.heard(3) == await third.stored(3) == ["hello"]
+
+
 async def test_an_export_holds_what_other_processes_keep(start: Start) -> None:
     one, other = await start(0, 1), await start(2, 3)
     await one.said(1, now("here"))
