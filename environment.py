@@ -31,8 +31,16 @@ def _swapped(name: str) -> list[str]:
 
 
 def check_token(settings: Settings, environ: Mapping[str, str]) -> None:
-    """Raises SettingError where a host runs it as a service without a token: nobody reaches the playground there."""
-    if settings.discord_token or settings.port is None or not any(name.startswith("RAILWAY_") for name in environ):
+    """Raises SettingError where a host runs it as a service, or as one of several processes, without a token: nobody
+    reaches the playground there."""
+    if settings.discord_token:
+        return
+    if settings.shards or settings.shard_ids:
+        raise SettingError(
+            "DISCORD_TOKEN is not set, and the playground has no shards to divide: set it to the bot's token, or leave "
+            "out SHARDS and SHARD_IDS."
+        )
+    if settings.port is None or not any(name.startswith("RAILWAY_") for name in environ):
         return
     meant = [name for name, setting in misspelt(environ).items() if setting in ("DISCORD_TOKEN", "DISCORD_BOT_TOKEN")]
     hint = f" ({meant[0]} is no setting; was it meant?)" if meant else ""

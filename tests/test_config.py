@@ -227,6 +227,8 @@ def test_only_a_host_that_asks_for_a_service_needs_a_token() -> None:
         check_token(settings, environ)
     with pytest.raises(SettingError, match="DISCORD_TOKEN is not set: set it"):
         check_token(Settings(port=8080), {"RAILWAY_SERVICE_ID": "1"})
+    with pytest.raises(SettingError, match="DISCORD_TOKEN is not set, and the playground has no shards"):
+        check_token(Settings(shard_count=2, shard_ids="0"), {})
 
 
 def test_dotenv_is_loaded_for_the_providers_too_and_the_environment_wins(
