@@ -181,7 +181,7 @@ async def _first_shard(keeper: Keeper, token: str, health: Health) -> None:
     backoff = ExponentialBackoff()
     while True:
         try:
-            async with discord.Client(intents=discord.Intents.none()) as client:
+            async with discord.Client(intents=INTENTS) as client:
                 await client.login(token)
                 count, _, limits = await client.http.get_bot_gateway()
                 bot_id = client.user.id if client.user else 0

@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
 import discord_io.sharded_client
 import persistence.lifecycle
-from bot import Parley
+from bot import Parley, use_server
+from health import Health
 from persistence.snapshots import Snapshots
 from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
+from service import _first_shard
 from shards import Shards
 from storage.store import StoreError
 from tests.support.clock import FakeClock
@@ -71,6 +74,16 @@ async def test_as_many_as_discord_wants_are_connected_and_answer(scene: Scene) -
         assert sorted(session.shard for session in scene.pg.sessions) == [(one, COUNT) for one in range(COUNT)]
         assert len(scene.bot.guilds) == COUNT
     assert len(scene.sent("PUT", "/commands")) == 1
+
+
+async def test_discord_is_asked_who_the_bot_is_and_how_many_shards_it_has(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    use_server(scene.pg.api_base, scene.pg.gateway_url)
+    keeper = MagicMock(first=AsyncMock())
+    await _first_shard(keeper, scene.pg.token, Health())
+    keeper.expects.assert_called_once_with(COUNT, 1, scene.pg.bot_id)
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
 
 
 async def test_while_one_is_lost_the_others_answer_and_it_takes_up_what_it_missed(
