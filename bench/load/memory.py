@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import os
+import re
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from bench.__main__ import Peer
@@ -24,6 +28,15 @@ MAX_KILOBYTES, MAX_LEFT = 60, 0.25
 SETTLED_SECONDS = 6.0  # for what is stored a little later; idle conversations are looked for every 5 s
 NEVER = 2.0  # a score that there is not
 DAY = timedelta(days=1)
+
+
+class Mallinfo(ctypes.Structure):
+    """What mallinfo2() tells, in bytes. uordblks: in use; hblkhd: in use apart from the arenas."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    ]
 
 
 class Silent(TrainedFollowup):
@@ -52,7 +65,7 @@ async def memory(folder: Path, channels: int) -> list[Row]:
     options = {"clock": clock, "followup": Silent()}
     async with running_bot(folder, WARM_UP + channels, options, **settings) as (bot, peer):
         await _fill(bot, peer, 0, WARM_UP)
-        before, live_before = _trimmed(), len(bot.conversations)
+        before, used_before, live_before = _trimmed(), _in_use(), len(bot.conversations)
         await _fill(bot, peer, WARM_UP, channels)
         full, kept, live = resident(), _trimmed(), len(bot.conversations) - live_before
         later = DAY
@@ -60,19 +73,19 @@ async def memory(folder: Path, channels: int) -> list[Row]:
             while len(bot.conversations):
                 await asyncio.sleep(1)
         await asyncio.sleep(SETTLED_SECONDS)
-        left, held = resident(), _trimmed()
-    each, of_ended = 1e3 * (kept - before) / channels, 1e3 * (held - before) / channels
+        held, used = _trimmed(), _in_use()
+    each, of_ended = 1e3 * (kept - before) / channels, 1e3 * (used - used_before) / channels
     return [
         Row("live conversations", f"{live:,}", f"{channels:,}", live == channels),
         Row("memory of each", f"{each:.0f} kB", f"{MAX_KILOBYTES} kB", each <= MAX_KILOBYTES),
         Row("the same with what the allocator had kept for itself", f"{1e3 * (full - before) / channels:.0f} kB"),
         Row(
-            "after they ended, of each",
+            "in use after they ended, of each",
             f"{of_ended:.0f} kB",
             f"{MAX_LEFT * each:.0f} kB",
             of_ended <= MAX_LEFT * each,
         ),
-        Row("the same with what the allocator keeps for itself", f"{1e3 * (left - before) / channels:.0f} kB"),
+        Row("the same with what the allocator keeps for what comes next", f"{1e3 * (held - before) / channels:.0f} kB"),
     ]
 
 
@@ -91,3 +104,20 @@ def _trimmed() -> float:
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     return resident()
+
+
+def _in_use() -> float:
+    """Megabytes that what there is takes, of Python's allocator and of the C library's."""
+    with TemporaryFile() as told:
+        errors = os.dup(2)
+        os.dup2(told.fileno(), 2)
+        sys._debugmallocstats()  # noqa: SLF001 - which has nowhere else to write
+        os.dup2(errors, 2)
+        os.close(errors)
+        told.seek(0)
+        found = re.search(rb"# bytes in allocated blocks\s+=\s+([\d,]+)", told.read())
+    mallinfo2 = ctypes.CDLL(None).mallinfo2
+    mallinfo2.restype = Mallinfo
+    libc, python = mallinfo2(), int(found[1].replace(b",", b"")) if found else 0
+    # Python takes its arenas by mmap itself: they are in none of these.
+    return (python + int(libc.uordblks) + int(libc.hblkhd)) / 1e6
