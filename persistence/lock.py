@@ -9,11 +9,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 from filelock import FileLock, SoftFileLock, Timeout
 
 from storage.store import StoreError
+
+if TYPE_CHECKING:
+    import redis
+    from redis.lock import Lock
 
 log = structlog.get_logger()
 
@@ -95,7 +100,7 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
     from redis.exceptions import LockError, RedisError  # noqa: PLC0415
 
     client = redis.Redis.from_url(redis_url, socket_connect_timeout=5, socket_timeout=5)
-    lease = client.lock(LEASE, timeout=LEASE_SECONDS, blocking_timeout=seconds, thread_local=False)
+    lease = client.lock(LEASE, timeout=LEASE_SECONDS, thread_local=False)
     ended, deadline = threading.Event(), time.monotonic() + seconds
 
     def renew() -> None:
@@ -112,19 +117,14 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
                 log.warning("lease_not_renewed", error=str(error))
 
     try:
-        if not lease.acquire():
-            raise InUseError(
-                "REDIS_URL is in use by another process: stop that one, or give this one another database."
-            )
-        # Those take no more shards now; what they have they give back as they end, or it is over in a while.
-        while client.exists(CLUSTER):
+        is_told = False
+        while why := _refusal(client, lease):
             if time.monotonic() >= deadline:
-                lease.release()
-                raise InUseError(
-                    "REDIS_URL is in use by processes that share it: stop those, or set SHARDS=auto for this one, too."
-                )
+                raise InUseError(why)
+            if not is_told:
+                log.warning("waiting_for_other_process", why=why, seconds=seconds)
+            is_told = True
             time.sleep(min(LOOK_SECONDS, seconds))
-            lease.reacquire()
     except RedisError as error:
         raise StoreError(f"REDIS_URL cannot be reached ({error}): start that Redis, or correct the address.") from None
     threading.Thread(target=renew, name="lease", daemon=True).start()
@@ -135,3 +135,15 @@ def _leased(redis_url: str, seconds: float) -> Iterator[None]:
         with suppress(RedisError):
             lease.release()
         client.close()
+
+
+def _refusal(client: redis.Redis, lease: Lock) -> str | None:
+    """Takes the lease. Says why it cannot be had, if so."""
+    # While this process has it nobody takes a shard: so not before all have given theirs back.
+    if not client.exists(CLUSTER) and lease.acquire(blocking=False):
+        if not client.exists(CLUSTER):
+            return None
+        lease.release()
+    if client.exists(CLUSTER):
+        return "REDIS_URL is in use by processes that share it: stop those, or set SHARDS=auto for this one, too."
+    return "REDIS_URL is in use by another process: stop that one, or give this one another database."

@@ -16,7 +16,8 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from cluster.leases import ALONE, COUNT
+from cluster.connection import Cluster
+from cluster.leases import ALONE, COUNT, SINCE
 from persistence import lock
 from persistence.lock import InUseError, in_use
 from persistence.open_store import CHECK, DATABASE, check_stores, open_stores
@@ -372,3 +373,33 @@ def test_a_redis_that_several_processes_share_is_for_none_alone(folder: Path, re
         client.set(COUNT, 4, px=20)  # as once the last of them has ended
         with in_use(folder, redis_url):
             assert client.exists(ALONE)
+
+
+async def test_while_one_alone_waits_for_those_that_share_its_redis_they_take_over_shards(
+    folder: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(redis_url)
+    server = await cluster.redis.info("server")
+    await cluster.redis.set(SINCE, f"{server['run_id']} 0")  # as if it had run for long
+    assert await cluster.leases.take(0, 2)
+    had: list[bool] = []
+
+    def look(_: float) -> None:
+        with closing(redis.Redis.from_url(redis_url)) as client:
+            had.append(bool(client.exists(lock.LEASE)))
+
+    monkeypatch.setattr("persistence.lock.time.sleep", look)
+    with (
+        capture_logs() as logs,
+        pytest.raises(InUseError, match="processes that share it"),
+        in_use(folder, redis_url, seconds=0.05),
+    ):
+        pytest.fail("all shards would be connected twice")
+    assert set(had) == {False}
+    assert [entry["event"] for entry in logs] == ["waiting_for_other_process"]
+    assert await cluster.leases.take(1, 2)
+    await cluster.leases.release([0, 1])
+    await cluster.redis.delete(lock.CLUSTER)
+    with in_use(folder, redis_url, seconds=0.05):
+        assert not await cluster.leases.take(0, 2)
+    await cluster.close()
