@@ -221,4 +221,4 @@ async def test_after_a_kill_a_file_is_read_anew(stage: Scene) -> None:
         assert "the code is 4711" in stage.told()
         await stage.delete(asked)
         await stage.at_rest()
-    assert not on_disk(stage.folder, "4711")
+    assert not on_disk(stage.folder, "code is 4711")
