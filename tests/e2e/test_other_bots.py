@@ -102,7 +102,7 @@ async def test_its_edits_and_deletions_are_followed_over_restarts(stage: Scene) 
         assert "1234" not in told
     assert on_disk(stage.folder, "Build 77 passed")
     assert not on_disk(stage.folder, "frobnicate")
-    assert not on_disk(stage.folder, "1234")
+    assert not on_disk(stage.folder, "key is 1234")
 
 
 async def test_what_it_posted_while_the_bot_was_away_is_taken_up(stage: Scene) -> None:
