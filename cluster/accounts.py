@@ -143,9 +143,11 @@ class Accounts:
             self._put(self._charge(reserved.does["id"] if reserved else None, amounts, Period))
 
     def carry_over(self) -> None:
-        """What the ledger has was used by a process alone, and is charged to all."""
-        self._waiting += self._anew()
-        self._news.set()
+        """The ledger goes on with that of a process alone: that has all that was used, also by several before it, of
+        which those that were killed have calls left in Redis."""
+        for period, charges in self._in_ledger():
+            does = {"charge": charges, "periods": self._into([period]), "is_all": True, "gone": GONE_SECONDS}
+            self._put(Change(does))
 
     def _charge(self, call_id: str | None, amounts: Amounts, periods: Iterable[Period]) -> Change:
         into = self._into(periods) if amounts else []
@@ -245,16 +247,16 @@ class Accounts:
     def _anew(self) -> Iterator[Change]:
         """What Redis is told where it knows nothing: what was charged here, and the calls that have not ended."""
         before = self._pending.copy()
-        for period, charged in zip(Period, self._ledger.all_charged(), strict=True):
-            amounts = {
-                name: amount - before[self._in_redis(period), name]
-                for account, both in charged.items()
-                for name, amount in _both(account, *both)
-            }
+        for period, charges in self._in_ledger():
+            amounts = {name: amount - before[self._in_redis(period), name] for name, amount in charges.items()}
             yield self._charge(None, {name: amount for name, amount in amounts.items() if amount > 0}, [period])
         for change in self._calls.values():
             if change not in self._sent and change not in self._waiting:
                 yield Change(change.does | {"limits": []})
+
+    def _in_ledger(self) -> Iterator[tuple[Period, Amounts]]:
+        for period, charged in zip(Period, self._ledger.all_charged(), strict=True):
+            yield period, {name: n for account, both in charged.items() for name, n in _both(account, *both) if n}
 
 
 def _named(account: Account, *, in_money: bool) -> str:

@@ -9,9 +9,12 @@ local reserved, heard, prefix = KEYS[1], KEYS[2], KEYS[3]
 local batch = cjson.decode(ARGV[1])
 local own, now = prefix .. batch.name, tonumber(redis.call('TIME')[1])
 
-local function charge(amounts, periods)
+local function charge(amounts, periods, is_all)
   for _, period in ipairs(periods) do
-    for account, amount in pairs(amounts) do redis.call('HINCRBY', period[1], account, amount) end
+    for account, amount in pairs(amounts) do
+      if is_all then amount = math.max(amount - tonumber(redis.call('HGET', period[1], account) or 0), 0) end
+      redis.call('HINCRBY', period[1], account, amount)
+    end
     redis.call('EXPIRE', period[1], period[2])
   end
 end
@@ -37,23 +40,6 @@ local function has_room(limits)
   return true
 end
 
-local function apply(change)
-  if change.call then
-    if has_room(change.limits) then
-      redis.call('HSET', own, 'call:' .. change.id, change.call)
-      for account, amount in pairs(cjson.decode(change.call).aside) do
-        redis.call('HINCRBY', reserved, account, amount)
-      end
-    end
-    return
-  end
-  if change.id then
-    give_back(own, change.id)
-    if redis.call('HDEL', own, 'counted:' .. change.id) == 1 then return end
-  end
-  charge(change.charge, change.periods)
-end
-
 local function leave(name)
   local hash = prefix .. name
   for _, field in ipairs(redis.call('HKEYS', hash)) do
@@ -68,6 +54,28 @@ local function leave(name)
   redis.call('EXPIRE', hash, 172800)
 end
 
+local function leave_gone(seconds)
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', heard, '-inf', now - seconds)) do leave(name) end
+end
+
+local function apply(change)
+  if change.call then
+    if has_room(change.limits) then
+      redis.call('HSET', own, 'call:' .. change.id, change.call)
+      for account, amount in pairs(cjson.decode(change.call).aside) do
+        redis.call('HINCRBY', reserved, account, amount)
+      end
+    end
+    return
+  end
+  if change.id then
+    give_back(own, change.id)
+    if redis.call('HDEL', own, 'counted:' .. change.id) == 1 then return end
+  end
+  if change.gone then leave_gone(change.gone) end
+  charge(change.charge, change.periods, change.is_all)
+end
+
 local done = tonumber(redis.call('HGET', own, 'done') or '')
 if not done and not batch.is_first then return {} end -- Redis has lost its data
 if not done or done < batch.number then
@@ -75,9 +83,7 @@ if not done or done < batch.number then
   redis.call('PERSIST', own)
   redis.call('ZADD', heard, now, batch.name)
   for _, change in ipairs(batch.changes) do apply(change) end
-  if batch.gone then
-    for _, name in ipairs(redis.call('ZRANGEBYSCORE', heard, '-inf', now - batch.gone)) do leave(name) end
-  end
+  if batch.gone then leave_gone(batch.gone) end
   if batch.leaves then leave(batch.name) end
 end
 

@@ -250,6 +250,29 @@ async def test_what_a_process_alone_had_used_counts_on_when_others_come_and_once
         stored = process.limits.stored(), process.ledger.stored()
 
 
+async def test_what_several_had_used_before_one_alone_went_on_is_not_charged_again(start: Start) -> None:
+    shared, killed = start("100 tokens a day"), start("100 tokens a day")
+    call = asked(HERE, 20)
+    assert await reserve(shared, call)
+    await used(shared, call, 20)
+    assert await reserve(killed, asked(HERE, 7))
+    rows = [(process.limits.stored(), process.ledger.stored()) for process in (shared, killed)]
+    alone = Limits(turns_per_user_minute=99, daily_tokens=None, prices=ONE)
+    for today, days in rows:
+        alone.ledger.restore(days)
+        alone.restore(today)
+    alone.spend(Spent("stub", 40, micros=40), NOON, HERE)
+    await killed.cluster.redis.zadd(KEYS[1], {killed.accounts._name: 1})
+    stored = alone.stored(), alone.ledger.stored()
+    for _ in range(2):  # the second was killed before it had stored that it is one of several
+        process = start("100 tokens a day, 200 tokens a month")
+        process.ledger.restore(stored[1])
+        LimitsHolder(process.limits, process.accounts).restore(0, stored[0])
+        await process.accounts.send()
+        assert await process.redis() == (67, 67)
+        assert process.known() == [67, 67]
+
+
 async def test_what_a_connection_breaks_off_is_charged_once(start: Start) -> None:
     process = start("100 tokens a day")
     line, total = Line(process), 0
