@@ -317,7 +317,7 @@ class Parts(StateParts):
         from cluster.events import Events  # noqa: PLC0415
         from persistence.cluster_privacy import ClusterPrivacy  # noqa: PLC0415
 
-        return ClusterPrivacy(self.privacy, self.people, self.snapshots, self.shards, Events(cluster.redis))
+        return ClusterPrivacy(self.privacy, self.people, self.snapshots, self.shards, Events(cluster))
 
     def _build_commands(self) -> None:
         """Slash commands and clicks."""

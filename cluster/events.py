@@ -8,17 +8,41 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import redis.asyncio as redis
+import redis
 import structlog
 
-from cluster.connection import PREFIX, TIMEOUT_SECONDS
+from cluster.connection import PREFIX, TIMEOUT_SECONDS, Cluster
+from cluster.leases import SHARD
 from storage.store import StoreError
 
 log = structlog.get_logger()
 
 STREAM, APPLIED = f"{PREFIX}events", f"{PREFIX}applied"
-MAX_EVENTS = 100_000  # that wait for a shard which nobody has; then the oldest go
+MANY = 1_000  # each time that so many more wait for a shard which nobody has, what was asked again since goes
 BLOCK_SECONDS = TIMEOUT_SECONDS / 2
+
+# Of the same that the same person asked again and again the last stays.
+_ADD = """
+local added = redis.call('XADD', KEYS[1], '*', 'what', ARGV[1], 'user', ARGV[2], 'at', ARGV[3])
+if redis.call('XLEN', KEYS[1]) % tonumber(ARGV[4]) == 0 then
+    local newer = {}
+    for _, event in ipairs(redis.call('XREVRANGE', KEYS[1], '+', '-')) do
+        local fields = event[2]
+        local same = #fields == 6 and fields[2] .. ' ' .. fields[4] or event[1]
+        if newer[same] then redis.call('XDEL', KEYS[1], event[1]) end
+        newer[same] = true
+    end
+end
+return added
+"""
+# KEYS: what is noted, and the leases. Gives the first lease that is not held.
+_APPLY = """
+for at = 2, #KEYS do
+    if redis.call('GET', KEYS[at]) ~= ARGV[2] then return KEYS[at] end
+end
+for at = 3, #ARGV do redis.call('HSET', KEYS[1], ARGV[at], ARGV[1]) end
+return false
+"""
 
 Id = tuple[int, int]
 """Of an event: milliseconds by the clock of Redis, and its number within them."""
@@ -53,13 +77,13 @@ class Event:
 class Events:
     """The stream. Each method raises StoreError where Redis cannot be asked."""
 
-    def __init__(self, client: redis.Redis) -> None:
-        self._redis = client
+    def __init__(self, cluster: Cluster) -> None:
+        self._redis = cluster.redis
+        self._process = cluster.name
 
     async def add(self, what: What, user_id: int = 0, at: int = 0) -> Id:
         async with _asking():
-            fields: Any = {"what": what.value, "user": user_id, "at": at}
-            added: Any = await self._redis.xadd(STREAM, fields, maxlen=MAX_EVENTS)
+            added: Any = await self._redis.eval(_ADD, 1, STREAM, what.value, user_id, at, MANY)
             return _read(added)
 
     async def following(self, after: Id) -> list[Event]:
@@ -89,9 +113,16 @@ class Events:
         return {int(shard_id): _read(event_id) for shard_id, event_id in found.items()}
 
     async def apply(self, shard_ids: Collection[int], through: Id, count: int) -> None:
-        """These shards have done it up to this event. What all `count` shards have done goes."""
+        """These shards have done it up to this event. What all `count` shards have done goes.
+
+        Notes nothing where one of them is no longer this process', which may know nothing of what another has there.
+        """
+        leases = [f"{SHARD}{shard_id}" for shard_id in shard_ids]
+        told: Any = [_written(through), self._process, *shard_ids]
         async with _asking():
-            await self._redis.hset(APPLIED, mapping={str(shard_id): _written(through) for shard_id in shard_ids})
+            lacking: Any = await self._redis.eval(_APPLY, 1 + len(leases), APPLIED, *leases, *told)
+        if lacking:
+            raise StoreError(f"{lacking} in Redis is not held: what people want is not said to be done there.")
         applied = await self.applied()
         oldest = min(applied.get(shard_id, START) for shard_id in range(count))
         if oldest > START:

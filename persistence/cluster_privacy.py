@@ -41,6 +41,7 @@ class ClusterPrivacy:
         self._taken: dict[int, None] = {}  # the shards for which this process does what is asked
         self._known = START  # up to here it knows what was asked
         self._undone: list[Event] = []  # of these, what could not be stored
+        self._is_noted = True  # how far its shards are
         self._changing = asyncio.Lock()  # who has which shard, or how far it is
 
     # For commands
@@ -156,7 +157,7 @@ class ClusterPrivacy:
                 await self._try(event, shard_ids, is_retry=True)
             for event in _once(events):
                 await self._try(event, shard_ids)
-            if undone or events:
+            if undone or events or not self._is_noted:
                 await self._apply(shard_ids)
 
     async def _begin_anew(self) -> None:
@@ -200,7 +201,9 @@ class ClusterPrivacy:
         """Notes how far these shards are."""
         through = min([before(event.id) for event in self._undone], default=self._known)
         if shard_ids:
+            self._is_noted = False
             await self._events.apply(shard_ids, through, self._shards.count or 1)
+            self._is_noted = True
 
 
 def _once(events: Iterable[Event]) -> list[Event]:

@@ -12,6 +12,7 @@ import redis
 
 from cluster import connection as connections
 from cluster.connection import Cluster
+from cluster.leases import SHARD
 from playground.limits import Limits
 from playground.server import Playground
 from shards import Shards
@@ -25,6 +26,8 @@ from tests.support.stub_model import Reply, StubModel
 async def process(scene: Scene, shard_id: int, cluster: Cluster) -> AsyncIterator[None]:
     limits = {"budgets": "1000 tokens a day", "person_tokens": 0, "guild_tokens": 0}
     bot = scene.bot = make_bot(scene, limits, shards=Shards(3, [shard_id]), cluster=cluster)
+    cluster.leases.names = {f"{SHARD}{shard_id}": cluster.name}
+    await cluster.leases.renew(3)
     connection = asyncio.create_task(bot.start(scene.pg.token))
     try:
         await scene.until(lambda: bot.is_up(shard_id))

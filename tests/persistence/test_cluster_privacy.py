@@ -13,6 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot import Parley
+from cluster import events as events_module
 from cluster.connection import Cluster
 from cluster.events import APPLIED, STREAM, Event, Events, What
 from cluster.leases import SHARD
@@ -28,7 +29,7 @@ from persistence.open_store import check_stores, find_seal
 from shards import Shards
 from state.message import Appended
 from storage.store import StoreError
-from tests.support.people import ANNA, BEN, said
+from tests.support.people import ANNA, BEN, CLEO, said
 from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
 
 COUNT = 4
@@ -158,7 +159,7 @@ async def test_whoever_died_with_something_else_stored_is_set_right(start: Start
     theirs = next(process for process in (one, other) if process.shards.has(ANNA))
     rest = one if theirs is other else other
     await theirs.die()
-    events = Events(client.redis)
+    events = Events(client)
     for what in (What.OPT_OUT, What.OPT_IN, What.OPT_OUT):
         await events.add(what, ANNA, 1)
     assert not await client.redis.exists("parley:rows:opted_out:0")
@@ -183,7 +184,7 @@ async def test_what_somebody_asks_again_and_again_is_done_once(
         done.append(event.what)
         await carry_out(self, event, shard_ids, **how)
 
-    events = Events(client.redis)
+    events = Events(client)
     for what in (What.FORGET, What.SETTLE) * 100:
         await events.add(what, ANNA if what is What.FORGET else 0, now("").message_id)
     monkeypatch.setattr(ClusterPrivacy, "_carry_out", count)
@@ -230,6 +231,55 @@ async def test_a_shard_that_could_not_be_connected_is_left_to_whoever_takes_it(
     assert not await one.requests.forget_person(ANNA, now("").message_id)
     third = await start(3)
     assert third.heard(3) == await third.stored(3) == ["hello"]
+
+
+async def test_of_a_shard_that_another_process_has_by_now_nothing_is_said_to_be_done(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 1.0)
+    one, paused = await start(0, 1), await start(2, 3)
+    third = await start(2, 3)  # whose leases it has by now
+    await third.said(2, now("a secret"), now("hello", BEN))
+    await third.die()
+    assert not await one.requests.forget_person(ANNA, now("").message_id)
+    assert paused.heard(2) == []
+    fourth = await start(2, 3)
+    assert fourth.heard(2) == await fourth.stored(2) == ["hello"]
+    assert await one.requests.settle()
+
+
+async def test_what_could_not_be_noted_is_noted_once_it_can_be(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, _other = await start(0, 1), await start(2, 3)
+    apply, is_away = Events.apply, [True, True]
+
+    async def refuse(events: Events, *how: Any) -> None:
+        if is_away and is_away.pop():
+            raise StoreError("Redis is away")
+        await apply(events, *how)
+
+    monkeypatch.setattr(Events, "apply", refuse)
+    assert await one.requests.settle()
+    assert not is_away
+
+
+async def test_of_what_is_asked_again_while_nobody_has_a_shard_the_last_waits_and_nothing_is_lost(
+    start: Start, client: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "MANY", 10)
+    one, other = await start(0, 1), await start(2, 3)
+    await other.said(2, now("a secret"), now("hello", BEN))
+    await other.die()
+    events = Events(client)
+    await client.redis.xadd(STREAM, {"something": "else"})
+    await events.add(What.OPT_OUT, ANNA, now("").message_id)
+    for _ in range(50):
+        await events.add(What.FORGET, CLEO, 1)
+        await events.add(What.SETTLE)
+    assert await client.redis.xlen(STREAM) < 20
+    third = await start(2, 3)
+    assert third.heard(2) == await third.stored(2) == ["hello"]
+    assert third.requests.is_opted_out(ANNA)
+    assert await one.requests.settle()
 
 
 async def test_an_export_holds_what_other_processes_keep(start: Start) -> None:
