@@ -28,6 +28,7 @@ from state.spending import NOBODY, Account, Amount, Payer, Purpose, Reserved, Sp
 from state.stored_limits import STORED, StoredCall, StoredLimits
 
 MINUTE = timedelta(minutes=1)
+TELL_AGAIN = timedelta(minutes=10)  # who calls the bot when a budget is spent, in the same channel
 
 
 class Cap(Enum):
@@ -95,7 +96,7 @@ class NoOwnBudgets:
         return ()
 
 
-REFUSED, REFUSED_PERSON = "refused", "refused_person"  # who was told that they are turned away: a channel, a person
+REFUSED, UNASKED = "refused", "unasked"  # who was told that they are turned away, having called the bot or not
 
 
 class Limits:
@@ -154,17 +155,26 @@ class Limits:
         if costs_tokens and (reached := self.reached(now, payer, explicit=explicit)):
             if not reached.is_spent and reached.cap is not Cap.PERSON and payer.guild_id:
                 announce = tells and self.tells_managers(reached, payer, now)
-            elif reached.cap is Cap.PERSON:
-                announce = tells and self._tells(REFUSED_PERSON, author_id, now, Period.DAY.end(now))
             else:
-                announce = tells and self._tells(REFUSED, channel_id, now, Period.DAY.end(now))
+                whose = f" {author_id}" if reached.cap is Cap.PERSON else ""
+                announce = tells and self._tells_refused(whose, channel_id, now, explicit=explicit)
             return Refusal(reached.cap, announce, reached.resets_at, reached)
         recent = self._recent(author_id, now)
         if len(recent) >= self._turns or (not explicit and len(recent) * 5 >= self._turns * 4):
-            announce = tells and self._tells(Cap.USER.value, author_id, now, now + MINUTE)
+            announce = tells and self._tells(f"{Cap.USER.value} {author_id}", channel_id, now, now + MINUTE)
             return Refusal(Cap.USER, announce, recent[0] + MINUTE)
         self._taken.setdefault(author_id, deque()).append(now)
         return None
+
+    def _tells_refused(self, whose: str, channel_id: int, now: datetime, *, explicit: bool) -> bool:
+        """Whether a channel, or a person there, is told: who called the bot each TELL_AGAIN, others once a day."""
+        end = Period.DAY.end(now)
+        if not explicit:
+            return self._tells(UNASKED + whose, channel_id, now, end)
+        announce = self._tells(REFUSED + whose, channel_id, now, min(now + TELL_AGAIN, end))
+        if announce:
+            self._told[UNASKED + whose, channel_id] = end
+        return announce
 
     def tells_managers(self, reached: Reached, payer: Payer, now: datetime) -> bool:
         """Whether those who manage a guild are to be told of a budget, of which they have not been told yet."""
@@ -300,7 +310,7 @@ class Limits:
         is_shared = self._totals is not self.ledger
 
         def encode() -> bytes:
-            kept = [(what, whom, until) for (what, whom), until in told.items() if what != Cap.USER.value]
+            kept = [(what, whom, at) for (what, whom), at in told.items() if not what.startswith(Cap.USER.value)]
             stored = StoredLimits(
                 day,
                 tokens,

@@ -149,14 +149,35 @@ def test_the_tokens_of_a_guild_and_of_a_person_end_for_these_alone(clock: FakeCl
     assert [refused(ANNA, 1), refused(ANNA, 2)] == [None, None]
 
 
-def test_whoever_has_used_up_their_tokens_is_told_once_a_day(clock: FakeClock) -> None:
+def told(limits: Limits, clock: FakeClock, *channels: int, explicit: bool = True) -> list[bool]:
+    """In which of these channels somebody is told that they are refused."""
+    refusals = [limits.admit(ANNA, channel, explicit=explicit, now=clock.now) for channel in channels]
+    return [bool(refusal and refusal.announce) for refusal in refusals]
+
+
+def test_whoever_calls_when_a_budget_is_spent_is_told_in_each_channel_and_again_after_ten_minutes(
+    clock: FakeClock,
+) -> None:
     limits = Limits(turns_per_user_minute=99, daily_tokens=None, person_tokens=100)
-    limits.spend(Spent(tokens_in=100), clock.now, Payer(1, frozenset({ANNA})))
-    refusals = [limits.admit(ANNA, channel, explicit=True, now=clock.now) for channel in (1, 2)]
-    assert [refusal and (refusal.announce, refusal.resets_at) for refusal in refusals] == [
-        (True, MIDNIGHT),
-        (False, MIDNIGHT),
-    ]
+    payer = Payer(1, frozenset({ANNA}))
+    limits.spend(Spent(tokens_in=80), clock.now, payer)
+    assert told(limits, clock, 1, 1, explicit=False) == [True, False]
+    limits.spend(Spent(tokens_in=20), clock.now, payer)
+    assert told(limits, clock, 1, 2, 1) == [True, True, False]
+    clock.advance(599)
+    assert told(limits, clock, 1) == [False]
+    clock.advance(1)
+    assert told(limits, clock, 1, 1, 2, explicit=False) == [False, False, False]
+    assert told(limits, clock, 1, 1, 2) == [True, False, True]
+
+
+def test_whoever_asks_too_often_is_told_in_each_channel_once_a_minute(clock: FakeClock) -> None:
+    limits = Limits(turns_per_user_minute=1, daily_tokens=None)
+    admitted(limits, clock)
+    assert told(limits, clock, 1, 2, 1) == [True, True, False]
+    clock.advance(60)
+    admitted(limits, clock)
+    assert told(limits, clock, 1) == [True]
 
 
 ACCOUNTS = [Payer(), Payer(1), Payer(0, frozenset({ANNA}))]
