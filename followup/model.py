@@ -147,22 +147,24 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """All trees of both questions. feature, threshold: of each tree's levels, filled up to 8; first_leaves: each tree's
-    first; ones: one for each. sums: (leaves, 2 + aspects): what a leaf adds to each question, and how far each aspect
-    moved both."""
+    """All trees of both questions. feature, threshold: of each test that any of them makes; tests: of each tree's
+    levels, filled up to 8; first_leaves: each tree's first; ones: one for each. sums: (leaves, 2 + aspects): what a
+    leaf adds to each question, and how far each aspect moved both."""
 
     feature: Places
     threshold: Floats
+    tests: Places
     first_leaves: Places
     ones: npt.NDArray[np.float32]
     sums: npt.NDArray[np.float32]
 
     def sum(self, values: Floats) -> list[float]:
         """What the leaves that these values of the features lead to add up to."""
+        above = values.take(self.feature, mode="clip") > self.threshold
         # A byte for each tree: the number of the leaf.
-        numbers = np.packbits(values.take(self.feature) > self.threshold, bitorder="little")
-        # Quicker than sum(axis=0).
-        total: list[float] = (self.ones @ self.sums.take(numbers + self.first_leaves, axis=0)).tolist()
+        numbers = np.packbits(above.take(self.tests, mode="clip"), bitorder="little")
+        # Quicker than sum(axis=0), as is "clip" than to look whether each place is there.
+        total: list[float] = (self.ones @ self.sums.take(numbers + self.first_leaves, axis=0, mode="clip")).tolist()
         return total
 
 
@@ -304,18 +306,23 @@ def _trees(estimators: Sequence[Estimator], shares: Sequence[float], names: Sequ
         sums.append(np.concatenate([own, share * _moved(leaves, weights, aspects)], axis=2).reshape(count * LEAVES, -1))
         features.append(np.where(feature == len(names), len(names) + number, feature))
     every = np.concatenate(sums).astype(np.float32)
+    thresholds = np.concatenate([estimator.trees.threshold for estimator in estimators])
+    pairs = list(zip(_filled(np.concatenate(features), 0), _filled(thresholds, math.inf), strict=True))
+    made = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}  # most by several trees
     return Trees(
-        feature=_filled(np.concatenate(features), 0),
-        threshold=_filled(np.concatenate([estimator.trees.threshold for estimator in estimators]), math.inf),
+        feature=np.array([feature for feature, _ in made], dtype=np.intp),
+        threshold=np.array([threshold for _, threshold in made]),
+        tests=np.array([made[pair] for pair in pairs]),
         first_leaves=np.arange(0, len(every), LEAVES),
         ones=np.ones(len(every) // LEAVES, np.float32),
         sums=every,
     )
 
 
-def _filled(of_trees: npt.NDArray[Any], filling: float) -> npt.NDArray[Any]:
+def _filled(of_trees: npt.NDArray[Any], filling: float) -> list[float]:
     """What stands at the levels of each tree, with this at two levels more."""
-    return np.pad(of_trees.reshape(-1, LEVELS), ((0, 0), (0, 8 - LEVELS)), constant_values=filling).ravel()
+    filled = np.pad(of_trees.reshape(-1, LEVELS), ((0, 0), (0, 8 - LEVELS)), constant_values=filling)
+    return list(filled.ravel().tolist())
 
 
 def _moved(leaves: Floats, weights: Floats, aspects: Places) -> Floats:
