@@ -38,14 +38,24 @@ class Intake:
         self._discord = discord
 
     def read(self, question: Question, conversation: ChannelConversation | None) -> Question:
-        """The question with its meaning, which is read once, before it is decided on; nothing happens by that yet."""
+        """The question with what it means to a prompt or an offer that is open, by which it is decided on then.
+
+        Nothing happens by that yet.
+        """
+        if self._states.is_awaiting(question.channel_id) or self._offers.is_open(question.channel_id):
+            return self._read(question, conversation)
+        return question
+
+    def _read(self, question: Question, conversation: ChannelConversation | None) -> Question:
         meaning = self._meaning(question.message, question.channel_id, conversation)
         if offer := self._offers.reply_of(question.channel_id, question.as_kept.message):
             meaning = replace(meaning, offer=offer)
         return replace(question, meaning=meaning)
 
-    def routed(self, question: Question) -> Question:
-        """A question that is to be answered, with the mini-app that wants it, unless it answers a prompt."""
+    def routed(self, question: Question, conversation: ChannelConversation | None) -> Question:
+        """A question that is to be answered, with its meaning, which is read by now at the latest, and the mini-app
+        that wants it, unless it answers a prompt."""
+        question = self._read(question, conversation) if question.meaning is UNREAD else question
         meaning = question.meaning
         app = None if meaning.prompt else self._miniapps.pick(meaning.query, meaning.soft_context)
         if app is None:
@@ -65,7 +75,7 @@ class Intake:
             # while its author was heard out.
             conversation = self._conversations.get(question.channel_id)
             meaning = self._meaning(utterance, question.channel_id, conversation, is_again=True)
-            question = self.routed(replace(question, meaning=meaning))
+            question = self.routed(replace(question, meaning=meaning), conversation)
         if not question.stands_alone:  # a mini-app is given all the words with the newest
             for part in earlier:
                 self._turns.submit(replace(part, meaning=UNREAD))

@@ -97,7 +97,7 @@ class MessageHandler:
         """Outside a conversation: one begins if the message is answered."""
         decision = self._bursts.begins(question)
         if decision.respond:
-            question = self._intake.routed(self._intake.read(question, None))
+            question = self._intake.routed(question, None)
             decision = self._admission.permit(incoming, question, decision)
         if decision.respond:
             self._records.began(question)
@@ -128,7 +128,7 @@ class MessageHandler:
         elif conversation.is_deleted(question.message.message_id):
             return question, DELETED
         if decision.respond:
-            question = self._intake.routed(question)
+            question = self._intake.routed(question, conversation)
         return question, self._admission.permit(incoming, question, decision)
 
     def _stop(self, incoming: Incoming, question: Question, conversation: ChannelConversation) -> Decision | None:

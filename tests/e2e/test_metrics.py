@@ -12,10 +12,11 @@ from tests.support.stub_model import StubModel
 from web.site import Site
 
 
-async def test_at_the_end_each_message_has_been_counted_once(scene: Scene) -> None:
+async def test_at_the_end_each_message_that_was_answered_has_been_counted_once(scene: Scene) -> None:
     for number in range(3):
         await scene.decision(scene.say("Ben", f"nothing to do with the bot {number}"))
     await scene.ask("Ada", "hello")
+    await scene.decision(scene.say("Ben", f"<@{scene.pg.person('Ada')}> shall we go there?"))
     await scene.answer_to(scene.mention("Ada", "and tomorrow?"))
     await scene.bot.shut_down()
     [report] = scene.journal.find("metrics")

@@ -172,6 +172,9 @@ class FakeOffers:
     def __init__(self) -> None:
         self.reply: Reply | None = None
 
+    def is_open(self, _channel_id: int) -> bool:
+        return self.reply is not None
+
     def reply_of(self, _channel_id: int, _message: MessageRecord) -> Reply | None:
         return self.reply
 
