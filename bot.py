@@ -38,6 +38,8 @@ from wiring import Parts
 if TYPE_CHECKING:
     from cluster.connection import Cluster
 
+if __name__ == "__main__":
+    gc.freeze()  # before it is enabled, or the first collection walks through all that was imported
 gc.enable()
 
 log = structlog.get_logger()
@@ -372,5 +374,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    gc.freeze()  # or the first collections walk through all that was imported
     sys.exit(main())

@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, Field, create_model
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
@@ -83,13 +83,9 @@ class Candidate:
 class Pick(BaseModel):
     """Which agent is to answer the newest message."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     # The evidence stands before the verdict, so that the model weighs before it decides.
-    evidence: str
-    """What speaks for it, in at most ten words."""
-    agent: str
-    """The agent's name."""
+    evidence: str = Field(description="What speaks for it, in at most ten words.")
+    agent: str = Field(description="The agent's name.")
 
 
 class Picker:

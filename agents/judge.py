@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, Field
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
 
@@ -26,24 +26,16 @@ T = TypeVar("T")
 class Ruling(BaseModel):
     """The ruling on the newest message."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     # The evidence stands before the verdict, so that the model weighs before it decides.
-    evidence: str
-    """What speaks for or against it, in at most ten words."""
-    meant_for_bot: bool
-    """Whether the newest message is meant for the bot."""
+    evidence: str = Field(description="What speaks for or against it, in at most ten words.")
+    meant_for_bot: bool = Field(description="Whether the newest message is meant for the bot.")
 
 
 class Ability(BaseModel):
     """Whether the bot can help with the question."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    evidence: str
-    """What speaks for or against it, in at most ten words."""
-    can_help: bool
-    """Whether the bot can be of real help."""
+    evidence: str = Field(description="What speaks for or against it, in at most ten words.")
+    can_help: bool = Field(description="Whether the bot can be of real help.")
 
 
 class _Service(Generic[T]):
