@@ -282,7 +282,7 @@ class Parley(ShardedClient):
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         if interaction.type is discord.InteractionType.modal_submit:  # clicks go to whom answer_clicks() names
-            await answer_when_open(self.parts.gate, interaction, self.parts.sent_form)
+            await answer_when_open(self.parts.gate, interaction, self.parts.sent_form, self.parts.break_off)
 
     async def on_raw_typing(self, payload: discord.RawTypingEvent) -> None:
         self.states.typing(payload.channel_id, payload.user_id)

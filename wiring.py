@@ -13,7 +13,18 @@ from discord import app_commands
 
 from agents.general import GeneralAgent
 from agents.models import DEMO
-from commands import Asking, ClickEdge, Clicks, OfferClicks, Status, ThreadClicks, Usage, add_commands, answer_clicks
+from commands import (
+    Asking,
+    ClickEdge,
+    Clicks,
+    OfferClicks,
+    Status,
+    ThreadClicks,
+    Usage,
+    add_commands,
+    answer_clicks,
+    break_off,
+)
 from commands.place_edge import PlaceEdge
 from commands.settings_card import PREFIX as SETTINGS
 from commands.settings_clicks import SettingsClicks
@@ -328,10 +339,12 @@ class Parts(StateParts):
         self.settings_clicks = SettingsClicks(PlaceEdge(self.places, self.models, self.snapshots))
         clicks = {PROMPT: self.clicks.answer, OFFER: offer_clicks.answer, THREAD: moves.answer}
         clicks[SETTINGS] = self.settings_clicks.answer
-        answer_clicks(self._client, self.gate, clicks)
+        self.break_off = partial(break_off, self.activity)
+        answer_clicks(self._client, self.gate, clicks, self.break_off)
         place_edge = self.settings_clicks.edge
         status = Status(self.counts, self.faults, self.limits, self._health, place_edge, self._clock)
         self.tree = app_commands.CommandTree(self._client)
+        self.tree.error(self.break_off)
         add_commands(
             self.tree,
             self.decisions,

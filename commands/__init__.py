@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import structlog
 from discord import app_commands
 
-from commands.answers import INCOMPLETE
+from commands.answers import INCOMPLETE, break_off
 from commands.ask import NOT_TO_READ, NOTHING_TO_READ, Asking, add_ask
 from commands.clicks import NOT_YOURS, TOO_LATE, ClickEdge, Clicks
 from commands.items import answer_clicks, answer_when_open
@@ -76,6 +76,7 @@ __all__ = [
     "add_commands",
     "answer_clicks",
     "answer_when_open",
+    "break_off",
     "sync",
 ]
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import discord
 import structlog
+from discord import app_commands
 
+from activity import Activity, FaultKind
 from discord_io.interactions import UNANSWERABLE
 from discord_io.split import MAX_LENGTH, split
 
@@ -18,6 +20,9 @@ log = structlog.get_logger()
 MARKS = re.compile(r"(https?://[^\s<\[]+)|([\\_~|*`\[])")
 
 INCOMPLETE = "That could not be done completely. Whoever runs me finds the reason in my log; please try again later."
+
+BROKEN = "Something went wrong, and it is my fault. Whoever runs me finds it in my log; please try again later."
+OUTDATED = "That command has changed since Discord showed it to you. Reload Discord, and use it again."
 
 # Discord lets an app that somebody has installed for themselves follow its answer up five times.
 MAX_PARTS = 6
@@ -88,6 +93,22 @@ async def take(interaction: discord.Interaction, answer: Awaitable[object]) -> b
         log.warning("interaction_failed", **_of(interaction), detail=str(error))
         return False
     return True
+
+
+async def break_off(activity: Activity, interaction: discord.Interaction, error: Exception) -> None:
+    """Logs and counts an error of ours that ended the work on an interaction, and tells whoever waits for it."""
+    if isinstance(error, app_commands.CommandNotFound | app_commands.CommandSignatureMismatch):
+        log.warning("command_outdated", **_of(interaction), detail=str(error))
+        await tell(interaction, OUTDATED)
+        return
+    log.error("interaction_broken", **_of(interaction), interaction=interaction.id, exc_info=error)
+    says = "An error of the bot's own ended a command or a click: its log has the details."
+    where = interaction.guild_id or 0, interaction.channel_id or 0
+    activity.fault(FaultKind.INTERNAL, "interaction_broken", says, *where)
+    if interaction.response.is_done():
+        await take(interaction, interaction.followup.send(BROKEN, ephemeral=True))
+    else:
+        await tell(interaction, BROKEN)
 
 
 def plain(words: str) -> str:

@@ -16,9 +16,10 @@ from turns.gate import Gate
 CLICK_PATIENCE_SECONDS = 1.5
 
 Answer = Callable[[discord.Interaction], Awaitable[object]]
+BreakOff = Callable[[discord.Interaction, Exception], Awaitable[None]]
 
 
-def answer_clicks(client: discord.Client, gate: Gate, answers: Mapping[str, Answer]) -> None:
+def answer_clicks(client: discord.Client, gate: Gate, answers: Mapping[str, Answer], break_off: BreakOff) -> None:
     """Has each click answered by the prefix of its custom_id, once older messages of its channel are taken up."""
 
     def item_of(prefix: str, answer: Answer) -> type[discord.ui.DynamicItem[discord.ui.Item[Any]]]:
@@ -32,16 +33,19 @@ def answer_clicks(client: discord.Client, gate: Gate, answers: Mapping[str, Answ
                 return cls(item)
 
             async def callback(self, interaction: discord.Interaction[Any]) -> None:
-                await answer_when_open(gate, interaction, answer)
+                await answer_when_open(gate, interaction, answer, break_off)
 
         return Clicked
 
     client.add_dynamic_items(*(item_of(prefix, answer) for prefix, answer in answers.items()))
 
 
-async def answer_when_open(gate: Gate, interaction: discord.Interaction, answer: Answer) -> None:
-    """Waits, shortly, until older messages of the channel are taken up."""
+async def answer_when_open(gate: Gate, interaction: discord.Interaction, answer: Answer, break_off: BreakOff) -> None:
+    """Waits, shortly, until older messages of the channel are taken up. break_off: told of an error of the answer's."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CLICK_PATIENCE_SECONDS):
             await gate.wait(interaction.channel_id or 0, interaction.guild_id or 0)
-    await answer(interaction)
+    try:
+        await answer(interaction)
+    except Exception as error:  # noqa: BLE001 - it is logged there; the library would tell nobody of it
+        await break_off(interaction, error)

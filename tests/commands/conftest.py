@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import cast
 
 import pytest
 
-from commands import Asking, Status, Usage, add_commands, answer_clicks, sync
+from activity import Activity
+from commands import Asking, Status, Usage, add_commands, answer_clicks, break_off, sync
 from commands.place_edge import PlaceEdge
 from commands.settings_card import PREFIX
 from commands.settings_clicks import SettingsClicks
@@ -74,7 +76,7 @@ async def bot(
     clicks = client.clicks = SettingsClicks(PlaceEdge(places, models, FakeStore()))
     gate = Gate()
     gate.open(0)
-    answer_clicks(client, gate, {PREFIX: clicks.answer})
+    answer_clicks(client, gate, {PREFIX: clicks.answer}, partial(break_off, Activity()))
     usage = Usage(Limits(turns_per_user_minute=1, daily_tokens=None), lambda: NOON)
     asking, status = cast(Asking, None), cast(Status, None)
     add_commands(

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-import discord
 import structlog
 
 from bot import Parley, create_bot
@@ -247,7 +246,7 @@ async def running(scene: Scene, **settings: Any) -> AsyncIterator[None]:
         await scene.until(lambda: scene.sent("PUT", "/commands") and scene.journal.find("ready"))
         yield
         assert not faults
-        assert not scene.journal.find("turn_broken")
+        assert not [*scene.journal.find("turn_broken"), *scene.journal.find("interaction_broken")]
     finally:
         await bot.turns.drain(0)
         await bot.close()
@@ -279,13 +278,9 @@ def _collect_faults(bot: Parley) -> list[str]:
     async def on_error(event: str, *_: Any, **__: Any) -> None:
         faults.append(event)
 
-    async def on_command_error(_interaction: discord.Interaction, error: Exception) -> None:
-        faults.append(repr(error))
-
     async def identify_at_once(_shard: int | None, *, initial: bool = False) -> None:
         """discord.py's own waits 5 s."""
 
     bot.on_error = on_error  # type: ignore[method-assign]
-    bot.tree.on_error = on_command_error  # type: ignore[method-assign]
     bot.before_identify_hook = identify_at_once  # type: ignore[method-assign,assignment]
     return faults
