@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -289,9 +290,11 @@ def use_mcp() -> None:
     import mcp.client.stdio  # noqa: PLC0415 - only who has MCP servers needs it
     import pydantic_ai.mcp  # noqa: F401, PLC0415 - as above
 
-    from agents.mcp_session import Lines  # noqa: PLC0415 - as above
+    from agents.mcp_session import Lines, stop_process  # noqa: PLC0415 - as above
 
     mcp.client.stdio.TextReceiveStream = Lines  # type: ignore[attr-defined]  # a process that is read has no other bound
+    if sys.platform != "win32":  # where the package lets nothing live on
+        mcp.client.stdio._stop_server_process = stop_process  # type: ignore[assignment]  # noqa: SLF001 - no other way
 
     # Both report with stack traces what comes back to us as an error, and what servers print beside the protocol.
     for name in ("fastmcp", "mcp"):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from contextlib import suppress
 from typing import Any
 
+import mcp.client.stdio
 from anyio import BrokenResourceError
+from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 from fastmcp.client.transports.base import TransportOptions, VersionAwareClientSession
 from mcp.types import ListToolsResult
@@ -54,6 +59,19 @@ class Lines(TextReceiveStream):
         if self._begun > MAX_LINE:
             raise BrokenResourceError
         return text
+
+
+_stop = mcp.client.stdio._stop_server_process  # noqa: SLF001 - the package offers no other way
+
+
+async def stop_process(process: Process) -> None:
+    """As the package does it, which spares what a process that ends by itself has started, and leaves off when it is
+    cancelled. Each has a group of its own; what has left that is not known."""
+    try:
+        await _stop(process)
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 OPTIONS = TransportOptions(session_class=Session)

@@ -411,6 +411,43 @@ async def test_a_process_that_is_still_starting_ends_with_us() -> None:
     assert not is_there(process)
 
 
+async def has_ended(process: int) -> None:
+    """Once it is no more, or only its parent does not know yet."""
+    ending = await asyncio.create_subprocess_exec(
+        "sh", "-c", f"while grep -qs '^State:.[^Z]' /proc/{process}/status; do sleep 0.01; done"
+    )
+    async with asyncio.timeout(PATIENCE):
+        await ending.wait()
+
+
+async def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
+    use_mcp()
+    script = f'sleep 1000 & echo $! > {tmp_path}/child; exec "{sys.executable}" "{SERVER}" parent'
+    async with running(shell(script)) as connection:
+        first = await pid(connection)
+        child = int((tmp_path / "child").read_text())
+        await connection.call("crash", {})
+        assert await pid(connection) != first
+        await has_ended(child)
+    await has_ended(int((tmp_path / "child").read_text()))
+
+
+async def test_a_server_that_ignores_its_end_is_killed_even_where_nobody_waits_for_that(tmp_path: Path) -> None:
+    use_mcp()
+    script = f'trap \'\' TERM; "{sys.executable}" "{SERVER}" deaf; echo $$ > {tmp_path}/pid; '
+    script += "echo >&2; while true; do sleep 1000; done"
+    connection = Watched(shell(script))
+    task = asyncio.create_task(connection.run())
+    async with asyncio.timeout(PATIENCE):
+        await connection.tried()
+        task.cancel()
+        await connection.stderr.get()  # its input is closed, which it ignores
+        for waiting in asyncio.all_tasks() - {asyncio.current_task()}:
+            waiting.cancel()
+        await asyncio.wait([task])
+        await has_ended(int((tmp_path / "pid").read_text()))
+
+
 async def test_a_server_that_failed_is_tried_again_and_ends_with_us(tmp_path: Path) -> None:
     start = f'if test -e {tmp_path}/mark; then exec "{sys.executable}" "{SERVER}" again; fi; touch {tmp_path}/mark'
     async with running(shell(start)) as connection, asyncio.timeout(PATIENCE):
