@@ -330,9 +330,11 @@ class GuildSettings:
                 self._on_change(guild_id)
 
     def drop(self, guild_id: int) -> None:
-        """Forgets a guild, where the bot is no longer."""
+        """Forgets a guild, where the bot is no longer, but for a pause, which no new invitation is to end."""
         self._unlearn(guild_id)
-        if self._documents.pop(guild_id, None):
+        if document := self._documents.pop(guild_id, None):
+            if document.is_paused:
+                self._documents[guild_id] = Document(is_paused=True)
             self._on_change(guild_id)
 
 

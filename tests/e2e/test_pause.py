@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from decider import Reason
 from tests.e2e.test_place_settings import QUESTION, set_channel
 from tests.support.controls import run
@@ -28,3 +32,25 @@ async def test_a_paused_server_is_silent_over_a_kill_says_why_and_goes_on_as_bef
         stage.bot.parts.guild_settings.pause(stage.pg.guild_id, on=False)
         assert (await stage.ask("Ada", QUESTION)).content == "Miso."
         assert "A pirate." in stage.told()
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+async def test_a_pause_holds_where_the_bot_is_removed_and_invited_again(stage: Scene, is_away: bool) -> None:
+    stage.stub.default = lambda _: Reply("Miso.")
+    async with life(stage):
+        set_channel(stage, "general", persona="A pirate.")
+        stage.bot.parts.guild_settings.pause(stage.pg.guild_id)
+        if not is_away:
+            left = asyncio.ensure_future(stage.bot.wait_for("guild_remove", timeout=10))
+            stage.pg.remove_bot()
+            await left
+    if is_away:
+        stage.pg.remove_bot()
+        async with life(stage):
+            await stage.until(lambda: stage.journal.find("guild_left"))
+    stage.pg.invite_bot()
+    async with life(stage):
+        assert (await stage.decision(stage.mention("Ada", QUESTION))).reason is Reason.PAUSED
+        stage.bot.parts.guild_settings.pause(stage.pg.guild_id, on=False)
+        await stage.ask("Ada", QUESTION)
+        assert "A pirate." not in stage.told()
