@@ -108,7 +108,7 @@ class Site:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         given, address = _sent_password(request.headers.get("Authorization", "")), address_of(request)
-        if self.password and not self.is_local:
+        if self.password:
             if seconds := self.password.seconds_to_wait(address):
                 raise web.HTTPTooManyRequests(headers={"Retry-After": str(seconds)})
             if not (given and self.password.accepts(given, address)):

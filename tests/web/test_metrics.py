@@ -191,8 +191,9 @@ async def get(site: Site, headers: Mapping[str, str] | None = None) -> tuple[int
         (f"Digest {SECRET}", 401),
     ],
 )
-async def test_the_password_opens_the_metrics(header: str, status: int) -> None:
-    got, headers, text = await get(Site(Health(), password=SECRET), {"Authorization": header})
+@pytest.mark.parametrize("is_local", [False, True])
+async def test_the_password_opens_the_metrics(header: str, status: int, is_local: bool) -> None:
+    got, headers, text = await get(Site(Health(), password=SECRET, is_local=is_local), {"Authorization": header})
     assert got == status
     assert ("Basic" in headers.get("WWW-Authenticate", "")) is (status == 401)
     assert SECRET not in text
