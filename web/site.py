@@ -116,16 +116,11 @@ class Site:
         return self.metrics.response(request.headers.get("Accept", ""))
 
 
-class _Refused(asyncio.Protocol):
-    """A connection beyond as many as there may be."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - so it is for TCP
-        transport.abort()
-
-
 def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
-    """Makes what answers a connection; so many at once, and none that never asks, which nobody else would end."""
+    """Makes what answers a connection; so many at once, and none that never asks, which nobody else would end.
+
+    Beyond as many the oldest ends, and not the new one, which may be a host's that asks whether the bot is well.
+    """
 
     most = MOST_CONNECTIONS
     if sys.platform != "win32":
@@ -136,8 +131,12 @@ def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
 
     def answering() -> asyncio.Protocol:
         server = runner.server
-        if server is None or len(server.connections) >= most:
-            return _Refused()
+        if server is None:  # it is just being closed
+            return asyncio.Protocol()
+        if len(known := server.connections) >= most:
+            oldest = next((one.transport for one in known if one.transport and not one.transport.is_closing()), None)
+            if oldest:
+                oldest.abort()
         protocol = server()
         protocol.keep_alive(True)  # or the first request, unlike the next, could be waited for without end
         return protocol

@@ -157,7 +157,7 @@ async def test_a_form_that_does_not_come_is_waited_for_so_long(server: Server, m
 
 
 @pytest.mark.parametrize(("most", "files"), [(3, 1_024), (4_096, 7), (3, resource.RLIM_INFINITY)])
-async def test_so_many_connections_and_no_more_are_open_at_once(
+async def test_beyond_so_many_connections_each_new_one_is_answered_and_ends_the_oldest(
     most: int, files: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(site, "MOST_CONNECTIONS", most)
@@ -171,13 +171,18 @@ async def _fill(server: Server) -> None:
     for reader, writer in idle:
         writer.write(ASKED)
         await reader.readuntil(b"\r\n\r\n")
-    assert not await server.sends("GET", "/healthz")
-    for _, writer in idle:
+    newest: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    for reader, writer in idle:  # each new one, which is answered, ends the oldest
+        newest.append(await asyncio.open_connection("127.0.0.1", server.port))
+        newest[-1][1].write(ASKED)
+        assert (await newest[-1][0].readuntil(b"\r\n")).startswith(b"HTTP/1.1 503")
+        async with asyncio.timeout(30):
+            with suppress(ConnectionResetError):
+                await reader.read()
         writer.close()
-    async with asyncio.timeout(30):
-        while not (answer := await server.sends("GET", "/healthz")):
-            pass  # they are gone soon
-    assert status(answer) == 503
+    assert status(await server.sends("GET", "/healthz")) == 503
+    for _, writer in newest:
+        writer.close()
 
 
 @pytest.mark.parametrize("header", ["X-HTTP-Method-Override: POST", "X-HTTP-Method: POST", "X-Method-Override: DELETE"])
