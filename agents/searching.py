@@ -15,6 +15,7 @@ from pydantic_ai import RunContext, Tool, ToolReturn
 
 from agents.cutting import cut
 from agents.gateway import Asked
+from agents.tools import tool_of
 from conversation import MessageRecord
 from discord_io.split import clipped
 from llm_history import indented, mark_of
@@ -75,7 +76,7 @@ def search_tool(find: Find, can_read: CanRead, site: str = DISCORD) -> Tool[Aske
             sources += sources_of_reading(message, asked.channel_id)
         return ToolReturn(cut("\n".join(lines)), metadata={"words_of": sources})
 
-    return Tool(search_history)
+    return tool_of(search_history)
 
 
 def _excerpt(text: str, words: str) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Protocol
+from types import CodeType
+from typing import Annotated, Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, StringConstraints
@@ -37,6 +38,8 @@ NOT_GIVEN = "Not done: those you answer gave no such link themselves, and only w
 OTHER_CHANNEL = "Not done: only messages of this channel can be reacted to or pinned."
 TOO_MANY = f"Not done: at most {MAX_REACTIONS} reactions in one turn."
 NO_TEXT = "That message has no text."
+
+_first: dict[CodeType, Tool[Asked]] = {}
 
 Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Option = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=55)]
@@ -92,7 +95,15 @@ class Actions(Protocol):
 def own_tools(actions: Actions, clock: Callable[[], datetime], site: str = DISCORD) -> Sequence[Tool[Asked]]:
     """The tools, the same for every turn. clock: gives the present, aware. site: where links to messages lead."""
     own = _Own(actions, clock, site)
-    return [Tool(own.current_time), Tool(own.read_message), Tool(own.react), Tool(own.pin), Tool(own.create_poll)]
+    return [*map(tool_of, (own.current_time, own.read_message, own.react, own.pin, own.create_poll))]
+
+
+def tool_of(function: Callable[..., Any]) -> Tool[Asked]:
+    """As Tool itself, but of a function of the same code the schema is built once, though each bot has its own."""
+    code = function.__code__  # which decides on the schema, whatever the function is bound to
+    if code not in _first:
+        _first[code] = Tool(function)
+    return Tool(function, function_schema=replace(_first[code].function_schema, function=function))
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,14 +89,22 @@ async def test_what_is_sent_is_the_same_to_the_byte(
     assert "🎈" in ours.decode()
 
 
-@pytest.mark.parametrize("kind", [AsyncOpenAI, AsyncAnthropic])
-async def test_a_copy_with_other_options_sends_so_too(kind: type[AsyncOpenAI] | type[AsyncAnthropic]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "resource"),
+    [(AsyncOpenAI, "chat.completions"), (AsyncOpenAI, "responses"), (AsyncAnthropic, "beta.messages")],
+)
+async def test_a_copy_with_other_options_sends_so_too(
+    kind: type[AsyncOpenAI] | type[AsyncAnthropic], resource: str
+) -> None:
     client = kind(api_key="sk-nobodys", max_retries=0)
     send_as_is(client)
     assert isinstance(client, kind)
     copy = client.with_options(max_retries=1)
     assert type(copy) is type(client)
     assert copy.max_retries == 1
+    assert not vars(copy).keys() & {"chat", "responses", "beta"}  # to make what is not used takes long
+    for sending in (client, copy):
+        assert attrgetter(resource)(sending).create.__module__ == send_as_is.__module__
     await client.close()
 
 
