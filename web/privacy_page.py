@@ -10,7 +10,6 @@ from pathlib import Path
 
 from aiohttp import web
 from jinja2 import Environment
-from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 HERE = Path(__file__).parent
@@ -38,6 +37,8 @@ def privacy_page(practices: Mapping[str, str]) -> web.Response:
 @cache
 def _files() -> tuple[Markup, Markup]:
     """The page's style, and docs/privacy.md as HTML, without its links, which lead to pages that are not served."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - a start has no need of it
+
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     for rule in ("link_open", "link_close"):
         markdown.add_render_rule(rule, lambda *_: "")
