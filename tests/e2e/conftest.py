@@ -11,7 +11,6 @@ import discord
 import pytest
 
 from followup.model import FollowupModel, ModelFileError
-from tests.support.followups import shipped_model
 from tests.support.lives import open_stage
 from tests.support.remote_agent import RemoteAgent
 from tests.support.scene import Scene, open_scene
@@ -55,12 +54,6 @@ async def docs() -> AsyncIterator[RemoteAgent]:
     await agent.start()
     yield agent
     await agent.stop()
-
-
-@pytest.fixture(autouse=True)
-def model_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To read it takes as long as all else that a bot is made of."""
-    monkeypatch.setattr("decider.load_model", shipped_model)
 
 
 @pytest.fixture
