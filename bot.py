@@ -147,9 +147,32 @@ class Parley(ShardedClient):
     async def add_shard(self, shard_id: int) -> None:
         """Goes on with what is kept of a shard that nobody has. Returns once it has IDENTIFYed."""
         self._shards.add(shard_id)
-        await self.lifecycle.take([shard_id])
-        self._sync([shard_id])
-        await self.connect_shard(shard_id)
+        try:
+            await self.lifecycle.take([shard_id])
+            self._sync([shard_id])
+            await self.connect_shard(shard_id)
+        except Exception:
+            await self._is_stored(shard_id)
+            await self._forget_shard(shard_id)
+            raise
+
+    async def leave_shard(self, shard_id: int) -> bool:
+        """Leaves a shard to another process, unless it is in use. Returns whether."""
+        if not self.is_up(shard_id) or self._is_busy(shard_id):
+            return False
+        self.parts.gate.leave(shard_id)
+        while not await self._is_stored(shard_id):  # noqa: ASYNC110 - answers end, and stores come back
+            await asyncio.sleep(LEAVE_SECONDS)
+        await self._forget_shard(shard_id)
+        return True
+
+    async def _forget_shard(self, shard_id: int) -> None:
+        """Another process is to have it: nothing of it is kept in memory, nor still to be stored."""
+        self.parts.gate.leave(shard_id)
+        self.lifecycle.leave(shard_id)
+        self.forget_guilds(shard_id)
+        while not await self.snapshots.settled():  # noqa: ASYNC110 - as above
+            await asyncio.sleep(LEAVE_SECONDS)
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002
         cluster = self.parts.cluster
@@ -202,18 +225,22 @@ class Parley(ShardedClient):
             change.cancel()
         while True:
             for shard_id in [one for one in self._shards.ids if not self._is_busy(one)]:
-                await self.disconnect_shard(shard_id)
-                if self.parts.requests:
-                    await self.parts.requests.leave([shard_id])
-                is_stored = await self.snapshots.settled()
-                if is_stored and not self._is_busy(shard_id) and len(self._shards.ids) > 1:
+                if await self._is_stored(shard_id) and len(self._shards.ids) > 1:
                     self._shards.drop(shard_id)
                     if await self.snapshots.settled():  # also of the process, with another shard
                         await released(shard_id)  # else its lease is given back at the end, as the last one's
             await asyncio.sleep(LEAVE_SECONDS)
 
+    async def _is_stored(self, shard_id: int) -> bool:
+        """Has nothing more come on a shard. Returns whether all of it is stored, and none of it in use."""
+        await self.disconnect_shard(shard_id)
+        if self.parts.requests:
+            await self.parts.requests.leave([shard_id])
+        return await self.snapshots.settled() and not self._is_busy(shard_id)
+
     def _is_busy(self, shard_id: int) -> bool:
-        return self.catch_up.of(shard_id).is_running or shard_id in map(self._shards.of, self.turns.busy_guilds())
+        in_use = {*self.turns.busy_guilds(), *self.bursts.busy_guilds()}
+        return self.catch_up.of(shard_id).is_running or shard_id in map(self._shards.of, in_use)
 
     def _failed(self, code: str) -> None:
         says = "An error of the bot's own was met, and it goes on: its log has the details."
@@ -251,6 +278,8 @@ class Parley(ShardedClient):
 
     def _catch_up(self, shard_id: int) -> None:
         self._unready.discard(shard_id)
+        if shard_id not in self._shards.ids:  # it was left in that moment
+            return
         guild_ids = {guild.id for guild in self.guilds if guild.shard_id == shard_id}
         for guild_id in guild_ids:
             self.parts.places.rearranged(guild_id)

@@ -67,4 +67,9 @@ class Sharded(Protocol):
     def is_up(self, shard_id: int) -> bool: ...
 
     async def add_shard(self, shard_id: int) -> None:
-        """Goes on with what is kept of a shard that nobody has. Returns once it has sent its IDENTIFY."""
+        """Goes on with what is kept of a shard that nobody has. Returns once it has sent its IDENTIFY. Where that fails
+        nothing of the shard is left in memory.
+        """
+
+    async def leave_shard(self, shard_id: int) -> bool:
+        """Leaves a shard to another process, unless it is in use. Returns whether."""

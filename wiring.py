@@ -57,7 +57,6 @@ from persistence.holders import (
     MessageHolder,
     MiniAppHolder,
     OfferHolder,
-    ProcessHolder,
     PromptHolder,
     SettingsHolder,
     TurnHolder,
@@ -66,6 +65,7 @@ from persistence.kept_sizes import KeptSizes
 from persistence.lifecycle import ALIVE, PLACES, Lifecycle
 from persistence.notices import register_notices
 from persistence.privacy import Privacy
+from persistence.process_holder import ProcessHolder
 from persistence.spending import register_spending
 from persistence.watch import Watch
 from shards import Shards
@@ -387,7 +387,7 @@ class Parts(StateParts):
 
     def _why_mute(self, guild_id: int, channel_id: int) -> str | None:
         """Why the bot may not speak of itself in a channel, in a word; None where it may."""
-        if self.gate.is_shutting_down or self.gate.is_closed(channel_id, guild_id):
+        if self.gate.is_ending(guild_id) or self.gate.is_closed(channel_id, guild_id):
             return NOT_READY
         parent_id = getattr(self._client.get_channel(channel_id), "parent_id", None)  # of a thread
         payer = Payer(guild_id, channel_id=parent_id or channel_id, thread_id=channel_id if parent_id else 0)

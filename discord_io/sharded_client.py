@@ -77,8 +77,7 @@ class ShardedClient(discord.AutoShardedClient):
 
         def ready(data: Any) -> None:
             # Servers that the bot has left since the last session; the library clears them of a single shard only.
-            for guild in [guild for guild in self.guilds if guild.shard_id == data["shard"][0]]:
-                self._connection._remove_guild(guild)  # noqa: SLF001 - there is no other way
+            self.forget_guilds(data["shard"][0])
             parse_ready(data)
 
         parsers["READY"] = ready
@@ -149,6 +148,11 @@ class ShardedClient(discord.AutoShardedClient):
         if shard := self._AutoShardedClient__shards.pop(shard_id, None):
             self._leave_session(shard)
             await shard.close()
+
+    def forget_guilds(self, shard_id: int) -> None:
+        """Those of a shard that another process has from now on."""
+        for guild in [guild for guild in self.guilds if guild.shard_id == shard_id]:
+            self._connection._remove_guild(guild)  # noqa: SLF001 - there is no other way
 
     def _leave_session(self, shard: Shard) -> None:
         if self.replays:

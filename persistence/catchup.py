@@ -160,7 +160,7 @@ class CatchUp:
             self._is_due = self._lacks_servers = not self._backlog.knows_all(self._shard_id)
             try:
                 await self._run((MARGIN_CONNECTED if self.has_run else MARGIN) + self._burst)
-                self._is_due |= self._gate.is_shutting_down
+                self._is_due |= self._gate.is_left(self._shard_id)
                 if not self._is_due:
                     for channel_id in self._dormant:
                         self._snapshots.purge(channel_id)
@@ -290,7 +290,7 @@ class CatchUp:
             return
         first = min(question.reply_to for question in asked)
         session, messages = self._sessions, await self._history(asked, channel_id, first - 1)
-        if messages is None and (self._gate.is_shutting_down or self._sessions != session):
+        if messages is None and (self._gate.is_left(self._shard_id) or self._sessions != session):
             self._left.add(channel_id)  # for the next process, or the next session
             return
         left = self._pending.of(channel_id)  # without what was forgotten meanwhile
@@ -330,7 +330,7 @@ class CatchUp:
         while True:
             async with self._slots:
                 messages = await self._backlog.since(asked[0].guild_id, channel_id, after)
-            is_over = self._gate.is_shutting_down or self._sessions != session
+            is_over = self._gate.is_left(self._shard_id) or self._sessions != session
             is_needed = any(map(_is_in_discord_alone, self._pending.of(channel_id).questions))
             if messages is not None or is_over or not (is_needed and self._backlog.may_read(channel_id)):
                 return messages
@@ -418,7 +418,7 @@ class CatchUp:
         if messages:
             log.info("catching_up", channel=channel_id, read=len(messages), missed=len(missed))
         for message in missed:
-            if self._gate.is_shutting_down:
+            if self._gate.is_left(self._shard_id):
                 break  # the next process takes up the rest
             self._revive(channel_id, message.created_at)
             self._conversations.end_if_silent(channel_id, until=message.created_at)

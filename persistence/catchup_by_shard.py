@@ -73,6 +73,11 @@ class CatchUpByShard(Holder):
         began_at = min((one.began_at for one in of_row if one.began_at), default=None)
         return as_json(MOMENTS.dump_python((alive_at, began_at) if began_at else alive_at, mode="json"))
 
+    def left(self, shard_id: int) -> None:
+        """Another process has it from now on."""
+        self._by_shard.pop(shard_id, None)
+        self._stored.pop(shard_id, None)
+
     def restore(self, shard_id: int, stored: Any) -> None:
         """When an earlier process was last known to see all; of several the first. Raises ValueError for no moment."""
         moments = MOMENTS.validate_python(stored)

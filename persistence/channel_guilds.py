@@ -44,8 +44,13 @@ class ChannelGuilds:
         """Whether this process has the channel's shard; also where nobody knows which that is."""
         if self._shards.are_all:
             return True
-        guild_id = self._guild(channel_id)
+        guild_id = self.guild(channel_id)
         return guild_id is None or self._shards.has(guild_id)
+
+    def leave(self, channel_id: int) -> None:
+        """Another process has it from now on."""
+        self._known.pop(channel_id, None)
+        self._stored.discard(channel_id)
 
     def rows(self, channel_ids: Collection[int], kept: Collection[int]) -> dict[Key, bytes | None]:
         """The rows that change as these channels are stored. kept: those of which anything is."""
@@ -58,7 +63,7 @@ class ChannelGuilds:
                 if channel_id in self._stored:
                     self._stored.discard(channel_id)
                     rows[Key(GUILD_OF, channel_id)] = None
-            elif channel_id not in self._stored and (guild_id := self._guild(channel_id)) is not None:
+            elif channel_id not in self._stored and (guild_id := self.guild(channel_id)) is not None:
                 self._stored.add(channel_id)
                 self._known[channel_id] = guild_id
                 rows[Key(GUILD_OF, channel_id)] = orjson.dumps(guild_id)
@@ -68,7 +73,8 @@ class ChannelGuilds:
         """What was stored is gone."""
         self._stored.clear()
 
-    def _guild(self, channel_id: int) -> int | None:
+    def guild(self, channel_id: int) -> int | None:
+        """None: nobody knows it."""
         known = self._known.get(channel_id)
         return self._look(channel_id) if known is None else known
 

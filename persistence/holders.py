@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -27,7 +27,7 @@ from persistence.stored_state import Encode, as_json
 from place_settings.guild_settings import GuildSettings
 from state.awaiting import ConversationStateManager
 from state.message import Appended, Source
-from turns.pending_turns import PendingTurns, read_unfinished
+from turns.pending_turns import NOTHING, PendingTurns, read_unfinished
 from turns.records import Records
 from turns.turn_queue import TurnQueue
 from understanding.stopping import Stop, read_stop
@@ -112,6 +112,9 @@ class Holder:
 
     def restore(self, channel_id: int, stored: Any) -> None:
         """Takes back what snapshot() gave. Raises ValueError for what cannot be read."""
+
+    def leave(self, channel_id: int) -> None:
+        """Drops from memory what another process has from now on; nothing changes in Discord."""
 
 
 class Holders:
@@ -242,6 +245,9 @@ class TurnHolder(Holder):
     def restore(self, channel_id: int, stored: Any) -> None:
         self._pending.adopt(channel_id, read_unfinished(stored))
 
+    def leave(self, channel_id: int) -> None:
+        self._pending.adopt(channel_id, NOTHING)
+
 
 class PromptHolder(Holder):
     """Prompts and soft context. conversations: say whose words a prompt of the agent's may quote."""
@@ -267,6 +273,9 @@ class PromptHolder(Holder):
 
     def restore(self, channel_id: int, stored: Any) -> None:
         self._states.restore(channel_id, stored)
+
+    def leave(self, channel_id: int) -> None:
+        self._states.forget(channel_id, None)
 
 
 class MiniAppHolder(Holder):
@@ -295,6 +304,9 @@ class MiniAppHolder(Holder):
 
     def restore(self, channel_id: int, stored: Any) -> None:
         self._miniapps.restore(channel_id, stored)
+
+    def leave(self, channel_id: int) -> None:
+        self._miniapps.forget(channel_id, None)
 
 
 class OfferHolder(Holder):
@@ -341,6 +353,9 @@ class OfferHolder(Holder):
         if (kept.is_on or kept.is_off) and not (kept.follows_settings or kept.parent_id):
             self._settings.adopt_offers(kept.guild_id, channel_id, on=kept.is_on, now=self._offer_channels.clock())
 
+    def leave(self, channel_id: int) -> None:
+        self._offer_channels.drop(channel_id)
+
 
 class SettingsHolder(Holder):
     """What guilds have set for their places: one snapshot for each guild, under its own id."""
@@ -359,6 +374,9 @@ class SettingsHolder(Holder):
 
     def restore(self, channel_id: int, stored: Any) -> None:
         self._settings.restore(channel_id, stored)
+
+    def leave(self, channel_id: int) -> None:
+        self._settings.drop(channel_id)
 
 
 class ConversationHolder(Holder):
@@ -426,21 +444,6 @@ class ConversationHolder(Holder):
             return
         self.restored[channel_id] = StoredConversation.from_json(orjson.dumps(stored))
 
-
-class Stored(Protocol):
-    def stored(self) -> Any: ...
-
-    def restore(self, stored: Any) -> None: ...
-
-
-class ProcessHolder(Holder):
-    """What is kept once for the process."""
-
-    def __init__(self, kept: Stored) -> None:
-        self._kept = kept
-
-    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
-        return as_json(self._kept.stored())
-
-    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
-        self._kept.restore(stored)
+    def leave(self, channel_id: int) -> None:
+        self.restored.pop(channel_id, None)
+        self._conversations.end(channel_id)

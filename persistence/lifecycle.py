@@ -68,6 +68,7 @@ class Lifecycle:
     async def take(self, shard_ids: Collection[int]) -> None:
         """Brings back what an earlier process left of these shards. Raises StoreError where it cannot be had."""
         for shard_id in shard_ids:
+            self._gate.take(shard_id)
             self._catch_up.of(shard_id).expect()
         await (self._requests or self._people).load()
         kept = await self._snapshots.load(None if self._shards.are_all else shard_ids)
@@ -89,6 +90,13 @@ class Lifecycle:
             await self._catch_up.found(channel_id, guild_id, conversation)
         if self._requests:
             await self._requests.take(shard_ids)
+
+    def leave(self, shard_id: int) -> None:
+        """Another process has it from now on: drops from memory what is kept of it."""
+        self._shards.drop(shard_id)
+        self._snapshots.leave(shard_id)
+        self._catch_up.left(shard_id)
+        self._guilds = {one: kept for one, kept in self._guilds.items() if self._shards.of(one) != shard_id}
 
     async def catch_up(self, shard_id: int, guild_ids: set[int]) -> None:
         """Takes up what was missed on a shard. guild_ids: its servers where we are; of others of it nothing stays."""

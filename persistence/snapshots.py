@@ -20,6 +20,7 @@ import structlog
 from conversation import MessageRecord
 from discord_io.backlog import id_at
 from persistence.channel_guilds import ChannelGuilds
+from persistence.export import Export
 from persistence.search import Search
 from persistence.stored_state import ByKind, Encode, Kept, Kinds, StoredState, read_guilds
 from persistence.transcript import Change, Transcript, expire, forget_person
@@ -315,6 +316,20 @@ class Snapshots:
         self.flush()
         return await self._writer.settled(sync=True)
 
+    def leave(self, shard_id: int) -> None:
+        """Another process has a shard from now on: drops from memory what is kept of it."""
+        of_guilds, here = self._kinds.of_guilds, self._newest.keys() | self._kept.keys() - {0}
+        guilds = {c: c if of_guilds & self._kept.get(c, set()) else self._guilds.guild(c) for c in here}
+        for channel_id in [c for c, g in guilds.items() if self._shards.of(g or self.guild_of(c)) == shard_id]:
+            for kept in self._kinds.of_channels.values():
+                kept.leave(channel_id)
+            for known in (self._newest, self._kept, self._marked, self._changed):
+                known.pop(channel_id, None)
+            self._guilds.leave(channel_id)
+            self.search.drop(channel_id)
+            self._writer.put(partial(self._transcript.leave, channel_id))
+        self._restored.discard(shard_id)
+
     # Where the store lost all that it had, as a Redis may
 
     def when_gone(self, work: Callable[[], None]) -> None:
@@ -418,25 +433,10 @@ class Snapshots:
 
     async def export(self, user_id: int) -> bytes:
         """All that a person said and that is kept, on all shards, as JSON; empty where that is nothing."""
-        messages: list[dict[str, Any]] = []
-        for channel_id, guild_id in (await self._writer.run(self._transcript.of_all_shards)).items():
-
-            def note(message: Message, channel_id: int = channel_id, guild_id: int = guild_id) -> Message:
-                if message.metadata.get("author_id") == user_id:
-                    messages.append(
-                        {
-                            "server": str(guild_id),
-                            "channel": str(channel_id),
-                            "message": str(message.metadata.get("message_id", "")),
-                            "at": message.timestamp,
-                            "content": message.content,
-                        }
-                    )
-                return message
-
-            await self._change_all(channel_id, note, naming=user_id)
-        exported = {"user": str(user_id), "messages": messages}
-        return orjson.dumps(exported, option=orjson.OPT_INDENT_2) if messages else b""
+        export = Export(user_id)
+        for export.channel_id, export.guild_id in (await self._writer.run(self._transcript.of_all_shards)).items():
+            await self._change_all(export.channel_id, export.note, naming=user_id)
+        return export.to_json()
 
     def sync(self) -> None:
         """Has what was written brought to the disk itself, and what failed tried again."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from persistence.holders import Forget, Holder, Holders, ProcessHolder
+from persistence.holders import Forget, Holder, Holders
+from persistence.process_holder import ProcessHolder
 from persistence.snapshots import Snapshots
 from persistence.stored_state import Encode
 from state.ledger import Ledger

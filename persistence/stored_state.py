@@ -35,6 +35,9 @@ class Kept(Protocol):
         Of the process it is called for what each of several left, and adds that to what there is.
         """
 
+    def leave(self, channel_id: int) -> None:
+        """Drops from memory what another process has from now on; nothing changes in Discord. Not of the process."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredState:

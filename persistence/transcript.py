@@ -222,9 +222,8 @@ class Transcript:
         self._writer.write(Key(GUILD, channel_id), orjson.dumps(known))
 
     def note(self, channel_id: int, message_id: int, messages: Sequence[Message]) -> None:
-        """Adds what is no dialogue, of one category; instructions only where they are not those that hold.
-
-        Where no dialogue is left, there is nothing that it goes with.
+        """Adds what is no dialogue, of one category, unless no dialogue is left that it goes with; instructions only
+        where they are not those that hold.
         """
         if channel_id not in self._guilds:
             return
@@ -277,7 +276,6 @@ class Transcript:
 
         for message_id in message_ids:
             self._put(channel_id, message_id, None)
-        for message_id in message_ids:
             self._change_naming(message_id, channel_id, unquoted)
         self._outdate(channel_id, message_ids)
         self.drop_if_empty(channel_id)
@@ -326,9 +324,8 @@ class Transcript:
         self.change_beside(channel_id, change, since=min(message_ids))
 
     def change_beside(self, channel_id: int, change: Change, *, since: int = 0, until_unchanged: bool = False) -> None:
-        """Drops what is no dialogue where one message of it goes; the instructions that hold stay.
-
-        until_unchanged: the oldest only.
+        """Drops what is no dialogue where one message of it goes; the instructions that hold stay. until_unchanged: the
+        oldest only.
         """
         for kind in KIND_OF.values():
             rows = self._writer.read(kind, channel_id, since=since)
@@ -357,11 +354,14 @@ class Transcript:
             for row in self._writer.read(kind, channel_id):
                 self._writer.write(Key(kind, channel_id, row.id), None)
         self._writer.write(Key(GUILD, channel_id), None)
-        self._guilds.pop(channel_id, None)
-        self._own.discard(channel_id)
-        self._newest_sessions.pop(channel_id, None)
-        self._rules.pop(channel_id, None)
-        self._moved.discard(channel_id)
+        self.leave(channel_id)
+
+    def leave(self, channel_id: int) -> None:
+        """Knows nothing of a channel any more, whatever is stored of it."""
+        for known in (self._guilds, self._newest_sessions, self._rules):
+            known.pop(channel_id, None)
+        for channels in (self._own, self._moved):
+            channels.discard(channel_id)
         if (parent_id := self._parents.pop(channel_id, None)) is not None:
             self._threads[parent_id].discard(channel_id)
             if not self._threads[parent_id]:

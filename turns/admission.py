@@ -80,7 +80,7 @@ class Admission:
         """The decision on a direct message that is not to be answered, whose author is told so once a day."""
         if incoming.place.kind is not PlaceKind.DIRECT or self._direct.takes(question.message.author_id):
             return None
-        if self._gate.is_shutting_down:
+        if self._gate.is_ending(question.guild_id):
             return Decision(False, Reason.SHUTTING_DOWN)
         if self._direct.tells(question.message.author_id, incoming.now):
             self._turns.announce(question, self._no_direct_messages)
@@ -94,7 +94,7 @@ class Admission:
         """The decision, unless it is to answer and something outside the conversation forbids that."""
         if not decision.respond:
             return decision
-        if self._gate.is_shutting_down:
+        if self._gate.is_ending(question.guild_id):
             return replace(decision, respond=False, reason=Reason.SHUTTING_DOWN)
         refusal = self._limits.admit(
             question.message.author_id,
@@ -145,7 +145,7 @@ class Admission:
 
     def refuses(self, payer: Payer, place: Place, now: datetime, *, costs_tokens: bool) -> str | None:
         """Why what somebody asks by a click or a command is not answered now, in a sentence; else it is counted."""
-        if self._gate.is_shutting_down:
+        if self._gate.is_ending(place.guild_id):
             return RESTARTING
         (user_id,) = payer.people
         refusal = self._limits.admit(

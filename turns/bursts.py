@@ -171,6 +171,11 @@ class Bursts:
         judged = (question.channel_id for question in self._judged.values())
         return channel_id in judged or bool(self.heard_out(channel_id))
 
+    def busy_guilds(self) -> set[int]:
+        """Those in which something is being decided, or heard out; 0: direct messages."""
+        heard_out = (question for burst in self._waiting() for question in burst.questions)
+        return {question.guild_id for question in (*self._judged.values(), *heard_out)}
+
     def call_off(self, question: Question, conversation: ChannelConversation) -> None:
         """Whoever says stop while a judge is asked about what they said gets no answer to that."""
         message, (name, me) = question.message, self._discord.bot()

@@ -22,12 +22,13 @@ class Gate:
     """Opened and closed, shard by shard, by whoever takes up what was missed; at first it is open.
 
     shards: which guild is on which. leases: theirs, where other processes have some. is_shutting_down: what is said
-    from now on is for the next process.
+    from now on is for the next process; on a shard that is left, for the one that takes it.
     """
 
     def __init__(self, shards: Shards | None = None, leases: Leases | None = None) -> None:
         self.is_shutting_down = False
         self._shards = shards or Shards()
+        self._left: set[int] = set()
         self._closed: dict[int, asyncio.Event] = {}  # by shard
         self._channels: dict[int, asyncio.Event] = {}
         self._leases = leases
@@ -50,6 +51,21 @@ class Gate:
             await channel.wait()
         if self._leases:
             await self._leases.sure()
+
+    def leave(self, shard_id: int) -> None:
+        self._left.add(shard_id)
+
+    def take(self, shard_id: int) -> None:
+        """It is this process' again, or for the first time."""
+        self._left.discard(shard_id)
+
+    def is_left(self, shard_id: int) -> bool:
+        """Whether what is said on a shard from now on is for another process."""
+        return self.is_shutting_down or shard_id in self._left
+
+    def is_ending(self, guild_id: int) -> bool:
+        """The same of a guild. 0: direct messages."""
+        return self.is_left(self._shards.of(guild_id))
 
     def close(self, shard_id: int) -> None:
         """For all channels of a shard."""

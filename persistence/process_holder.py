@@ -1,0 +1,27 @@
+"""What is kept once for the process, whatever shards it has."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from persistence.holders import Holder
+from persistence.stored_state import Encode, as_json
+
+
+class Stored(Protocol):
+    def stored(self) -> Any: ...
+
+    def restore(self, stored: Any) -> None: ...
+
+
+class ProcessHolder(Holder):
+    """What is kept once for the process."""
+
+    def __init__(self, kept: Stored) -> None:
+        self._kept = kept
+
+    def snapshot(self, channel_id: int) -> Encode | None:  # noqa: ARG002 - there is one
+        return as_json(self._kept.stored())
+
+    def restore(self, channel_id: int, stored: Any) -> None:  # noqa: ARG002
+        self._kept.restore(stored)

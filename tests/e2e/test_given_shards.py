@@ -1,0 +1,177 @@
+"""A shard that one process gives to another while both go on, and gets back: what is kept of it goes with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from bot import Parley
+from cluster import connection as connections
+from cluster import leases
+from cluster.connection import Cluster
+from persistence.cluster_privacy import ClusterPrivacy
+from persistence.open_store import check_stores
+from playground.limits import Limits
+from playground.model import Message
+from playground.server import Playground
+from shards import Shards
+from storage.store import StoreError
+from tests.cluster.conftest import settle
+from tests.cluster.test_keeper import until
+from tests.e2e.test_shards import COUNT, guild_on, mention
+from tests.support.redis_server import redis_url  # noqa: F401 - a fixture
+from tests.support.scene import Scene, make_bot, notify, recorded
+from tests.support.stub_model import Reply, StubModel
+
+GIVEN = 1
+
+
+@pytest.fixture
+async def address(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:  # noqa: F811
+    """Of a Redis in which all is kept: a socket, as no owner has it."""
+    monkeypatch.setattr(connections, "IDENTIFY_SECONDS", 0.001)
+    for name in ("LEASE_SECONDS", "SURE_SECONDS"):  # nobody renews any here
+        monkeypatch.setattr(leases, name, 600.0)
+    monkeypatch.setattr("wiring_state.where", lambda settings: (settings.state_dir, url, None))
+    url = f"{redis_url}?db=5"
+    cluster = Cluster(url)
+    await cluster.redis.flushdb()
+    await settle(cluster)
+    await cluster.close()
+    await asyncio.to_thread(check_stores, tmp_path, url, None)
+    return url
+
+
+@pytest.fixture
+async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
+    """A Discord with three shards, with a server on each."""
+    async with Playground(limits=Limits.off(), shards=COUNT) as pg, recorded(pg) as journal:
+        stub.on_request = lambda: notify(pg)
+        for name in ("two", "three"):
+            pg.add_guild(name)
+        yield Scene(pg, stub, journal, tmp_path)
+
+
+class Process:
+    """One of several over the same Redis."""
+
+    def __init__(self, scene: Scene, url: str, name: str) -> None:
+        self.scene = scene
+        self.cluster = Cluster(url)
+        self.shards = Shards(COUNT, [])
+        self._settings = {"state_dir": scene.folder / name}
+        self.bot: Parley
+
+    @asynccontextmanager
+    async def running(self, *shard_ids: int) -> AsyncIterator[None]:
+        for shard_id in shard_ids:
+            assert await self.cluster.leases.take(shard_id, COUNT)
+            self.shards.add(shard_id)
+        self.bot = bot = self.scene.bot = make_bot(self.scene, self._settings, shards=self.shards, cluster=self.cluster)
+        connection = asyncio.create_task(bot.start(self.scene.pg.token))
+        try:
+            await self.scene.until(lambda: all(map(bot.is_up, shard_ids)))
+            await self.caught_up(*shard_ids)
+            yield
+        finally:
+            await bot.close()
+            await asyncio.gather(connection, return_exceptions=True)
+            await self.cluster.close()
+
+    async def caught_up(self, *shard_ids: int) -> None:
+        await until(lambda: all(self.bot.catch_up.of(shard_id).beat() for shard_id in shard_ids))
+
+    async def give(self) -> None:
+        while not await self.bot.leave_shard(GIVEN):  # noqa: ASYNC110 - a turn ends behind its answer
+            await asyncio.sleep(0)
+        await self.cluster.leases.release([GIVEN])
+
+    async def take(self) -> None:
+        assert await self.cluster.leases.take(GIVEN, COUNT)
+        await self.bot.add_shard(GIVEN)
+        await self.scene.until(lambda: self.bot.is_up(GIVEN))
+
+
+@asynccontextmanager
+async def two(scene: Scene, url: str) -> AsyncIterator[tuple[Process, Process]]:
+    async with AsyncExitStack() as stack:
+        one, other = Process(scene, url, "one"), Process(scene, url, "other")
+        await stack.enter_async_context(one.running(0, GIVEN))
+        await stack.enter_async_context(other.running(2))
+        yield one, other
+
+
+def answers(scene: Scene, asked: Message) -> list[str]:
+    return [
+        one.content
+        for one in scene.pg.messages(asked.channel_id)
+        if one.reference and one.reference.message_id == asked.id
+    ]
+
+
+async def test_what_was_said_goes_with_it_and_comes_back_with_it(scene: Scene, address: str) -> None:
+    async with two(scene, address) as (one, other):
+        scene.stub.replies += [Reply("First."), Reply("Second."), Reply("Third.")]
+        first = mention(scene, GIVEN, "one?")
+        assert (await scene.answer_to(first)).content == "First."
+        channel_id = first.channel_id
+        await one.give()
+        assert one.bot.conversations.get(channel_id) is None
+        assert channel_id not in one.bot.snapshots.channels
+        assert {guild.shard_id for guild in one.bot.guilds} == {0}
+        assert guild_on(scene, GIVEN) in {guild.id for guild in scene.pg.world.guilds.values()}
+        second = mention(scene, GIVEN, "two?")  # while nobody has it
+        await other.take()
+        assert (await scene.answer_to(second)).content == "Second."
+        assert "First." in scene.told()
+        await other.caught_up(GIVEN)
+        await other.give()
+        await one.take()
+        third = mention(scene, GIVEN, "three?")
+        assert (await scene.answer_to(third)).content == "Third."
+        assert "Second." in scene.told()
+        await one.caught_up(GIVEN)
+        assert [answers(scene, asked) for asked in (first, second, third)] == [["First."], ["Second."], ["Third."]]
+        conversation = one.bot.conversations.get(channel_id)
+        assert conversation
+        said = [message.message_id for message in conversation.messages]
+        assert len(said) == len(set(said)) == 6
+
+
+async def test_it_stays_while_something_is_answered_there(scene: Scene, address: str) -> None:
+    async with two(scene, address) as (one, _):
+        gate = scene.held("Done.")
+        asked = mention(scene, GIVEN)
+        await scene.until(lambda: scene.stub.requests)
+        assert not await one.bot.leave_shard(GIVEN)
+        gate.set()
+        assert (await scene.answer_to(asked)).content == "Done."
+        assert one.shards.ids == [0, GIVEN]
+
+
+async def test_of_one_that_could_not_be_taken_nothing_is_left(
+    scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two(scene, address) as (one, other):
+        first = mention(scene, GIVEN, "one?")
+        await scene.answer_to(first)
+        await one.give()
+        assert await other.cluster.leases.take(GIVEN, COUNT)
+
+        async def fail(*_: object) -> None:
+            raise StoreError("Redis does not answer.")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ClusterPrivacy, "take", fail)
+            with pytest.raises(StoreError):
+                await other.bot.add_shard(GIVEN)
+        assert other.bot.conversations.get(first.channel_id) is None
+        assert other.shards.ids == [2]
+        await other.cluster.leases.release([GIVEN])
+        await one.take()
+        await scene.answer_to(mention(scene, GIVEN, "two?"))
+        assert "one?" in scene.told()
