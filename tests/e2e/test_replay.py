@@ -17,6 +17,7 @@ from yarl import URL
 
 from cluster import connection as connections
 from cluster.connection import Cluster
+from cluster.leases import SHARD
 from cluster.sessions import Sessions
 from discord_io import replay
 from discord_io.replay import may_have_token
@@ -68,6 +69,9 @@ async def process(scene: Scene, url: str) -> AsyncIterator[Sessions]:
     cluster.sessions.store = told  # type: ignore[method-assign]
     scene.pg.requests.clear()
     scene.journal.entries.clear()
+    cluster.leases.names = {f"{SHARD}0": cluster.name}
+    await cluster.redis.mset(cluster.leases.names)
+    await cluster.leases.renew(1)
     bot = scene.bot = make_bot(scene, shards=Shards(1, [0]), cluster=cluster)
     connection = asyncio.create_task(bot.start(scene.pg.token))
     try:
