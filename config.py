@@ -245,8 +245,8 @@ class Settings(SettingChecks):
     turns_per_user_minute: int = setting(20, "Answers to one person a minute.", ge=1)
     turns_at_once: int = setting(
         64,
-        "How many answers of agents are made at once; what else is asked waits, in fairness between servers and "
-        "channels.",
+        "How many answers of agents one process makes at once; what else is asked waits, in fairness between servers "
+        "and channels.",
         ge=1,
         le=10_000,
     )

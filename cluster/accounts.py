@@ -1,5 +1,5 @@
-"""The accounts of budgets over processes, in Redis: what all together are charged in a day and a month, and what their
-calls have reserved.
+"""The accounts of budgets over processes, in Redis: what all together are charged in a day and a month, what their
+calls have reserved, and how many answers each person got in the last minute.
 
 A process sends its changes in numbered batches, one behind the other; what comes up meanwhile goes with the next. A
 script applies a batch whole, and once however often it is sent, so that a connection that breaks loses no charge and
@@ -40,7 +40,8 @@ PAUSE_SECONDS = 0.5
 KEPT_SECONDS = {Period.DAY: 2 * 86_400, Period.MONTH: 35 * 86_400}  # behind the last charge
 MOST_CHANGES = 200  # at once: others wait meanwhile
 MOST_ASKED = 1_000  # at once: what Lua takes as arguments
-KEYS = [f"{PREFIX}reserved", f"{PREFIX}spenders", f"{PREFIX}calls:"]
+MINUTE_SECONDS = 60.0
+KEYS = [f"{PREFIX}reserved", f"{PREFIX}spenders", f"{PREFIX}calls:", f"{PREFIX}answers:"]
 
 Amounts = dict[str, int]
 """By account, in tokens or in money, as Redis names it."""
@@ -75,6 +76,8 @@ class Accounts:
         self._number = 0  # of the batch that is sent
         self._is_first = True
         self._pending: Counter[Key] = Counter()  # charges that Redis may not have yet
+        self._answered: dict[int, float] = {}  # when a person was last answered here
+        self._others: dict[int, list[float]] = {}  # when others answered them
         self._known: dict[Key, int] = {}  # what all are charged
         self._asked: dict[Key, float] = {}  # when somebody last did
         self._news = asyncio.Event()
@@ -92,6 +95,16 @@ class Accounts:
             self._news.set()
             return own
         return max(own, known + self._pending[key])
+
+    def answers(self, person: int, change: int) -> None:
+        """See state.limits.Totals."""
+        self._answered[person] = self._clock()
+        self._put(Change({"person": f"{person}", **({"answer": next(self._ids)} if change > 0 else {})}))
+
+    def others_answers(self, person: int) -> list[float]:
+        """See state.limits.Totals."""
+        ages = [self._clock() - at for at in self._others.get(person, ())]
+        return [age for age in ages if age < MINUTE_SECONDS]
 
     async def known(self) -> None:
         """Waits until that is known of the accounts that were just asked for, unless Redis takes too long."""
@@ -212,6 +225,9 @@ class Accounts:
         if is_beat := now - self._looked_at >= BEAT_SECONDS:
             self._asked = {key: at for key, at in self._asked.items() if now - at < ASKED_SECONDS}
             self._known = {key: amount for key, amount in self._known.items() if key in self._asked}
+            self._answered = {one: at for one, at in self._answered.items() if now - at < MINUTE_SECONDS}
+            self._others = {one: others for one, others in self._others.items() if one in self._answered}
+        people = self._answered if is_beat else {c.does["person"] for c in self._sent if "person" in c.does}
         touched = {key for change in self._sent for key in change.charges}
         touched |= {(limit[0], limit[1]) for change in self._sent for limit in change.does.get("limits", ())}
         asked: dict[str, list[str]] = {}
@@ -224,6 +240,7 @@ class Accounts:
             "is_first": self._is_first,
             "leaves": leaves,
             "changes": [change.does for change in self._sent],
+            "people": [*map(str, people)],
             "asked": [(period, part) for period, accounts in asked.items() for part in _parts(accounts)],
         }
         if self._heard_since is not None and now - self._heard_since >= GONE_SECONDS:
@@ -233,7 +250,10 @@ class Accounts:
         return batch
 
     def _take(self, batch: dict[str, Any], answer: list[list[Any]]) -> None:
-        granted, totals = answer
+        granted, totals, ages = answer
+        now = self._clock()
+        for person, others in zip(batch["people"], ages, strict=True):
+            self._others[int(person)] = [now - age / 1_000 for age in others]
         for (period, accounts), amounts in zip(batch["asked"], totals, strict=True):
             self._known.update(((period, a), int(n or 0)) for a, n in zip(accounts, amounts, strict=True))
         sent, self._sent = self._sent, []

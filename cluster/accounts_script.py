@@ -5,9 +5,12 @@ from __future__ import annotations
 ACCOUNTS = """
 -- KEYS: what is reserved, by account; when each process was last heard of; what begins the name of its hash.
 -- That has its calls, as call:ID; those that were charged as interrupted, as counted:ID; and the last batch, as done.
-local reserved, heard, prefix = KEYS[1], KEYS[2], KEYS[3]
+-- And what begins the name of a person's answers of the last minute: of each its process and number, and when it was.
+local reserved, heard, prefix, answers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local batch = cjson.decode(ARGV[1])
-local own, now = prefix .. batch.name, tonumber(redis.call('TIME')[1])
+local time = redis.call('TIME')
+local own, now = prefix .. batch.name, tonumber(time[1])
+local milliseconds = now * 1000 + math.floor(time[2] / 1000)
 
 local function charge(amounts, periods, is_all)
   for _, period in ipairs(periods) do
@@ -58,7 +61,24 @@ local function leave_gone(seconds)
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', heard, '-inf', now - seconds)) do leave(name) end
 end
 
+local function is_own(answer)
+  return string.sub(answer, 1, #batch.name + 1) == batch.name .. ':'
+end
+
+local function count(answer, key)
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', milliseconds - 60000)
+  if answer then
+    redis.call('ZADD', key, milliseconds, batch.name .. ':' .. answer)
+    redis.call('EXPIRE', key, 60)
+    return
+  end
+  for _, each in ipairs(redis.call('ZREVRANGE', key, 0, -1)) do
+    if is_own(each) then return redis.call('ZREM', key, each) end
+  end
+end
+
 local function apply(change)
+  if change.person then return count(change.answer, answers .. change.person) end
   if change.call then
     if has_room(change.limits) then
       redis.call('HSET', own, 'call:' .. change.id, change.call)
@@ -94,5 +114,13 @@ end
 for _, asked in ipairs(batch.asked) do
   totals[#totals + 1] = redis.call('HMGET', asked[1], unpack(asked[2]))
 end
-return {granted, totals}
+local ages = {}
+for _, person in ipairs(batch.people) do
+  local others, found = {}, redis.call('ZRANGE', answers .. person, 0, -1, 'WITHSCORES')
+  for at = 1, #found, 2 do
+    if not is_own(found[at]) then others[#others + 1] = milliseconds - found[at + 1] end
+  end
+  ages[#ages + 1] = others
+end
+return {granted, totals, ages}
 """

@@ -5,7 +5,7 @@ Days are kept for 62 days; of people those of this month and the last; what is c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import reduce
@@ -183,6 +183,13 @@ class Ledger:
 
     async def known(self) -> None:
         """It always is; see state.limits.Totals."""
+
+    def answers(self, person: int, change: int) -> None:
+        """Nobody else is to know; see state.limits.Totals."""
+
+    def others_answers(self, person: int) -> Sequence[float]:  # noqa: ARG002
+        """There are no others; see state.limits.Totals."""
+        return ()
 
     def all_charged(self) -> tuple[dict[Account, Amount], dict[Account, Amount]]:
         """What is charged to each account today, and in this month."""

@@ -82,13 +82,19 @@ class OwnBudgets(Protocol):
 
 
 class Totals(Protocol):
-    """What is charged to accounts: by this process' ledger, or by all processes."""
+    """What is charged to accounts: by this process' ledger, or by all processes; and whom these answered lately."""
 
     def charged(self, account: Account, period: Period, *, in_money: bool) -> int:
         """In the period that today is in."""
 
     async def known(self) -> None:
         """Waits until that is known of the accounts that were just asked for."""
+
+    def answers(self, person: int, change: int) -> None:
+        """One answer more, or less, is counted here for a person."""
+
+    def others_answers(self, person: int) -> Sequence[float]:
+        """How many seconds ago other processes answered them, within the last minute, as far as that is known."""
 
 
 class NoOwnBudgets:
@@ -159,11 +165,13 @@ class Limits:
                 whose = f" {author_id}" if reached.cap is Cap.PERSON else ""
                 announce = tells and self._tells_refused(whose, channel_id, now, explicit=explicit)
             return Refusal(reached.cap, announce, reached.resets_at, reached)
-        recent = self._recent(author_id, now)
+        elsewhere = (now - timedelta(seconds=ago) for ago in self._totals.others_answers(author_id))
+        recent = sorted([*self._recent(author_id, now), *elsewhere])
         if len(recent) >= self._turns or (not explicit and len(recent) * 5 >= self._turns * 4):
             announce = tells and self._tells(f"{Cap.USER.value} {author_id}", channel_id, now, now + MINUTE)
             return Refusal(Cap.USER, announce, recent[0] + MINUTE)
         self._taken.setdefault(author_id, deque()).append(now)
+        self._totals.answers(author_id, 1)
         return None
 
     def _tells_refused(self, whose: str, channel_id: int, now: datetime, *, explicit: bool) -> bool:
@@ -192,6 +200,7 @@ class Limits:
         """The newest answer counted for this person was not given."""
         if taken := self._taken.get(author_id):
             taken.pop()
+            self._totals.answers(author_id, -1)
 
     def spend(self, spent: Spent, now: datetime, payer: Payer = NOBODY, purpose: Purpose = Purpose.ANSWER) -> Spent:
         """Counts a model's call, and returns what it used with its price, as far as that is known."""

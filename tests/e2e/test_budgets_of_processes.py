@@ -1,4 +1,4 @@
-"""BUDGETS over two processes, each with a server of its own."""
+"""BUDGETS and TURNS_PER_USER_MINUTE over two processes, each with a server of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -13,7 +14,9 @@ import redis
 from cluster import connection as connections
 from cluster.connection import Cluster
 from cluster.leases import SHARD
+from decider import Reason
 from playground.limits import Limits
+from playground.model import Message
 from playground.server import Playground
 from shards import Shards
 from tests.e2e.test_shards import guild_on
@@ -23,8 +26,7 @@ from tests.support.stub_model import Reply, StubModel
 
 
 @asynccontextmanager
-async def process(scene: Scene, shard_id: int, cluster: Cluster) -> AsyncIterator[None]:
-    limits = {"budgets": "1000 tokens a day", "person_tokens": 0, "guild_tokens": 0}
+async def process(scene: Scene, shard_id: int, cluster: Cluster, **limits: Any) -> AsyncIterator[None]:
     bot = scene.bot = make_bot(scene, limits, shards=Shards(3, [shard_id]), cluster=cluster)
     cluster.leases.names = {f"{SHARD}{shard_id}": cluster.name}
     await cluster.leases.renew(3)
@@ -38,14 +40,13 @@ async def process(scene: Scene, shard_id: int, cluster: Cluster) -> AsyncIterato
         await cluster.close()
 
 
-async def test_what_one_process_spends_no_other_can(
-    stub: StubModel,
-    tmp_path: Path,
-    redis_url: str,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@asynccontextmanager
+async def two(
+    stub: StubModel, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, **limits: Any
+) -> AsyncIterator[tuple[Scene, Scene]]:
+    """Two processes with these settings, that have shards 0 and 1."""
     monkeypatch.setattr(connections, "IDENTIFY_SECONDS", 0.001)
-    with redis.Redis.from_url(url := f"{redis_url}?db=3") as client:
+    with redis.Redis.from_url(url := f"{address}?db=3") as client:
         client.flushdb()
     one, other = Cluster(url), Cluster(url)
     async with Playground(limits=Limits.off(), shards=3) as pg, recorded(pg) as journal:
@@ -53,11 +54,38 @@ async def test_what_one_process_spends_no_other_can(
         for name in ("two", "three"):
             pg.add_guild(name)
         first, second = (Scene(pg, stub, journal, tmp_path / name) for name in ("one", "other"))
-        async with process(first, 0, one), process(second, 1, other):
-            stub.replies.append(Reply("Much.", tokens=1_000))
-            for scene, shard_id, says in ((first, 0, "Much."), (second, 1, "is spent for today")):
-                channel = pg.channel("general", guild_on(scene, shard_id))
-                asked = pg.post(channel, pg.person("Ada"), f"<@{pg.bot_id}> hello")
-                answer = await scene.answer_to(asked)
-                assert says in answer.content
+        async with process(first, 0, one, **limits), process(second, 1, other, **limits):
+            yield first, second
+
+
+def ask(scene: Scene, shard_id: int) -> Message:
+    """Ada asks in the server of this shard."""
+    channel = scene.pg.channel("general", guild_on(scene, shard_id))
+    return scene.pg.post(channel, scene.pg.person("Ada"), f"<@{scene.pg.bot_id}> hello")
+
+
+async def test_what_one_process_spends_no_other_can(
+    stub: StubModel,
+    tmp_path: Path,
+    redis_url: str,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = {"budgets": "1000 tokens a day", "person_tokens": 0, "guild_tokens": 0}
+    async with two(stub, tmp_path, redis_url, monkeypatch, **limits) as (first, second):
+        stub.replies.append(Reply("Much.", tokens=1_000))
+        for scene, shard_id, says in ((first, 0, "Much."), (second, 1, "is spent for today")):
+            assert says in (await scene.answer_to(ask(scene, shard_id))).content
     assert len(stub.requests) == 1
+
+
+async def test_a_person_gets_so_many_answers_a_minute_of_all_processes_together(
+    stub: StubModel,
+    tmp_path: Path,
+    redis_url: str,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with two(stub, tmp_path, redis_url, monkeypatch, turns_per_user_minute=3) as (first, second):
+        for scene, shard_id in ((first, 0), (first, 0), (second, 1)):
+            await scene.answer_to(ask(scene, shard_id))
+        assert (await second.decision(ask(second, 1))).reason is Reason.USER_CAP
+    assert len(stub.requests) == 3
