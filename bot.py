@@ -171,6 +171,7 @@ class Parley(ShardedClient):
         self.parts.gate.leave(shard_id)
         self.lifecycle.leave(shard_id)
         self.forget_guilds(shard_id)
+        self.decisions.drop(lambda entry: self._shards.of(entry.guild_id) == shard_id)
         while not await self.snapshots.settled():  # noqa: ASYNC110 - as above
             await asyncio.sleep(LEAVE_SECONDS)
 

@@ -17,7 +17,7 @@ from discord.shard import Shard as LibrarysShard
 
 from discord_io.replay import RESUMABLE, Replays
 from health import Health
-from shards import Session
+from shards import DIRECT, Session
 
 log = structlog.get_logger()
 
@@ -150,7 +150,12 @@ class ShardedClient(discord.AutoShardedClient):
             await shard.close()
 
     def forget_guilds(self, shard_id: int) -> None:
-        """Those of a shard that another process has from now on."""
+        """Those of a shard that another process has from now on, or that has a new session: what was deleted meanwhile
+        stood in the library's cache."""
+        if (messages := self._connection._messages) is not None:  # noqa: SLF001 - as below
+            kept = [m for m in messages if (m.guild.shard_id if m.guild else DIRECT) != shard_id]
+            messages.clear()
+            messages.extend(kept)
         for guild in [guild for guild in self.guilds if guild.shard_id == shard_id]:
             self._connection._remove_guild(guild)  # noqa: SLF001 - there is no other way
 

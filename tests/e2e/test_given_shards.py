@@ -142,6 +142,31 @@ async def test_what_was_said_goes_with_it_and_comes_back_with_it(scene: Scene, a
         assert len(said) == len(set(said)) == 6
 
 
+async def test_what_is_deleted_while_another_process_has_it_is_told_nobody_when_it_comes_back(
+    scene: Scene, address: str
+) -> None:
+    async with two(scene, address) as (one, other):
+        channel, ada = scene.pg.channel("general", guild_on(scene, GIVEN)), scene.pg.person("Ada")
+        said = [scene.pg.post(channel, ada, f"a secret, number {number}") for number in range(20)]
+        await scene.answer_to(mention(scene, GIVEN))
+        assert "a secret" in scene.told()
+        await one.give()
+        await other.take()
+        await other.caught_up(GIVEN)
+        last = other.bot.wait_for("raw_message_delete", check=lambda deleted: deleted.message_id == said[-1].id)
+        heard = asyncio.create_task(last)
+        await asyncio.sleep(0)
+        for message in said:
+            scene.pg.delete(message)
+        await heard
+        assert not [m for m in one.bot.cached_messages if m.channel.id == channel]
+        assert not one.bot.decisions.latest(channel, 5)
+        await other.give()
+        await one.take()
+        await scene.answer_to(mention(scene, GIVEN, "and now?"))
+        assert "a secret" not in scene.told()
+
+
 async def test_it_stays_while_something_is_answered_there(scene: Scene, address: str) -> None:
     async with two(scene, address) as (one, _):
         gate = scene.held("Done.")
