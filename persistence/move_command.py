@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from persistence.lock import in_use
-from persistence.open_store import CHECK, PAGE, open_stores
+from persistence.open_store import CHECK, MOVING, PAGE, open_stores
 from storage.store import Key, Store
 
 
@@ -30,6 +30,8 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
         with closing(folder()) as here, closing(redis()) as there:
             source, target = (there, here) if is_back else (here, there)
             from_name, to_name = reversed(names) if is_back else names
+            if target.channels(MOVING):  # it was interrupted, and no bot has started since
+                _clear(target)
             if set(target.kinds()) - {CHECK}:
                 sys.stderr.write(f"{to_name} has something kept in it: give one in which nothing is.\n")
                 return 2
@@ -40,13 +42,28 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
 
 def _copy(source: Store, target: Store) -> int:
     count = 0
-    for kind in set(source.kinds()) - {CHECK}:
-        for channel in source.channels(kind):
-            since: int | None = 0
-            while since is not None:
-                rows = source.read(kind, channel, since=since, limit=PAGE)
-                target.write({Key(kind, channel, row.id): row.value for row in rows if row.value is not None})
-                count += sum(row.value is not None for row in rows)
-                since = rows[-1].id + 1 if len(rows) == PAGE else None
+    target.write({Key(MOVING, 0): b"true"})
+    for rows in _all(source):
+        target.write({key: value for key, value in rows.items() if value is not None})
+        count += sum(value is not None for value in rows.values())
+    target.write({Key(MOVING, 0): None})
     target.sync()
     return count
+
+
+def _clear(store: Store) -> None:
+    """Deletes all rows, that of the move last."""
+    for rows in _all(store):
+        store.write(dict.fromkeys(rows))
+    store.write({Key(MOVING, 0): None})
+
+
+def _all(store: Store) -> Iterator[dict[Key, bytes | None]]:
+    """The rows, so many at once; None where one is damaged."""
+    for kind in set(store.kinds()) - {CHECK, MOVING}:
+        for channel in store.channels(kind):
+            since: int | None = 0
+            while since is not None:
+                rows = store.read(kind, channel, since=since, limit=PAGE)
+                yield {Key(kind, channel, row.id): row.value for row in rows}
+                since = rows[-1].id + 1 if len(rows) == PAGE else None

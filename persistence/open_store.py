@@ -28,6 +28,7 @@ log = structlog.get_logger()
 
 DATABASE = "parley.db"
 CHECK = "seal"  # the row that tells with which key all is sealed
+MOVING = "moving"  # the row that is there while `bot.py move` copies into it
 NO_MORE = "sealed_by"  # in which a version before told that
 GONE = (
     "Redis lost what was stored there, and the processes that run store again what they have: start this one again in "
@@ -118,8 +119,14 @@ def opens(state_dir: Path, redis_url: str | None, keys: str | None) -> bool:
 
 
 def check_stores(state_dir: Path, redis_url: str | None, keys: str | None) -> None:
-    """Has what is stored ready for this start. Raises as what open_stores() gives does."""
+    """Has what is stored ready for this start. Raises as what open_stores() gives does, and ValueError where only a
+    part of it was moved there."""
     store = open_stores(state_dir, redis_url, keys)()
+    if store.channels(MOVING):
+        store.close()
+        raise ValueError(
+            "`bot.py move` to where the bot is to keep all was interrupted: run it again, then start the bot"
+        )
     seal = find_seal(state_dir, redis_url, keys)
     # What fails here is warned of when it fails in use.
     with suppress(OSError, sqlite3.Error):

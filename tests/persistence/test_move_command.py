@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import redis
+from cryptography.fernet import Fernet
 
+from cluster.leases import COUNT
+from persistence.lock import InUseError, in_use
 from persistence.move_command import move_command
-from persistence.open_store import CHECK, PAGE, open_stores
-from storage.store import Key, Store
+from persistence.open_store import CHECK, PAGE, check_stores, open_stores
+from storage.redis_store import RedisStore
+from storage.store import Key, Store, StoreError, WrongKeyError
 from tests.support.redis_server import redis_server
 
 CHANNEL = 2**60
@@ -39,6 +45,62 @@ def test_all_rows_go_to_redis_and_back_and_only_where_nothing_is(
         assert move_command(["--back"], new, url, None) == 0
     with closing(open_stores(new, None, None)()) as store:
         assert rows(store) == ROWS
+
+
+def test_one_that_was_interrupted_is_begun_anew_and_no_bot_starts_on_what_is_there_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    with closing(open_stores(old, None, None)()) as store:
+        store.write(ROWS)
+    write, left = RedisStore.write, [1]
+
+    def break_off(store: RedisStore, changes: Mapping[Key, bytes | None]) -> None:
+        if {"message", "opted_out"} & {key.kind for key in changes}:
+            if not left:
+                raise StoreError("Redis is away")
+            left.pop()
+        write(store, changes)
+
+    with redis_server() as url:
+        with monkeypatch.context() as broken:
+            broken.setattr(RedisStore, "write", break_off)
+            with pytest.raises(StoreError, match="away"):
+                move_command([], old, url, None)
+        with pytest.raises(ValueError, match="was interrupted: run it again"):
+            check_stores(new, url, None)
+        with closing(open_stores(old, None, None)()) as store:
+            store.write({Key("alive", 0): None})
+        assert move_command([], old, url, None) == 0
+        check_stores(new, url, None)
+        with closing(open_stores(old, url, None)()) as store:
+            assert rows(store) == {key: value for key, value in ROWS.items() if key.kind != "alive"}
+
+
+def test_a_key_that_does_not_fit_copies_nothing_and_the_one_that_does_copies_all(tmp_path: Path) -> None:
+    first, second = (Fernet.generate_key().decode() for _ in range(2))
+    with closing(open_stores(tmp_path, None, first)()) as store:
+        store.write(ROWS)
+    with redis_server() as url:
+        with pytest.raises(WrongKeyError):
+            move_command([], tmp_path, url, second)
+        assert move_command([], tmp_path, url, f"{second},{first}") == 0
+        with closing(open_stores(tmp_path, url, second)()) as store:
+            assert rows(store) == ROWS
+
+
+@pytest.mark.parametrize("back", [[], ["--back"]])
+def test_beside_a_bot_that_runs_nothing_is_copied(tmp_path: Path, back: list[str]) -> None:
+    with redis_server() as url:
+        with in_use(tmp_path), pytest.raises(InUseError, match="STATE_DIR"):
+            move_command(back, tmp_path, url, None)
+        with in_use(tmp_path / "another", url), pytest.raises(InUseError, match="by another process"):
+            move_command(back, tmp_path, url, None)
+        with redis.Redis.from_url(url) as client:
+            client.set(COUNT, "4 1")
+            with pytest.raises(InUseError, match="by processes that share it"):
+                move_command(back, tmp_path, url, None)
+            assert client.keys("parley:rows*") == []
 
 
 def test_without_redis_it_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
