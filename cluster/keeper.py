@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 
 import structlog
@@ -22,6 +22,10 @@ log = structlog.get_logger()
 SPARE_SECONDS = 10.0
 PATIENCE_SECONDS = 60.0  # a redeploy ends the process before within that
 RETRY_SECONDS = 1.0
+# Who has two shards more than another gives it one, once for so long no process has come or gone, and no shard has
+# changed hands: so it does not in the middle of a deploy, or of a start anew.
+CALM_SECONDS = 60.0
+GIVING = "shard_given"  # what one of all processes does at a time
 
 
 class HeldError(Exception):
@@ -55,7 +59,10 @@ class Keeper:
         self._end = end
         self._clock = clock
         self._free_since: dict[int, float] = {}
+        self._members: Mapping[str, int] = {}
+        self._calm_since = 0.0
         self._is_leaving = False
+        self._is_refused = False  # others have shards beside which it is to have none
         self._unreached_since: float | None = None
         self._told = ""
         self._taking: asyncio.Task[None] | None = None
@@ -118,12 +125,11 @@ class Keeper:
         while not any(map(bot.is_up, self.shards.ids)):  # noqa: ASYNC110 - before that it cannot be told of more
             await asyncio.sleep(RETRY_SECONDS)
         while True:
-            shard_id = await self._next()
+            shard_id = await self._next(bot=bot)
             try:
                 await bot.add_shard(shard_id)
             except Exception:
                 log.exception("shard_not_added", shard=shard_id, meaning="another process may take it")
-                self.shards.drop(shard_id)
                 await self.release(shard_id)
                 await asyncio.sleep(SPARE_SECONDS)
 
@@ -131,9 +137,24 @@ class Keeper:
         while True:  # noqa: ASYNC110
             await asyncio.sleep(RENEW_SECONDS if await self._look() else RETRY_SECONDS)
 
-    async def _next(self, patience: float | None = None) -> int:
+    async def _give(self, bot: Sharded, seen: Seen) -> None:
+        """Leaves a shard to others where this process has too many of them, and one is not in use."""
+        has, fewest = len(self._leases.names), min(seen.members.values(), default=0)
+        is_calm = not seen.free and self._clock() - self._calm_since >= CALM_SECONDS
+        if self._wanted or not is_calm or has - fewest < 2 or has <= self._all() // len(seen.members):
+            return
+        if not await self.cluster.claim(GIVING, math.ceil(CALM_SECONDS)):
+            return
+        for shard_id in self.shards.ids[:0:-1]:  # the first stays: with it is stored what is kept of the process
+            if await bot.leave_shard(shard_id):
+                log.info("shard_given", shard=shard_id, meaning="another process has fewer")
+                await self.release(shard_id)
+                return
+        await self.cluster.give_up(GIVING)
+
+    async def _next(self, patience: float | None = None, bot: Sharded | None = None) -> int:
         """Takes a shard once there is one for this process. Raises HeldError after `patience` seconds, if others have
-        all that it is to have."""
+        all that it is to have. bot: of which shards are given to others meanwhile."""
         deadline = None if patience is None else self._clock() + patience
         while True:
             seen = await self._look()
@@ -147,6 +168,8 @@ class Keeper:
                 if why and why != self._told:
                     log.warning("waiting_for_other_process", why=why)
                 self._told = why
+                if bot:
+                    await self._give(bot, seen)
             await asyncio.sleep(RENEW_SECONDS)
 
     async def _takes(self, shard_id: int) -> bool:
@@ -160,7 +183,8 @@ class Keeper:
         """Renews what is held, and says what it found; None where Redis does not answer."""
         count = self._all()
         try:
-            seen = await self._leases.renew(count, is_member=not self._is_leaving)
+            is_member = not (self._is_leaving or self._is_refused or self._wanted)
+            seen = await self._leases.renew(count, is_member=is_member)
         except RedisError as error:
             if self._unreached_since is None:
                 self._unreached_since = self._clock()
@@ -176,9 +200,11 @@ class Keeper:
             self.shards.count = seen.count  # as all others have it
         if self._all() != count:
             return await self._look()  # or it would take shards that there are not
-        now = self._clock()
+        now, self._is_refused = self._clock(), bool(self._refusal(seen)[0])
         if self._free_since.keys() - seen.free - set(self._leases.ids):
             self._free_since = {}  # others still take theirs, one IDENTIFY behind the other
+        if seen.members != self._members or not seen.is_settled:
+            self._members, self._calm_since = seen.members, now
         free = seen.free if seen.is_settled else ()  # before that nobody can take any
         self._free_since = {one: self._free_since.get(one, now) for one in free}
         return seen
@@ -189,10 +215,11 @@ class Keeper:
             return []
         if self._wanted:
             return [one for one in self._wanted if one in seen.free]
-        if len(self._leases.names) < math.ceil(self._all() / max(seen.members, 1)):
+        has, (share, rest) = len(self._leases.names), divmod(self._all(), max(len(seen.members), 1))
+        if has < share or (rest and has == share and has <= min(seen.members.values(), default=0)):
             return sorted(seen.free)
         # Meanwhile each of the others may wait for its IDENTIFY, with a lease that it took before.
-        spare = SPARE_SECONDS + IDENTIFY_SECONDS * seen.members / self.cluster.max_concurrency
+        spare = SPARE_SECONDS + IDENTIFY_SECONDS * len(seen.members) / self.cluster.max_concurrency
         return [one for one, since in self._free_since.items() if self._clock() - since >= spare]
 
     def _refusal(self, seen: Seen) -> tuple[str, bool]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,7 @@ for at = 5, #KEYS do
     end
 end
 if #KEYS > 4 then redis.call('SET', KEYS[3], ARGV[4], 'PX', ARGV[2]) end
-return {is_settled and 1 or 0, redis.call('ZCARD', KEYS[2]), redis.call('GET', KEYS[3]) or '',
+return {is_settled and 1 or 0, redis.call('ZRANGE', KEYS[2], 0, -1), redis.call('GET', KEYS[3]) or '',
         redis.call('EXISTS', KEYS[4]), lost}
 """
 )
@@ -69,13 +69,14 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What Redis said. members: how many processes there are, those that end not counted. free: shards that nobody
-    has. count: of shards, as those who have any go by; None: nobody has. lost: ours that others have. is_alone_taken:
-    a process uses this Redis alone, without a lease of any shard. is_anothers: those who have shards are another bot.
+    """What Redis said. members: the processes that there are but for those that end, and how many shards each has.
+    free: shards that nobody has. count: of shards, as those who have any go by; None: nobody has. lost: ours that
+    others have. is_alone_taken: a process uses this Redis alone, without a lease of any shard. is_anothers: those who
+    have shards are another bot.
     """
 
     is_settled: bool
-    members: int
+    members: Mapping[str, int]
     free: frozenset[int]
     count: int | None
     lost: tuple[int, ...]
@@ -144,7 +145,7 @@ class Leases:
     async def renew(self, count: int, *, is_member: bool = True) -> Seen:
         """Renews what is held, and sets again what Redis lost; looks at the rest of `count` shards.
 
-        is_member: whether this process goes on, and is to have its share.
+        is_member: whether this process is to have its share.
         """
         async with self._lock:
             now, held = self._clock(), list(self.names)
@@ -160,7 +161,7 @@ class Leases:
             own = set(self.ids)
             return Seen(
                 bool(is_settled),
-                members,
+                {name: holders.count(name) for name in members},
                 frozenset(
                     number for number, name in enumerate(holders) if name in (None, self._process) and number not in own
                 ),

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from cluster import keeper as keeper_module
 from cluster.connection import IDENTIFY_SECONDS, Cluster
-from cluster.keeper import PATIENCE_SECONDS, SPARE_SECONDS, HeldError, Keeper
+from cluster.keeper import CALM_SECONDS, GIVING, PATIENCE_SECONDS, SPARE_SECONDS, HeldError, Keeper
 from cluster.leases import ALONE, COUNT, SHARD, SINCE, Seen
 from tests.cluster.conftest import Join, settle
 
@@ -30,10 +30,11 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class FakeBot:
-    """Connects what it is told to; those of `broken` not at first."""
+    """Connects what it is told to; those of `broken` not at first. It does not leave those that are used."""
 
     process: Process
     broken: set[int] = field(default_factory=set)
+    used: set[int] = field(default_factory=set)
 
     def is_up(self, shard_id: int) -> bool:
         return shard_id in self.process.keeper.shards.ids
@@ -43,6 +44,12 @@ class FakeBot:
             self.broken.discard(shard_id)
             raise OSError("the disk is full")
         self.process.keeper.shards.add(shard_id)
+
+    async def leave_shard(self, shard_id: int) -> bool:
+        if shard_id in self.used:
+            return False
+        self.process.keeper.shards.drop(shard_id)
+        return True
 
 
 class Process:
@@ -161,6 +168,59 @@ async def test_who_comes_too_many_stands_by_and_goes_by_the_count_of_the_others(
         assert spare.keeper.shards.ids == [0]
 
 
+async def test_who_has_many_gives_to_who_has_few_one_at_a_time_once_all_is_calm(join: Join) -> None:
+    full, fresh = Process(join()), Process(join())
+    async with full.running():
+        await until(lambda: len(full.ids) == COUNT_OF_ALL)
+        full.bot.used = {3}
+        async with fresh.keeper.renewing():
+            first = asyncio.create_task(fresh.keeper.first())
+            await until(lambda: full.keeper._members.get(fresh.cluster.name) == 0)
+            seen = await full.keeper._look()
+            assert seen
+            full.seconds += CALM_SECONDS - 1
+            await full.keeper._give(full.bot, seen)
+            assert full.ids == [0, 1, 2, 3]
+            full.seconds += 1
+            await first
+            async with fresh.keeper.taking(fresh.bot):
+                await until(lambda: full.keeper._members.get(fresh.cluster.name) == 1)
+                full.seconds += CALM_SECONDS
+                await full.keeper._give(full.bot, seen)  # another has just given one, for all that is known
+                assert (full.ids, fresh.ids) == ([0, 1, 3], [2])
+                await full.cluster.give_up(GIVING)
+                await until(lambda: (full.ids, fresh.ids) == ([0, 3], [2, 1]))
+                assert full.keeper.shards.ids == [0, 3]
+
+
+async def test_who_has_one_more_than_another_keeps_it(join: Join) -> None:
+    process, others = Process(join()), [join(), join()]
+    for shard_id, other in enumerate(others, 2):
+        other.leases.bot_id = BOT_ID
+        await other.leases.renew(COUNT_OF_ALL)
+        await other.leases.take(shard_id, COUNT_OF_ALL)
+    async with process.running():
+        await until(lambda: len(process.ids) == 2)
+        process.seconds += CALM_SECONDS
+        seen = await process.keeper._look()
+        assert seen
+        await process.keeper._give(process.bot, seen)
+        assert process.ids == [0, 1]
+
+
+async def test_to_who_may_have_none_nothing_is_given(join: Join) -> None:
+    """As to one of a later deploy, which waits with another SHARD_COUNT, and to one with SHARD_IDS."""
+    process, later, fixed = Process(join()), Process(join(), count=8), Process(join(), 0)
+    async with process.running():
+        await until(lambda: len(process.ids) == COUNT_OF_ALL)
+        for other in (later, fixed):
+            for _ in range(2):
+                await other.keeper._look()
+        seen = await process.keeper._look()
+        assert seen
+        assert list(seen.members) == [process.cluster.name]
+
+
 async def test_one_that_ends_takes_none_any_more(join: Join) -> None:
     process, idle = Process(join()), join()
     await idle.leases.renew(COUNT_OF_ALL)
@@ -168,7 +228,7 @@ async def test_one_that_ends_takes_none_any_more(join: Join) -> None:
         await until(lambda: len(process.ids) == 2)
         await process.keeper.leave()
         await process.keeper.release(process.ids[0])
-        assert (await idle.leases.renew(COUNT_OF_ALL)).members == 1
+        assert len((await idle.leases.renew(COUNT_OF_ALL)).members) == 1
         await until(lambda: len(process.ids) == 1)
 
 
