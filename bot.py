@@ -175,11 +175,15 @@ class Parley(ShardedClient):
         while not await self.snapshots.settled():  # noqa: ASYNC110 - as above
             await asyncio.sleep(LEAVE_SECONDS)
 
+    async def may_identify(self, shard_id: int) -> None:
+        cluster = self.parts.cluster
+        await (cluster.may_identify(shard_id) if cluster else super().may_identify(shard_id))
+
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002
         cluster = self.parts.cluster
-        await (cluster.may_identify(shard_id or 0) if cluster else super().before_identify_hook(shard_id))
-        if cluster and self.replays and await self.replays.end(shard_id or 0):
-            await cluster.identifies(shard_id or 0)
+        if self.replays:
+            await self.replays.end(shard_id or 0)
+        await (cluster.identifies(shard_id or 0) if cluster else super().before_identify_hook(shard_id))
 
     async def _look_around(self) -> None:
         """Says what is wrong, once it is ready: to read all the prices that there are takes 0.1 s."""

@@ -24,8 +24,9 @@ TIMEOUT_SECONDS = 5.0
 IDENTIFY_SECONDS = 5.5  # Discord: 5 s between two IDENTIFYs of a bucket of shards; one may be longer on its way
 RETRY_SECONDS = 1.0
 
-# How many milliseconds to wait for the bucket's turn; 0: it is ours.
+# How many milliseconds to wait for the bucket's turn; 0: it is ours. ARGV[3]: what it is called if it was ours before.
 _IDENTIFY = """
+if redis.call('GET', KEYS[1]) == ARGV[3] then redis.call('DEL', KEYS[1]) end
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
 return math.max(redis.call('PTTL', KEYS[1]), 1)
 """
@@ -67,11 +68,18 @@ class Cluster:
         self.max_concurrency = 1
 
     async def may_identify(self, shard_id: int) -> None:
-        """Waits until it is this shard's turn, among those of all processes."""
-        key, wait = self._bucket(shard_id), math.ceil(IDENTIFY_SECONDS * 1_000)
+        """Waits until it is this shard's turn, among those of all processes; it then has some seconds to connect."""
+        await self._turn(shard_id, self._reserved(shard_id), "")
+
+    async def identifies(self, shard_id: int) -> None:
+        """It does so now, unless it took too long to connect, and has to wait again."""
+        await self._turn(shard_id, self.name, self._reserved(shard_id))
+
+    async def _turn(self, shard_id: int, holder: str, before: str) -> None:
+        key, wait = f"{PREFIX}identify:{shard_id % self.max_concurrency}", math.ceil(IDENTIFY_SECONDS * 1_000)
         while True:
             try:
-                left: Any = await self.redis.eval(_IDENTIFY, 1, key, self.name, wait)
+                left: Any = await self.redis.eval(_IDENTIFY, 1, key, holder, wait, before)
             except redis.RedisError as error:
                 log.warning("identify_waits", shard=shard_id, error=str(error))
                 left = RETRY_SECONDS * 1_000
@@ -79,13 +87,8 @@ class Cluster:
                 return
             await asyncio.sleep(left / 1_000)
 
-    async def identifies(self, shard_id: int) -> None:
-        """It does so only now: from now on others wait."""
-        with suppress(redis.RedisError):
-            await self.redis.set(self._bucket(shard_id), self.name, px=math.ceil(IDENTIFY_SECONDS * 1_000))
-
-    def _bucket(self, shard_id: int) -> str:
-        return f"{PREFIX}identify:{shard_id % self.max_concurrency}"
+    def _reserved(self, shard_id: int) -> str:
+        return f"{self.name}:{shard_id}"
 
     async def once_sure(self, *_: object) -> None:
         """For a client's on_request_start: waits until nobody else can have a shard of this process."""

@@ -31,6 +31,7 @@ class Shard(LibrarysShard):
     """One shard's connection."""
 
     end_code = 1000  # with which its session ends
+    _client: ShardedClient
     _returning: asyncio.Task[None] | None = None
 
     @property
@@ -39,7 +40,13 @@ class Shard(LibrarysShard):
 
     async def reidentify(self, exc: ReconnectWebSocket) -> None:
         """Connects anew, while the other shards are served: the library has them wait."""
-        self._returning = asyncio.create_task(super().reidentify(exc))
+        self._returning = asyncio.create_task(self._return(exc))
+
+    async def _return(self, exc: ReconnectWebSocket) -> None:
+        if not exc.resume:
+            self._dispatch("shard_disconnect", self.id)  # which the library says only once it connects
+            await self._client.may_identify(self.id)
+        await super().reidentify(exc)
 
     async def reconnect(self) -> None:
         """Tries again to go on with its session, as the library does it for a single shard only."""
@@ -69,8 +76,7 @@ class ShardedClient(discord.AutoShardedClient):
         super().__init__(intents=intents, **options)
         self.health = health
         self._AutoShardedClient__queue = asyncio.PriorityQueue()  # or it cannot be closed before it is started
-        self._identified_at: dict[int, float] = {}  # by bucket
-        self._identifying: dict[int, asyncio.Lock] = {}
+        self._turns: dict[int, tuple[int | None, float]] = {}  # by bucket: the shard that is to IDENTIFY; until when
         self._launching: asyncio.Task[None] | None = None
         parsers = self._connection.parsers
         parse_ready: Callable[[Any], None] = parsers["READY"]
@@ -89,12 +95,25 @@ class ShardedClient(discord.AutoShardedClient):
             self.max_concurrency = limits["max_concurrency"]
         return self.shard_count
 
+    async def may_identify(self, shard_id: int) -> None:
+        """Waits until it is this shard's turn; it then has some seconds to connect.
+
+        To be called before it connects: on a connection of a shard that waits nobody reads the answers to heartbeats.
+        """
+        await self._turn(shard_id, shard_id, None)
+
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002
-        bucket, now = (shard_id or 0) % self.max_concurrency, asyncio.get_running_loop().time
-        async with self._identifying.setdefault(bucket, asyncio.Lock()):
-            if (identified_at := self._identified_at.get(bucket)) is not None:
-                await asyncio.sleep(identified_at + IDENTIFY_SECONDS - now())
-            self._identified_at[bucket] = now()
+        await self._turn(shard_id or 0, None, shard_id or 0)
+
+    async def _turn(self, shard_id: int, holder: int | None, before: int | None) -> None:
+        """Waits for a shard's turn unless it was the holder before; it is what it is called from then on."""
+        bucket, now = shard_id % self.max_concurrency, asyncio.get_running_loop().time
+        while True:
+            had, until = self._turns.get(bucket, (None, 0.0))
+            if until <= now() or (before is not None and before == had):
+                self._turns[bucket] = holder, now() + IDENTIFY_SECONDS
+                return
+            await asyncio.sleep(until - now())
 
     async def launch_shards(self) -> None:
         """Launches the first, and leaves the others to a task: what comes on it is not to wait. Raises FAILURES."""
@@ -126,6 +145,7 @@ class ShardedClient(discord.AutoShardedClient):
         """Returns once it has sent its IDENTIFY."""
         if self.replays:
             await self.replays.open(self, shard_id)
+        await self.may_identify(shard_id)
         try:
             connecting = DiscordWebSocket.from_client(self, shard_id=shard_id)
             socket = await asyncio.wait_for(connecting, self.shard_connect_timeout)

@@ -25,6 +25,25 @@ async def test_shards_of_a_bucket_identify_one_after_the_other(join: Join, monke
     assert 4 < waited[0] <= IDENTIFY_SECONDS
 
 
+async def test_who_took_too_long_to_connect_waits_again(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other, waited = join(), join(), []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        await one.redis.delete(f"{PREFIX}identify:0")
+
+    monkeypatch.setattr("cluster.connection.asyncio.sleep", sleep)
+    await one.may_identify(0)
+    await one.identifies(0)
+    assert not waited
+    await one.redis.delete(f"{PREFIX}identify:0")
+    await one.may_identify(1)
+    await one.redis.delete(f"{PREFIX}identify:0")  # as after IDENTIFY_SECONDS
+    await other.may_identify(2)
+    await one.identifies(1)
+    assert len(waited) == 1
+
+
 async def test_one_process_claims_what_is_done_once_until_it_gives_it_up(join: Join) -> None:
     one, other = join(), join()
     assert [await process.claim("a notice", 60) for process in (one, other, one)] == [True, False, False]

@@ -36,8 +36,8 @@ async def address(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(connections, "IDENTIFY_SECONDS", 0.001)
     for name in ("LEASE_SECONDS", "SURE_SECONDS"):  # nobody renews any here
         monkeypatch.setattr(leases, name, 600.0)
-    monkeypatch.setattr("wiring_state.where", lambda settings: (settings.state_dir, url, None))
     url = f"{redis_url}?db=5"
+    monkeypatch.setattr("wiring_state.where", lambda settings: (settings.state_dir, url, None))
     cluster = Cluster(url)
     await cluster.redis.flushdb()
     await settle(cluster)

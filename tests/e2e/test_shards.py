@@ -13,12 +13,13 @@ import pytest
 import discord_io.sharded_client
 import persistence.lifecycle
 from bot import Parley, use_server
+from discord_io.sharded_client import ShardedClient
 from health import Health
 from persistence.snapshots import Snapshots
 from playground.limits import Limits
 from playground.model import Message
 from playground.server import Playground
-from service import _first_shard
+from service import INTENTS, _first_shard
 from shards import Shards
 from storage.store import StoreError
 from tests.support.clock import FakeClock
@@ -98,7 +99,7 @@ async def test_while_one_is_lost_the_others_answer_and_it_takes_up_what_it_misse
         async def wait(*_: object, **__: object) -> None:
             await gate.wait()
 
-        monkeypatch.setattr(bot, "before_identify_hook", wait)
+        monkeypatch.setattr(bot, "may_identify", wait)
         lost = bot.wait_for("shard_disconnect", timeout=PATIENCE_SECONDS)
         scene.pg.invalidate(resumable=False, shard_id=1)
         assert await lost == 1
@@ -107,10 +108,30 @@ async def test_while_one_is_lost_the_others_answer_and_it_takes_up_what_it_misse
         await scene.answer_to(mention(scene, 2))
         assert bot.health.problem() == "shard 1 has not been connected for 0 s"
         assert not scene.decisions.get(missed.id)
+        # It waits without a connection, on which nobody would read the answers to its heartbeats.
+        await scene.until(lambda: len(scene.pg._gateway.connections) == COUNT - 1)
         gate.set()
         await scene.answer_to(missed)
         assert [bot.is_up(shard_id) for shard_id in range(COUNT)] == [True] * COUNT
         assert bot.health.reconnects == 1
+
+
+async def test_each_has_its_turn_to_connect_and_identify(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discord_io.sharded_client, "IDENTIFY_SECONDS", 5.5)
+    client, waited = ShardedClient(Health(), intents=INTENTS), []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        client._turns.clear()
+
+    monkeypatch.setattr("discord_io.sharded_client.asyncio.sleep", sleep)
+    await client.may_identify(0)
+    await client.before_identify_hook(0)
+    assert not waited
+    await client.may_identify(1)
+    assert len(waited) == 1
+    await client.before_identify_hook(0)
+    assert len(waited) == 2
 
 
 async def test_one_that_cannot_be_connected_anew_holds_up_no_other_and_goes_on_with_its_session(

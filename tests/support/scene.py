@@ -279,8 +279,9 @@ def _collect_faults(bot: Parley) -> list[str]:
         faults.append(event)
 
     async def identify_at_once(_shard: int | None, *, initial: bool = False) -> None:
-        """discord.py's own waits 5 s."""
+        """Discord takes one IDENTIFY in 5 s."""
 
     bot.on_error = on_error  # type: ignore[method-assign]
     bot.before_identify_hook = identify_at_once  # type: ignore[method-assign,assignment]
+    bot.may_identify = identify_at_once  # type: ignore[method-assign,assignment]
     return faults
