@@ -77,12 +77,14 @@ class Cluster:
 
     async def _turn(self, shard_id: int, holder: str, before: str) -> None:
         key, wait = f"{PREFIX}identify:{shard_id % self.max_concurrency}", math.ceil(IDENTIFY_SECONDS * 1_000)
+        is_told = False
         while True:
             try:
                 left: Any = await self.redis.eval(_IDENTIFY, 1, key, holder, wait, before)
             except redis.RedisError as error:
-                log.warning("identify_waits", shard=shard_id, error=str(error))
-                left = RETRY_SECONDS * 1_000
+                if not is_told:
+                    log.warning("identify_waits", shard=shard_id, error=str(error))
+                is_told, left = True, RETRY_SECONDS * 1_000
             if not left:
                 return
             await asyncio.sleep(left / 1_000)

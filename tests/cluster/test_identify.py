@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from cluster.connection import IDENTIFY_SECONDS, PREFIX
+import pytest
+from redis import RedisError
+from structlog.testing import capture_logs
+
+from cluster.connection import IDENTIFY_SECONDS, PREFIX, RETRY_SECONDS
 from tests.cluster.conftest import Join
 
 
@@ -42,6 +46,26 @@ async def test_who_took_too_long_to_connect_waits_again(join: Join, monkeypatch:
     await other.may_identify(2)
     await one.identifies(1)
     assert len(waited) == 1
+
+
+async def test_while_redis_is_away_it_waits_and_says_so_once(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    process, waited = join(), []
+    evaluate = process.redis.eval
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    async def away(*arguments: Any) -> Any:
+        if len(waited) < 3:
+            raise RedisError("connection refused")
+        return await evaluate(*arguments)
+
+    monkeypatch.setattr("cluster.connection.asyncio.sleep", sleep)
+    monkeypatch.setattr(process.redis, "eval", away)
+    with capture_logs() as logs:
+        await process.may_identify(0)
+    assert waited == [RETRY_SECONDS] * 3
+    assert [entry["event"] for entry in logs] == ["identify_waits"]
 
 
 async def test_one_process_claims_what_is_done_once_until_it_gives_it_up(join: Join) -> None:
