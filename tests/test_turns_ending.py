@@ -43,6 +43,7 @@ async def test_each_failure_costs_one_short_sentence(bench: Bench, kind: Failure
     assert bench.history() == []
     failed = [entry for entry in logs if entry["event"] == "agent_failed"]
     assert [(entry["kind"], entry["detail"]) for entry in failed] == [(kind, "the script says so")]
+    assert [len(entry["messages"]) for entry in failed] == [1]
 
 
 async def test_another_failure_leaves_the_history_as_it_was(bench: Bench) -> None:

@@ -70,7 +70,9 @@ class TurnMaker:
                 # Whoever says stop wants to read no more.
                 turn.text = turn.text if turn.stage else post.shown
             if isinstance(outcome, Failure):
-                log.error("agent_failed", channel=newest.channel_id, kind=outcome.kind, detail=outcome.detail)
+                asked = [question.message.message_id for question in turn.questions]
+                where = {"channel": newest.channel_id, "messages": asked}
+                log.error("agent_failed", **where, kind=outcome.kind, detail=outcome.detail)
                 kind, says = agent_fault(outcome.kind, turn.agent if turn.is_remote else "")
                 self._activity.fault(kind, outcome.kind, says, newest.guild_id, newest.channel_id)
             silence = silence_of(turn, outcome)
