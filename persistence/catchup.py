@@ -20,6 +20,7 @@ from persistence.changes import Changes
 from persistence.snapshots import Snapshots
 from shards import DIRECT
 from state.message import Appended
+from storage.store import StoreError
 from turns.gate import Gate
 from turns.pending_turns import NOTHING, TAKEN_BACK, Unfinished
 from turns.turn import Question, Turn
@@ -90,6 +91,7 @@ class CatchUp:
         self._slots = slots
         self._spare = 0  # requests that may still be made
         self._cut: set[int] = set()  # the channels of which not all was read
+        self._unread: dict[int, StoreError] = {}  # those of which it is not known what is kept
         self._reviewed: dict[int, int] = {}  # the channels that are still to be reviewed, with their guilds
         self.has_run = False
         self._running = asyncio.Lock()
@@ -153,7 +155,10 @@ class CatchUp:
         return self.alive_at and self.alive_at - MARGIN - self._burst - LAG
 
     async def run(self) -> None:
-        """Finishes what was begun, and takes up what was missed. At the very first start there is neither."""
+        """Finishes what was begun, and takes up what was missed. At the very first start there is neither.
+
+        Raises StoreError where it cannot be found out what that is: it is to be tried again.
+        """
         async with self._running:
             began_at = self._clock()
             self.began_at = self.began_at or began_at
@@ -221,6 +226,8 @@ class CatchUp:
             again = failed[: max(0, self._spare)]
             self._spare -= len(again)
             failed = [*await self._work_off_all(set(), again, after), *failed[len(again) :]]
+        if unread := [self._unread[n.channel_id] for n in failed if n.channel_id in self._unread]:
+            raise unread[0]  # all of it is done again once the store can be read
         self._cut |= {n.channel_id for n in failed}
         if self._cut:
             log.warning(
@@ -407,9 +414,11 @@ class CatchUp:
             self._cut.add(channel_id)
         try:
             known = {record.message_id for record in await self._snapshots.recent(channel_id, after)}
-        except OSError as error:  # of the store, which is asked again
+        except StoreError as error:  # which is asked again
             log.warning("catch_up_waits", channel=channel_id, detail=str(error))
+            self._unread[channel_id] = error
             return False
+        self._unread.pop(channel_id, None)
         known |= {q.message.message_id for q in self._pending.of(channel_id).questions}
         known |= self._backlog.replied_to(messages)
         # What is older than the conversation was decided before it began, as no part of it.

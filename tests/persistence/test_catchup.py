@@ -308,6 +308,20 @@ async def test_a_store_that_is_away_meanwhile_is_asked_again(stage: Stage, monke
     assert stage.taken == [posted(1).id]
 
 
+async def test_while_the_store_is_away_for_long_what_was_missed_stays_due(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("persistence.catchup.RETRY_SECONDS", (0.0, 0.0))
+    stage.backlog.channels = {CHANNEL: [posted(1)]}
+    stage.snapshots.outages = 3
+    with pytest.raises(StoreError):
+        await stage.run()
+    assert not stage.catch_up.beat()
+    await stage.catch_up.run()
+    assert stage.taken == [posted(1).id]
+    assert stage.catch_up.beat()
+
+
 async def test_what_is_known_in_one_way_or_another_is_not_taken_again(stage: Stage) -> None:
     messages = [posted(1, number=n) for n in range(5)]
     stage.backlog.channels = {CHANNEL: [*messages]}
