@@ -16,6 +16,7 @@ from conversation import ChannelConversation
 from state.engagement import Engagement, Mark, Standing
 from state.message import MessageRecord
 from understanding.names import called_by_name, named_in
+from understanding.wording import rare_of
 
 WINDOW = 12
 REACH = 300
@@ -93,7 +94,8 @@ class Scene(NamedTuple):
 
 def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id: int) -> Scene:
     author, wording = message.author_id, message.wording
-    rare, grams = wording.rare, frozenset(message.grams)
+    words, grams = wording.words, frozenset(message.grams)
+    rare = rare_of(words)
     earlier, engagement = conversation.before(message, REACH), conversation.engagement_at(message)
     window = earlier[: -WINDOW - 1 : -1]
     speakers = [past.author_id for past in window]
@@ -121,7 +123,7 @@ def look(message: MessageRecord, conversation: ChannelConversation, bot_user_id:
         to_author=[m for m in bot_messages if author in m.addressed],
         own_messages=_newest_by(author, OWN_MESSAGES, earlier),
         people=[(place, who) for place, who in named_in(wording.tokens, called) if who != author],
-        words=wording.words,
+        words=words,
         rare=rare,
         grams=grams,
         shared={id(past): grams.intersection(past.grams) for past in window},

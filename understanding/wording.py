@@ -108,10 +108,10 @@ class Wording:
         """Its tokens, each once. Made each time, as a set takes a kilobyte, and most messages are kept unread."""
         return frozenset(self.tokens)
 
-    @property
-    def rare(self) -> frozenset[str]:
-        """Those words that carry meaning."""
-        return frozenset([word for word in self.words - TOO_COMMON if len(word) >= RARE_LENGTH])
+
+def rare_of(words: frozenset[str]) -> frozenset[str]:
+    """Those words that carry meaning."""
+    return frozenset([word for word in words - TOO_COMMON if len(word) >= RARE_LENGTH])
 
 
 def read(text: str) -> Wording:
