@@ -197,7 +197,9 @@ class FollowupModel:
                 starts.append(len(places))
                 weights.append(weight)
                 places += members
-        sums = np.add.reduceat(self.words.take(places, axis=0), starts).tolist()  # there is one place at least
+        sums = np.add.reduceat(
+            self.words.take(places, axis=0, mode="clip"), starts
+        ).tolist()  # there is one place at least
         said, wants = self.biases
         for weight, (of_said, of_wants) in zip(weights, sums, strict=True):
             said += weight * of_said

@@ -257,7 +257,8 @@ class Snapshots:
         newest = self._newest.get(appended.channel_id, 0)
         self._newest[appended.channel_id] = max(newest, appended.record.message_id)
         # What was touched before is stored before: a question, until the transcript says that it was seen.
-        self.flush()
+        if self._changed:  # so it is with few messages
+            self.flush()
         self._writer.put(partial(self._transcript.add, appended))
         self.search.add(appended.channel_id, appended.record)
 
