@@ -106,7 +106,11 @@ class Activity(Observer):
         self._observers = tuple(each for each in self._observers if each is not observer)
 
     def decided(self, entry: LoggedDecision) -> None:
-        self._tell(lambda observer: observer.decided(entry))
+        for observer in self._observers:  # and not by _tell(): every message of every channel is told
+            try:
+                observer.decided(entry)
+            except Exception:  # what is told goes on, whatever becomes of who looks on
+                log.exception("observer_broken", observer=type(observer).__name__)
 
     def turn_ended(self, turn: TurnEnded) -> None:
         self._tell(lambda observer: observer.turn_ended(turn))

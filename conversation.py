@@ -46,7 +46,7 @@ class ConversationManager:
         keeps_open: Callable[[int], bool] = lambda _channel_id: False,
         on_change: Callable[[int], None] = lambda _channel_id: None,
     ) -> None:
-        self.timeout = timeout_seconds
+        self._timeout = timedelta(seconds=timeout_seconds)
         self._clock = clock
         self._max_messages = max_messages
         self._max_characters = max_characters
@@ -354,4 +354,4 @@ class ConversationManager:
         return self._was_left(conversation, idle) and not self._holds[conversation.channel_id]
 
     def _was_left(self, conversation: ChannelConversation, idle: timedelta) -> bool:
-        return idle > timedelta(seconds=self.timeout) and not self._keeps_open(conversation.channel_id)
+        return idle > self._timeout and not self._keeps_open(conversation.channel_id)

@@ -47,7 +47,8 @@ KINDS: dict[object, PlaceKind] = {
 
 def bot_of(client: discord.Client) -> tuple[str, int]:
     """The bot's name and id."""
-    return (client.user.name, client.user.id) if client.user else ("Parley", 0)
+    user = client.user
+    return (user.name, user.id) if user else ("Parley", 0)
 
 
 class MessageReader:

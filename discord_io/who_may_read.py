@@ -5,7 +5,6 @@ A thread is read by whoever can read its channel, a private one by its members a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import TypeGuard
@@ -16,17 +15,20 @@ Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | di
 
 # The permission to read what is said from now on, which is all that some of a channel's readers have.
 SEES = "view_channel"
+NEEDED = (SEES, "read_message_history")
+NEEDED_WITH_VOICE = (*NEEDED, "connect")
+PERMISSIONS = {names: discord.Permissions(**dict.fromkeys(names, True)) for names in (NEEDED, NEEDED_WITH_VOICE)}
+VOICE = discord.VoiceChannel, discord.StageChannel
 
 
-def needed_to_read(channel: Channel) -> Iterable[str]:
+def needed_to_read(channel: Channel) -> tuple[str, ...]:
     """The permissions without which somebody cannot read what was said; the text of a voice channel needs one more."""
-    is_voice = isinstance(channel, discord.VoiceChannel | discord.StageChannel)
-    return (SEES, "read_message_history", *(("connect",) if is_voice else ()))
+    return NEEDED_WITH_VOICE if isinstance(channel, VOICE) else NEEDED
 
 
 def may_read(channel: Channel, allowed: discord.Permissions) -> bool:
     """Whether these permissions let somebody read it; of a private thread, whom it has as a member."""
-    return all(getattr(allowed, name) for name in needed_to_read(channel))
+    return PERMISSIONS[needed_to_read(channel)] <= allowed
 
 
 async def is_in(channel: Channel, user_id: int) -> bool:

@@ -85,10 +85,11 @@ def in_words(moved: Sequence[float], features: Features) -> tuple[str, str]:
 
     moved: how far, in the order of Aspect. Some have no words where they lack; empty: there is none."""
     told: tuple[list[str], list[str]] = [], []
-    for aspect in sorted(ASPECTS, key=[*map(abs, moved)].__getitem__, reverse=True):
+    strong = [aspect for aspect, by in zip(ASPECTS, moved, strict=True) if abs(by) >= LEAST]
+    for aspect in sorted(strong, key=lambda aspect: abs(moved[aspect]), reverse=True):
         raised = moved[aspect] > 0
         side = told[0] if raised else told[1]
-        if abs(moved[aspect]) >= LEAST and len(side) < SHOWN and (words := WORDS[aspect](features, raised)):
+        if len(side) < SHOWN and (words := WORDS[aspect](features, raised)):
             side.append(words)
     raising, lowering = (f"{', '.join(side[:-1])}, and {side[-1]}" if side[1:] else "".join(side) for side in told)
     return raising, lowering

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from sys import intern
@@ -183,8 +182,10 @@ class MessageRecord(_Found):
         whole: also of what decisions need for longer than on the next few messages.
         """
         for name in ("grams", "calls", "wording") if whole else ("grams", "calls"):
-            with suppress(AttributeError):  # it was not read
+            try:  # noqa: SIM105 - suppress() takes twice as long, nine times a message
                 object.__delattr__(self, name)
+            except AttributeError:  # it was not read
+                pass
 
     @property
     def links(self) -> Sequence[Link]:
