@@ -13,6 +13,8 @@ from importlib.metadata import entry_points
 
 import httpcore2
 import pytest
+import structlog
+from structlog.dev import plain_traceback
 
 import decider
 import miniapps.router
@@ -28,6 +30,8 @@ def done_once() -> Iterator[None]:
         monkeypatch.setattr(httpcore2, "default_ssl_context", _trusted)
         monkeypatch.setattr(decider, "load_model", shipped_model)
         monkeypatch.setattr(miniapps.router, "entry_points", cache(entry_points))
+        # rich, which comes with what is installed for tests alone, takes 0.5 s for a traceback.
+        monkeypatch.setattr(structlog.get_config()["processors"][-1], "exception_formatter", plain_traceback)
         yield
 
 
