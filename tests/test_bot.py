@@ -98,6 +98,7 @@ async def test_background_work_that_breaks_is_one_line() -> None:
     assert isinstance(broken["exc_info"], KeyError)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("argument", ["--help", "session"])
 def test_what_is_no_command_starts_nothing(argument: str) -> None:
     command = [sys.executable, str(PROGRAM), argument]
@@ -106,6 +107,7 @@ def test_what_is_no_command_starts_nothing(argument: str) -> None:
     assert ended.stderr.startswith(f"'{argument}' is no command")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
 def test_threads_take_memory_from_one_arena() -> None:
     """Else each keeps what it once took for itself."""

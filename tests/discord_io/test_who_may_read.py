@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
+from functools import cache
 from itertools import chain, combinations
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ import pytest
 
 from discord_io.who_may_read import Channel, is_read_by_all_of, may_read
 from tests.support.discord_payloads import a_bot, user
-from tests.support.people import GUILD
+from tests.support.people import BOT, GUILD
 
 VIEW, HISTORY, CONNECT, ADMINISTRATOR = 1 << 10, 1 << 16, 1 << 20, 1 << 3
 ALL = VIEW | HISTORY | CONNECT
@@ -43,13 +44,19 @@ def channels(
             | {"bitrate": 64_000, "user_limit": 0, "permission_overwrites": [_wire(*one) for one in said.items()]}
             for number, (type_, said) in enumerate([(0, here), (kind, there)], 501)
         ],
-        "members": [_member(a_bot().user.id, ())],  # type: ignore[union-attr]
+        "members": [_member(BOT, ())],
     }
-    guild = discord.Guild(data=cast(Any, data), state=a_bot()._connection)
+    guild = discord.Guild(data=cast(Any, data), state=_state())
     first, second = (guild.get_channel(number) for number in (501, 502))
     assert isinstance(first, Channel)
     assert isinstance(second, Channel)
     return first, second
+
+
+@cache
+def _state() -> Any:
+    """Of one bot for all tests, which change nothing of it."""
+    return a_bot()._connection
 
 
 def _wire(target: int, said: tuple[int, int]) -> dict[str, Any]:

@@ -166,8 +166,7 @@ async def test_an_answer_that_waits_for_discord_is_not_kept(stage: Scene, *, is_
         await stage.shows("First words")
         stage.pg.faults.add("PATCH", r"/messages/\d+$", status=500, times=10_000)
         gate.set()
-        pending = stage.bot.turns.pending
-        await stage.until(lambda: (turn := pending.of(question.channel_id).turn) and turn.ready)
+        await stage.ready(question)
         await forgotten(stage)
         if is_killed:
             await kill(stage)

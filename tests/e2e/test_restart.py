@@ -192,7 +192,7 @@ async def test_a_long_answer_that_is_ready_is_posted_to_its_end_without_the_mode
         held = sent.add("POST", "/messages$", delay_event=asyncio.Event())
         question = scene.mention("Ada", "tell me all")
         await scene.until(lambda: held.hits and all(fault.hits for fault in earlier))
-        await scene.until(lambda: (turn := scene.bot.parts.pending.of(question.channel_id).turn) and turn.ready)
+        await scene.ready(question)
         await kill(scene)
     async with life(scene):
         await scene.answer_to(question)

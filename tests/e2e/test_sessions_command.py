@@ -245,7 +245,7 @@ async def test_what_is_posted_only_after_a_kill_is_stored_with_its_tool_use(stag
         held = stage.pg.faults.add("POST", "/messages$", delay_event=asyncio.Event())
         question = stage.mention("Ada", "what time is it?")
         await stage.until(lambda: held.hits)
-        await stage.until(lambda: (turn := stage.bot.parts.pending.of(question.channel_id).turn) and turn.ready)
+        await stage.ready(question)
         await kill(stage)
     async with life(stage):
         assert (await stage.answer_to(question)).content == "It is noon."
@@ -269,6 +269,7 @@ async def counts_sheep(stage: Scene, numbers: range = range(6), status: int = 20
     return questions
 
 
+@pytest.mark.slow
 async def test_what_no_longer_fits_is_summed_up_once_and_gone_on_with_in_a_new_session(stage: Scene) -> None:
     general = str(stage.pg.channel("general"))
     async with life(stage, session_tokens=2_000):

@@ -194,7 +194,7 @@ async def test_what_is_taken_back_comes_back_with_no_restart(stage: Scene, when:
         spoken.set()
         await stage.until(lambda: held.hits)
         if when == "while the answer is posted":
-            await stage.until(lambda: (turn := stage.bot.parts.pending.of(said.channel_id).turn) and turn.ready)
+            await stage.ready(said)
             await stage.bot.snapshots.settled()
             assert in_snapshots(stage.folder, "bluebell")
             await taken_back(stage, said, how)
@@ -244,7 +244,7 @@ async def test_a_question_deleted_while_the_bot_is_away_comes_back_with_no_answe
             await stage.until(lambda: len(stub.requests) == 2)
             stage.pg.faults.add("POST", r"/messages$", delay_event=posted)
             stage.pg.faults.add("PATCH", r"/messages/\d+$", delay_event=posted)
-            await stage.until(lambda: (turn := stage.bot.parts.pending.of(asked.channel_id).turn) and turn.ready)
+            await stage.ready(asked)
             await kill(stage)
         stage.pg.delete(secret)
         clock.advance(150)

@@ -20,6 +20,7 @@ from tests.support.scene import PATIENCE_SECONDS, Scene, make_bot, notify, recor
 from tests.support.stub_model import StubModel
 
 
+@pytest.mark.slow
 async def test_what_is_said_waits_until_it_is_known_whose_the_shards_are(
     stub: StubModel,
     tmp_path: Path,

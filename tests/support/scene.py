@@ -164,6 +164,13 @@ class Scene:
         """The bot's newest message that contains this, once there is one."""
         return (await self.until(lambda: [m for m in self.said(channel) if text in m.content and also(m)]))[-1]
 
+    async def ready(self, question: Message) -> None:
+        """Until the whole answer to it is known, which nothing tells of."""
+        pending = self.bot.parts.pending
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not ((turn := pending.of(question.channel_id).turn) and turn.ready):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+
     async def outcome(self, question: Message) -> str:
         """How the turn ended whose newest question is this."""
         entries = await self.until(lambda: self.journal.find("turn_ended", message=question.id))
