@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from operator import attrgetter
 
 import pytest
 from aiohttp import web
