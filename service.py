@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from enum import Enum, auto
@@ -16,6 +17,8 @@ import structlog
 from discord.backoff import ExponentialBackoff
 
 from decider import LoggedDecision
+from discord_io.discord_wire import UNREADABLE
+from discord_io.sharded_client import OTHER_FORM, ask_gateway
 from health import Health, watch_gateway, watch_loop
 from persistence.lock import InUseError
 from shards import Sharded
@@ -183,16 +186,16 @@ async def _first_shard(keeper: Keeper, token: str, health: Health) -> None:
         try:
             async with discord.Client(intents=INTENTS) as client:
                 await client.login(token)
-                count, _, limits = await client.http.get_bot_gateway()
+                count, max_concurrency = await ask_gateway(client)
                 bot_id = client.user.id if client.user else 0
             break
         except discord.LoginFailure:
             raise RefusedError(REFUSED) from None
-        except CONNECTION_FAILURES as error:
+        except (*CONNECTION_FAILURES, *UNREADABLE) as error:
             seconds = min(backoff.delay(), MAX_RETRY_SECONDS)
-            log.warning("discord_unreachable", detail=str(error), retry_in_s=round(seconds, 1))
+            log.warning("discord_unreachable", detail=_in_words(error), retry_in_s=round(seconds, 1))
             await asyncio.sleep(seconds)
-    keeper.expects(count, limits["max_concurrency"], bot_id)
+    keeper.expects(count, max_concurrency, bot_id)
     if not keeper.shards.ids:
         health.expects(())  # it stands by until a shard is free, and is well
     await keeper.first()
@@ -215,12 +218,25 @@ async def _connect(bot: Bot, token: str, keeper: Keeper | None = None) -> Ending
         # Where its very first connection is refused, discord.py stumbles over having had none.
         failure = error if isinstance(error, CONNECTION_FAILURES) else error.__context__
         if isinstance(failure, CONNECTION_FAILURES):
-            log.warning("connection_failed", detail=f"{type(failure).__name__}: {failure}")
+            log.warning("connection_failed", detail=_in_words(failure))
+        elif _is_of_another_form(error):
+            log.warning("connection_failed", detail=_in_words(error))
         else:
-            # The outermost edge: an event that discord.py cannot read ends its connection, not ours to Discord.
+            # The outermost edge: an error of ours ends this connection, and not the process.
             log.exception("connection_broken")
         return Ending.UNREACHABLE
     return Ending.FAULT
+
+
+def _is_of_another_form(error: Exception) -> bool:
+    """Whether it is the library that stumbled, over what is not as Discord sends it."""
+    *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
+    return isinstance(error, UNREADABLE) and innermost.f_globals["__name__"].startswith("discord.")
+
+
+def _in_words(failure: Exception) -> str:
+    said = f"{type(failure).__name__}: {failure}"
+    return f"{OTHER_FORM} ({said})" if isinstance(failure, UNREADABLE) else said
 
 
 def _exit_at_once() -> None:

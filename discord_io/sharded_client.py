@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
@@ -15,6 +16,7 @@ from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from discord.shard import EventItem
 from discord.shard import Shard as LibrarysShard
 
+from discord_io.discord_wire import UNREADABLE
 from discord_io.replay import RESUMABLE, Replays
 from health import Health
 from shards import DIRECT, Session
@@ -25,6 +27,30 @@ IDENTIFY_SECONDS = 5.5  # Discord: 5 s between two IDENTIFYs of a bucket of shar
 LOOK_SECONDS = 5.0
 READY_SECONDS = 60.0  # from IDENTIFY to READY, or RESUME to RESUMED; Discord takes seconds
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError)
+# What the library stumbles over where something has another form than Discord's.
+STUMBLES = (*UNREADABLE, zlib.error)
+OTHER_FORM = "what answers has another form than Discord's"
+
+
+async def ask_gateway(client: discord.Client) -> tuple[int, int]:
+    """How many shards Discord recommends, and how many buckets of them may IDENTIFY at once. Raises FAILURES."""
+    try:
+        count, _, limits = await client.http.get_bot_gateway()
+        return max(int(count), 1), max(int(limits["max_concurrency"]), 1)
+    except UNREADABLE as error:
+        raise ConnectionError(f"{OTHER_FORM} ({type(error).__name__}: {error})") from None
+
+
+def _or_left_out(name: str, parse: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The library's parser of an event, which would end the connections of all shards where it cannot read one."""
+
+    def parse_or_leave_out(data: Any) -> None:
+        try:
+            parse(data)
+        except STUMBLES as error:
+            log.warning("event_unreadable", name=name, error=f"{type(error).__name__}: {error}")
+
+    return parse_or_leave_out
 
 
 class Shard(LibrarysShard):
@@ -33,6 +59,18 @@ class Shard(LibrarysShard):
     end_code = 1000  # with which its session ends
     _client: ShardedClient
     _returning: asyncio.Task[None] | None = None
+
+    def __init__(self, ws: DiscordWebSocket, client: ShardedClient, queue_put: Callable[[EventItem], None]) -> None:
+        super().__init__(ws, client, queue_put)
+        self._is_up = client.is_up
+        self._handled_exceptions += STUMBLES  # by which the library would end all shards
+
+    async def _handle_disconnect(self, e: Exception) -> None:
+        if isinstance(e, STUMBLES):
+            await self.ws.close(code=RESUMABLE)
+            if not self._is_up(self.id):  # a session whose beginning was not read is of no use
+                self.ws.session_id = None
+        await super()._handle_disconnect(e)
 
     @property
     def is_returning(self) -> bool:
@@ -86,13 +124,14 @@ class ShardedClient(discord.AutoShardedClient):
             self.forget_guilds(data["shard"][0])
             parse_ready(data)
 
+        for name, parse in parsers.items():
+            parsers[name] = _or_left_out(name, parse)
         parsers["READY"] = ready
 
     async def ask_count(self) -> int:
         """Has as many shards as Discord recommends, unless it was told how many. Returns how many. Raises FAILURES."""
         if self.shard_count is None:
-            self.shard_count, _, limits = await self.http.get_bot_gateway()
-            self.max_concurrency = limits["max_concurrency"]
+            self.shard_count, self.max_concurrency = await ask_gateway(self)
         return self.shard_count
 
     async def may_identify(self, shard_id: int) -> None:
@@ -134,7 +173,7 @@ class ShardedClient(discord.AutoShardedClient):
         while not self.is_closed():
             try:
                 await self._launch(shard_id)
-            except FAILURES as error:
+            except (*FAILURES, *STUMBLES) as error:
                 seconds = backoff.delay()
                 log.warning("shard_unreachable", shard=shard_id, detail=str(error), retry_in_s=round(seconds, 1))
                 await asyncio.sleep(seconds)
