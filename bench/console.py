@@ -78,13 +78,15 @@ async def measure(folder: Path) -> None:
     ):
         (await visitor.get("/console")).release()
         for page in PAGES:
-            times = []
+            times, used = [], []
             for _ in range(20):
-                began = time.perf_counter()
+                began, used_before = time.perf_counter(), time.process_time()
                 answer = await visitor.get(page)
                 await answer.read()
                 times.append(1000 * (time.perf_counter() - began))
-            print(f"{page}: {answer.status}, {median(times):.1f} ms, at worst {max(times):.1f} ms")
+                used.append(1000 * (time.process_time() - used_before))
+            took = f"{median(times):.1f} ms, at worst {max(times):.1f} ms"
+            print(f"{page}: {answer.status}, {took}; of the processor {median(used):.1f}, at worst {max(used):.1f} ms")
         print(f"nobody looks: {await cpu_share():.2f} % of a core, the events' own cost among it")
         [cookie] = visitor.cookie_jar
         command = ("curl", "-sN", "-b", f"{cookie.key}={cookie.value}", f"{address}/console/live")
