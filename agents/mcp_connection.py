@@ -161,12 +161,13 @@ class Connection:
                 await self._doubted.wait()
                 self._doubted.clear()
                 listed = await self._attempt(self._list(toolset), self._limits.start)
-            log.warning("mcp_ended", server=self.server.name)
+            log.warning("mcp_ended", server=self.server.name, error=listed.detail)
             return True
         finally:
             self._tried.clear()
             self._toolset = None
-            await self._attempt(stack.aclose(), self._limits.start)
+            if isinstance(closed := await self._attempt(stack.aclose(), self._limits.start), _Trouble):
+                log.info("mcp_not_closed", server=self.server.name, error=closed.detail)
 
     async def _start(self, stack: AsyncExitStack) -> MCPToolset[object]:
         from fastmcp.client.transports import StdioTransport  # noqa: PLC0415 - only who has MCP servers needs it
@@ -212,7 +213,10 @@ class Connection:
             from mcp.client.subscriptions import listen  # noqa: PLC0415 - only who has MCP servers needs it
 
             listening = listen(toolset.client.session, tools_list_changed=True)
-            await self._attempt(stack.enter_async_context(listening), self._limits.start)
+            heard = await self._attempt(stack.enter_async_context(listening), self._limits.start)
+            if isinstance(heard, _Trouble):
+                meaning = "tools that it changes are known once it is started anew"
+                log.warning("mcp_not_heard", server=server.name, error=heard.detail, meaning=meaning)
         return toolset
 
     def said(self, data: bytes) -> None:

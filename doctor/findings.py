@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from textwrap import TextWrapper
 
 import orjson
@@ -79,7 +81,9 @@ async def bounded(check: str, work: Awaitable[list[Finding]], seconds: float = S
             fault(check, f"This did not end within {seconds:g} s.", "Try again, and look whether what it asks hangs.")
         ]
     except Exception as error:  # noqa: BLE001 - the other checks still tell what they find
-        return [fault(check, f"The check itself failed ({type(error).__name__}).", "Report that as a bug of the bot.")]
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
+        return [fault(check, f"The check itself failed ({what}).", "Report that as a bug of the bot.")]
 
 
 def exit_code(findings: Sequence[Finding]) -> int:

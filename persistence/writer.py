@@ -76,6 +76,8 @@ class Writer:
         def end(give: Callable[[Any], None], result: object) -> None:
             if not done.done():
                 give(result)
+            elif isinstance(result, Exception):
+                log.error("store_broken", exc_info=result, meaning="nobody waits for that any more")
 
         def report() -> None:
             with suppress(RuntimeError):  # of a loop that was closed, where nobody waits any more

@@ -118,4 +118,5 @@ async def test_a_check_that_hangs_or_breaks_is_a_finding() -> None:
 
     (late,), (broken,) = await bounded("a", hangs()), await bounded("b", breaks())
     assert late.says == "This did not end within 10 s."
-    assert broken.says == "The check itself failed (KeyError)."
+    line = breaks.__code__.co_firstlineno + 1
+    assert broken.says == f"The check itself failed (KeyError at test_command.py:{line})."

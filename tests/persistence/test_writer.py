@@ -138,6 +138,18 @@ async def test_a_bug_in_one_piece_of_work_is_logged_and_costs_the_others_nothing
     assert [entry["event"] for entry in logs] == ["store_broken"]
 
 
+async def test_what_breaks_when_nobody_waits_for_it_any_more_is_logged(bench: Bench) -> None:
+    gate = threading.Event()
+    bench.writer.put(gate.wait)
+    with capture_logs() as logs:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await bench.writer.run(lambda: 1 / 0)
+        gate.set()
+        await bench.writer.close()
+    assert [entry["event"] for entry in logs] == ["store_broken"]
+
+
 async def test_a_disk_that_hangs_is_not_waited_for_long(bench: Bench) -> None:
     gate = threading.Event()
     bench.writer.put(gate.wait)
