@@ -318,7 +318,10 @@ class CatchUp:
             self._reopen(channel_id, left, kept)
             log.info("resumed_questions", channel=channel_id, messages=[q.message.message_id for q in kept.questions])
         if turn or kept.waiting:
-            self._turns.resume(channel_id, turn, kept.waiting)
+            # What was stored last may be older than what that process did.
+            asked = [question.reply_to for question in kept.waiting if not question.card_id]
+            stood = {one: found for one in asked if (found := self._backlog.answer(messages or (), one, ()))}
+            self._turns.resume(channel_id, turn, kept.waiting, stood)
 
     def _why_dropped(self, question: Question) -> str:
         """Why an unfinished question is not answered any more; empty where it is."""

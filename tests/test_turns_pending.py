@@ -246,6 +246,22 @@ async def test_what_waited_behind_it_comes_next_and_by_itself(bench: Bench) -> N
     assert bench.pending.of(CHANNEL) == NOTHING
 
 
+async def test_what_stands_of_an_answer_to_what_waited_as_far_as_was_stored_is_finished_in_its_place(
+    bench: Bench,
+) -> None:
+    bench.script(Script(), Script(), Script())
+    first, second, third, last = (bench.question(bench.say(ANNA, text)) for text in ("one", "two", "three", "four"))
+    bench.pending.adopt(CHANNEL, Unfinished((first, second, third, last), Begun((first.reply_to,))))
+    bench.wire.standing[9_500] = "the ans"
+    stood = {third.reply_to: [Posted(9_500, NOON, "the ans")]}
+    bench.turns.resume(CHANNEL, Turn([first], adopted=[]), [second, third, last], stood)
+    await bench.idle()
+    assert asked(bench) == [["one"], ["two", "three"], ["four"]]
+    assert [call.reply_to for call in bench.wire.done("send")] == [first.reply_to, last.reply_to]
+    assert bench.wire.standing[9_500] == "the answer"
+    assert bench.pending.of(CHANNEL) == NOTHING
+
+
 async def test_another_process_that_answers_is_left_alone(bench: Bench) -> None:
     gate = asyncio.Event()
     bench.script(Script("Hello there", gate=gate))

@@ -5,7 +5,7 @@ has the agent answer them together, and sees to it that they end in exactly one 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
@@ -16,7 +16,7 @@ from activity import Activity, FaultKind
 from agents.gateway import FailureKind
 from conversation import ConversationManager, MessageRecord
 from decider import addresses_others, is_called, names_others
-from discord_io.channel_wire import PostError
+from discord_io.channel_wire import Posted, PostError
 from discord_io.streamed_reply import EDIT_INTERVAL_SECONDS, StreamedReply
 from turns.ending_texts import STOPPED
 from turns.pending_turns import PendingTurns
@@ -33,9 +33,12 @@ FAREWELL_SECONDS = 4.0
 
 @dataclass(slots=True)
 class _ChannelQueue:
-    """resumed: a turn that an earlier process began, to be made first."""
+    """resumed: a turn that an earlier process began, to be made first. stood: what it had posted for those that waited,
+    by what they are answered with a reply to.
+    """
 
     waiting: list[Question] = field(default_factory=list)
+    stood: Mapping[int, Sequence[Posted]] = field(default_factory=dict)
     resumed: Turn | None = None
     turn: Turn | None = None
     task: asyncio.Task[None] | None = None
@@ -78,10 +81,20 @@ class TurnQueue:
         self.pending.asked(question)
         self._queue(question.channel_id).waiting.append(question)
 
-    def resume(self, channel_id: int, turn: Turn | None, waiting: Sequence[Question]) -> None:
-        """Goes on with an earlier process' turn, and the questions behind it; all are among the pending ones."""
+    def resume(
+        self,
+        channel_id: int,
+        turn: Turn | None,
+        waiting: Sequence[Question],
+        stood: Mapping[int, Sequence[Posted]] | None = None,
+    ) -> None:
+        """Goes on with an earlier process' turn, and the questions behind it; all are among the pending ones.
+
+        stood: where that process died before it could store that it had begun with these, too: what it had posted, by
+        the ids of the messages to which that replies.
+        """
         queue = self._queue(channel_id)
-        queue.resumed = turn
+        queue.resumed, queue.stood = turn, stood or {}
         queue.waiting[:0] = waiting
 
     def _queue(self, channel_id: int) -> _ChannelQueue:
@@ -250,9 +263,11 @@ class TurnQueue:
             together = [*takewhile(first.is_one_with, queue.waiting)]
         else:
             together = [first, *takewhile(lambda q: not (first.stands_alone or q.stands_alone), queue.waiting[1:])]
+        while any(q.reply_to in queue.stood for q in together) and together[-1].reply_to not in queue.stood:
+            together.pop()
         queue.waiting = queue.waiting[len(together) :]
         self.pending.begun(channel_id, together)
-        return Turn(together)
+        return Turn(together, adopted=queue.stood.get(together[-1].reply_to))
 
     def _open(self, question: Question, questions: Sequence[Question], turn: Turn | None = None) -> StreamedReply:
         def record(message: MessageRecord) -> None:

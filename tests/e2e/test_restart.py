@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -201,6 +202,29 @@ async def test_a_long_answer_that_is_ready_is_posted_to_its_end_without_the_mode
         scene.stub.default = lambda _: Reply("Yes.")
         await scene.answer_to(scene.say("Ada", "was that all?"))
     assert scene.told().count("word599") == 1
+
+
+async def test_an_answer_that_was_begun_behind_what_was_stored_last_is_finished_in_its_place(scene: Scene) -> None:
+    async with life(scene):
+        first, second = scene.held("One."), scene.halted()
+        asked = [scene.mention("Ada", "one")]
+        await scene.until(lambda: scene.stub.requests)
+        asked.append(scene.mention("Ben", "two"))
+        await scene.decision(asked[1])
+        await scene.bot.snapshots.settled()
+        before = scene.folder.with_name("before")
+        shutil.copytree(scene.folder, before)
+        first.set()
+        await scene.until(lambda: len(scene.said()) == 2)
+        await kill(scene)
+        second.set()
+    scene.folder = before
+    scene.stub.default = lambda _: Reply("Here you are.")
+    async with life(scene):
+        for question in asked:
+            await scene.answer_to(question)
+    assert len(scene.said()) == 2
+    assert scene.said()[1].content == "Here you are."
 
 
 @pytest.mark.parametrize("stage", [OLDEST_FIRST], indirect=True)
