@@ -95,7 +95,7 @@ class Actions(Protocol):
 def own_tools(actions: Actions, clock: Callable[[], datetime], site: str = DISCORD) -> Sequence[Tool[Asked]]:
     """The tools, the same for every turn. clock: gives the present, aware. site: where links to messages lead."""
     own = _Own(actions, clock, site)
-    return [*map(tool_of, (own.current_time, own.read_message, own.react, own.pin, own.create_poll))]
+    return [tool_of(each) for each in (own.current_time, own.read_message, own.react, own.pin, own.create_poll)]
 
 
 def tool_of(function: Callable[..., Any]) -> Tool[Asked]:

@@ -17,7 +17,9 @@ Channel = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | di
 SEES = "view_channel"
 NEEDED = (SEES, "read_message_history")
 NEEDED_WITH_VOICE = (*NEEDED, "connect")
-PERMISSIONS = {names: discord.Permissions(**dict.fromkeys(names, True)) for names in (NEEDED, NEEDED_WITH_VOICE)}
+PERMISSIONS: dict[tuple[str, ...], discord.Permissions] = {
+    names: discord.Permissions(**dict.fromkeys(names, True)) for names in (NEEDED, NEEDED_WITH_VOICE)
+}
 VOICE = discord.VoiceChannel, discord.StageChannel
 
 

@@ -53,6 +53,9 @@ class FakeBot:
 
     async def add_shard(self, shard_id: int) -> None: ...
 
+    async def leave_shard(self, shard_id: int) -> bool:
+        return shard_id > 0
+
 
 async def serve(bot: FakeBot) -> int:
     stopping = asyncio.create_task(bot.stopping.wait())

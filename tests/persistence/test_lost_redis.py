@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from persistence.holders import Holder
 from persistence.lock import InUseError
 from persistence.open_store import open_stores
 from persistence.people import People
@@ -62,7 +63,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running.stop()
 
 
-class Process:
+class Process(Holder):
     """Has one of two shards, or both."""
 
     def __init__(self, url: str, folder: Path, keys: str | None = None, *, shards: tuple[int, ...] = (0,)) -> None:

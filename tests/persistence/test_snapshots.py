@@ -15,6 +15,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from discord_io.backlog import id_at
+from persistence.holders import Holder
 from persistence.stored_state import Encode, as_json
 from persistence.transcript import Transcript
 from state.message import Appended
@@ -29,7 +30,7 @@ OTHER = CHANNEL + 1
 LONG_AFTER = said(BEN).timestamp + timedelta(days=9_999)
 
 
-class Bench:
+class Bench(Holder):
     """What snapshots are taken of."""
 
     def __init__(self, folder: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from persistence.holders import Holder
 from persistence.snapshots import Snapshots
 from persistence.stored_state import Encode, StoredState, as_json
 from shards import Shards
@@ -25,7 +26,7 @@ CHANNELS = [100 + number for number in range(SHARD_COUNT)]
 DIRECT = 99
 
 
-class Process:
+class Process(Holder):
     """Keeps what it is told, and how much it has counted."""
 
     def __init__(self, url: str, prefix: str, shards: Shards) -> None:
@@ -70,7 +71,7 @@ class Process:
         self.snapshots.touch_process("counted")
 
 
-class Counted:
+class Counted(Holder):
     def __init__(self, process: Process) -> None:
         self.process = process
 
@@ -81,7 +82,7 @@ class Counted:
         self.process.counted += stored
 
 
-class Alive:
+class Alive(Holder):
     def __init__(self, process: Process) -> None:
         self.process = process
 
