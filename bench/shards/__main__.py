@@ -28,6 +28,7 @@ import orjson
 
 from bench.__main__ import Peer
 from bench.kill.day import KEY, SETTINGS
+from bench.shards.faults import Faults
 from bench.shards.processes import Bot, Redis, Use
 
 START_SECONDS, SHARD_SECONDS = 60.0, 10.0  # that a start takes at most, and each shard more
@@ -136,6 +137,9 @@ class Run:
     async def _trouble(self, peer: Peer) -> None:
         """The kills and the restarts of Redis, at their times."""
         told, now = self.arguments, asyncio.get_running_loop().time
+        if told.faults:
+            await Faults(self.bots, self.redis, peer).happen()
+            return
         begun, seconds = now(), 60 * told.minutes
         one = cycle(self.bots)
         acts = [(at, partial(self._kill, peer, one)) for at in _times(told.kill_every, seconds)]
@@ -204,6 +208,7 @@ def _report(run: Run, counted: dict[str, Any], seconds: float) -> bool:
         ("questions asked by mention", f"{last['asked']:,}", "", True),
         ("to be answered, follow-ups too", f"{last['accepted']:,}", "", True),
         ("answered", f"{last['answered']:,}", "", True),
+        ("could not be answered, and who had called was told", f"{last['failed']:,}", "", True),
         ("lost", str(last["lost"]), "0", not last["lost"]),
         ("answered twice", str(last["doubled"]), "0", not last["doubled"]),
         ("first text, p50", _seconds(last["first_p50"]), "", True),
@@ -257,6 +262,7 @@ def main() -> int:
     parser.add_argument("--kill-every", type=float, default=300, help="seconds")
     parser.add_argument("--redis-restarts", type=int, default=2)
     parser.add_argument("--deploys", type=int, default=0, help="rolling ones: a new process starts, an old one stops")
+    parser.add_argument("--faults", action="store_true", help="those of faults.py instead of kills and deploys")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="what people draw lots by")
     arguments = parser.parse_args()
     folder = Path(mkdtemp(prefix="parley-shards-"))

@@ -102,10 +102,10 @@ class Crowd:
             seconds = self._random.uniform(*FOLLOW_UP_SECONDS)
             asyncio.get_running_loop().call_later(seconds, self._say, channel_id, say, question.author.id)
 
-    def evidence(self, followed: Collection[int]) -> Evidence:
-        """followed: the ids of the messages of which a log says that they are answered."""
+    def evidence(self, followed: Collection[int], failed: Collection[int] = ()) -> Evidence:
+        """followed, failed: the ids of the messages of which a log says that they are answered, or could not be."""
         replied = {m.points_at for said in self._said.values() for m in said.values() if m.points_at is not None}
-        accepted = {*self._asked, *followed}
+        accepted = {*self._asked, *followed} - {*failed}
         asked = []
         for message_id in sorted(accepted | replied):
             mark = bisect_left(self._ids, message_id)

@@ -9,7 +9,7 @@ from playground.model import Guild
 from playground.server import Playground
 
 PEOPLE = 500
-HISTORY, REPLAY = 20, 8_000  # what a channel keeps, and a session; there are thousands
+HISTORY, REPLAY = 600_000, 8_000  # messages that all channels keep together, and a session
 CHANNELS = ("general", "trips", "random")
 
 
@@ -22,7 +22,7 @@ class Loopback(Playground):
             people=people,
             shards=shards,
             max_concurrency=max_concurrency,
-            history=HISTORY,
+            history=HISTORY // servers // len(CHANNELS),
             replay=REPLAY,
             limits=Limits.off(),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
 
@@ -28,6 +29,7 @@ class Outages:
         self._killed_at = float("-inf")
         self._connected: list[int] = []
         self._open: dict[int, tuple[float, list[float]]] = {}  # shard -> since when, and where its end is noted
+        self._still: set[int] = set()  # the shards that may have two, as one may be of a process that stands still
         self._waiting: set[int] = set()  # of these, those that are connected again
         pg.world.listen(self._listen)
 
@@ -36,9 +38,10 @@ class Outages:
         """The shards that nobody serves, and for how many seconds."""
         return {shard: perf_counter() - since for shard, (since, _) in self._open.items()}
 
-    def kill(self) -> None:
-        """A process is killed now."""
+    def kill(self, *, is_still: bool = False) -> None:
+        """A process is killed now, or stands still: what it has of shards stays connected, though others have them."""
         self._killed_at = perf_counter()
+        self._still = {*self._connected} if is_still else set()
 
     def _listen(self, event: Event) -> None:
         if event.name == "BOT":
@@ -56,7 +59,9 @@ class Outages:
 
     def _compare(self, connected: list[int]) -> None:
         before, self._connected = self._connected, connected
-        self.more_than_one += len(connected) - len(set(connected)) > len(before) - len(set(before))
+        more = Counter(connected) - Counter(before)
+        self.more_than_one += any(connected.count(shard) > 1 and shard not in self._still for shard in more)
+        self._still -= (Counter(before) - Counter(connected)).keys()
         for shard in {*before} - {*connected}:
             now = perf_counter()
             by_kill = now - self._killed_at < NOTICED_SECONDS

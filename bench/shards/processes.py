@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import redis.asyncio as redis
+
 BOT = Path(__file__).parents[2] / "bot.py"
 RESTART_SECONDS = 1.0  # until the host starts again what has ended
 END_SECONDS = 60.0
@@ -83,6 +85,11 @@ class Redis:
         self.process.send_signal(number)
         await self.process.wait()
 
+    async def empty(self) -> None:
+        """It loses all that it has."""
+        async with redis.Redis.from_url(self.url) as client:
+            await client.flushall()
+
     async def restart(self, number: signal.Signals, away: float) -> None:
         await self.end(number)
         await asyncio.sleep(away)
@@ -90,7 +97,10 @@ class Redis:
 
 
 class Bot:
-    """`python bot.py`, kept running. log: the file that it writes; ended: how it ended by itself, each time."""
+    """`python bot.py`, kept running. log: the file that it writes; ended: how it ended by itself, each time.
+
+    is_to_end: whether it is no wonder that this life ends.
+    """
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         folder.mkdir()
@@ -109,7 +119,7 @@ class Bot:
                 sys.executable, str(BOT), cwd=self._folder, env=environment, stdout=log, stderr=log
             )
         self.use.begin()
-        self._killed = False
+        self.is_to_end = False
 
     async def run(self) -> None:
         """Until it is stopped. RuntimeError where its settings cannot work."""
@@ -118,7 +128,7 @@ class Bot:
             process = self.process
             code = await process.wait()
             is_replaced = process is not self.process
-            if not self._killed and not ((self._stopping or is_replaced) and code == 0):
+            if not self.is_to_end and not ((self._stopping or is_replaced) and code == 0):
                 self.ended.append(f"{code}: {self._last_line()}")
             if code == CANNOT_WORK:
                 raise RuntimeError(f"The bot cannot work: {self._last_line()}")
@@ -135,7 +145,7 @@ class Bot:
         await old.wait()
 
     def kill(self) -> None:
-        self._killed = True
+        self.is_to_end = True
         self.use.note(self.process.pid, asyncio.get_running_loop().time())
         self.process.kill()
 

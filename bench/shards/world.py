@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -56,22 +56,31 @@ class World:
                 await self._talk
         return {}
 
-    async def kill(self) -> dict[str, Any]:
-        self._outages.kill()
+    async def kill(self, *, is_still: bool = False) -> dict[str, Any]:
+        """A process is killed now, or stands still."""
+        self._outages.kill(is_still=is_still)
+        return {}
+
+    async def break_off(self) -> dict[str, Any]:
+        """One session is ended, and the line of another one."""
+        self._pg.invalidate(resumable=False, shard_id=0)
+        self._pg.disconnect(4000, shard_id=1)
         return {}
 
     async def unanswered(self, logs: Sequence[str]) -> dict[str, Any]:
         """logs: the files that the bot's processes write."""
-        return {"count": len(lost(self._crowd.evidence({*_followed(logs)}))) + len(self._outages.open)}
+        return {"count": len(lost(self._crowd.evidence(*_read(logs)))) + len(self._outages.open)}
 
     async def count(self, logs: Sequence[str]) -> dict[str, Any]:
-        evidence = self._crowd.evidence({*_followed(logs)})
+        followed, failed = _read(logs)
+        evidence = self._crowd.evidence(followed, failed)
         findings = {"lost": lost(evidence), "doubled": doubled(evidence)}
         first = sorted(self._crowd.first_texts)
         outages = self._outages
         return {
             **self._crowd.counted,
             "accepted": sum(one.is_accepted for one in evidence.asked),
+            "failed": len(failed),
             **{name: len(found) for name, found in findings.items()},
             "findings": [f"{name}: {one}" for name, found in findings.items() for one in found],
             "first_p50": median(first) if first else None,
@@ -84,15 +93,25 @@ class World:
         }
 
 
-def _followed(logs: Sequence[str]) -> Iterator[int]:
-    """The ids of the messages that are answered, as the log says."""
+def _read(logs: Sequence[str]) -> tuple[set[int], set[int]]:
+    """The ids of the messages that are answered, and of those of which whoever called the bot was told that it failed,
+    as the log says.
+    """
+    followed, failed = set[int](), set[int]()
     for path in logs:
         with Path(path).open("rb") as lines:
             for line in lines:
-                if b'"decided"' in line and b'"respond"' in line and line.endswith(b"}\n"):
+                if not line.endswith(b"}\n"):  # a kill came
+                    continue
+                if b'"decided"' in line and b'"respond"' in line:
                     told = orjson.loads(line)
                     if told["event"] == "decided" and told["decision"] == "respond":
-                        yield int(told["message"])
+                        followed.add(int(told["message"]))
+                elif b'"agent_failed"' in line:
+                    told = orjson.loads(line)
+                    if told["event"] == "agent_failed":
+                        failed.update(told["messages"])
+    return followed, failed
 
 
 async def main(servers: int, shards: int, max_concurrency: int, asked_share: float, seed: int) -> None:

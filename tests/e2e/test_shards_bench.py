@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from random import Random
 
 import aiohttp
+import orjson
 import pytest
 
 from bench.kill.findings import doubled, lost
@@ -15,6 +17,7 @@ from bench.shards import __main__ as bench
 from bench.shards.crowd import Crowd
 from bench.shards.loopback import Loopback
 from bench.shards.outages import Outages
+from bench.shards.world import _read
 from playground.model import Draft, Reference
 from tests.playground.support import Wire
 
@@ -45,8 +48,35 @@ async def test_a_question_without_an_answer_is_lost_and_one_with_two_is_doubled(
     evidence = crowd.evidence(followed=())
     assert [finding.id for finding in lost(evidence)] == [silent, never]
     assert [finding.id for finding in doubled(evidence)] == [twice]
+    assert [finding.id for finding in lost(crowd.evidence((), failed=[silent]))] == [never]
     assert crowd.counted == {"sent": 4, "asked": 4, "answered": 2}
     assert len(crowd.first_texts) == 2
+
+
+async def test_two_connections_of_a_shard_are_counted_but_of_a_process_that_stands_still(pg: Loopback) -> None:
+    pg._gateway.max_concurrency = None
+    outages = Outages(pg, lambda _: None)
+    async with aiohttp.ClientSession() as http, Wire(pg, http) as first, Wire(pg, http) as second:
+        await first.identify(shard=[2, SHARDS])
+        outages.kill(is_still=True)
+        await second.identify(shard=[2, SHARDS])
+        assert outages.more_than_one == 0
+        await first.close(1000)
+        await pg.wait_for(lambda: pg.connected_shards == [2])
+        async with Wire(pg, http) as third:
+            await third.identify(shard=[2, SHARDS])
+            assert outages.more_than_one == 1
+
+
+async def test_what_a_log_says_of_questions_is_read_up_to_where_a_kill_came(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    lines = (
+        {"event": "decided", "message": 1, "decision": "respond"},
+        {"event": "decided", "message": 2, "decision": "silent"},
+        {"event": "agent_failed", "messages": [3, 4]},
+    )
+    log.write_bytes(b"\n".join(map(orjson.dumps, lines)) + b'\n{"event":"agent_failed","messages":[5')
+    assert _read([str(log)]) == ({1}, {3, 4})
 
 
 async def test_a_shard_is_served_again_once_the_bot_says_something_there(pg: Loopback) -> None:
