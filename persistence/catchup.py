@@ -319,8 +319,8 @@ class CatchUp:
             log.info("resumed_questions", channel=channel_id, messages=[q.message.message_id for q in kept.questions])
         if turn or kept.waiting:
             # What was stored last may be older than what that process did.
-            asked = [question.reply_to for question in kept.waiting if not question.card_id]
-            stood = {one: found for one in asked if (found := self._backlog.answer(messages or (), one, ()))}
+            ids = [question.reply_to for question in kept.waiting if not question.card_id]
+            stood = {one: found for one in ids if (found := self._backlog.answer(messages or (), one, ()))}
             self._turns.resume(channel_id, turn, kept.waiting, stood)
 
     def _why_dropped(self, question: Question) -> str:
