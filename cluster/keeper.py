@@ -22,6 +22,7 @@ log = structlog.get_logger()
 SPARE_SECONDS = 10.0
 PATIENCE_SECONDS = 60.0  # a redeploy ends the process before within that
 RETRY_SECONDS = 1.0
+FAREWELL_SECONDS = 2.0  # for what others would find out by themselves once leases are over
 # Who has two shards more than another gives it one, once for so long no process has come or gone, and no shard has
 # changed hands: so it does not in the middle of a deploy, or of a start anew.
 CALM_SECONDS = 60.0
@@ -106,20 +107,29 @@ class Keeper:
         self._is_leaving = True
         if self._taking:
             self._taking.cancel()
-        with suppress(RedisError):
+        async with self._briefly():
             await self._leases.leave()
 
     async def release(self, shard_id: int) -> None:
         """Nothing of the shard is in use here any more: another process may take it."""
-        with suppress(RedisError):  # in which the lease is over soon
+        async with self._briefly():
             await self._leases.release([shard_id])
-        log.info("shard_released", shard=shard_id)
+            log.info("shard_released", shard=shard_id)
 
     async def give_back(self) -> None:
         """All that it has left."""
         await self.leave()
         for shard_id in self._leases.ids:
             await self.release(shard_id)
+
+    @asynccontextmanager
+    async def _briefly(self) -> AsyncIterator[None]:
+        """Asks Redis for what need not be: a stop does not wait for one that hangs, nor asks it again and again."""
+        try:
+            async with asyncio.timeout(FAREWELL_SECONDS if self._unreached_since is None else 0):
+                yield
+        except (RedisError, TimeoutError) as error:
+            self._not_reached(error)
 
     async def _take_more(self, bot: Sharded) -> None:
         while not any(map(bot.is_up, self.shards.ids)):  # noqa: ASYNC110 - before that it cannot be told of more
@@ -186,9 +196,7 @@ class Keeper:
             is_member = not (self._is_leaving or self._is_refused or self._wanted)
             seen = await self._leases.renew(count, is_member=is_member)
         except RedisError as error:
-            if self._unreached_since is None:
-                self._unreached_since = self._clock()
-                log.warning("leases_not_renewed", error=str(error), meaning="new messages wait once they are over")
+            self._not_reached(error)
             return None
         if self._unreached_since is not None:
             log.info("leases_renewed", after_s=round(self._clock() - self._unreached_since, 1))
@@ -208,6 +216,12 @@ class Keeper:
         free = seen.free if seen.is_settled else ()  # before that nobody can take any
         self._free_since = {one: self._free_since.get(one, now) for one in free}
         return seen
+
+    def _not_reached(self, error: Exception) -> None:
+        if self._unreached_since is None:
+            self._unreached_since = self._clock()
+            says = str(error) or f"no answer within {FAREWELL_SECONDS:.0f} s"
+            log.warning("leases_not_renewed", error=says, meaning="new messages wait once they are over")
 
     def _choice(self, seen: Seen) -> list[int]:
         """The shards that this process may take now."""

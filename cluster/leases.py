@@ -185,10 +185,10 @@ class Leases:
 
     async def release(self, shard_ids: Collection[int]) -> None:
         """Lets others take these at once. Where Redis cannot be told they can once the leases are over."""
+        keys = [f"{SHARD}{shard_id}" for shard_id in shard_ids]
+        self.names = {key: name for key, name in self.names.items() if key not in keys}
+        self._renewed.set()
         async with self._lock:
-            keys = [f"{SHARD}{shard_id}" for shard_id in shard_ids]
-            self.names = {key: name for key, name in self.names.items() if key not in keys}
-            self._renewed.set()
             for key in keys:
                 await self._redis.eval(_RELEASE, 1, key, self._process)
 

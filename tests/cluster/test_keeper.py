@@ -313,5 +313,21 @@ async def test_a_redis_that_does_not_answer_is_told_of_once_and_asked_again(
             assert not process.ended.is_set()
 
 
+async def test_a_stop_asks_a_redis_that_hangs_once(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper_module, "FAREWELL_SECONDS", 0.01)
+    process, asked = Process(join()), []
+
+    async def hang(*shard_ids: object) -> None:
+        asked.append(shard_ids)
+        await asyncio.Event().wait()
+
+    async with process.running():
+        await until(lambda: len(process.ids) == COUNT_OF_ALL)
+        monkeypatch.setattr(process.cluster.leases, "leave", hang)
+        monkeypatch.setattr(process.cluster.leases, "release", hang)
+        monkeypatch.setattr(process.keeper, "_look", hang)
+    assert asked
+
+
 async def _refused(*_: object, **__: object) -> None:
     raise RedisError("refused")
