@@ -15,11 +15,13 @@ from commands.answers import Outcome, carry_out, channel_of, tell
 from setting_values import Period, Scope, dollars
 from state.ledger import Day, Figures, K, by, count, total
 from state.limits import Limits, Reached
-from state.spending import Payer
+from state.spending import Account, Payer
 
 NOT_THEIRS = "Only those who manage this server can see what it uses; /usage shows your own."
 NO_SERVER = "This is no server; /usage shows your own use."
 UNPRICED = "-# {tokens:,} of the tokens are counted in tokens alone, as nobody has told me what their model costs."
+BY_ALL = "- I run in several processes, and this one has counted only that. All together: {used}"
+WHEN = {Period.DAY: "today", Period.MONTH: "this month"}
 CHART_DAYS, MOST_CHANNELS, MOST_ROWS = 14, 5, 10
 CHART_NAME = "usage.png"
 WHOSE = {Scope.GUILD: "This server", Scope.CHANNEL: "This channel", Scope.THREAD: "This thread", Scope.PERSON: "You"}
@@ -40,7 +42,8 @@ class Usage:
         now = self._clock()
         standing = await self._limits.looked_up(now, Payer(people=frozenset({user_id})))
         days = [(day, _of_person(kept, user_id)) for day, kept in self._limits.ledger.days(31)]
-        lines = ["**What you have used of my models** (days of UTC)", *_sums(days, now)]
+        by_all = await self._by_all(now, (Scope.PERSON, user_id))
+        lines = ["**What you have used of my models** (days of UTC)", *_sums(days, now), *by_all]
         return await _with_chart([*lines, *_left(standing, {Scope.PERSON})], days, "What you have used")
 
     async def server(self, guild_id: int, channel_id: int, thread_id: int) -> Outcome:
@@ -55,6 +58,7 @@ class Usage:
         lines = [
             "**What this server has used of my models** (days of UTC)",
             *_sums(days, now),
+            *await self._by_all(now, (Scope.GUILD, guild_id)),
             *_table("By model, this month", by(rows, 0)),
             *_table("By purpose, this month", by(rows, 1)),
             *_table("By channel, this month", {f"<#{one}>": f for one, f in most[:MOST_CHANNELS]}),
@@ -62,6 +66,12 @@ class Usage:
             *(_of_all(reached) for reached in standing if reached.limit.scope is Scope.TOTAL),
         ]
         return await _with_chart(lines, days, "What this server has used")
+
+    async def _by_all(self, now: datetime, account: Account) -> list[str]:
+        """What all processes have counted, where there are several: all else is what this one has."""
+        used = await self._limits.looked_up_by_all(now, account)
+        said = [f"{WHEN[period]} {dollars(amount.micros)}, {amount.tokens:,} tokens" for period, amount in used.items()]
+        return [BY_ALL.format(used="; ".join(said))] if said else []
 
 
 def add_usage(tree: app_commands.CommandTree, usage: Usage) -> None:

@@ -276,13 +276,18 @@ class Limits:
         await self._totals.known()
         return self.standing(now, payer)
 
-    def by_all(self, now: datetime) -> Amount | None:
-        """What all processes have used today; None where there is no other."""
+    def by_all(self, now: datetime, account: Account = (Scope.TOTAL, 0), period: Period = Period.DAY) -> Amount | None:
+        """What all processes have used of an account in this day or month; None where there is no other process."""
         self.begin_day(now)
         if self._totals is self.ledger:
             return None
-        everybody = Scope.TOTAL, 0
-        return Amount(*(self._totals.charged(everybody, Period.DAY, in_money=money) for money in (False, True)))
+        return Amount(*(self._totals.charged(account, period, in_money=money) for money in (False, True)))
+
+    async def looked_up_by_all(self, now: datetime, account: Account) -> dict[Period, Amount]:
+        """The same for somebody who wants to know: of an account that nobody has asked for lately."""
+        if all(self.by_all(now, account, period) for period in Period):
+            await self._totals.known()
+        return {period: amount for period in Period if (amount := self.by_all(now, account, period))}
 
     def holding(self, payer: Payer) -> Iterator[tuple[Account, int, BudgetLimit]]:
         """The budgets that limit these: whose account, among how many what it pays is divided, and the limit."""

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from cluster import accounts
 from cluster.accounts import KEYS, Accounts
 from cluster.connection import Cluster
+from commands.usage import Usage
 from persistence.spending import LimitsHolder
 from setting_values import Period, Scope, budget_limits
 from state import budget as state_budget
@@ -196,6 +197,9 @@ async def test_what_is_left_is_told_of_accounts_that_nobody_asked_for_before(sta
         assert other.limits.by_all(other.clock()) == (50, 0)
         await other.accounts.known()
         assert other.limits.by_all(other.clock()) == (50, 50)
+        said = await Usage(other.limits, other.clock).mine(ANNA)
+        assert isinstance(said, str)
+        assert "All together: today $0.00005, 50 tokens; this month $0.00005, 50 tokens" in said
 
 
 async def test_what_a_killed_process_had_reserved_is_charged_once_by_whoever_comes_next(start: Start) -> None:
