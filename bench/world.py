@@ -77,11 +77,16 @@ async def main(channels: int) -> None:
     names = [f"channel-{number}" for number in range(channels)]
     async with Playground(channels=names, limits=Limits.off()) as loopback:
         world = World(loopback, model, list(loopback.world.channels))
-        _say({"api": loopback.api_base, "gateway": loopback.gateway_url, "token": loopback.token, "model": model.url})
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            command = orjson.loads(line)
-            _say(await getattr(world, command.pop("do"))(**command))
+        await obey(world, loopback, model)
     await model.stop()
+
+
+async def obey(world: object, loopback: Playground, model: StubModel) -> None:
+    """Says where the two can be reached, and answers each command on stdin by the method of that name."""
+    _say({"api": loopback.api_base, "gateway": loopback.gateway_url, "token": loopback.token, "model": model.url})
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        command = orjson.loads(line)
+        _say(await getattr(world, command.pop("do"))(**command))
 
 
 def _say(answer: dict[str, Any]) -> None:

@@ -19,17 +19,14 @@ from typing import Any
 
 import orjson
 
+from bench.world import ANSWER, FRAME, obey
 from playground.limits import Limits
 from playground.model import Event
 from playground.server import Playground
 from tests.support.stub_model import Body, Reply, StubModel
 
-ANSWER = (
-    "It is, as far as I know; there is more to it than that, though, and I would look it up before relying on it. " * 3
-)
 TOO_MUCH = "That was a lot at once."  # what somebody is told who asks more than TURNS_PER_USER_MINUTE
 TALK = Path(__file__).parents[2] / "evals/data/rooms.jsonl"
-FRAME = 200  # messages between two yields to the sockets
 TICK_SECONDS = 0.01
 LIVE_SECONDS = 60.0  # so long after a mention people talk on in its channel
 AMONG_PEOPLE = 0.8
@@ -247,16 +244,8 @@ async def main(channels: int) -> None:
     await model.start()
     names = [f"channel-{number}" for number in range(channels)]
     async with Playground(channels=names, limits=Limits.off(), history=200) as loopback:
-        world = World(loopback, model)
-        _say({"api": loopback.api_base, "gateway": loopback.gateway_url, "token": loopback.token, "model": model.url})
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            command = orjson.loads(line)
-            _say(await getattr(world, command.pop("do"))(**command))
+        await obey(World(loopback, model), loopback, model)
     await model.stop()
-
-
-def _say(answer: dict[str, Any]) -> None:
-    print(orjson.dumps(answer).decode(), flush=True)
 
 
 if __name__ == "__main__":
