@@ -7,10 +7,11 @@ import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import structlog
 from redis import RedisError
+from redis.exceptions import OutOfMemoryError
 
 from cluster.connection import IDENTIFY_SECONDS, Cluster
 from cluster.leases import RENEW_SECONDS, Seen
@@ -65,7 +66,7 @@ class Keeper:
         self._is_leaving = False
         self._is_refused = False  # others have shards beside which it is to have none
         self._unreached_since: float | None = None
-        self._told = ""
+        self._told = self._why_untaken = ""
         self._taking: asyncio.Task[None] | None = None
 
     def expects(self, recommended: int, max_concurrency: int, bot_id: int) -> None:
@@ -183,10 +184,18 @@ class Keeper:
             await asyncio.sleep(RENEW_SECONDS)
 
     async def _takes(self, shard_id: int) -> bool:
-        with suppress(RedisError):
+        try:
             if await self._leases.take(shard_id, self._all()):
                 log.info("shard_taken", shard=shard_id, count=self._all())
+                self._why_untaken = ""
                 return True
+        except RedisError as error:
+            says = str(error)
+            if isinstance(error, OutOfMemoryError):
+                says = "REDIS_URL has no memory left: raise its maxmemory, or delete what is not the bot's."
+            if says != self._why_untaken:
+                log.warning("shard_not_taken", shard=shard_id, why=says)
+            self._why_untaken = says
         return False
 
     async def _look(self) -> Seen | None:

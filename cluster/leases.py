@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import redis.asyncio as redis
+import structlog
+
+log = structlog.get_logger()
 
 LEASE_SECONDS = 15.0
 RENEW_SECONDS = 3.0
@@ -21,12 +24,21 @@ PREFIX = "parley:cluster:"
 SHARD, MEMBERS, COUNT, SINCE = f"{PREFIX}shard:", f"{PREFIX}members", f"{PREFIX}count", f"{PREFIX}since"
 ALONE = "parley:lock"  # the lease of a process that shares this Redis with nobody
 
-# is_settled: whether this Redis has run, and has had what it has, for as long as a lease lasts.
+# is_settled: whether this Redis has run, and has had what it has, for as long as a lease lasts. repaired: the keys of
+# another type, which something else has written: nobody's, and gone once a lease would be.
 _NOW = """
+local repaired = {}
+local function get(key)
+    local found = redis.pcall('GET', key)
+    if type(found) ~= 'table' then return found end
+    if redis.call('PTTL', key) < 0 then redis.call('PEXPIRE', key, ARGV[2]) end
+    repaired[#repaired + 1] = key
+    return false
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or '-'
-local of, since = string.match(redis.call('GET', KEYS[1]) or '', '^(%S+) (%d+)$')
+local of, since = string.match(get(KEYS[1]) or '', '^(%S+) (%d+)$')
 if of ~= run or tonumber(since) > now then
     since = now
     redis.call('SET', KEYS[1], run .. ' ' .. string.format('%.0f', now))
@@ -36,11 +48,15 @@ local is_settled = now - since >= tonumber(ARGV[2])
 _RENEW = (
     _NOW
     + """
+if redis.call('EXISTS', KEYS[2]) == 1 and redis.call('TYPE', KEYS[2]).ok ~= 'zset' then
+    redis.call('DEL', KEYS[2])
+    repaired[#repaired + 1] = KEYS[2]
+end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[2])
 if ARGV[3] == '1' then redis.call('ZADD', KEYS[2], now, ARGV[1]) else redis.call('ZREM', KEYS[2], ARGV[1]) end
 local lost = {}
 for at = 5, #KEYS do
-    local holder = redis.call('GET', KEYS[at])
+    local holder = get(KEYS[at])
     if not holder or holder == ARGV[1] then
         redis.call('SET', KEYS[at], ARGV[1], 'PX', ARGV[2])
     else
@@ -48,16 +64,16 @@ for at = 5, #KEYS do
     end
 end
 if #KEYS > 4 then redis.call('SET', KEYS[3], ARGV[4], 'PX', ARGV[2]) end
-return {is_settled and 1 or 0, redis.call('ZRANGE', KEYS[2], 0, -1), redis.call('GET', KEYS[3]) or '',
-        redis.call('EXISTS', KEYS[4]), lost}
+return {is_settled and 1 or 0, redis.call('ZRANGE', KEYS[2], 0, -1), get(KEYS[3]) or '',
+        redis.call('EXISTS', KEYS[4]), lost, repaired}
 """
 )
 _TAKE = (
     _NOW
     + """
-local count = redis.call('GET', KEYS[3])
+local count = get(KEYS[3])
 if not is_settled or (count and count ~= ARGV[3]) or redis.call('EXISTS', KEYS[4]) == 1 then return 0 end
-if redis.call('GET', KEYS[2]) ~= ARGV[1] and not redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then
+if get(KEYS[2]) ~= ARGV[1] and not redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then
     return 0
 end
 redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[2])
@@ -153,7 +169,14 @@ class Leases:
             said: Any = await self._redis.eval(
                 _RENEW, len(keys), *keys, self._process, _milliseconds(), int(is_member), self._whole(count)
             )
-            is_settled, members, counted, is_alone_taken, lost = said
+            is_settled, members, counted, is_alone_taken, lost, repaired = said
+            if repaired:
+                log.warning(
+                    "keys_repaired",
+                    keys=repaired,
+                    meaning="something else wrote to these keys of the bot's",
+                    remedy="give the bot a Redis or a database of its own",
+                )
             if not lost:
                 self._sure_until = now + SURE_SECONDS
                 self._renewed.set()

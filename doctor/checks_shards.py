@@ -54,10 +54,14 @@ async def check_processes(redis_url: str, count: int | None, wanted: Collection[
     cluster = Cluster(redis_url)
     try:
         found = await held(cluster.redis)
+        memory = await cluster.redis.info("memory")
     except RedisError as error:
         return [skipped("processes", f"Who has which shard cannot be looked at ({type(error).__name__}).")]
     finally:
         await cluster.close()
+    if 0 < memory["maxmemory"] <= memory["used_memory"]:
+        says = "REDIS_URL has no memory left: no shard can be taken, and nothing is stored."
+        return [fault("processes", says, "Raise its maxmemory, or delete what is not the bot's.")]
     if found.is_alone_taken:
         says = "A process that runs alone uses REDIS_URL: no other can take a shard."
         return [fault("processes", says, "Stop that one, or set SHARDS=auto for it, too.")]

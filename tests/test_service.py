@@ -53,8 +53,8 @@ class FakeBot:
 
     async def add_shard(self, shard_id: int) -> None: ...
 
-    async def leave_shard(self, shard_id: int) -> bool:
-        return shard_id > 0
+    async def leave_shard(self, shard_id: int) -> bool:  # noqa: ARG002
+        return False
 
 
 async def serve(bot: FakeBot) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from cluster.leases import ALONE, COUNT, SHARD, SINCE, SURE_SECONDS, Leases
+from structlog.testing import capture_logs
+
+from cluster.leases import ALONE, COUNT, LEASE_SECONDS, MEMBERS, SHARD, SINCE, SURE_SECONDS, Leases
 from tests.cluster.conftest import Join, settle
 
 
@@ -52,6 +54,23 @@ async def test_a_redis_that_was_started_anew_is_waited_for_too(join: Join) -> No
     assert not (await here.leases.renew(2)).is_settled
     await settle(here)
     assert (await here.leases.renew(2)).is_settled
+
+
+async def test_keys_that_something_else_wrote_to_are_repaired_and_told_of(join: Join) -> None:
+    here, there = join(), join()
+    assert await here.leases.take(0, 2)
+    for key in (f"{SHARD}0", f"{SHARD}1", COUNT, MEMBERS, SINCE):
+        await here.redis.delete(key)
+        await (here.redis.set(key, "1") if key == MEMBERS else here.redis.hset(key, "a", "b"))
+    with capture_logs() as logs:
+        seen = await here.leases.renew(2)
+        await here.leases.renew(2)
+    assert [entry["event"] for entry in logs] == ["keys_repaired"]
+    assert (seen.lost, list(seen.members)) == ((), [here.name])
+    await settle(here)
+    assert not await there.leases.take(0, 2)
+    assert not await there.leases.take(1, 2)  # somebody who has it may set it again
+    assert 0 < await here.redis.pttl(f"{SHARD}1") <= LEASE_SECONDS * 1_000
 
 
 async def test_those_that_end_count_no_more(join: Join) -> None:

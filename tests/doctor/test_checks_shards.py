@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from structlog.testing import capture_logs
+
 from cluster.leases import ALONE
 from doctor.checks_shards import check_gateway, check_processes
 from doctor.command import _storage
@@ -12,6 +14,7 @@ from doctor.discord_rest import DiscordRest
 from doctor.findings import Finding, State
 from playground.server import Playground
 from tests.cluster.conftest import Join
+from tests.cluster.test_keeper import Process
 
 
 async def looked(redis_url: str, count: int | None = None) -> Finding:
@@ -39,6 +42,20 @@ async def test_who_has_which_shard_is_told(join: Join, redis_url: str) -> None:
     assert (wrong.state, wrong.says[-25:]) == (State.WARNING, ", while SHARD_COUNT is 8.")
     await one.redis.set(ALONE, "somebody")
     assert (await looked(redis_url)).state is State.FAULT
+
+
+async def test_a_redis_without_memory_is_told_of(join: Join, redis_url: str) -> None:
+    process = Process(join())
+    await process.cluster.redis.config_set("maxmemory", 1)
+    try:
+        with capture_logs() as logs:
+            for _ in range(2):
+                assert not await process.keeper._takes(0)
+        found = await looked(redis_url)
+    finally:
+        await process.cluster.redis.config_set("maxmemory", 0)
+    assert (found.state, found.says[:29]) == (State.FAULT, "REDIS_URL has no memory left:")
+    assert [entry["why"][:29] for entry in logs] == ["REDIS_URL has no memory left:"]
 
 
 async def test_the_lease_of_a_process_alone_is_not_tried_where_there_are_several(

@@ -82,6 +82,8 @@ class Process(Holder):
     def restore(self, channel_id: int, stored: Any) -> None:
         self.kept[channel_id] = stored
 
+    def leave(self, channel_id: int) -> None: ...
+
     async def load(self) -> None:
         kept = await self.snapshots.load(self.shards)
         self.snapshots.restore_process(kept)

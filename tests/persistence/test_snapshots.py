@@ -46,6 +46,8 @@ class Bench(Holder):
     def restore(self, channel_id: int, stored: Any) -> None:
         self.restored[channel_id] = stored
 
+    def leave(self, channel_id: int) -> None: ...
+
 
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:

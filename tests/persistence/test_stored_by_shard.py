@@ -52,6 +52,8 @@ class Process(Holder):
     def restore(self, channel_id: int, stored: Any) -> None:
         self.kept[channel_id] = stored
 
+    def leave(self, channel_id: int) -> None: ...
+
     async def take(self, *shard_ids: int) -> StoredState:
         """Has these, too."""
         for shard_id in shard_ids:
@@ -81,6 +83,8 @@ class Counted(Holder):
     def restore(self, _: int, stored: int) -> None:
         self.process.counted += stored
 
+    def leave(self, channel_id: int) -> None: ...
+
 
 class Alive(Holder):
     def __init__(self, process: Process) -> None:
@@ -91,6 +95,8 @@ class Alive(Holder):
 
     def restore(self, shard_id: int, stored: str) -> None:
         self.process.alive.setdefault(shard_id, []).append(stored)
+
+    def leave(self, channel_id: int) -> None: ...
 
 
 numbers = count()
