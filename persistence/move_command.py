@@ -22,7 +22,10 @@ def move_command(arguments: Sequence[str], state_dir: Path, redis_url: str | Non
     parser.add_argument("--back", action="store_true", help="from Redis into STATE_DIR")
     is_back = parser.parse_args(arguments).back
     if redis_url is None:
-        sys.stderr.write("REDIS_URL is not set: set it to the Redis to which, or with --back from which, to copy.\n")
+        sys.stderr.write(
+            "REDIS_URL is not set, or not DISCORD_TOKEN, without which it is not used: set both, the former to the "
+            "Redis to which, or with --back from which, to copy.\n"
+        )
         return 2
     names = "STATE_DIR", "REDIS_URL"
     with in_use(state_dir, redis_url, 0.0):
