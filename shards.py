@@ -53,12 +53,15 @@ class Shards:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A shard's session of the gateway. url: where it can be RESUMEd. sequence: of the last event that came by `at`."""
+    """A shard's session of the gateway. url: where it can be RESUMEd. sequence: of the last event that came by `at`.
+    count: of all shards of the bot, by which it depends what is on this one.
+    """
 
     id: str
     url: str
     sequence: int
     at: datetime
+    count: int
 
 
 class Sharded(Protocol):

@@ -29,7 +29,7 @@ class Sessions:
         try:
             async with self._redis.pipeline(transaction=False) as pipeline:
                 for shard_id, one in by_shard.items():
-                    stored = orjson.dumps([one.id, one.url, one.sequence, one.at.timestamp()]).decode()
+                    stored = orjson.dumps([one.id, one.url, one.sequence, one.at.timestamp(), one.count]).decode()
                     pipeline.set(f"{SESSION}{shard_id}", stored, ex=KEPT_SECONDS)
                 await pipeline.execute()
         except (redis.RedisError, OSError) as error:
@@ -39,8 +39,8 @@ class Sessions:
         try:
             if not (stored := await self._redis.get(f"{SESSION}{shard_id}")):
                 return None
-            session_id, url, sequence, at = orjson.loads(stored)
-            return Session(str(session_id), str(url), int(sequence), datetime.fromtimestamp(at, UTC))
+            session_id, url, sequence, at, count = orjson.loads(stored)
+            return Session(str(session_id), str(url), int(sequence), datetime.fromtimestamp(at, UTC), int(count))
         except (redis.RedisError, OSError, ValueError, TypeError) as error:
             log.info("session_not_found", shard=shard_id, detail=str(error))
             return None

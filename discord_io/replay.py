@@ -40,6 +40,8 @@ Payload = dict[str, Any]
 class Connected(Protocol):
     """The client, as far as its sessions are noted and gone on with."""
 
+    shard_count: int | None
+
     @property
     def http(self) -> Any: ...
 
@@ -190,6 +192,8 @@ class Replays:
     async def open(self, client: Connected, shard_id: int) -> None:
         """RESUMEs the last session of a shard that nobody serves, if there is one, and hears on it from then on."""
         if shard_id in self._open or (session := await self._sessions.load(shard_id)) is None:
+            return
+        if session.count != client.shard_count:  # other servers were on it
             return
         if not may_have_token(session.url):
             log.warning("replay_refused", shard=shard_id, meaning="its address is none of the gateway's")

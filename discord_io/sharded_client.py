@@ -226,7 +226,7 @@ class ShardedClient(discord.AutoShardedClient):
         """As they are now, of each shard that has one."""
         sockets = {shard_id: shard.ws for shard_id, shard in self._AutoShardedClient__shards.items()}
         return {
-            shard_id: Session(socket.session_id, str(socket.gateway), socket.sequence, now)
+            shard_id: Session(socket.session_id, str(socket.gateway), socket.sequence, now, self.shard_count or 1)
             for shard_id, socket in sockets.items()
             if socket.session_id and socket.sequence
         }

@@ -161,7 +161,15 @@ async def test_what_was_answered_in_the_last_second_is_not_answered_again(scene:
         assert len(scene.said()) == 1
 
 
-@pytest.mark.parametrize("why", ["Discord has none any more", "it does not reach back as far", "it is elsewhere"])
+@pytest.mark.parametrize(
+    "why",
+    [
+        "Discord has none any more",
+        "it does not reach back as far",
+        "it is elsewhere",
+        "it is from when there were more shards",
+    ],
+)
 async def test_without_such_a_session_it_is_read_channel_by_channel(scene: Scene, address: str, why: str) -> None:
     async with process(scene, address) as sessions:
         await noted(scene)
@@ -173,6 +181,8 @@ async def test_without_such_a_session_it_is_read_channel_by_channel(scene: Scene
             scene.pg._gateway.sessions.clear()
         elif why == "it is elsewhere":
             await sessions.store({0: replace(known, url="wss://gateway.discord.gg.example/")})
+        elif why == "it is from when there were more shards":
+            await sessions.store({0: replace(known, count=2)})
         else:
             await sessions.store({0: replace(known, at=known.at + timedelta(seconds=55))})
     async with process(scene, address):
@@ -181,6 +191,7 @@ async def test_without_such_a_session_it_is_read_channel_by_channel(scene: Scene
         assert not scene.journal.find("replayed", channels=1)
         assert bool(scene.journal.find("replay_refused")) == (why == "it is elsewhere")
         assert bool(scene.journal.find("no_replay")) == (why == "Discord has none any more")
+        assert bool(scene.journal.find("session_resumed")) == (why == "it does not reach back as far")
 
 
 def test_the_token_is_sent_to_the_gateway_alone(monkeypatch: pytest.MonkeyPatch) -> None:
