@@ -17,7 +17,7 @@ from storage.store import StoreError
 
 log = structlog.get_logger()
 
-STREAM, APPLIED = f"{PREFIX}events", f"{PREFIX}applied"
+STREAM, APPLIED = f"{PREFIX}events", f"{PREFIX}applied:"
 MANY = 1_000  # each time that so many more wait for a shard which nobody has, what was asked again since goes
 BLOCK_SECONDS = TIMEOUT_SECONDS / 2
 
@@ -106,10 +106,12 @@ class Events:
             found: Any = await self._redis.xinfo_stream(STREAM)
             return _read(found["last-generated-id"])
 
-    async def applied(self) -> dict[int, Id]:
-        """Up to which event each shard has done what they ask, those of which it is known."""
+    async def applied(self, count: int) -> dict[int, Id]:
+        """Up to which event each of `count` shards has done what they ask, those of which it is known: where there
+        were more or fewer, of none, as their servers were on others, of which one may be behind.
+        """
         async with _asking():
-            found: Any = await self._redis.hgetall(APPLIED)
+            found: Any = await self._redis.hgetall(f"{APPLIED}{count}")
         return {int(shard_id): _read(event_id) for shard_id, event_id in found.items()}
 
     async def apply(self, shard_ids: Collection[int], through: Id, count: int) -> None:
@@ -120,10 +122,10 @@ class Events:
         leases = [f"{SHARD}{shard_id}" for shard_id in shard_ids]
         told: Any = [_written(through), self._process, *shard_ids]
         async with _asking():
-            lacking: Any = await self._redis.eval(_APPLY, 1 + len(leases), APPLIED, *leases, *told)
+            lacking: Any = await self._redis.eval(_APPLY, 1 + len(leases), f"{APPLIED}{count}", *leases, *told)
         if lacking:
             raise StoreError(f"{lacking} in Redis is not held: what people want is not said to be done there.")
-        applied = await self.applied()
+        applied = await self.applied(count)
         oldest = min(applied.get(shard_id, START) for shard_id in range(count))
         if oldest > START:
             async with _asking():

@@ -44,6 +44,10 @@ class ClusterPrivacy:
         self._is_noted = True  # how far its shards are
         self._changing = asyncio.Lock()  # who has which shard, or how far it is
 
+    @property
+    def _count(self) -> int:
+        return self._shards.count or 1
+
     # For commands
 
     def is_opted_out(self, user_id: int) -> bool:
@@ -81,8 +85,8 @@ class ClusterPrivacy:
         until = clock() + ANSWER_SECONDS
         while clock() < until:  # the client of Redis may take a timeout around it for one of its own, and swallow it
             with suppress(StoreError):  # it stands there, and Redis may be back soon
-                applied = await self._events.applied()
-                if all(applied.get(shard_id, START) >= asked for shard_id in range(self._shards.count or 1)):
+                applied = await self._events.applied(self._count)
+                if all(applied.get(shard_id, START) >= asked for shard_id in range(self._count)):
                     return True
                 if await self._events.last() < asked:  # Redis has lost it
                     asked = await self._events.add(what, user_id, at)
@@ -101,8 +105,8 @@ class ClusterPrivacy:
             if self._taken:
                 await self._people.load_forgotten()
                 return
-            applied, last = await self._events.applied(), await self._events.last()
-            oldest = min(applied.get(each, START) for each in range(self._shards.count or 1))
+            applied, last = await self._events.applied(self._count), await self._events.last()
+            oldest = min(applied.get(each, START) for each in range(self._count))
             asked = await self._events.between(oldest if oldest <= last else START, last)
             await self._people.load()  # behind that: what is not in the stream any more is in rows
             for event in asked:
@@ -113,7 +117,7 @@ class ClusterPrivacy:
     async def take(self, shard_ids: Collection[int]) -> None:
         """Does for shards, whose rows have been read, what was asked while nobody had them. Raises StoreError."""
         async with self._changing:
-            last, applied = await self._events.last(), await self._events.applied()
+            last, applied = await self._events.last(), await self._events.applied(self._count)
             if last == START:  # by a first event it is seen later that Redis has lost all
                 await self._events.add(What.SETTLE)
             # What is noted beyond the last event is of a stream that Redis has lost: what there is now is newer.
@@ -202,7 +206,7 @@ class ClusterPrivacy:
         through = min([before(event.id) for event in self._undone], default=self._known)
         if shard_ids:
             self._is_noted = False
-            await self._events.apply(shard_ids, through, self._shards.count or 1)
+            await self._events.apply(shard_ids, through, self._count)
             self._is_noted = True
 
 

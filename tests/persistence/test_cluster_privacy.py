@@ -40,11 +40,11 @@ CHANNELS = [guild + 1 for guild in GUILDS]
 class Process:
     """A bot that is not connected to Discord, and the shards that it has."""
 
-    def __init__(self, url: str, folder: Path, *shard_ids: int) -> None:
+    def __init__(self, url: str, folder: Path, *shard_ids: int, count: int = COUNT) -> None:
         self.url, self.folder = url, folder
         settings = Settings(model="demo", state_dir=folder, decision_log="off")
         settings = settings.model_copy(update={"redis_url": SecretStr(url)})  # a socket, as no owner has it
-        self.shards = Shards(COUNT, shard_ids)
+        self.shards = Shards(count, shard_ids)
         self.cluster = Cluster(url)
         self.bot = Parley(settings, followup=FollowupRules(60), shards=self.shards, cluster=self.cluster)
         assert self.bot.parts.requests
@@ -104,9 +104,9 @@ async def start(request: pytest.FixtureRequest, client: Cluster, tmp_path: Path)
     started: list[Process] = []
     assert not await client.redis.dbsize()
 
-    async def one_more(*shard_ids: int) -> Process:
+    async def one_more(*shard_ids: int, count: int = COUNT) -> Process:
         url = f"{request.getfixturevalue('redis_url')}?db=2"
-        started.append(Process(url, tmp_path / str(len(started)), *shard_ids))
+        started.append(Process(url, tmp_path / str(len(started)), *shard_ids, count=count))
         return await started[-1].start()
 
     yield one_more
@@ -357,8 +357,22 @@ async def test_what_is_asked_behind_the_loss_of_the_stream_is_done(start: Start,
     await one.said(1, now("a secret"))
     await other.said(2, now("a secret"))
     assert await one.requests.settle()
-    await client.redis.delete(STREAM, APPLIED)
+    await client.redis.delete(STREAM, f"{APPLIED}{COUNT}")
     assert await one.requests.opt_out(ANNA, now("").message_id)
     for process, number in ((one, 1), (other, 2)):
         assert process.requests.is_opted_out(ANNA)
         assert process.heard(number) == await process.stored(number) == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+async def test_where_there_are_more_or_fewer_shards_what_one_of_the_old_had_not_done_is_done(
+    start: Start, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(cluster_privacy, "ANSWER_SECONDS", 0.0)
+    one, other = await start(0, 1), await start(2, 3)
+    await other.said(3, now("a secret"), now("hello", BEN))
+    await other.die()
+    assert not await one.requests.forget_person(ANNA, now("").message_id)
+    await one.die()
+    anew = await start(*range(count), count=count)
+    assert anew.heard(3) == await anew.stored(3) == ["hello"]
