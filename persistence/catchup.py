@@ -12,10 +12,10 @@ import structlog
 
 from conversation import ConversationManager, MessageRecord, StoredConversation
 from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message, News, id_at
-from discord_io.channel_wire import Posted
 from discord_io.inbox import Inbox
 from discord_io.replay import Payload, Replays
 from discord_io.streamed_reply import DELIVERY_SECONDS
+from persistence.begun import current, gone_on_with, is_in_discord_alone
 from persistence.changes import Changes
 from persistence.snapshots import Snapshots
 from shards import DIRECT
@@ -23,7 +23,7 @@ from state.message import Appended
 from storage.store import StoreError
 from turns.gate import Gate
 from turns.pending_turns import NOTHING, TAKEN_BACK, Unfinished
-from turns.turn import Question, Turn
+from turns.turn import Question
 from turns.turn_queue import TurnQueue
 
 log = structlog.get_logger()
@@ -38,6 +38,7 @@ AT_ONCE = 5
 # What was on its way when the process died may be older than the time that was stored last.
 MARGIN = timedelta(seconds=10)
 LAG = timedelta(seconds=15)  # until the time is stored that something was last known to be heard
+HELD = timedelta(minutes=2)  # for which the new wait for a store that cannot be read
 # A connection is known to be dead only after a heartbeat went unanswered for a minute.
 MARGIN_CONNECTED = timedelta(seconds=75)
 
@@ -92,6 +93,7 @@ class CatchUp:
         self._spare = 0  # requests that may still be made
         self._cut: set[int] = set()  # the channels of which not all was read
         self._unread: dict[int, StoreError] = {}  # those of which it is not known what is kept
+        self._unread_since: datetime | None = None
         self._reviewed: dict[int, int] = {}  # the channels that are still to be reviewed, with their guilds
         self.has_run = False
         self._running = asyncio.Lock()
@@ -160,7 +162,7 @@ class CatchUp:
         Raises StoreError where it cannot be found out what that is: it is to be tried again.
         """
         async with self._running:
-            began_at = self._clock()
+            began_at, is_held = self._clock(), False
             self.began_at = self.began_at or began_at
             self._is_due = self._lacks_servers = not self._backlog.knows_all(self._shard_id)
             try:
@@ -176,12 +178,24 @@ class CatchUp:
                     self._replayed.clear()
                     if self._replays:
                         self._replays.drop(self._shard_id)
-            except BaseException:
+                self._unread_since = None
+            except BaseException as error:
                 self._is_due = True  # the next process takes up what this one did not
+                if isinstance(error, StoreError):
+                    self._unread_since = self._unread_since or began_at
+                    if is_held := began_at - self._unread_since < HELD:
+                        self._gate.close(self._shard_id)  # else the new would come before the old
+                        raise
+                    left, self._left = self._left, set()
+                    await self._work_off_all(left, [], 0)
                 raise
             finally:
                 self.has_run = True
-                self._gate.open(self._shard_id)
+                for channel_id in self._unread:
+                    self._gate.open_channel(channel_id)
+                self._unread.clear()
+                if not is_held:
+                    self._gate.open(self._shard_id)
 
     @property
     def _oldest(self) -> datetime:
@@ -272,7 +286,8 @@ class CatchUp:
             log.exception("catch_up_broken", channel=channel_id)
             return True
         finally:
-            self._gate.open_channel(channel_id)
+            if channel_id not in self._unread:  # which is tried again
+                self._gate.open_channel(channel_id)
 
     async def _review(self, channel_id: int) -> list[Message] | None:
         """Follows what was edited and deleted there meanwhile. Returns the last messages, if they were read."""
@@ -302,15 +317,15 @@ class CatchUp:
             return
         left = self._pending.of(channel_id)  # without what was forgotten meanwhile
         is_taken_back = left.turn is not None and left.turn.ready == TAKEN_BACK
-        current = [
-            None if is_taken_back and question in left.begun else self._current(question, messages)
+        found = [
+            None if is_taken_back and question in left.begun else current(self._backlog, question, messages)
             for question in left.questions
         ]
-        kept = replace(left, questions=tuple(question for question in current if question))
-        gone = {q.message.message_id for q, there in zip(left.questions, current, strict=True) if not there}
+        kept = replace(left, questions=tuple(question for question in found if question))
+        gone = {q.message.message_id for q, there in zip(left.questions, found, strict=True) if not there}
         if gone:
             kept = replace(kept, turn=kept.turn and kept.turn.without_history)
-        turn = self._turn(left, kept, messages)
+        turn = gone_on_with(self._backlog, left, kept, messages, self._clock())
         if gone:
             self._changes.deleted(channel_id, gone)
         self._pending.adopt(channel_id, kept if kept.questions or turn else NOTHING)
@@ -320,7 +335,7 @@ class CatchUp:
         if turn or kept.waiting:
             # What was stored last may be older than what that process did.
             ids = [question.reply_to for question in kept.waiting if not question.card_id]
-            stood = {one: found for one in ids if (found := self._backlog.answer(messages or (), one, ()))}
+            stood = {one: answer for one in ids if (answer := self._backlog.answer(messages or (), one, ()))}
             self._turns.resume(channel_id, turn, kept.waiting, stood)
 
     def _why_dropped(self, question: Question) -> str:
@@ -341,7 +356,7 @@ class CatchUp:
             async with self._slots:
                 messages = await self._backlog.since(asked[0].guild_id, channel_id, after)
             is_over = self._gate.is_left(self._shard_id) or self._sessions != session
-            is_needed = any(map(_is_in_discord_alone, self._pending.of(channel_id).questions))
+            is_needed = any(map(is_in_discord_alone, self._pending.of(channel_id).questions))
             if messages is not None or is_over or not (is_needed and self._backlog.may_read(channel_id)):
                 return messages
             wait = RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)]
@@ -349,32 +364,6 @@ class CatchUp:
                 return None
             tries += 1
             await asyncio.sleep(wait)
-
-    def _current(self, question: Question, messages: Sequence[Message] | None) -> Question | None:
-        """The question as it stands in the channel; None where it was deleted, or nothing of it is known."""
-        asked, question = question.message, replace(question, place=self._backlog.renewed(question.place))
-        if messages is None or question.card_id:
-            return None if question.is_private else question
-        if found := next((m for m in messages if m.id == asked.message_id), None):
-            return replace(question, message=self._backlog.to_record(found))
-        was_read = len(messages) < LIMIT or asked.message_id < messages[-1].id
-        return None if was_read else question
-
-    def _turn(self, left: Unfinished, kept: Unfinished, messages: Sequence[Message] | None) -> Turn | None:
-        """The turn that was begun, to be gone on with; where all its questions were deleted, to be taken back."""
-        begun = left.turn
-        if begun is None or not left.begun:
-            return None
-        if messages is None:
-            # Only the ids are known; what stands there is put right by the first edit.
-            adopted = [Posted(message_id, self._clock()) for message_id in begun.posted]
-        else:
-            answered = dict.fromkeys([*(q.reply_to for q in reversed(left.begun)), *reversed(begun.questions)])
-            found = (self._backlog.answer(messages, message_id, begun.posted) for message_id in answered)
-            adopted = next(filter(None, found), [])
-        if kept.begun:
-            return Turn(kept.begun, adopted=adopted, ready=kept.turn.ready if kept.turn else None)
-        return Turn(left.begun, adopted=adopted, ready=TAKEN_BACK) if adopted else None
 
     def _reopen(self, channel_id: int, left: Unfinished, kept: Unfinished) -> None:
         """Questions are answered within a conversation, in which they were said; of edited ones no old words stay."""
@@ -442,8 +431,3 @@ class CatchUp:
         found = self._dormant.get(channel_id)
         if found and self._conversations.restore(channel_id, *found, at=at):
             del self._dormant[channel_id]
-
-
-def _is_in_discord_alone(question: Question) -> bool:
-    """Whether the words of a question are kept nowhere else. A click stands nowhere."""
-    return question.is_private and not question.card_id

@@ -45,10 +45,8 @@ class Gate:
 
     async def wait(self, channel_id: int, guild_id: int) -> None:
         """Waits while older messages of this channel are taken up, or all is held back."""
-        if shard := self._closed.get(self._shards.of(guild_id)):
-            await shard.wait()
-        if channel := self._channels.get(channel_id):
-            await channel.wait()
+        while closed := self._closed.get(self._shards.of(guild_id)) or self._channels.get(channel_id):
+            await closed.wait()
         if self._leases:
             await self._leases.sure()
 

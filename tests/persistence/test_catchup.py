@@ -16,7 +16,7 @@ from conversation import MessageRecord
 from discord_io.backlog import LIMIT, Backlog, News, id_at
 from discord_io.channel_wire import Posted
 from discord_io.inbox import Inbox
-from persistence.catchup import AT_ONCE, MARGIN, MARGIN_CONNECTED, CatchUp
+from persistence.catchup import AT_ONCE, HELD, MARGIN, MARGIN_CONNECTED, CatchUp
 from persistence.catchup_by_shard import CatchUpByShard
 from persistence.changes import Changes
 from persistence.snapshots import Snapshots
@@ -120,8 +120,11 @@ class FakeSnapshots:
         self.purged: list[int] = []
         self.known: dict[int, int] = {}
         self.outages = 0
+        self.kept_are_away = False
 
     async def known_channels(self) -> dict[int, int]:
+        if self.kept_are_away:
+            raise StoreError("What is kept could not be read.")
         return self.known
 
     async def direct_channels(self) -> list[int]:
@@ -486,6 +489,48 @@ async def test_two_runs_at_once_or_one_that_is_cut_off_leave_nobody_waiting(stag
     await asyncio.gather(*runs, return_exceptions=True)
     assert not await waits(stage, CHANNEL)
     assert not stage.gate.is_closed(CHANNEL, GUILD)
+
+
+@pytest.mark.parametrize("outages", [1, 4])
+async def test_while_the_store_is_away_the_new_wait_behind_what_was_begun_and_missed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, outages: int
+) -> None:
+    """At the beginning, or where each channel is read."""
+    monkeypatch.setattr("persistence.catchup.RETRY_SECONDS", (0.0, 0.0))
+    begun, missed = posted(1, number=1), posted(2)
+    stage.backlog.channels = {CHANNEL: [begun, missed]}
+    stage.snapshots.kept_are_away, stage.snapshots.outages = outages == 1, outages - 1
+    await stage.left(Unfinished((stage.bench.question(stage.backlog.to_record(begun)),)))
+    stage.catch_up.expect()
+    running = asyncio.create_task(stage.run())
+    new = asyncio.create_task(stage.gate.wait(CHANNEL, GUILD))
+    with pytest.raises(StoreError):
+        await running
+    assert await waits(stage, CHANNEL)
+    assert not new.done()
+    stage.snapshots.kept_are_away = False
+    await stage.catch_up.run()
+    await stage.bench.idle()
+    await new
+    assert len(stage.bench.agent.requests) == 1
+    assert stage.taken == [missed.id]
+
+
+async def test_where_the_store_stays_away_the_new_are_taken_and_what_was_begun_is_finished_once(stage: Stage) -> None:
+    begun = stage.bench.question(said(ANNA, "one"))
+    stage.snapshots.kept_are_away = True
+    await stage.left(Unfinished((begun,)))
+    stage.catch_up.expect()
+    for now in (20, 20 + HELD.total_seconds()):
+        assert await waits(stage, CHANNEL)
+        with pytest.raises(StoreError):
+            await stage.run(now=now)
+    assert not await waits(stage, CHANNEL)
+    stage.bench.turns.submit(stage.bench.question(said(BEN, "two")))
+    stage.snapshots.kept_are_away = False
+    await stage.catch_up.run()
+    await stage.bench.idle()
+    assert [m.content for request in stage.bench.agent.requests for m in request.questions] == ["one", "two"]
 
 
 # When it was last alive
