@@ -170,7 +170,7 @@ class Replays:
                 await asyncio.sleep(NOTE_SECONDS)
                 await self._sessions.store(self._note(client.sessions(self._clock()), reach))
         finally:
-            for replay in self._open.values():
+            for replay in [*self._open.values()]:
                 await replay.close()
 
     def _note(self, found: Mapping[int, Session], reach: Callable[[int], datetime | None]) -> dict[int, Session]:
@@ -198,11 +198,11 @@ class Replays:
         if not may_have_token(session.url):
             log.warning("replay_refused", shard=shard_id, meaning="its address is none of the gateway's")
             return
-        replay = Replay(session)
+        replay = self._open[shard_id] = Replay(session)  # also where this is broken off, to be closed
         if await replay.resume(client):
             log.info("session_resumed", shard=shard_id, since=f"{session.at:%H:%M:%S}")
-            self._open[shard_id] = replay
         else:
+            self._open.pop(shard_id, None)
             await replay.close()
             log.info("no_replay", shard=shard_id, meaning="what was missed is read channel by channel")
 
@@ -219,6 +219,11 @@ class Replays:
 
     def drop(self, shard_id: int) -> None:
         self._heard.pop(shard_id, None)
+
+    async def leave(self, shard_id: int) -> None:
+        """The shard is another process' from now on, or nobody's."""
+        await self.end(shard_id)
+        self.drop(shard_id)
 
 
 def may_have_token(url: str) -> bool:

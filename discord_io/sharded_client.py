@@ -207,6 +207,8 @@ class ShardedClient(discord.AutoShardedClient):
         if shard := self._AutoShardedClient__shards.pop(shard_id, None):
             self._leave_session(shard)
             await shard.close()
+        if self.replays:
+            await self.replays.leave(shard_id)
 
     def forget_guilds(self, shard_id: int) -> None:
         """Those of a shard that another process has from now on, or that has a new session: what was deleted meanwhile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -15,6 +15,7 @@ import redis
 from discord.gateway import DiscordWebSocket
 from yarl import URL
 
+from bot import Parley
 from cluster import connection as connections
 from cluster.connection import Cluster
 from cluster.leases import SHARD
@@ -54,8 +55,8 @@ def address(redis_url: str) -> str:  # noqa: F811
 
 
 @asynccontextmanager
-async def process(scene: Scene, url: str) -> AsyncIterator[Sessions]:
-    """The only one at the moment, once it has caught up."""
+async def process(scene: Scene, url: str, until: Callable[[], bool] | None = None) -> AsyncIterator[Sessions]:
+    """The only one at the moment, once it has caught up, or until that."""
     assert scene.clock
     cluster = Cluster(url)
     store = cluster.sessions.store
@@ -75,10 +76,11 @@ async def process(scene: Scene, url: str) -> AsyncIterator[Sessions]:
     bot = scene.bot = make_bot(scene, shards=Shards(1, [0]), cluster=cluster)
     connection = asyncio.create_task(bot.start(scene.pg.token))
     try:
-        await scene.until(lambda: bot.is_up(0) and bot.catch_up.beat())
+        await scene.until(until or (lambda: bot.is_up(0) and bot.catch_up.beat()))
         yield cluster.sessions
     finally:
         await bot.close()
+        connection.cancel()
         await asyncio.gather(connection, return_exceptions=True)
         await cluster.close()
 
@@ -141,6 +143,29 @@ async def test_a_process_that_is_told_to_stop_leaves_its_session_to_the_next(sce
             await scene.answer_to(question)
         assert len(scene.sent("GET", "/messages")) < FEW
     assert scene.journal.find("replayed", channels=CHANNELS)
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+async def test_a_shard_that_is_left_before_it_could_identify_has_no_connection_any_more(
+    scene: Scene, address: str, monkeypatch: pytest.MonkeyPatch, *, is_resumed: bool
+) -> None:
+    async with process(scene, address):
+        await noted(scene)
+        await kill(scene)
+    waiting = []
+
+    async def may_identify(_bot: Parley, shard_id: int) -> None:
+        waiting.append(shard_id)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Parley, "may_identify", may_identify)
+    async with process(scene, address, lambda: scene.pg.connected_shards == [0]):
+        if is_resumed:
+            scene.say("Ada", "hello")
+            await scene.until(lambda: waiting)
+        assert bool(waiting) == is_resumed
+        await scene.bot.disconnect_shard(0)
+        await scene.until(lambda: not scene.pg.connected_shards)
 
 
 async def test_what_was_answered_in_the_last_second_is_not_answered_again(scene: Scene, address: str) -> None:
