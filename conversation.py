@@ -216,7 +216,7 @@ class ConversationManager:
     def end_if_silent(self, channel_id: int, until: datetime) -> None:
         """Ends the channel's conversation if it had expired by then; holds do not count, which are about now."""
         conversation = self._conversations.get(channel_id)
-        if conversation and self._was_left(conversation, until - conversation.last_activity):
+        if conversation and self.is_over(channel_id, until - conversation.last_activity):
             self._expire(conversation)
 
     def move(self, channel_id: int, thread_id: int) -> None:
@@ -316,7 +316,7 @@ class ConversationManager:
             came_from=stored.came_from,
             waits=any(map(waits_for, stored.llm_history)),
         )
-        if self._expired(conversation) if at is None else self._was_left(conversation, at - conversation.last_activity):
+        if self._expired(conversation) if at is None else self.is_over(channel_id, at - conversation.last_activity):
             if conversation.states:
                 self._left[channel_id] = conversation.left_states()
             return None
@@ -351,7 +351,8 @@ class ConversationManager:
 
     def _expired(self, conversation: ChannelConversation) -> bool:
         idle = abs(self._clock() - conversation.last_activity)  # a clock that was set back must not keep it for ever
-        return self._was_left(conversation, idle) and not self._holds[conversation.channel_id]
+        return self.is_over(conversation.channel_id, idle) and not self._holds[conversation.channel_id]
 
-    def _was_left(self, conversation: ChannelConversation, idle: timedelta) -> bool:
-        return idle > self._timeout and not self._keeps_open(conversation.channel_id)
+    def is_over(self, channel_id: int, idle: timedelta) -> bool:
+        """Whether the channel's conversation has expired once nothing was said for so long."""
+        return idle > self._timeout and not self._keeps_open(channel_id)

@@ -12,10 +12,10 @@ import discord
 import structlog
 
 from conversation import MessageRecord
-from discord_io.channel_history import FAILURES
+from discord_io.channel_history import FAILURES, without_lost_quote
 from discord_io.channel_wire import Posted
 from discord_io.discord_wire import Known, find_channel, posted, read_messages
-from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of
+from discord_io.incoming_messages import SAID_BY_PEOPLE, MessageReader, bot_of, is_persons
 from discord_io.places import Places
 from discord_io.replay import Payload
 from discord_io.who_may_read import has_rules
@@ -23,6 +23,7 @@ from place import Place, PlaceKind
 from shards import Shards
 from state.consent import Consent
 from state.direct_messages import DirectMessages
+from state.message import NOBODY
 
 log = structlog.get_logger()
 
@@ -44,6 +45,16 @@ class News:
     guild_id: int
     channel_id: int
     newest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question with its answer, as they may be kept. people: those out of whose words the answer may be."""
+
+    place: Place
+    question: MessageRecord
+    answer: tuple[MessageRecord, ...]
+    people: frozenset[int]
 
 
 class Backlog:
@@ -191,6 +202,53 @@ class Backlog:
         """The messages to which one of these, by us, replies."""
         ours = (m.reference for m in messages if m.author.id == bot_of(self._client)[1])
         return {reference.message_id for reference in ours if reference and reference.message_id}
+
+    async def exchanges(
+        self, news: News, messages: Sequence[discord.Message], asked: Collection[int], known: Collection[int]
+    ) -> dict[int, Exchange | None]:
+        """The questions among these messages that we answered, with our answers, and by its id each part of these.
+
+        asked: the ids of the questions; known: of what is no part of their answers. None stands for what is not to be
+        kept, and for what belongs to a question. One request is made, where there is any: the answers may be out of
+        what was said before.
+        """
+        if not asked:
+            return {}
+        newest = await self.newest(news.guild_id, news.channel_id) or ()
+        there = [message for _, message in sorted({m.id: m for m in (*newest, *messages)}.items())]
+        found = {m.id: self._exchange(there, m, known) for m in messages if m.id in asked}
+        parts = (record.message_id for exchange in found.values() if exchange for record in exchange.answer)
+        return dict.fromkeys(parts) | found
+
+    def _exchange(
+        self, messages: Sequence[discord.Message], asked: discord.Message, known: Collection[int]
+    ) -> Exchange | None:
+        place, (name, me) = self._reader.incoming(asked, None).place, bot_of(self._client)
+        # What is quoted of our own words may be out of the words of somebody who was forgotten.
+        read = without_lost_quote(self._reader.record(asked), me, ())
+        question = self._consent.tellable(place.channel_id, read) if self._reader.hears(asked) else None
+        if question is None or not self.is_answered(place, question.author_id):
+            return None
+        stands = {part.message_id for part in self.answer(messages, asked.id, ())}.difference(known)
+        people = frozenset(m.author.id for m in messages if is_persons(m) and m.id < max(stands, default=0))
+        said = (
+            MessageRecord(
+                author=name,
+                author_id=me,
+                content=message.content,
+                timestamp=message.created_at,
+                is_bot=True,
+                message_id=message.id,
+                mentioned=NOBODY,
+                reply_to_id=asked.id,
+                addressees=frozenset({question.author_id}),
+                drew_on=people,
+            )
+            for message in messages
+            if message.id in stands
+        )
+        answer = tuple(record for record in said if not self._consent.is_forgotten(place.channel_id, record))
+        return Exchange(place, question, answer, people)
 
 
 def _may_read(channel: Known) -> bool:

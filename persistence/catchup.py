@@ -10,13 +10,14 @@ from itertools import islice
 
 import structlog
 
-from conversation import ConversationManager, MessageRecord, StoredConversation
+from conversation import ConversationManager, StoredConversation
 from discord_io.backlog import LIMIT, Backlog, ChannelGoneError, Message, News, id_at
 from discord_io.inbox import Inbox
 from discord_io.replay import Payload, Replays
 from discord_io.streamed_reply import DELIVERY_SECONDS
 from persistence.begun import current, gone_on_with, is_in_discord_alone
 from persistence.changes import Changes
+from persistence.resting import Resting
 from persistence.snapshots import Snapshots
 from shards import DIRECT
 from state.message import Appended
@@ -86,7 +87,7 @@ class CatchUp:
         self._clock = clock
         self._replays = replays
         self._replayed: dict[int, list[Payload]] = {}  # what was said meanwhile in channels, where all is known
-        self._dormant: dict[int, tuple[StoredConversation, list[MessageRecord]]] = {}
+        self._dormant = Resting(conversations, snapshots)
         self._began: dict[int, int] = {}  # the first message of each conversation from before
         self._left: set[int] = set()  # the channels with something unfinished from before
         self._slots = slots
@@ -367,7 +368,7 @@ class CatchUp:
 
     def _reopen(self, channel_id: int, left: Unfinished, kept: Unfinished) -> None:
         """Questions are answered within a conversation, in which they were said; of edited ones no old words stay."""
-        self._revive(channel_id, min(q.message.timestamp for q in kept.questions))
+        self._dormant.revive(channel_id, min(q.message.timestamp for q in kept.questions))
         conversation = self._conversations.get(channel_id) or self._conversations.start(channel_id, [])
         words = {q.message.message_id: q.as_kept.message.content for q in left.questions}
         for question in kept.questions:
@@ -387,23 +388,8 @@ class CatchUp:
     async def _take_up(self, news: News, after: int, newest: Sequence[Message] | None) -> bool:
         """newest: the last messages there, if they were read. Returns whether the channel could be read."""
         channel_id = news.channel_id
-        messages: list[Message] | None
-        page: list[Message] | None
-        if newest is not None and (len(newest) < LIMIT or newest[0].id <= after):
-            messages, page = [m for m in newest if m.id > after], None
-        elif (payloads := self._replayed.get(channel_id)) is not None:
-            messages, page = self._backlog.built(news, payloads), None
-        else:
-            self._spare -= newest is not None
-            messages = page = await self._backlog.since(news.guild_id, channel_id, after)
-        while page and len(page) == LIMIT and len(messages or ()) < MAX_MESSAGES and self._spare > 0:
-            self._spare -= 1
-            page = await self._backlog.since(news.guild_id, channel_id, page[-1].id)
-            messages = [*(messages or ()), *page] if page is not None else None
-        if messages is None:
+        if (messages := await self._read(news, after, newest)) is None:
             return False
-        if page and len(page) == LIMIT:
-            self._cut.add(channel_id)
         try:
             known = {record.message_id for record in await self._snapshots.recent(channel_id, after)}
         except StoreError as error:  # which is asked again
@@ -412,22 +398,36 @@ class CatchUp:
             return False
         self._unread.pop(channel_id, None)
         known |= {q.message.message_id for q in self._pending.of(channel_id).questions}
-        known |= self._backlog.replied_to(messages)
         # What is older than the conversation was decided before it began, as no part of it.
         began = self._began.get(channel_id, 0)
-        missed = [m for m in messages if m.id not in known and m.id >= began]
+        unknown = [m for m in messages if m.id not in known and m.id >= began]
+        answered = self._backlog.replied_to(messages) & {m.id for m in unknown}
         if messages:
-            log.info("catching_up", channel=channel_id, read=len(messages), missed=len(missed))
-        for message in missed:
+            log.info("catching_up", channel=channel_id, read=len(messages), missed=len(unknown) - len(answered))
+        exchanges = await self._backlog.exchanges(news, messages, answered, known)
+        for message in unknown:
             if self._gate.is_left(self._shard_id):
                 break  # the next process takes up the rest
-            self._revive(channel_id, message.created_at)
-            self._conversations.end_if_silent(channel_id, until=message.created_at)
-            await self._inbox.take(message)
+            if exchange := exchanges.get(message.id):
+                self._dormant.recall(channel_id, exchange)
+            elif message.id not in exchanges:
+                self._dormant.revive(channel_id, message.created_at)
+                self._conversations.end_if_silent(channel_id, until=message.created_at)
+                await self._inbox.take(message)
         return True
 
-    def _revive(self, channel_id: int, at: datetime) -> None:
-        """A conversation that has expired by now goes on if it was alive at that moment."""
-        found = self._dormant.get(channel_id)
-        if found and self._conversations.restore(channel_id, *found, at=at):
-            del self._dormant[channel_id]
+    async def _read(self, news: News, after: int, newest: Sequence[Message] | None) -> list[Message] | None:
+        """What was said there since; None where it cannot be read."""
+        if newest is not None and (len(newest) < LIMIT or newest[0].id <= after):
+            return [m for m in newest if m.id > after]
+        if (payloads := self._replayed.get(news.channel_id)) is not None:
+            return self._backlog.built(news, payloads)
+        self._spare -= newest is not None
+        messages = page = await self._backlog.since(news.guild_id, news.channel_id, after)
+        while page and len(page) == LIMIT and len(messages or ()) < MAX_MESSAGES and self._spare > 0:
+            self._spare -= 1
+            page = await self._backlog.since(news.guild_id, news.channel_id, page[-1].id)
+            messages = [*(messages or ()), *page] if page is not None else None
+        if page and len(page) == LIMIT:
+            self._cut.add(news.channel_id)
+        return messages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import discord
 import pytest
 from structlog.testing import capture_logs
 
-from discord_io.backlog import LIMIT, Backlog, News, id_at
+from discord_io.backlog import LIMIT, Backlog, Exchange, News, id_at
 from discord_io.discord_wire import DiscordWire
 from discord_io.incoming_messages import MessageReader
 from discord_io.places import Places
@@ -35,6 +36,8 @@ class Room:
         self.bot = bot
         self.channel = pg.channel("general")
         self.wire = DiscordWire(bot, pg.guild_id, self.channel)
+        self.opted_out = OptOut()
+        self.forgotten = Forgotten()
 
     def say(self, text: str = "hello", channel: str = "general", **how: Any) -> Message:
         return self.pg.post(self.pg.channel(channel), self.pg.person("Ada"), text, **how)
@@ -48,10 +51,11 @@ class Room:
         await waiting
         return message
 
-    def backlog(self, *channels: str) -> Backlog:
-        listed = PlaceSettings(allowed_channels=frozenset(map(self.pg.channel, channels)) or None)
+    def backlog(self, *channels: str, blocked: str = "") -> Backlog:
+        users = frozenset({self.pg.person(blocked)}) if blocked else None
+        listed = PlaceSettings(allowed_channels=frozenset(map(self.pg.channel, channels)) or None, blocked_users=users)
         places = Places(self.bot, GuildSettings(listed), clock=discord.utils.utcnow)
-        consent = Consent(OptOut(), Forgotten())
+        consent = Consent(self.opted_out, self.forgotten)
         reader = MessageReader(self.bot, places, consent, name_calls=False, clock=discord.utils.utcnow)
         return Backlog(self.bot, places, reader, consent, DirectMessages("off", (), lambda: None), Shards())
 
@@ -67,6 +71,12 @@ class Room:
         messages = await self.backlog().since(self.pg.guild_id, self.channel, 0)
         assert messages is not None
         return [posted.content for posted in self.backlog().answer(messages, reply_to, later)]
+
+    async def exchange(self, asked: Message, *, blocked: str = "", known: Collection[int] = ()) -> Exchange | None:
+        backlog, news = self.backlog(blocked=blocked), News(self.pg.guild_id, self.channel, 0)
+        messages = await backlog.since(news.guild_id, news.channel_id, asked.id - 1)
+        assert messages
+        return (await backlog.exchanges(news, messages, {asked.id}, known))[asked.id]
 
     @property
     def readings(self) -> int:
@@ -154,6 +164,38 @@ async def test_the_parts_of_an_answer_are_found_in_their_order(room: Room) -> No
     messages = await room.backlog().since(room.pg.guild_id, room.channel, 0)
     assert messages
     assert room.backlog().replied_to(messages) == {question.id, other.id}
+
+
+@pytest.mark.parametrize("who", ["nobody", "who asked", "who spoke before", "who asked, opted out", "who is blocked"])
+async def test_a_question_with_its_answer_is_given_as_it_may_be_kept(room: Room, who: str) -> None:
+    ada, ben = room.pg.person("Ada"), room.pg.person("Ben")
+    room.pg.post(room.channel, ben, "my dog is called Rex")
+    question = room.say("what is it called?")
+    first = await room.wire.send("Rex, and", nonce="1", reply_to=question.id)
+    room.say("meanwhile")
+    second = await room.wire.send("a dog", nonce="2", reply_to=None)
+    offer = await room.wire.send("Shall I look for more?", nonce="3", reply_to=None)
+    if who in ("who asked", "who spoke before"):
+        room.forgotten.mark(None, ada if who == "who asked" else ben, offer.message_id)
+    elif who == "who asked, opted out":
+        room.opted_out.add(ada)
+    blocked = "Ada" if who == "who is blocked" else ""
+    exchange = await room.exchange(question, blocked=blocked, known={offer.message_id})
+    if who in ("who asked", "who is blocked"):
+        assert exchange is None
+        return
+    assert exchange
+    assert exchange.question.content == ("" if who == "who asked, opted out" else "what is it called?")
+    kept = [] if who == "who spoke before" else [first.message_id, second.message_id]
+    assert [m.message_id for m in exchange.answer] == kept
+    assert all(m.drew_on == exchange.people == {ada, ben} for m in exchange.answer)
+    assert exchange.place.channel_id == room.channel
+
+
+async def test_an_answer_to_our_own_card_is_no_answer_to_a_person(room: Room) -> None:
+    card = await room.wire.send("Which one?", nonce="1", reply_to=None)
+    await room.wire.send("The first it is.", nonce="2", reply_to=card.message_id)
+    assert await room.exchange(room.pg.world.message(room.channel, card.message_id)) is None
 
 
 async def test_an_answer_that_could_not_be_posted_as_a_reply_is_found_by_what_was_noted(room: Room) -> None:

@@ -1,0 +1,70 @@
+"""Conversations from before that rest until it is known whether somebody went on with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import structlog
+
+from conversation import ConversationManager, MessageRecord, StoredConversation
+from discord_io.backlog import Exchange
+from persistence.snapshots import Snapshots
+from state.message import Appended
+
+log = structlog.get_logger()
+
+
+class Resting(dict[int, tuple[StoredConversation, list[MessageRecord]]]):
+    """What is stored of conversations that have expired by now, with their messages, by channel."""
+
+    def __init__(self, conversations: ConversationManager, snapshots: Snapshots) -> None:
+        super().__init__()
+        self._conversations = conversations
+        self._snapshots = snapshots
+
+    def revive(self, channel_id: int, at: datetime) -> None:
+        """A conversation that has expired by now goes on if it was alive at that moment."""
+        found = self.get(channel_id)
+        if found and self._conversations.restore(channel_id, *found, at=at):
+            del self[channel_id]
+            self._snapshots.purge(channel_id)  # of one that was read in Discord nothing is stored yet
+
+    def recall(self, channel_id: int, exchange: Exchange) -> None:
+        """A question and its answer stand in Discord, but the process that gave it died before they were stored.
+
+        They belong to the conversation of that time, or begin one, which is as old as they are.
+        """
+        question, place = exchange.question, exchange.place
+        log.info("recalled", channel=channel_id, message=question.message_id, answers=len(exchange.answer))
+        said = [question, *exchange.answer]
+        self._conversations.end_if_silent(channel_id, until=question.timestamp)
+        if conversation := self._conversations.get(channel_id):
+            self._conversations.follow(channel_id)
+            self._conversations.record_looked_up(channel_id, [("person", who) for who in exchange.people])
+            for record in said:
+                self._conversations.record_message(channel_id, record, by_model=False)
+            said = [conversation.find(record.message_id) or record for record in said]
+        else:
+            self._rest(channel_id, said, exchange.people)
+        current = self._conversations.get(channel_id) or self[channel_id][0]
+        is_moved = current.came_from is not None
+        for record in said:
+            self._snapshots.append(Appended(channel_id, place.guild_id, record, 0, place.parent_id, is_moved))
+
+    def _rest(self, channel_id: int, said: Sequence[MessageRecord], people: frozenset[int]) -> None:
+        """Adds what was said to the conversation of that time, and takes it up if it is alive now."""
+        at = said[0].timestamp
+        stored, before = self.get(channel_id) or (None, [])
+        alive_at = max([stored.last_activity, *(m.timestamp for m in before)]) if stored else at
+        if stored is None or self._conversations.is_over(channel_id, at - alive_at):
+            stored, before = StoredConversation(at, at, said[0].message_id, -1, frozenset(), []), []
+            if left := self._conversations.left_states(channel_id):
+                stored = replace(stored, states=left.states, told_before=left.told)
+        # The answer may be out of what they said.
+        stored = replace(stored, unwelcome=None, looked_up=stored.looked_up | people)
+        self[channel_id] = stored, [*before, *said]
+        if self._conversations.restore(channel_id, *self[channel_id]):
+            del self[channel_id]
+            self._snapshots.purge(channel_id)

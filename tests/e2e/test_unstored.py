@@ -1,0 +1,125 @@
+"""What stands in Discord of an earlier process, but in no store: it died while the store was late."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from persistence.lifecycle import ALIVE
+from playground.model import Message
+from tests.support.clock import FakeClock
+from tests.support.lives import kill, life, on_disk, open_stage
+from tests.support.scene import Scene
+from tests.support.stub_model import Reply, StubModel
+
+LONG = " ".join(f"word{number}" for number in range(900))
+
+
+@pytest.fixture
+async def scene(stub: StubModel, tmp_path: Path) -> AsyncIterator[Scene]:
+    async with open_stage(stub, tmp_path / "state", clock=FakeClock()) as stage:
+        yield stage
+
+
+@asynccontextmanager
+async def unstored(scene: Scene) -> AsyncIterator[None]:
+    """A process of which nothing is stored any more from now on, until it is killed."""
+    async with life(scene):
+        scene.bot.catch_up.beat()
+        scene.bot.snapshots.touch_process(ALIVE)
+        await scene.bot.snapshots.settled()
+        before = scene.folder.with_name("before")
+        shutil.copytree(scene.folder, before)
+        yield
+        await kill(scene)
+    scene.folder = before
+
+
+async def followed(scene: Scene, text: str = "and what is it called?") -> Message:
+    """A follow-up that is to be answered when the process dies."""
+    scene.held()
+    followup = scene.say("Ada", text)
+    assert (await scene.decision(followup)).respond
+    return followup
+
+
+async def test_a_follow_up_goes_on_from_an_answer_that_stands(scene: Scene) -> None:
+    scene.stub.replies.append(Reply("I see."))
+    async with unstored(scene):
+        await scene.ask("Ada", "my cat is called Tim")
+        followup = await followed(scene)
+    scene.stub.replies.clear()
+    async with life(scene):
+        await scene.answer_to(followup)
+        told = scene.told()
+        await scene.answer_to(scene.say("Ada", "and how old is it?"))
+    assert told.index("Tim") < told.index("I see.") < told.index("what is it called?")
+    assert told.count("Tim") == told.count("I see.") == 1
+    assert len(scene.said()) == 3
+    async with life(scene):  # which finds it stored
+        await scene.answer_to(scene.say("Ada", "what was that?"))
+        assert not scene.journal.find("recalled")
+    assert scene.told().count("Tim") == scene.told().count("I see.") == 1
+
+
+async def test_of_a_long_answer_all_parts_that_stand_are_told(scene: Scene) -> None:
+    scene.stub.replies.append(Reply(LONG, chunk=10_000))
+    async with unstored(scene):
+        await scene.ask("Ada", "tell me all")
+        parts = len(scene.said())
+        followup = await followed(scene, "and then?")
+    scene.stub.replies.clear()
+    async with life(scene):
+        await scene.answer_to(followup)
+    assert parts > 1
+    assert len(scene.said()) == parts + 1
+    assert scene.told().count("word0 ") == scene.told().count("word899") == 1
+
+
+async def test_what_stands_of_half_an_answer_is_told_and_not_finished(scene: Scene) -> None:
+    scene.halted()
+    async with unstored(scene):
+        scene.mention("Ada", "my cat is called Tim")
+        half = await scene.streaming()
+        followup = scene.mention("Ben", "what is it called?")
+        await scene.decision(followup)
+    async with life(scene):
+        await scene.answer_to(followup)
+    assert [m.content for m in scene.said()][:-1] == [half.content]
+    assert scene.told().index("Tim") < scene.told().index("First words,") < scene.told().index("what is it called?")
+
+
+@pytest.mark.parametrize(("silence", "is_answered"), [(100, True), (200, False)])
+async def test_a_conversation_is_as_old_as_what_stands_of_it(scene: Scene, silence: float, is_answered: bool) -> None:
+    assert scene.clock
+    async with unstored(scene):
+        await scene.ask("Ada", "my cat is called Tim")
+    scene.clock.advance(silence)
+    followup = scene.say("Ada", "and what is it called?")
+    scene.clock.advance(90)
+    async with life(scene):
+        assert (await scene.decision(followup)).respond == is_answered
+
+
+async def test_an_answer_that_may_quote_somebody_goes_with_what_they_said(scene: Scene) -> None:
+    scene.stub.replies.append(Reply("Ben's dog is called Rex."))
+    async with life(scene):
+        pass  # at the very first start nothing is read
+    scene.say("Ben", "my dog is called Rex")
+    async with unstored(scene):
+        await scene.ask("Ada", "what is it called?")
+        followup = await followed(scene, "and how old is it?")
+    scene.stub.replies.clear()
+    async with life(scene):
+        await scene.answer_to(followup)
+        assert "Rex" in scene.told()
+        assert on_disk(scene.folder, "Rex")
+        await scene.use("Ben", "forget")
+        await scene.ask("Ada", "and who said so?")
+        assert "Rex" not in scene.told()
+        await scene.bot.snapshots.settled()
+    assert not on_disk(scene.folder, "Rex")
